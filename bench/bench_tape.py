@@ -1,0 +1,35 @@
+"""What it costs to record a call on a gradient tape."""
+
+from contextlib import contextmanager
+
+import pytest
+import tensorflow as tf
+from common import Arm
+
+import fastops
+
+NAMES = {
+    "ops": fastops.raw_ops,
+    "raw_ops": tf.raw_ops,
+    "x": tf.constant(1.5),
+    "a": tf.ones([1, 32]),
+    "b": tf.ones([32, 32]),
+}
+
+
+@contextmanager
+def tape():
+    with tf.GradientTape() as recorder:
+        recorder.watch([NAMES["x"], NAMES["a"]])
+        yield
+
+
+@pytest.mark.parametrize("call", ["AddV2(x=x, y=x)", "Tanh(x=x)", "MatMul(a=a, b=b)"])
+def test_tape(call, race):
+    arms = [
+        Arm("fastops", f"ops.{call}", NAMES),
+        Arm("fastops, taped", f"ops.{call}", NAMES, tape),
+        Arm("raw_ops", f"raw_ops.{call}", NAMES),
+        Arm("raw_ops, taped", f"raw_ops.{call}", NAMES, tape),
+    ]
+    race("tape", call, arms)

@@ -1,0 +1,251 @@
+"""The report: the table of the ladder, and each promised figure beside the measured one.
+
+Times are medians over rounds, in nanoseconds, and ratios are ratios of medians. The peers ran in
+a process of their own: their times are scaled so that NumPy's addition, which both processes
+measure, takes as long in both.
+"""
+
+import json
+from dataclasses import dataclass
+from statistics import geometric_mean, median, quantiles
+
+from rich.console import Console
+from rich.table import Table
+
+YARDSTICK = "AddV2 scalar"
+PEERS = ("torch", "jax", "jax.jit")
+COLUMNS = ("floor", "numpy", "kernel", "fastops", "fast path", "raw_ops", "tf", *PEERS)
+PLAIN = "fastops, plain kernel"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One race: its arms' samples, in nanoseconds per call."""
+
+    label: str
+    samples: dict
+
+    def time(self, arm):
+        return median(self.samples[arm])
+
+    def spread(self, arm):
+        """Half the distance between the quartiles, as a share of the median."""
+        low, _, high = quantiles(self.samples[arm], n=4)
+        return (high - low) / 2 / self.time(arm)
+
+    def scaled(self, scale):
+        """Return the peers' samples alone, as another process would have measured them."""
+        return {
+            arm: [scale * sample for sample in self.samples[arm]]
+            for arm in PEERS
+            if arm in self.samples
+        }
+
+    def has(self, *arms):
+        return self.samples.keys() >= set(arms)
+
+    def ratio(self, slow, fast):
+        """How many times longer ``slow`` takes than ``fast``."""
+        return self.time(slow) / self.time(fast)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A figure to hold, ``at_least`` or ``at_most``, and what was measured: None if nothing was."""
+
+    text: str
+    measured: float | None
+    at_least: float | None = None
+    at_most: float | None = None
+    detail: str = ""
+
+    @property
+    def bound(self):
+        return f"≤ {self.at_most:g}" if self.at_least is None else f"≥ {self.at_least:g}"
+
+    @property
+    def verdict(self):
+        if self.measured is None:
+            return "not measured"
+        if self.at_least is None:
+            return "PASS" if self.measured <= self.at_most else "MISS"
+        return "PASS" if self.measured >= self.at_least else "MISS"
+
+
+def load(results, name):
+    """Read one run's file: its benchmarks' records by group, nothing if there was no such run."""
+    path = results / f"{name}.json"
+    groups = {}
+    if path.exists():
+        for benchmark in json.loads(path.read_text())["benchmarks"]:
+            groups.setdefault(benchmark["group"], []).append(benchmark["extra_info"])
+    return groups
+
+
+def rows(groups, group):
+    return [Row(info["label"], info["samples"]) for info in groups.get(group, [])]
+
+
+def merge(ladder, peers):
+    """Put the peers' arms into the ladder's rows, scaled by the yardstick."""
+    if not ladder or not peers:
+        return ladder or peers
+    peers = {row.label: row for row in peers}
+    here = next(row for row in ladder if row.label == YARDSTICK)
+    scale = here.time("numpy") / peers[YARDSTICK].time("numpy")
+    return [
+        Row(row.label, row.samples | peers[row.label].scaled(scale)) if row.label in peers else row
+        for row in ladder
+    ]
+
+
+def promises(main, ladder, plain, demo):
+    """Compare what was promised with what was measured."""
+    yield from _ladder_promises(ladder, plain)
+    for row in rows(main, "tape"):
+        yield Promise(
+            f"{row.label} on a tape: ns above the call without",
+            row.time("fastops, taped") - row.time("fastops"),
+            at_most=1500,
+        )
+        yield Promise(
+            f"{row.label} on a tape: times faster than raw_ops",
+            row.ratio("raw_ops, taped", "fastops, taped"),
+            at_least=4,
+        )
+    for row in rows(main, "fallback"):
+        yield Promise(
+            f"left to TensorFlow, {row.label}: times its own function",
+            row.ratio("fastops", "raw_ops"),
+            at_most=1.05,
+        )
+    for info in main.get("memory", []):
+        yield Promise(f"{info['label']}: MB of growth", info["growth"] / 1e6, at_most=1)
+    for info in main.get("import", []):
+        yield Promise("import fastops: ms", median(info["seconds"]) * 1e3, at_most=60)
+        yield Promise("import fastops: MB", median(info["growth"]) / 1e6, at_most=20)
+    for text, key, bound in (
+        ("training step written out", "step", 8),
+        ("prediction", "prediction", 8),
+        ("training step on a tape", "taped step", 1),
+    ):
+        measured = demo["speedup"][key] if demo else None
+        yield Promise(f"demo, {text}: times faster than raw_ops", measured, at_least=bound)
+
+
+def _ladder_promises(ladder, plain):
+    scalar = next((row for row in ladder if row.label == YARDSTICK), None)
+    if scalar and scalar.has("fastops"):
+        for arm, bound in (("raw_ops", 12), ("torch", 1.8)):
+            measured = scalar.ratio(arm, "fastops") if scalar.has(arm) else None
+            yield Promise(f"{YARDSTICK}: times faster than {arm}", measured, at_least=bound)
+        yield Promise(f"{YARDSTICK}: times np.add", scalar.ratio("fastops", "numpy"), at_most=2)
+        above = scalar.time("fastops") - scalar.time("kernel")
+        yield Promise(f"{YARDSTICK}: ns above the bare kernel", above, at_most=150)
+
+    without = {row.label: row for row in plain}
+
+    def onednn_is_the_cost(row):
+        """Say whether the plain kernel is faster: then both sides are compared without oneDNN."""
+        return row.has(PLAIN) and row.time(PLAIN) < row.time("fastops")
+
+    speedups = {
+        row.label: (without[row.label] if onednn_is_the_cost(row) else row).ratio(
+            "raw_ops", "fastops"
+        )
+        for row in ladder
+        if row.has("fastops", "raw_ops")
+    }
+    if speedups:
+        mean = geometric_mean(speedups.values())
+        yield Promise("ladder: times faster than raw_ops, geometric mean", mean, at_least=9)
+        yield _least("ladder: times faster than raw_ops, least", speedups, 4)
+    peers = {
+        row.label: row.ratio("torch", PLAIN if onednn_is_the_cost(row) else "fastops")
+        for row in ladder
+        if row.has("fastops", "torch")
+    }
+    if peers:
+        yield _least("ladder: times faster than torch, least", peers, 1)
+
+
+def _least(text, ratios, bound):
+    below = sorted((ratio, label) for label, ratio in ratios.items() if ratio < bound)
+    detail = ", ".join(f"{label} {ratio:.2f}" for ratio, label in below)
+    return Promise(text, min(ratios.values()), at_least=bound, detail=detail)
+
+
+def show(results):
+    """Print the report on a directory of results, and leave it there as ``report.md``."""
+    main, demo = load(results, "main"), results / "demo.json"
+    demo = json.loads(demo.read_text()) if demo.exists() else None
+    plain = rows(load(results, "plain"), "ladder")
+    ladder = merge(rows(main, "ladder"), rows(load(results, "peers"), "ladder"))
+    tables = [_ladder_table(ladder, {row.label: row for row in plain})]
+    if main:
+        tables.insert(0, _promise_table(promises(main, ladder, plain, demo)))
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=180)
+    for title, columns, lines in reversed(tables):
+        table = Table(title=title)
+        for number, column in enumerate(columns):
+            table.add_column(column, justify="right" if number else "left", no_wrap=not number)
+        for line in lines:
+            table.add_row(*line, style="red" if "MISS" in line else "")
+        console.print(table)
+    (results / "report.md").write_text("\n".join([machine(results), *map(_markdown, tables)]))
+
+
+def machine(results):
+    """Name the processor and the versions that were measured, a line for each process."""
+    lines = []
+    for name in ("main", "peers"):
+        path = results / f"{name}.json"
+        if path.exists():
+            info = json.loads(path.read_text())["machine_info"]
+            versions = ", ".join(
+                f"{key} {info['packages'][key]}" for key in sorted(info["packages"])
+            )
+            cpu = f"{info['cpu']['brand_raw']}, {info['cpu']['count']} cores"
+            lines.append(f"- {name}: {cpu}; Python {info['python_version']}, {versions}")
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(table):
+    title, columns, lines = table
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    text = "".join(f"| {' | '.join(line)} |\n" for line in [columns, rule, *lines])
+    return f"### {title}\n\n{text}"
+
+
+def _ladder_table(ladder, plain):
+    columns = ["op", *COLUMNS, "spread", "raw_ops / fastops", "torch / fastops"]
+    lines = []
+    for row in ladder:
+        lines.append([row.label, *_cells(row)])
+        if without := plain.get(row.label):
+            lines.append(["… oneDNN off on both sides", *_cells(without)])
+    return "Nanoseconds per call", columns, lines
+
+
+def _cells(row):
+    yield from (f"{row.time(arm):,.0f}" if row.has(arm) else "" for arm in COLUMNS)
+    yield f"{row.spread('fastops'):.1%}" if row.has("fastops") else ""
+    for arm in ("raw_ops", "torch"):
+        yield f"{row.ratio(arm, 'fastops'):.1f}" if row.has("fastops", arm) else ""
+
+
+def _promise_table(kept):
+    lines = [
+        [
+            promise.text,
+            promise.bound,
+            "" if promise.measured is None else f"{promise.measured:,.2f}",
+            promise.verdict,
+            promise.detail,
+        ]
+        for promise in kept
+    ]
+    return "To hold", ["figure", "bound", "measured", "", "which miss it"], lines

@@ -1,0 +1,125 @@
+// Frame: the flat inputs of one call.
+#ifndef FASTOPS_CPP_FRAME_H_
+#define FASTOPS_CPP_FRAME_H_
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "handle.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace fastops {
+
+// Plain arrays with room for kInputs inputs, left uninitialised: a frame is made on every call.
+// For more inputs, or for lists, `Reset` comes first.
+class Frame {
+ public:
+  static constexpr int kInputs = 16;
+
+  Frame() = default;
+  ~Frame() {
+    for (int i = 0; i < num_owned_; ++i) Py_DECREF(owned_[i]);
+    for (PyObject* object : more_owned_) Py_DECREF(object);
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  // Empties the frame, but keeps what it owns, and makes room for so many inputs in so many lists.
+  void Reset(int num_inputs, int num_lists) {
+    size = 0;
+    signature_size = 0;
+    num_lists_ = 0;
+    bytes = 0;
+    if (num_inputs <= kInputs && num_lists <= kLists) return;
+    more_ = std::make_unique<char[]>(num_inputs * (sizeof(tensorflow::TensorValue) +
+                                                   sizeof(PyObject*) + sizeof(TFE_TensorHandle*)) +
+                                     num_lists * (sizeof(int) + kListMarkSize) + num_inputs);
+    char* next = more_.get();
+    tensors = Carve<tensorflow::TensorValue>(&next, num_inputs);
+    objects = Carve<PyObject*>(&next, num_inputs);
+    handles = Carve<TFE_TensorHandle*>(&next, num_inputs);
+    list_lengths = Carve<int>(&next, num_lists);
+    signature = Carve<uint8_t>(&next, num_inputs + num_lists * kListMarkSize);
+  }
+
+  // Adds an EagerTensor. The caller keeps it alive, or has given it to `Own`.
+  InputState Add(PyObject* tensor, const tensorflow::Device* host) {
+    TFE_TensorHandle* handle = EagerTensor_Handle(tensor);
+    const tensorflow::Tensor* value = nullptr;
+    const InputState state = Inspect(handle, host, &value);
+    if (state == InputState::kForeign) return state;
+    objects[size] = tensor;
+    handles[size] = handle;
+    signature[signature_size++] = static_cast<uint8_t>(HandleDtype(handle));
+    new (&tensors[size]) tensorflow::TensorValue(const_cast<tensorflow::Tensor*>(value));
+    // Strings lie outside the tensor: theirs may be any number.
+    if (state == InputState::kReady) {
+      bytes += value->dtype() == tensorflow::DT_STRING ? kManyBytes : value->TotalBytes();
+    }
+    ++size;
+    return state;
+  }
+
+  // Marks that the next `length` inputs are one list.
+  void BeginList(int length) {
+    list_lengths[num_lists_++] = length;
+    signature[signature_size++] = kListMark;
+    signature[signature_size++] = static_cast<uint8_t>(length);
+    signature[signature_size++] = static_cast<uint8_t>(length >> 8);
+  }
+
+  // Takes over one reference until the call ends.
+  void Own(PyObject* object) {
+    if (num_owned_ < kInputs) {
+      owned_[num_owned_++] = object;
+    } else {
+      more_owned_.push_back(object);
+    }
+  }
+
+  bool SameSignature(const char* other, size_t other_size) const {
+    return signature_size == other_size && std::memcmp(signature, other, other_size) == 0;
+  }
+
+ private:
+  static constexpr int kLists = 4;
+  static constexpr size_t kManyBytes = size_t{1} << 20;
+  static constexpr uint8_t kListMark = 0xff;
+  static constexpr int kListMarkSize = 3;
+
+  template <typename T>
+  static T* Carve(char** next, int count) {
+    T* array = reinterpret_cast<T*>(*next);
+    *next += count * sizeof(T);
+    return array;
+  }
+
+  alignas(tensorflow::TensorValue) char few_tensors_[kInputs * sizeof(tensorflow::TensorValue)];
+  PyObject* few_objects_[kInputs];
+  TFE_TensorHandle* few_handles_[kInputs];
+  int few_list_lengths_[kLists];
+  uint8_t few_signature_[kInputs + kLists * kListMarkSize];
+  std::unique_ptr<char[]> more_;
+  PyObject* owned_[kInputs];
+  std::vector<PyObject*> more_owned_;
+  int num_owned_ = 0;
+  int num_lists_ = 0;
+
+ public:
+  int size = 0;
+  size_t bytes = 0;
+  // The tensors are those of the objects while the objects live.
+  tensorflow::TensorValue* tensors = reinterpret_cast<tensorflow::TensorValue*>(few_tensors_);
+  PyObject** objects = few_objects_;
+  TFE_TensorHandle** handles = few_handles_;
+  int* list_lengths = few_list_lengths_;
+  // What of the inputs belongs to the cache key: dtypes, and where lists begin and how long.
+  uint8_t* signature = few_signature_;
+  size_t signature_size = 0;
+};
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_FRAME_H_

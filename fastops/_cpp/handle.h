@@ -1,0 +1,57 @@
+// EagerTensors in, EagerTensors out.
+#ifndef FASTOPS_CPP_HANDLE_H_
+#define FASTOPS_CPP_HANDLE_H_
+
+#include <utility>
+
+#include "compat.h"
+
+namespace fastops {
+
+enum class InputState { kReady, kForeign, kRemote, kOtherDevice, kNotReady, kPoisoned };
+
+inline bool IsEagerTensor(PyObject* object) { return Py_TYPE(object) == EagerTensorType; }
+
+// Looks at an EagerTensor's handle without blocking. On kReady, `*tensor` is borrowed from the
+// handle, which the EagerTensor keeps alive. The GIL is held.
+inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* host,
+                          const tensorflow::Tensor** tensor) {
+  auto* base = tensorflow::unwrap(opaque);
+  if (!tensorflow::TensorHandle::classof(base)) return InputState::kForeign;
+  auto* handle = static_cast<tensorflow::TensorHandle*>(base);
+  const tensorflow::LocalTensorHandleData* data = LocalData(*handle);
+  if (data == nullptr) return InputState::kRemote;
+  if (handle->device() != nullptr) return InputState::kOtherDevice;  // null means the host
+  // TensorFlow runs an op where its resource lives, which a handle on the host may tell of.
+  if (handle->dtype == tensorflow::DT_RESOURCE && handle->resource_device() != nullptr &&
+      handle->resource_device() != host) {
+    return InputState::kOtherDevice;
+  }
+  if (!NeverPending(*data)) {
+    if (!data->IsReady()) return InputState::kNotReady;
+    if (!data->IsPoisoned().ok()) return InputState::kPoisoned;
+  }
+  *tensor = &TensorOf(*data);
+  return InputState::kReady;
+}
+
+// The dtype of an EagerTensor, whatever its device and state; DT_INVALID for a custom device's.
+inline tensorflow::DataType HandleDtype(TFE_TensorHandle* opaque) {
+  auto* base = tensorflow::unwrap(opaque);
+  if (!tensorflow::TensorHandle::classof(base)) return tensorflow::DT_INVALID;
+  return static_cast<tensorflow::TensorHandle*>(base)->dtype;
+}
+
+// Wraps a result on the host as TensorFlow does. Returns a new reference, or null with a Python
+// exception. The GIL is held.
+inline PyObject* Wrap(tensorflow::Tensor&& tensor, tensorflow::Device* device,
+                      tensorflow::EagerContext* context) {
+  auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
+      std::move(tensor), /*d=*/nullptr, /*op_device=*/device, /*resource_device=*/nullptr, context);
+  return EagerTensorFromHandle(
+      tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_HANDLE_H_

@@ -1,0 +1,154 @@
+# The C++ helpers beside this file.
+from cpython.object cimport PyObject, PyTypeObject
+from libcpp cimport bool
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from fastops._tf.eager cimport EagerContext, TFE_TensorHandle
+from fastops._tf.protos cimport AttrDef, DataType, NodeDef, OpDef
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor, TensorValue
+
+
+cdef extern from "tensorflow/core/common_runtime/device.h" namespace "tensorflow":
+    cdef cppclass Device:
+        pass
+
+
+cdef extern from "handle.h" namespace "fastops":
+    enum InputState "fastops::InputState":
+        kReady "fastops::InputState::kReady"
+        kForeign "fastops::InputState::kForeign"
+        kRemote "fastops::InputState::kRemote"
+        kOtherDevice "fastops::InputState::kOtherDevice"
+        kNotReady "fastops::InputState::kNotReady"
+        kPoisoned "fastops::InputState::kPoisoned"
+
+    bool IsEagerTensor(PyObject*)
+    DataType HandleDtype(TFE_TensorHandle*)
+
+
+cdef extern from "runtime.h" namespace "fastops":
+    cdef cppclass Runtime:
+        PyObject* py_context
+        EagerContext* context
+        Device* host
+        bool only_host
+        void Clear()
+        bool Capture(PyObject*)
+        bool Current(PyObject*)
+
+    bool Remote(const Runtime&)
+    bool Async(const Runtime&)
+    bool Observed(const Runtime&)
+    bool OneDnnEnabled()
+    const char* UnknownKernels()
+
+
+cdef extern from "opdef.h" namespace "fastops":
+    enum InputKind "fastops::InputArg::Kind":
+        kSingle "fastops::InputArg::kSingle"
+        kHomogeneous "fastops::InputArg::kHomogeneous"
+        kHeterogeneous "fastops::InputArg::kHeterogeneous"
+
+    cdef cppclass InputArg:
+        string name
+        string type_attr
+        string number_attr
+        string list_attr
+        InputKind kind
+        DataType fixed
+        DataType fallback
+        int attr
+
+    enum Structure "fastops::OpFacts::Structure":
+        kNone "fastops::OpFacts::kNone"
+        kTensor "fastops::OpFacts::kTensor"
+        kList "fastops::OpFacts::kList"
+        kTuple "fastops::OpFacts::kTuple"
+
+    cdef cppclass OpFacts:
+        const OpDef* definition "def"
+        vector[InputArg] inputs
+        int num_lists
+        bool stateful
+        Structure structure
+
+    cdef cppclass DataTypeVector "tensorflow::DataTypeVector":
+        size_t size()
+        DataType& operator[](size_t)
+
+    bool IsHandleType(DataType)
+    bool Describe(const string&, OpFacts*)
+    const AttrDef* FindAttr(const OpFacts&, const string&)
+    int OutputTypes(const NodeDef&, const OpFacts&, DataTypeVector*)
+    int OutputLength(const NodeDef&, const OpFacts&, int)
+
+
+cdef extern from "kernel.h" namespace "fastops":
+    cdef cppclass PreparedKernel:
+        @staticmethod
+        unique_ptr[PreparedKernel] Make(
+            const Runtime&, NodeDef, const string&, int, bool, bool, Status*
+        ) except +
+        # 0, 1 with a status, or -1 with a Python exception
+        int Run(const TensorValue*, bool, PyObject**, Status*) except +
+        int num_outputs()
+
+
+cdef extern from "capi.h" namespace "fastops":
+    cdef cppclass CachedOp:
+        CachedOp(EagerContext*, const NodeDef&, int)
+        # 0, 1 with a status, or -1 with a Python exception
+        int Run(TFE_TensorHandle**, int, const char*, PyObject**, Status*) except +
+        int num_outputs()
+
+
+cdef extern from "options.h" namespace "fastops":
+    enum Path "fastops::Path":
+        kAuto "fastops::Path::kAuto"
+        kDirect "fastops::Path::kDirect"
+        kCapi "fastops::Path::kCapi"
+        kTensorflow "fastops::Path::kTensorflow"
+
+    enum OnFallback "fastops::OnFallback":
+        kIgnore "fastops::OnFallback::kIgnore"
+        kWarn "fastops::OnFallback::kWarn"
+        kRaise "fastops::OnFallback::kRaise"
+
+    cdef cppclass Options:
+        Path path
+        OnFallback on_fallback
+        bool onednn
+
+    Options& ThreadOptions()
+    Options& DefaultOptions()
+
+
+cdef extern from "frame.h" namespace "fastops":
+    const int FRAME_INPUTS "fastops::Frame::kInputs"
+
+    cdef cppclass Frame:
+        int size
+        size_t bytes
+        TensorValue* tensors
+        PyObject** objects
+        TFE_TensorHandle** handles
+        int* list_lengths
+        unsigned char* signature
+        size_t signature_size
+        Frame()
+        void Reset(int num_inputs, int num_lists)
+        InputState Add(PyObject*, Device*)
+        void BeginList(int)
+        void Own(PyObject*)
+        bool SameSignature(const char*, size_t)
+
+
+cdef extern from "vectorcall.h" namespace "fastops":
+    void EnableVectorcall(PyTypeObject* type, Py_ssize_t offset)
+
+
+cdef extern from "text.h" namespace "fastops":
+    string Message(const Status&)

@@ -1,0 +1,112 @@
+// What the running TensorFlow's OpDef says of an op, in the form that a call needs.
+#ifndef FASTOPS_CPP_OPDEF_H_
+#define FASTOPS_CPP_OPDEF_H_
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace fastops {
+
+// One input argument. `attr` indexes the op's type attributes, -1 for a fixed type.
+struct InputArg {
+  enum Kind { kSingle, kHomogeneous, kHeterogeneous };
+  std::string name, type_attr, number_attr, list_attr;
+  Kind kind = kSingle;
+  tensorflow::DataType fixed = tensorflow::DT_INVALID;
+  tensorflow::DataType fallback = tensorflow::DT_INVALID;  // the attribute's default
+  int attr = -1;
+};
+
+struct OpFacts {
+  // What a call returns: nothing, a tensor, a list of them, or a namedtuple of these.
+  enum Structure { kNone, kTensor, kList, kTuple };
+  const tensorflow::OpDef* def = nullptr;  // owned by TensorFlow's registry, never freed
+  std::vector<InputArg> inputs;
+  int num_lists = 0;
+  bool stateful = false;
+  Structure structure = kNone;
+};
+
+inline bool IsHandleType(tensorflow::DataType type) {
+  return type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT;
+}
+
+// False when this TensorFlow has no such op.
+inline bool Describe(const std::string& name, OpFacts* facts) {
+  const tensorflow::OpDef* def = nullptr;
+  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(name, &def).ok()) return false;
+  facts->def = def;
+  facts->stateful = def->is_stateful();
+  auto find = [def](const std::string& attr) -> const tensorflow::OpDef::AttrDef* {
+    for (const auto& candidate : def->attr()) {
+      if (candidate.name() == attr) return &candidate;
+    }
+    return nullptr;
+  };
+  std::vector<std::string> type_attrs;
+  for (const auto& arg : def->input_arg()) {
+    InputArg input;
+    input.name = arg.name();
+    input.type_attr = arg.type_attr();
+    input.number_attr = arg.number_attr();
+    input.list_attr = arg.type_list_attr();
+    input.fixed = arg.type();
+    if (!input.number_attr.empty()) input.kind = InputArg::kHomogeneous;
+    if (!input.list_attr.empty()) input.kind = InputArg::kHeterogeneous;
+    if (!input.type_attr.empty()) {
+      auto it = std::find(type_attrs.begin(), type_attrs.end(), input.type_attr);
+      input.attr = static_cast<int>(it - type_attrs.begin());
+      if (it == type_attrs.end()) type_attrs.push_back(input.type_attr);
+      const auto* attr = find(input.type_attr);
+      if (attr != nullptr && attr->has_default_value()) {
+        input.fallback = attr->default_value().type();
+      }
+    }
+    if (input.kind != InputArg::kSingle) ++facts->num_lists;
+    facts->inputs.push_back(std::move(input));
+  }
+  for (const auto& arg : def->output_arg()) {
+    const bool list = !arg.number_attr().empty() || !arg.type_list_attr().empty();
+    facts->structure = list ? OpFacts::kList : OpFacts::kTensor;
+  }
+  if (def->output_arg_size() > 1) facts->structure = OpFacts::kTuple;
+  return true;
+}
+
+inline const tensorflow::OpDef::AttrDef* FindAttr(const OpFacts& facts, const std::string& name) {
+  for (const auto& attr : facts.def->attr()) {
+    if (attr.name() == name) return &attr;
+  }
+  return nullptr;
+}
+
+// The number of flat outputs of a node, or -1.
+inline int OutputTypes(const tensorflow::NodeDef& node, const OpFacts& facts,
+                       tensorflow::DataTypeVector* types) {
+  types->clear();
+  if (!tensorflow::OutputTypesForNode(node, *facts.def, types).ok()) return -1;
+  return static_cast<int>(types->size());
+}
+
+// The length of output argument `index`: 1, or that of its list; -1 marks a single tensor.
+inline int OutputLength(const tensorflow::NodeDef& node, const OpFacts& facts, int index) {
+  const auto& arg = facts.def->output_arg(index);
+  if (!arg.number_attr().empty()) return node.attr().at(arg.number_attr()).i();
+  if (!arg.type_list_attr().empty()) {
+    return node.attr().at(arg.type_list_attr()).list().type_size();
+  }
+  return -1;
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_OPDEF_H_

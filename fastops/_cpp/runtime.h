@@ -1,0 +1,91 @@
+// The state of TensorFlow's runtime that a direct call depends on.
+#ifndef FASTOPS_CPP_RUNTIME_H_
+#define FASTOPS_CPP_RUNTIME_H_
+
+#include <cstdlib>
+#include <memory>
+
+#include "compat.h"
+#include "device.h"
+#include "tensorflow/core/profiler/lib/traceme.h"
+#include "tensorflow/core/util/util.h"
+
+namespace fastops {
+
+// What the cached kernels were made for. All pointers are borrowed: `py_context` is watched by a
+// weak reference, `context` is kept alive by every PreparedKernel.
+struct Runtime {
+  PyObject* py_context = nullptr;
+  tensorflow::EagerContext* context = nullptr;
+  tensorflow::Device* host = nullptr;
+  tensorflow::ProcessFunctionLibraryRuntime* pflr = nullptr;
+  std::shared_ptr<HostDevice> kernel_device;  // the host as kernels see it
+  bool deterministic = false;
+  bool only_host = false;  // no accelerator: a tensor without a device scope lives on the host
+
+  void Clear() { *this = Runtime(); }
+
+  // Captures the context that TensorFlow publishes now. False while there is none.
+  bool Capture(PyObject* new_py_context) {
+    Clear();
+    context = tensorflow::GetCEagerContext();
+    if (context == nullptr) return false;
+    py_context = new_py_context;
+    host = context->HostCPU();
+    pflr = context->pflr();
+    kernel_device = std::make_shared<HostDevice>(host);
+    deterministic = tsl::OpDeterminismRequired();
+    only_host = true;
+    for (const tensorflow::Device* device : context->ListLocalTfDevices()) {
+      if (device->device_type() != tensorflow::DEVICE_CPU) only_host = false;
+    }
+    return true;
+  }
+
+  // Whether kernels made for this state may still run. Cheap: this is asked on every call.
+  // `_reset_context` changes the context, `connect_to_host` and collectives the two others.
+  bool Current(PyObject* now) const {
+    return now == py_context && tensorflow::GetCEagerContext() == context &&
+           context->HostCPU() == host && context->pflr() == pflr &&
+           tsl::OpDeterminismRequired() == deterministic;
+  }
+};
+
+inline bool Remote(const Runtime& runtime) {
+  return runtime.context->remote_device_mgr() != nullptr;
+}
+
+// The executor that TensorFlow would use on this thread: the thread-local one may be async.
+inline bool Async(const Runtime& runtime) {
+  // Asking `Executor()` takes a lock, 13 ns. While no thread has an executor of its own there is
+  // nothing to look up; a thread that sets its own sees the map change at once.
+  if (ThreadExecutors(*runtime.context).empty()) return DefaultExecutor(*runtime.context).Async();
+  return runtime.context->Executor().Async();
+}
+
+// Something watches ops as they run, and only TensorFlow's own path reports to it; or TensorFlow
+// was told not to run ops as functions, and resolves oneDNN's kernels in another way.
+inline bool Observed(const Runtime& runtime) {
+  return runtime.context->LogDevicePlacement() || runtime.context->LogMemory() ||
+         tsl::profiler::TraceMe::Active() || !runtime.context->RunEagerOpAsFunction();
+}
+
+inline bool OneDnnEnabled() { return tensorflow::IsMKLEnabled(); }
+
+inline bool EnvironmentSets(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' && *value != '0';
+}
+
+// The variable, if one is set, that makes TensorFlow choose or treat kernels in a way that fastops
+// does not know: a second set of CPU kernels, or oneDNN kernels that keep the first filter they see.
+inline const char* UnknownKernels() {
+  for (const char* name : {"TF_ENABLE_ZENDNN_OPTS", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"}) {
+    if (EnvironmentSets(name)) return name;
+  }
+  return nullptr;
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_RUNTIME_H_

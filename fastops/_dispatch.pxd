@@ -1,0 +1,93 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+
+from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel
+from fastops._tf.protos cimport NodeDef
+
+cdef extern from *:
+    # The longest parameter list of TensorFlow's registry has 31 entries (LoadTPUEmbedding...).
+    """
+    #define FASTOPS_MAX_PARAMS 64
+    #define FASTOPS_CALL_SHAPES 4
+    """
+    enum: FASTOPS_MAX_PARAMS
+    enum: FASTOPS_CALL_SHAPES
+
+ctypedef PyObject* (*vectorcall_t)(PyObject*, PyObject* const*, size_t, PyObject*)
+
+# The keywords of a call site, and where each of its arguments goes.
+cdef struct CallShape:
+    PyObject* keywords  # owned, a tuple
+    unsigned char slots[FASTOPS_MAX_PARAMS]
+
+
+cdef class Entry:
+    """One key of one op, and how to run it. Immutable but for what is made on first use."""
+    cdef bytes signature            # Frame.signature
+    cdef tuple attrs                # explicit attributes, `_MISSING` where not given
+    cdef unsigned long long constants  # bit i: attrs[i] is equal whenever it is the same object
+    cdef object device_name         # str
+    cdef bint onednn
+    cdef int reason                 # why `kernel` is empty
+    cdef str detail                 # what TensorFlow said of it, or None
+    cdef unique_ptr[PreparedKernel] kernel
+    cdef unique_ptr[CachedOp] capi
+    cdef unique_ptr[NodeDef] node   # empty when an attribute could not be encoded
+    cdef int num_outputs
+    cdef list lengths               # of each output argument; None where it is a single tensor
+    cdef tuple gradient_attrs       # for the tape; made on first use
+
+
+cdef class Op:
+    cdef vectorcall_t vectorcall
+    cdef readonly str op_name
+    cdef object _record             # what is known of the op; looked up on first use, like all below
+    cdef bint ready
+    cdef bytes op_name_bytes
+    cdef OpFacts facts
+    cdef object reference           # TensorFlow's own function; found on first use
+    cdef object result_type         # its namedtuple, or None
+    cdef tuple keywords             # interned parameter names, "name" last
+    cdef int num_params
+    cdef int num_inputs
+    cdef int num_attrs
+    cdef unsigned char input_slots[FASTOPS_MAX_PARAMS]
+    cdef unsigned char attr_slots[FASTOPS_MAX_PARAMS]
+    cdef list attr_names            # OpDef names of the explicit attributes
+    cdef list attr_defaults
+    cdef bint direct                # whether any call may take the direct path
+    cdef bint handles               # state lives behind resource handles
+    cdef bint unbounded             # runs without the GIL however small the inputs
+    cdef bint thorough
+    cdef CallShape shapes[FASTOPS_CALL_SHAPES]
+    cdef int next_shape
+    cdef Entry last
+    cdef dict table                 # key hash -> Entry, least recently used first
+    cdef long long calls_direct
+    cdef long long calls_capi
+    cdef long long calls_tensorflow
+    cdef long long* calls_reason
+
+    cdef int load(self) except -1
+    cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1
+    cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
+    cdef int collect(self, PyObject** slots, Frame* frame) except -1
+    cdef int count_inputs(self, PyObject** slots) noexcept
+    cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1
+    cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
+                      bint onednn) except -1
+    cdef uint64_t key(self, PyObject** slots, PyObject* device_name, Frame* frame,
+                      bint onednn) except? 0
+    cdef Entry find(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                    bint onednn)
+    cdef Entry prepare(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                       bint onednn)
+    cdef int encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
+    cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
+                              Frame* frame, bint onednn, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL
+    cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL
+    cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1
+    cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame)

@@ -1,0 +1,1448 @@
+# distutils: language = c++
+"""The hot path: one op, one call, from keyword arguments to EagerTensors.
+
+A call tries three paths in this order (docs/design.md has the whole story):
+
+direct
+    the op's kernel, prepared once per key and run on the inputs' tensors;
+capi
+    a cached TFE_Op, executed by TensorFlow's runtime;
+tensorflow
+    TensorFlow's own generated function, with the arguments untouched.
+
+The path is decided before any side effect. Whenever a condition is not met, `REASONS` has a name
+for it, and the call is counted under that name.
+
+The GIL is held everywhere in this file except inside PreparedKernel.Run and CachedOp.Run.
+"""
+
+import atexit
+import sys
+import weakref
+from copy import copy
+
+cimport cython
+from cpython.exc cimport PyErr_Clear, PyErr_WriteUnraisable
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+from libcpp.string cimport string
+
+from fastops._cpp.native cimport (
+    Async,
+    CachedOp,
+    DataTypeVector,
+    DefaultOptions,
+    Describe,
+    EnableVectorcall,
+    FRAME_INPUTS,
+    FindAttr,
+    Frame,
+    HandleDtype,
+    InputArg,
+    InputState,
+    IsEagerTensor,
+    IsHandleType,
+    Message,
+    Observed,
+    OneDnnEnabled,
+    OnFallback,
+    Options,
+    OutputLength,
+    OutputTypes,
+    Path,
+    PreparedKernel,
+    Remote,
+    Runtime,
+    ThreadOptions,
+    UnknownKernels,
+    kCapi,
+    kDirect,
+    kForeign,
+    kIgnore,
+    kList,
+    kNone,
+    kOtherDevice,
+    kRaise,
+    kReady,
+    kSingle,
+    kTensor,
+    kTensorflow,
+)
+from fastops._tf.eager cimport (
+    ConvertToEagerTensor,
+    EagerContextThreadLocalData,
+    EagerTensor_Handle,
+    EagerTensorFromHandle,
+    GetEagerContextThreadLocalData,
+    GetPyEagerContext,
+    TFE_Py_RecordGradient,
+    TFE_Py_TapeSetIsEmpty,
+    TFE_Py_TapeVariableAccessed,
+    TFE_Py_VariableWatcherVariableAccessed,
+    TFE_TensorHandle,
+    wrap,
+)
+from fastops._tf.protos cimport (
+    DT_INVALID,
+    AddDefaultsToNodeDef,
+    AttrDef,
+    AttrList,
+    AttrValue,
+    DataType,
+    NodeDef,
+    TensorShapeProto,
+)
+from fastops._tf.status cimport Status
+
+import numpy as np
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.tensor_shape import TensorShape
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from fastops import _fallback
+
+cdef extern from "Python.h":
+    PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    object PyVectorcall_Call(object, object, object)
+    const char* PyUnicode_AsUTF8(PyObject*) except NULL
+    Py_ssize_t PyUnicode_GET_LENGTH(object)
+    PyObject* Py_None
+    PyObject* Py_True
+    PyTypeObject PyFloat_Type
+    PyTypeObject PyLong_Type
+    PyTypeObject PyBool_Type
+
+
+# ---------------------------------------------------------------------------------------------
+# Why a call did not take the direct path
+# ---------------------------------------------------------------------------------------------
+
+REASONS = (
+    ("direct", "the call ran its prepared kernel"),
+    ("first_call", "no kernel was prepared for this op, these dtypes and attributes yet"),
+    ("op", "no call of this op may run its kernel directly"),
+    ("options", "fastops.options(path=...) asks for another path"),
+    ("graph", "a graph is being built"),
+    ("context", "TensorFlow's eager context is not initialised, or was replaced"),
+    ("remote", "the context is connected to other hosts"),
+    ("callbacks", "op callbacks are registered"),
+    ("async", "the thread's executor is asynchronous"),
+    ("observed", "device placement, memory or the profiler are recording"),
+    ("arguments", "an argument is missing, unknown or positional"),
+    ("input_type", "an input is not a tensor, variable, array or Python number"),
+    ("input_device", "an input lives on another device"),
+    ("input_state", "an input is remote, packed, not computed yet, or failed"),
+    ("conversion", "an input could not be converted to a tensor"),
+    ("attr_value", "an attribute's value cannot be encoded or compared"),
+    ("dtype", "a resource or variant passes through"),
+    ("device", "TensorFlow places the call on another device"),
+    ("kernel", "there is no synchronous kernel for these dtypes, or it cannot be prepared"),
+    ("kernel_error", "the kernel reported an error, and TensorFlow ran the call again"),
+)
+
+cdef enum:
+    R_DIRECT = 0
+    R_FIRST_CALL
+    R_OP
+    R_OPTIONS
+    R_GRAPH
+    R_CONTEXT
+    R_REMOTE
+    R_CALLBACKS
+    R_ASYNC
+    R_OBSERVED
+    R_ARGUMENTS
+    R_INPUT_TYPE
+    R_INPUT_DEVICE
+    R_INPUT_STATE
+    R_CONVERSION
+    R_ATTR_VALUE
+    R_DTYPE
+    R_DEVICE
+    R_KERNEL
+    R_KERNEL_ERROR
+    NUM_REASONS
+    R_CONVERT = -2  # between `collect` and its caller only
+
+assert len(REASONS) == NUM_REASONS
+
+# `on_fallback` is silent about calls that will be direct the next time, that were asked for, or
+# that TensorFlow rejects anyway.
+cdef bint _is_expected(int reason) noexcept:
+    return reason in (R_FIRST_CALL, R_OPTIONS, R_GRAPH, R_ARGUMENTS, R_KERNEL_ERROR)
+
+
+# ---------------------------------------------------------------------------------------------
+# State of the process
+# ---------------------------------------------------------------------------------------------
+
+cdef object _MISSING = object()     # an attribute that was not given
+cdef object _NO_DEVICE = ""
+cdef object _DType = _dtypes.DType
+cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
+cdef PyTypeObject* _array_type = <PyTypeObject*>np.ndarray
+cdef type _namedtuple_base = tuple
+
+cdef Runtime _runtime               # what the cached kernels were made for
+cdef object _watch = None           # weak reference to the Python context
+cdef list _ops = []                 # every Op that was ever called
+cdef int _cache_size = 256          # entries an op
+cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
+cdef bint _unknown_kernels = UnknownKernels() != NULL
+cdef object _read_variable = None   # the Op "ReadVariableOp"
+
+
+def _at_exit():
+    global _finalizing
+    _finalizing = True
+
+
+atexit.register(_at_exit)
+
+
+cdef int _flush() except -1:
+    """Drops every prepared kernel and cached operation."""
+    cdef Op op
+    for op in _ops:
+        op.last = None
+        op.table = {}
+    return 0
+
+
+def _context_died(_):
+    if not _finalizing:
+        _runtime.Clear()
+        _flush()
+
+
+cdef bint _refresh(PyObject* py_context) except -1:
+    """Follows TensorFlow to another context. False while there is none to run kernels in."""
+    global _watch
+    _runtime.Clear()
+    _flush()
+    context = <object>py_context
+    if context._context_handle is None or not _runtime.Capture(py_context):
+        _runtime.Clear()
+        return False
+    _watch = weakref.ref(context, _context_died)
+    return True
+
+
+cdef int _gate(PyObject** device_name) except -1:
+    """Whether this thread may run kernels now: a reason, R_DIRECT if it may.
+
+    The device name is borrowed from the thread's state.
+    """
+    cdef PyObject* py_context = GetPyEagerContext()
+    if py_context == NULL:
+        PyErr_Clear()
+        return R_CONTEXT
+    Py_DECREF(<object>py_context)  # TensorFlow keeps it alive
+    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(py_context)
+    if local == NULL:
+        PyErr_Clear()
+        return R_CONTEXT
+    if not local.is_eager:
+        return R_GRAPH
+    if not _runtime.Current(py_context) and not _refresh(py_context):
+        return R_CONTEXT
+    if Remote(_runtime):
+        return R_REMOTE
+    cdef PyObject* callbacks = local.op_callbacks.get()
+    if callbacks != Py_None and PyList_GET_SIZE(<object>callbacks) != 0:
+        return R_CALLBACKS
+    device_name[0] = local.device_name.get()
+    if device_name[0] == Py_None:
+        device_name[0] = <PyObject*>_NO_DEVICE
+    return R_DIRECT
+
+
+# ---------------------------------------------------------------------------------------------
+# Attribute values: encoded once, compared on every call
+# ---------------------------------------------------------------------------------------------
+
+cdef bint _is_constant(object value) noexcept:
+    """Whether the same object means the same value."""
+    return not isinstance(value, (list, tuple))
+
+
+cdef bint _comparable(object value) except -1:
+    """Whether `_same` and `_hash` know this kind of value."""
+    cdef type kind = type(value)
+    if (
+        value is None
+        or kind is bool
+        or kind is int
+        or kind is str
+        or kind is float
+        or kind is bytes
+        or isinstance(value, _DType)
+        or kind is TensorShape
+        or isinstance(value, (type, np.dtype))
+    ):
+        return True
+    if kind is list or kind is tuple:
+        for item in value:
+            if not _comparable(item):
+                return False
+        return True
+    return False
+
+
+cdef bint _same(object stored, object given) except -1:
+    """Whether two comparable values encode to the same attribute."""
+    cdef type kind = type(stored)
+    cdef double x, y
+    cdef Py_ssize_t i
+    if kind is not type(given):
+        return False
+    if kind is list or kind is tuple:  # a tuple may hold lists
+        if len(stored) != len(given):
+            return False
+        for i in range(len(stored)):
+            if not _same(stored[i], given[i]):
+                return False
+        return True
+    if stored is given:
+        return True
+    if kind is float:  # by bits: 0.0 is not -0.0, and NaN is itself
+        x = stored
+        y = given
+        return memcmp(&x, &y, sizeof(double)) == 0
+    if kind is TensorShape:  # its == is false for partly unknown shapes
+        return repr(stored) == repr(given)
+    if kind is int or kind is str or kind is bytes or isinstance(stored, np.dtype):
+        return stored == given
+    return False  # None, bool, DType and classes are the same object or differ
+
+
+cdef uint64_t _mix(uint64_t state, uint64_t value) noexcept:
+    state ^= value + <uint64_t>0x9E3779B97F4A7C15 + (state << 6) + (state >> 2)
+    return state
+
+
+cdef uint64_t _hash(object value) except? 0:
+    cdef uint64_t state = <uint64_t><size_t>Py_TYPE(value)
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            state = _mix(state, _hash(item))
+        return state
+    if type(value) is TensorShape:
+        value = repr(value)
+    elif isinstance(value, _DType):
+        value = value._type_enum
+    return _mix(state, <uint64_t>hash(value))
+
+
+cdef object _snapshot(object value):
+    """A value that stays as it is when the caller changes his list."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_snapshot(item) for item in value])
+    return value
+
+
+cdef DataType _data_type(object value) except? DT_INVALID:
+    if not isinstance(value, _DType):
+        value = _dtypes.as_dtype(value)
+    return <DataType><int>value._type_enum
+
+
+cdef string _bytes(object value) except *:
+    return value.encode() if isinstance(value, str) else value
+
+
+cdef bint _encode_shape(object value, TensorShapeProto* proto) except -1:
+    if value is None or (isinstance(value, TensorShape) and value.rank is None):
+        proto.set_unknown_rank(True)
+        return True
+    if isinstance(value, TensorShape):
+        value = value.as_list()
+    if not isinstance(value, (list, tuple)):
+        return False
+    for size in value:
+        if size is not None and type(size) is not int:
+            return False
+        proto.add_dim().set_size(-1 if size is None else <int64_t>size)
+    return True
+
+
+cdef bint _encode_scalar(object value, str kind, AttrValue* out) except -1:
+    """Encodes as TensorFlow would; False for what it accepts and this does not."""
+    if kind == "int" and type(value) is int:
+        out.set_i(value)
+    elif kind == "float" and type(value) in (float, int):
+        out.set_f(value)
+    elif kind == "bool" and type(value) is bool:
+        out.set_b(value)
+    elif kind == "string" and type(value) in (str, bytes):
+        out.set_s(_bytes(value))
+    elif kind == "type":
+        out.set_type(_data_type(value))
+    elif kind == "shape":
+        return _encode_shape(value, out.mutable_shape())
+    else:
+        return False
+    return True
+
+
+cdef bint _encode_item(object value, str kind, AttrList* out) except -1:
+    if kind == "int" and type(value) is int:
+        out.add_i(value)
+    elif kind == "float" and type(value) in (float, int):
+        out.add_f(value)
+    elif kind == "bool" and type(value) is bool:
+        out.add_b(value)
+    elif kind == "string" and type(value) in (str, bytes):
+        out.add_s(_bytes(value))
+    elif kind == "type":
+        out.add_type(_data_type(value))
+    elif kind == "shape":
+        return _encode_shape(value, out.add_shape())
+    else:
+        return False
+    return True
+
+
+cdef bint _encode_attr(object value, str kind, AttrValue* out) except -1:
+    if not kind.startswith("list("):
+        return _encode_scalar(value, kind, out)
+    if not isinstance(value, (list, tuple)):
+        return False
+    out.mutable_list()
+    for item in value:
+        if not _encode_item(item, kind[5:len(kind) - 1], out.mutable_list()):
+            return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------
+# Entry and Op
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class Entry:
+    def __dealloc__(self):
+        if _finalizing:
+            self.kernel.release()
+            self.capi.release()
+
+
+@cython.final
+cdef class Op:
+    """One op of TensorFlow: a callable that takes its arguments by keyword.
+
+    Made by :mod:`fastops.ops`, never by users.
+
+    Parameters
+    ----------
+    op_name : str
+        Its name in TensorFlow's registry. All else about it is looked up when it is first used.
+    """
+
+    def __cinit__(self, str op_name not None):
+        self.vectorcall = _call
+        self.op_name = op_name
+
+    def __dealloc__(self):
+        cdef int i
+        free(self.calls_reason)
+        for i in range(FASTOPS_CALL_SHAPES):
+            Py_XDECREF(self.shapes[i].keywords)
+
+    cdef int load(self) except -1:
+        """Makes a named op callable. Raises if it cannot be."""
+        cdef int i
+        cdef Py_ssize_t slot
+        record = self.record
+        if record.error is not None:
+            raise copy(record.error)
+        self.op_name_bytes = self.op_name.encode()
+        if not Describe(self.op_name_bytes, &self.facts):
+            raise SystemError(f"{self.op_name} is known to Python only")
+        if self.calls_reason == NULL:
+            self.calls_reason = <long long*>calloc(NUM_REASONS, sizeof(long long))
+            if self.calls_reason == NULL:
+                raise MemoryError()
+        params = record.params
+        self.keywords = tuple([sys.intern(param.name) for param in params] + ["name"])
+        if len(self.keywords) > FASTOPS_MAX_PARAMS:
+            raise ValueError(f"{self.op_name} has more than {FASTOPS_MAX_PARAMS} parameters")
+        self.num_params = len(self.keywords)
+        self.num_inputs = self.facts.inputs.size()
+        by_name = {param.op_def_name: (slot, param) for slot, param in enumerate(params)}
+        for i in range(self.num_inputs):
+            self.input_slots[i] = by_name[self.facts.inputs[i].name.decode()][0]
+        self.attr_names = []
+        self.attr_defaults = []
+        for slot, param in enumerate(params):
+            if not param.is_input:
+                self.attr_slots[len(self.attr_names)] = slot
+                self.attr_names.append(sys.intern(param.op_def_name))
+                self.attr_defaults.append(param.default)
+        self.num_attrs = len(self.attr_names)
+        self.direct = record.exclusion is None and not _unknown_kernels
+        self.handles = record.handles
+        # Cost that the inputs' sizes do not bound: by their values, or by what a handle holds.
+        self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
+        self.thorough = not record.module.startswith("fastops.gen.")
+        self.table = {}
+        self.ready = True
+        _ops.append(self)
+        return 0
+
+    @property
+    def record(self):
+        """fastops._record.Record: what is known of the op."""
+        if self._record is None:
+            from fastops import _registry
+
+            self._record = _registry.record(self.op_name)
+        return self._record
+
+    @property
+    def __name__(self):
+        return self.record.name
+
+    @property
+    def __qualname__(self):
+        return self.record.name
+
+    @property
+    def __module__(self):
+        return self.record.module
+
+    @property
+    def __doc__(self):
+        return self.record.doc()
+
+    @property
+    def __signature__(self):
+        return self.record.signature()
+
+    @property
+    def never_direct(self):
+        """str or None: why no call of this op may run its kernel directly."""
+        return self.record.exclusion
+
+    def __repr__(self):
+        return f"<fastops op {self.op_name}>"
+
+    def __reduce__(self):
+        from fastops import _registry
+
+        return _registry.op, (self.op_name,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __call__(self, *args, **kwargs):
+        # For callers that ask for the attribute; a call itself goes to `_call`.
+        return PyVectorcall_Call(self, args, kwargs)
+
+    # A routine that does not bind, as a builtin function is: `inspect`, `pydoc` and type checkers
+    # then treat an Op as what it is, a function.
+    def __get__(self, instance, owner):
+        return self
+
+    cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1:
+        """Puts the arguments of a call into their slots.
+
+        False for an unknown keyword, and for an op that is not loaded.
+        """
+        cdef Py_ssize_t i, n
+        cdef const unsigned char* order
+        memset(slots, 0, self.num_params * sizeof(PyObject*))
+        if keywords == NULL:
+            return self.ready
+        order = self.call_shape(keywords)
+        if order == NULL:
+            return False
+        n = PyTuple_GET_SIZE(<object>keywords)
+        for i in range(n):
+            slots[order[i]] = args[i]
+        return True
+
+    cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL:
+        """Where the arguments of a call with these keywords go. Null for an unknown keyword."""
+        cdef int i, j
+        cdef Py_ssize_t n, k
+        cdef PyObject* known
+        for i in range(FASTOPS_CALL_SHAPES):  # a call site has one tuple for all its calls
+            if self.shapes[i].keywords == keywords:
+                return self.shapes[i].slots
+        n = PyTuple_GET_SIZE(<object>keywords)
+        for i in range(FASTOPS_CALL_SHAPES):  # f(**kwargs) makes a new one, of the same names
+            known = self.shapes[i].keywords
+            if known == NULL or PyTuple_GET_SIZE(<object>known) != n:
+                continue
+            for k in range(n):
+                if PyTuple_GET_ITEM(<object>known, k) != PyTuple_GET_ITEM(<object>keywords, k):
+                    break
+            else:
+                return self.shapes[i].slots
+        if n > self.num_params:
+            return NULL
+        cdef unsigned char slots[FASTOPS_MAX_PARAMS]
+        for k in range(n):
+            keyword = <object>PyTuple_GET_ITEM(<object>keywords, k)
+            for j in range(self.num_params):
+                if keyword == self.keywords[j]:
+                    slots[k] = j
+                    break
+            else:
+                return NULL
+        i = self.next_shape
+        self.next_shape = (i + 1) % FASTOPS_CALL_SHAPES
+        Py_INCREF(<object>keywords)
+        Py_XDECREF(self.shapes[i].keywords)
+        self.shapes[i].keywords = keywords
+        memcpy(self.shapes[i].slots, slots, n)
+        return self.shapes[i].slots
+
+    cdef int collect(self, PyObject** slots, Frame* frame) except -1:
+        """Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
+
+        R_CONVERT asks for `convert`. Only R_INPUT_STATE and R_INPUT_DEVICE leave a whole frame.
+        """
+        cdef int i
+        cdef int reason = R_DIRECT
+        cdef Py_ssize_t j, n
+        cdef PyObject* value
+        cdef PyObject* item
+        cdef InputState state
+        if self.facts.num_lists or self.num_inputs > FRAME_INPUTS:
+            frame.Reset(self.count_inputs(slots), self.facts.num_lists)
+        for i in range(self.num_inputs):
+            value = slots[self.input_slots[i]]
+            if value == NULL:
+                return R_ARGUMENTS
+            if self.facts.inputs[i].kind == kSingle:
+                if not IsEagerTensor(value):
+                    return R_CONVERT
+                state = frame.Add(value, _runtime.host)
+                if state != kReady:
+                    if state == kForeign:
+                        return R_INPUT_TYPE
+                    reason = R_INPUT_DEVICE if state == kOtherDevice else R_INPUT_STATE
+                continue
+            if PyList_CheckExact(<object>value):
+                n = PyList_GET_SIZE(<object>value)
+            elif PyTuple_CheckExact(<object>value):
+                n = PyTuple_GET_SIZE(<object>value)
+            else:
+                return R_INPUT_TYPE
+            if n == 0 or n > 0xFFFF:  # TensorFlow infers an empty list's type its own way
+                return R_INPUT_TYPE
+            frame.BeginList(n)
+            for j in range(n):
+                if PyList_CheckExact(<object>value):
+                    item = PyList_GET_ITEM(<object>value, j)
+                else:
+                    item = PyTuple_GET_ITEM(<object>value, j)
+                if not IsEagerTensor(item):
+                    if Py_TYPE(<object>item) != _variable_type:
+                        return R_INPUT_TYPE
+                    return R_CONVERT
+                Py_INCREF(<object>item)  # another thread may change the list
+                frame.Own(item)
+                state = frame.Add(item, _runtime.host)
+                if state != kReady:
+                    if state == kForeign:
+                        return R_INPUT_TYPE
+                    reason = R_INPUT_DEVICE if state == kOtherDevice else R_INPUT_STATE
+        return reason
+
+    cdef int count_inputs(self, PyObject** slots) noexcept:
+        """How many flat inputs there are, at most."""
+        cdef int i
+        cdef Py_ssize_t count = self.num_inputs
+        cdef PyObject* value
+        for i in range(self.num_inputs):
+            value = slots[self.input_slots[i]]
+            if value == NULL or self.facts.inputs[i].kind == kSingle:
+                continue
+            if PyList_CheckExact(<object>value):
+                count += PyList_GET_SIZE(<object>value)
+            elif PyTuple_CheckExact(<object>value):
+                count += PyTuple_GET_SIZE(<object>value)
+        return <int>min(count, 0x7FFFFFFF)
+
+    cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1:
+        """`collect` for calls with inputs that are not tensors.
+
+        Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
+        the dtype of a number is that of the first tensor that shares its type attribute, at any
+        position, else the attribute's default. Everything else is TensorFlow's to convert.
+        """
+        cdef int i, attr
+        cdef InputArg* arg
+        cdef PyObject* value
+        cdef DataType hint
+        cdef DataType dtypes[FASTOPS_MAX_PARAMS]
+        cdef PyObject* converted[FASTOPS_MAX_PARAMS]
+        cdef const char* device = NULL
+        for i in range(self.num_inputs):
+            value = slots[self.input_slots[i]]
+            if value == NULL:
+                return R_ARGUMENTS
+            dtypes[i] = DT_INVALID
+            converted[i] = value
+        # First: who may be converted at all, before anything is read.
+        for i in range(self.num_inputs):
+            value = converted[i]
+            if self.facts.inputs[i].kind == kSingle:
+                if not IsEagerTensor(value) and not _convertible(value, &self.facts.inputs[i]):
+                    return R_INPUT_TYPE
+            elif type(<object>value) not in (list, tuple) or not <object>value:
+                return R_INPUT_TYPE
+            else:
+                for item in <object>value:
+                    if not IsEagerTensor(<PyObject*>item) and type(item) is not ResourceVariable:
+                        return R_INPUT_TYPE
+        frame.Reset(self.num_inputs, 0)
+        # Next: variables, whose dtypes give hints too.
+        for i in range(self.num_inputs):
+            arg = &self.facts.inputs[i]
+            value = converted[i]
+            if arg.kind == kSingle:
+                if Py_TYPE(<object>value) == _variable_type:
+                    tensor = _read(<object>value)
+                    if not IsEagerTensor(<PyObject*>tensor):
+                        return R_CONVERSION
+                    Py_INCREF(tensor)
+                    frame.Own(<PyObject*>tensor)
+                    converted[i] = value = <PyObject*>tensor
+            else:
+                items = []
+                for item in <object>value:
+                    if type(item) is ResourceVariable:
+                        item = _read(item)
+                        if item is None:
+                            return R_CONVERSION
+                    items.append(item)
+                Py_INCREF(items)
+                frame.Own(<PyObject*>items)
+                converted[i] = <PyObject*>items
+                value = <PyObject*>items[0]
+            attr = arg.attr
+            if attr >= 0 and dtypes[attr] == DT_INVALID and IsEagerTensor(value):
+                dtypes[attr] = HandleDtype(EagerTensor_Handle(value))
+        # Finally: arrays and numbers.
+        for i in range(self.num_inputs):
+            arg = &self.facts.inputs[i]
+            value = converted[i]
+            if arg.kind != kSingle or IsEagerTensor(value):
+                continue
+            hint = arg.fixed
+            if hint == DT_INVALID:
+                hint = dtypes[arg.attr] if dtypes[arg.attr] != DT_INVALID else arg.fallback
+            if not _runtime.only_host or PyUnicode_GET_LENGTH(<object>device_name) != 0:
+                device = PyUnicode_AsUTF8(device_name)
+            value = _to_tensor(value, hint, device)
+            if value == NULL:
+                PyErr_Clear()  # TensorFlow will say what is wrong
+                return R_CONVERSION
+            frame.Own(value)
+            converted[i] = value
+            if arg.attr >= 0:
+                dtypes[arg.attr] = HandleDtype(EagerTensor_Handle(value))
+        cdef PyObject* converted_slots[FASTOPS_MAX_PARAMS]
+        for i in range(self.num_inputs):
+            converted_slots[self.input_slots[i]] = converted[i]
+        return self.collect(converted_slots, frame)
+
+    cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
+                      bint onednn) except -1:
+        cdef int i
+        cdef PyObject* given
+        cdef PyObject* stored
+        if not frame.SameSignature(<char*>entry.signature, len(entry.signature)):
+            return False
+        if entry.onednn != onednn:
+            return False
+        for i in range(self.num_attrs):
+            given = slots[self.attr_slots[i]]
+            stored = PyTuple_GET_ITEM(entry.attrs, i)
+            if given == stored and (entry.constants >> i) & 1:
+                continue
+            if given == NULL:
+                given = <PyObject*>_MISSING
+            if given == stored and given == <PyObject*>_MISSING:
+                continue
+            if given == <PyObject*>_MISSING or stored == <PyObject*>_MISSING:
+                return False
+            if not _same(<object>stored, <object>given):
+                return False
+        if <PyObject*>entry.device_name != device_name:
+            return entry.device_name == <object>device_name
+        return True
+
+    cdef uint64_t key(self, PyObject** slots, PyObject* device_name, Frame* frame,
+                      bint onednn) except? 0:
+        """A hash of all that `matches` compares; 0 when an attribute cannot be compared."""
+        cdef int i
+        cdef PyObject* given
+        cdef uint64_t state = onednn + 1
+        for i in range(<int>frame.signature_size):
+            state = _mix(state, frame.signature[i])
+        for i in range(self.num_attrs):
+            given = slots[self.attr_slots[i]]
+            if given == NULL:
+                state = _mix(state, 1)
+                continue
+            if not _comparable(<object>given):
+                return 0
+            state = _mix(state, _hash(<object>given))
+        state = _mix(state, <uint64_t>hash(<object>device_name))
+        return state | 1
+
+    cdef Entry find(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                    bint onednn):
+        """The entry for a call, or None. Makes it the last one used."""
+        cdef Entry entry = self.table.get(key)
+        if entry is None or not self.matches(entry, slots, device_name, frame, onednn):
+            return None
+        del self.table[key]  # to the end: the least recently used entry is the first
+        self.table[key] = entry
+        self.last = entry
+        return entry
+
+    cdef Entry prepare(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                       bint onednn):
+        """Makes the entry for a call that TensorFlow has just run with success."""
+        cdef Entry entry = Entry.__new__(Entry)
+        cdef int i
+        cdef PyObject* given
+        cdef Status status
+        cdef DataTypeVector outputs
+        cdef size_t j
+        entry.signature = frame.signature[:frame.signature_size]
+        attrs = []
+        for i in range(self.num_attrs):
+            given = slots[self.attr_slots[i]]
+            value = _MISSING if given == NULL else _snapshot(<object>given)
+            attrs.append(value)
+            if given != NULL and _is_constant(value):
+                entry.constants |= (<unsigned long long>1) << i
+        entry.attrs = tuple(attrs)
+        entry.device_name = <object>device_name
+        entry.onednn = onednn
+        entry.node.reset(new NodeDef())
+        if self.encode(slots, frame, entry.node.get()):
+            entry.num_outputs = OutputTypes(deref(entry.node), self.facts, &outputs)
+            entry.lengths = [
+                None if length < 0 else length
+                for length in [
+                    OutputLength(deref(entry.node), self.facts, i)
+                    for i in range(self.facts.definition.output_arg_size())
+                ]
+            ]
+            entry.reason = R_OP
+            if self.direct:
+                entry.reason = R_DTYPE
+                for j in range(outputs.size()):
+                    if IsHandleType(outputs[j]):
+                        break
+                else:
+                    if self.handles or not _has_handles(frame):
+                        entry.reason = R_KERNEL
+            if entry.reason == R_KERNEL:
+                entry.kernel = PreparedKernel.Make(
+                    _runtime, deref(entry.node), _bytes(entry.device_name), entry.num_outputs,
+                    onednn and OneDnnEnabled(), self.thorough, &status,
+                )
+                if entry.kernel.get() != NULL:
+                    entry.reason = R_DIRECT
+                else:
+                    entry.detail = Message(status).decode("utf-8", "replace")
+        else:
+            entry.node.reset()
+            entry.reason = R_ATTR_VALUE
+        while len(self.table) >= _cache_size:
+            del self.table[next(iter(self.table))]
+        self.table[key] = entry
+        self.last = entry
+        return entry
+
+    cdef int encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1:
+        """Fills a NodeDef for a call. False for an attribute that cannot be encoded."""
+        cdef int i
+        cdef size_t k, length, flat = 0, lists = 0
+        cdef const AttrDef* attr
+        cdef InputArg* arg
+        cdef AttrValue* value
+        cdef DataType dtype
+        cdef bytes kind
+        node.set_name(self.op_name_bytes)
+        node.set_op(self.op_name_bytes)
+        for i in range(self.num_attrs):
+            # Not given: the default of TensorFlow's function, which can differ from the OpDef's.
+            given = self.attr_defaults[i]
+            if slots[self.attr_slots[i]] != NULL:
+                given = <object>slots[self.attr_slots[i]]
+            attr = FindAttr(self.facts, <bytes>self.attr_names[i].encode())
+            if given is None and attr.has_default_value():
+                continue
+            value = &deref(node.mutable_attr())[attr.name()]
+            try:
+                kind = attr.type()
+                if not _encode_attr(given, kind.decode(), value):
+                    return False
+            except (TypeError, ValueError, OverflowError):
+                return False
+        for i in range(self.num_inputs):
+            arg = &self.facts.inputs[i]
+            if arg.kind == kSingle:
+                length = 1
+            else:
+                length = frame.list_lengths[lists]
+                lists += 1
+            for _ in range(length):
+                node.add_input(b"input")  # a kernel asks how many there are, not whence
+            dtype = HandleDtype(frame.handles[flat])
+            if not arg.number_attr.empty():
+                deref(node.mutable_attr())[arg.number_attr].set_i(length)
+            if not arg.type_attr.empty():
+                deref(node.mutable_attr())[arg.type_attr].set_type(dtype)
+            if not arg.list_attr.empty():
+                value = &deref(node.mutable_attr())[arg.list_attr]
+                for k in range(length):
+                    value.mutable_list().add_type(HandleDtype(frame.handles[flat + k]))
+            flat += length
+        AddDefaultsToNodeDef(deref(self.facts.definition), node)
+        return True
+
+    cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
+                              Frame* frame, bint onednn, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+        """TensorFlow runs a key's first call: what it rejects is never prepared."""
+        cdef PyObject* now
+        cdef PyObject* result = _tensorflow(self, args, nargsf, keywords, R_FIRST_CALL)
+        now = GetPyEagerContext()
+        if now == NULL:
+            PyErr_Clear()
+            return result
+        Py_DECREF(<object>now)
+        if _runtime.Current(now):
+            try:
+                self.prepare(key, slots, device_name, frame, onednn)
+            except Exception:  # a defect of fastops, but the caller has his result
+                PyErr_WriteUnraisable(self)
+        return result
+
+    cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL:
+        """The structure that TensorFlow's function returns, recorded on the tapes.
+
+        Takes over the references in `results`.
+        """
+        cdef int i, flat = 0
+        cdef PyObject* no_tape
+        no_tape = TFE_Py_TapeSetIsEmpty()
+        Py_DECREF(<object>no_tape)
+        if no_tape == Py_True and self.facts.structure == kTensor:
+            return results[0]
+        flat_results = []
+        for i in range(entry.num_outputs):
+            flat_results.append(<object>results[i])
+            Py_DECREF(<object>results[i])
+        if no_tape != Py_True:
+            self.record_gradient(entry, frame, flat_results)
+        if self.facts.structure == kTensor:
+            value = flat_results[0]
+        elif self.facts.structure == kNone:
+            value = None
+        elif self.facts.structure == kList:
+            value = flat_results
+        else:
+            parts = []
+            for length in entry.lengths:
+                if length is None:
+                    parts.append(flat_results[flat])
+                    flat += 1
+                else:
+                    parts.append(flat_results[flat:flat + <int>length])
+                    flat += <int>length
+            if self.result_type is None:
+                self.result_type = _fallback.result_type(self.op_name)
+            value = tuple.__new__(self.result_type, parts)
+        Py_INCREF(value)
+        return <PyObject*>value
+
+    cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1:
+        cdef int i
+        cdef PyObject* done
+        if entry.gradient_attrs is None:
+            entry.gradient_attrs = self.attrs_for_gradient(entry, frame)
+        inputs = []
+        for i in range(frame.size):
+            inputs.append(<object>frame.objects[i])
+        done = TFE_Py_RecordGradient(
+            <PyObject*>self.op_name, <PyObject*>inputs, <PyObject*>entry.gradient_attrs,
+            <PyObject*>results, Py_None,
+        )
+        if done == NULL:
+            return -1
+        Py_DECREF(<object>done)
+        return 0
+
+    cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame):
+        """What TensorFlow's fast path hands to gradient functions: the explicit attributes as
+        given, then the inferred ones in the order of the inputs, types as integers."""
+        cdef int i
+        cdef size_t j, length, flat = 0, lists = 0
+        cdef InputArg* arg
+        attrs = []
+        for i in range(self.num_attrs):
+            value = entry.attrs[i]
+            attrs += [self.attr_names[i], self.attr_defaults[i] if value is _MISSING else value]
+        for i in range(self.num_inputs):
+            arg = &self.facts.inputs[i]
+            length = 1
+            if arg.kind != kSingle:
+                length = frame.list_lengths[lists]
+                lists += 1
+            types = [<int>HandleDtype(frame.handles[flat + j]) for j in range(length)]
+            if not arg.number_attr.empty():
+                attrs += [arg.number_attr.decode(), length]
+            if not arg.type_attr.empty():
+                attrs += [arg.type_attr.decode(), types[0]]
+            if not arg.list_attr.empty():
+                attrs += [arg.list_attr.decode(), tuple(types)]
+            flat += length
+        return tuple(attrs)
+
+
+cdef bint _has_handles(Frame* frame) noexcept:
+    cdef int i
+    for i in range(frame.size):
+        if IsHandleType(HandleDtype(frame.handles[i])):
+            return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------
+# Inputs that are not tensors
+# ---------------------------------------------------------------------------------------------
+
+cdef bint _convertible(PyObject* value, InputArg* arg) noexcept:
+    cdef PyTypeObject* kind = Py_TYPE(<object>value)
+    if kind == _variable_type:
+        return arg.fixed == DT_INVALID or not IsHandleType(arg.fixed)
+    return (
+        kind == &PyFloat_Type
+        or kind == &PyLong_Type
+        or kind == &PyBool_Type
+        or kind == _array_type
+    )
+
+
+cdef PyObject* _to_tensor(PyObject* value, DataType hint, const char* device) noexcept:
+    """A new EagerTensor, or null with a Python exception."""
+    cdef TFE_TensorHandle* handle = ConvertToEagerTensor(
+        wrap(_runtime.context), value, hint, device
+    )
+    if handle == NULL:
+        return NULL
+    return EagerTensorFromHandle(handle)
+
+
+cdef object _read(object variable):
+    """Reads a variable as TensorFlow's fast path does, telling tapes and watchers of it.
+
+    None if it cannot be read: TensorFlow will say why.
+    """
+    global _read_variable
+    if _read_variable is None:
+        from fastops import _registry
+
+        _read_variable = _registry.op("ReadVariableOp")
+    if variable._trainable is not False:
+        TFE_Py_TapeVariableAccessed(<PyObject*>variable)
+        TFE_Py_VariableWatcherVariableAccessed(<PyObject*>variable)
+    try:
+        return _read_variable(resource=variable._handle, dtype=variable._dtype)
+    except Exception:
+        return None
+
+
+# ---------------------------------------------------------------------------------------------
+# The call
+# ---------------------------------------------------------------------------------------------
+
+cdef enum:
+    INLINE_RESULTS = 16
+    # Above this many input bytes a kernel runs without the GIL: taking it again costs 40 ns.
+    GIL_BYTES = 4096
+
+
+cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    cdef Op op = <Op>callable
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef PyObject* device_name = NULL
+    cdef Frame frame
+    cdef Options* options = &ThreadOptions()
+    cdef Entry entry
+    cdef uint64_t key
+    cdef int reason
+
+    # First: which argument is which, and may this thread run kernels now?
+    if PyVectorcall_NARGS(nargsf) != 0 or not op.bind(args, keywords, slots):
+        if not op.ready:
+            op.load()
+            return _call(callable, args, nargsf, keywords)
+        return _tensorflow(op, args, nargsf, keywords, R_ARGUMENTS)
+    reason = _gate(&device_name)
+    if reason != R_DIRECT:
+        return _tensorflow(op, args, nargsf, keywords, reason)
+    if options.path == kTensorflow:
+        return _tensorflow(op, args, nargsf, keywords, R_OPTIONS)
+
+    # Next: the inputs as tensors.
+    reason = op.collect(slots, &frame)
+    if reason == R_CONVERT:
+        reason = op.convert(slots, device_name, &frame)
+    if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
+        return _tensorflow(op, args, nargsf, keywords, reason)
+
+    # Then: the entry for these dtypes, attributes and device. Most often it is the last one.
+    entry = op.last
+    if entry is None or not op.matches(entry, slots, device_name, &frame, options.onednn):
+        key = op.key(slots, device_name, &frame, options.onednn)
+        if key == 0:
+            return _tensorflow(op, args, nargsf, keywords, R_ATTR_VALUE)
+        entry = op.find(key, slots, device_name, &frame, options.onednn)
+        if entry is None:
+            return op.first_call(
+                key, slots, device_name, &frame, options.onednn, args, nargsf, keywords
+            )
+    if reason == R_DIRECT:
+        reason = entry.reason
+        if reason == R_DIRECT:
+            if Async(_runtime):
+                reason = R_ASYNC
+            elif Observed(_runtime):
+                reason = R_OBSERVED
+            elif options.path == kCapi:
+                reason = R_OPTIONS
+
+    # Finally: run.
+    if reason == R_DIRECT:
+        return _direct(op, entry, &frame, slots, args, nargsf, keywords)
+    if entry.node.get() == NULL or options.path == kDirect:
+        return _tensorflow(op, args, nargsf, keywords, reason)
+    return _capi(op, entry, &frame, slots, device_name, reason)
+
+
+cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* const* args,
+                       size_t nargsf, PyObject* keywords) except NULL:
+    cdef PyObject* inline_results[INLINE_RESULTS]
+    cdef PyObject** results = inline_results
+    cdef Status status
+    cdef int code
+    if entry.num_outputs > INLINE_RESULTS:
+        results = <PyObject**>malloc(entry.num_outputs * sizeof(PyObject*))
+        if results == NULL:
+            raise MemoryError()
+    try:
+        code = deref(entry.kernel).Run(
+            frame.tensors, op.unbounded or frame.bytes > GIL_BYTES, results, &status
+        )
+        if code == 0:
+            op.calls_direct += 1
+            return op.finish(entry, frame, results)
+    finally:
+        if results != inline_results:
+            free(results)
+    if code < 0:
+        return NULL  # the exception of EagerTensorFromHandle
+    if not op.facts.stateful:
+        return _tensorflow(op, args, nargsf, keywords, R_KERNEL_ERROR)
+    # What this kernel may have changed must not be changed again.
+    op.calls_direct += 1
+    _fallback.raise_kernel_error(
+        op.op_name, status.raw_code(), Message(status).decode("utf-8", "replace"),
+        _name(op, slots),
+    )
+    raise SystemError("an error status raised nothing")
+
+
+cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
+                     int reason) except NULL:
+    cdef PyObject* inline_results[INLINE_RESULTS]
+    cdef PyObject** results = inline_results
+    cdef Status status
+    cdef int code
+    op.calls_capi += 1
+    op.calls_reason[reason] += 1
+    if ThreadOptions().on_fallback != kIgnore and not _is_expected(reason):
+        _report(op, "capi", reason)
+    if entry.capi.get() == NULL:
+        entry.capi.reset(new CachedOp(_runtime.context, deref(entry.node), entry.num_outputs))
+    if entry.num_outputs > INLINE_RESULTS:
+        results = <PyObject**>malloc(entry.num_outputs * sizeof(PyObject*))
+        if results == NULL:
+            raise MemoryError()
+    try:
+        code = deref(entry.capi).Run(
+            frame.handles, frame.size, PyUnicode_AsUTF8(device_name),
+            results, &status,
+        )
+        if code == 0:
+            return op.finish(entry, frame, results)
+    finally:
+        if results != inline_results:
+            free(results)
+    if code < 0:
+        return NULL  # the exception of EagerTensorFromHandle
+    _fallback.raise_status(
+        op.op_name, status.raw_code(), Message(status).decode("utf-8", "replace"),
+        _name(op, slots),
+    )
+    raise SystemError("an error status raised nothing")
+
+
+cdef PyObject* _tensorflow(Op op, PyObject* const* args, size_t nargsf, PyObject* keywords,
+                           int reason) except NULL:
+    op.calls_tensorflow += 1
+    op.calls_reason[reason] += 1
+    if ThreadOptions().on_fallback != kIgnore and not _is_expected(reason):
+        _report(op, "tensorflow", reason)
+    if op.reference is None:
+        op.reference = _fallback.reference(op.op_name)
+    return PyObject_Vectorcall(<PyObject*>op.reference, args, nargsf, keywords)
+
+
+cdef object _name(Op op, PyObject** slots):
+    cdef PyObject* name = slots[op.num_params - 1]
+    return None if name == NULL else <object>name
+
+
+cdef int _report(Op op, str path, int reason) except -1:
+    name, text = REASONS[reason]
+    if reason == R_OP:
+        text = f"{text}: {op.never_direct}"
+    _fallback.report(op.op_name, path, name, text, ThreadOptions().on_fallback == kRaise)
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Settings, counters, cache: what `fastops` shows of this module
+# ---------------------------------------------------------------------------------------------
+
+_PATHS = ("auto", "direct", "capi", "tensorflow")
+_ON_FALLBACK = ("ignore", "warn", "raise")
+_ONEDNN = ("off", "auto")
+
+
+cdef Options* _options(bint default) noexcept:
+    return &DefaultOptions() if default else &ThreadOptions()
+
+
+def get_options(*, default=False):
+    """The settings of this thread (or those of a new one) as a dict of strings."""
+    cdef Options* options = _options(default)
+    return {
+        "path": _PATHS[<int>options.path],
+        "on_fallback": _ON_FALLBACK[<int>options.on_fallback],
+        "onednn": _ONEDNN[options.onednn],
+    }
+
+
+def set_options(*, path, on_fallback, onednn, default=False):
+    """Sets all settings of this thread (or those that new threads start with)."""
+    cdef Options* options = _options(default)
+    options.path = <Path><int>_PATHS.index(path)
+    options.on_fallback = <OnFallback><int>_ON_FALLBACK.index(on_fallback)
+    options.onednn = _ONEDNN.index(onednn)
+
+
+def counters():
+    """For each op that was called: its name, calls by path, and calls by reason."""
+    cdef Op op
+    cdef int i
+    found = []
+    for op in _ops:
+        reasons = {REASONS[i][0]: op.calls_reason[i] for i in range(1, NUM_REASONS)
+                   if op.calls_reason[i]}
+        if op.calls_direct or reasons:
+            found.append((op.op_name, op.calls_direct, op.calls_capi, op.calls_tensorflow,
+                          reasons))
+    return found
+
+
+def reset_counters():
+    """Sets all counters to zero."""
+    cdef Op op
+    for op in _ops:
+        op.calls_direct = op.calls_capi = op.calls_tensorflow = 0
+        memset(op.calls_reason, 0, NUM_REASONS * sizeof(long long))
+
+
+def clear_cache():
+    """Drops every prepared kernel and cached operation; the next calls make them anew."""
+    _flush()
+
+
+def cached_keys(Op op):
+    """What is cached for an op: for each key whether its kernel is ready, or why it is not."""
+    cdef Entry entry
+    return [
+        {
+            "attrs": {
+                name: value
+                for name, value in zip(op.attr_names, entry.attrs)
+                if value is not _MISSING
+            },
+            "signature": list(entry.signature),
+            "device": entry.device_name,
+            "onednn": bool(entry.onednn),
+            "reason": None if entry.reason == R_DIRECT else REASONS[entry.reason][0],
+            "detail": entry.detail,
+        }
+        for entry in op.table.values()
+    ]
+
+
+def cache_info():
+    """The number of cached entries by op name, and the bound for each op."""
+    cdef Op op
+    return {op.op_name: len(op.table) for op in _ops if op.table}, _cache_size
+
+
+def set_cache_size(size):
+    """Sets how many entries an op may keep."""
+    global _cache_size
+    if type(size) is not int:
+        raise TypeError(f"a cache size is an int, not {type(size).__name__}")
+    if size < 1:
+        raise ValueError(f"the cache of an op must hold at least 1 entry, not {size}")
+    _cache_size = size
+    _flush()
+
+
+def direct_path_state():
+    """Why no call can take the direct path at present, or None if it is open."""
+    cdef PyObject* device = NULL
+    cdef int reason
+    if _unknown_kernels:
+        return f"{UnknownKernels().decode()} is set: TensorFlow then runs kernels in another way"
+    reason = _gate(&device)
+    if reason == R_DIRECT:
+        reason = R_ASYNC if Async(_runtime) else R_OBSERVED if Observed(_runtime) else R_DIRECT
+    return None if reason == R_DIRECT else REASONS[reason][1]
+
+
+def onednn_enabled():
+    """Whether this TensorFlow replaces kernels by oneDNN's."""
+    return OneDnnEnabled()
+
+
+# ---------------------------------------------------------------------------------------------
+# Measurement: the floors that a call is compared with
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class CallFloor:
+    """A callable that does nothing: what a keyword call costs before any work."""
+
+    cdef vectorcall_t vectorcall
+
+    def __cinit__(self):
+        self.vectorcall = _call_floor
+
+
+cdef PyObject* _call_floor(PyObject* callable, PyObject* const* args, size_t nargsf,
+                           PyObject* keywords) except NULL:
+    Py_INCREF(None)
+    return Py_None
+
+
+@cython.final
+cdef class BareKernel:
+    """A call's kernel without the call: computes and wraps, checks nothing.
+
+    Parameters
+    ----------
+    op : Op
+        An op whose call with these arguments takes the direct path.
+    **arguments
+        The arguments. Inputs must be EagerTensors (or lists of them) on the host.
+
+    Raises
+    ------
+    ValueError
+        If the call does not take the direct path.
+    """
+
+    cdef vectorcall_t vectorcall
+    cdef Entry entry
+    cdef list tensors  # keeps the inputs alive
+    cdef Frame* frame
+    cdef bint release_gil
+
+    def __cinit__(self, Op op, **arguments):
+        cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+        cdef long long before
+        self.vectorcall = _call_bare
+        self.frame = new Frame()
+        op(**arguments)
+        before = op.calls_direct
+        op(**arguments)
+        if op.calls_direct != before + 1:
+            raise ValueError(f"{op.op_name} does not take the direct path with these arguments")
+        self.entry = op.last
+        self.tensors = list(arguments.values())
+        memset(slots, 0, sizeof(slots))
+        for name, value in arguments.items():
+            slots[op.keywords.index(name)] = <PyObject*>value
+        if op.collect(slots, self.frame) != R_DIRECT:
+            raise ValueError("a bare kernel takes EagerTensors only")
+        self.release_gil = op.unbounded or self.frame.bytes > GIL_BYTES
+
+    def __dealloc__(self):
+        del self.frame
+
+
+cdef PyObject* _call_bare(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef BareKernel self = <BareKernel>callable
+    cdef PyObject* results[INLINE_RESULTS]
+    cdef Status status
+    cdef int i
+    if self.entry.num_outputs > INLINE_RESULTS or deref(self.entry.kernel).Run(
+        self.frame.tensors, self.release_gil, results, &status
+    ) != 0:
+        raise RuntimeError("the kernel failed")
+    if self.entry.num_outputs == 1:
+        return results[0]
+    outputs = []
+    for i in range(self.entry.num_outputs):
+        outputs.append(<object>results[i])
+        Py_DECREF(<object>results[i])
+    Py_INCREF(outputs)
+    return <PyObject*>outputs
+
+
+cdef int _enable_vectorcall() except -1:
+    cdef Op op = Op.__new__(Op, "")
+    cdef CallFloor floor = CallFloor.__new__(CallFloor)
+    EnableVectorcall(<PyTypeObject*>Op, <char*>&op.vectorcall - <char*><void*>op)
+    EnableVectorcall(<PyTypeObject*>CallFloor, <char*>&floor.vectorcall - <char*><void*>floor)
+    # Instances of one size and base keep their first field at one place.
+    EnableVectorcall(<PyTypeObject*>BareKernel, <char*>&floor.vectorcall - <char*><void*>floor)
+    return 0
+
+
+_enable_vectorcall()

@@ -1,0 +1,123 @@
+"""The record of an op: the one place that holds what is known about it.
+
+It joins the OpDef of the running TensorFlow with the generated data (names, order, policy).
+"""
+
+import inspect
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import Parameter
+
+import tensorflow as tf
+
+from fastops import _docstring, _opdef
+from fastops._errors import DeprecatedOpError, MissingOpError
+from fastops.gen import _index, _policy
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What fastops knows about one op of the running TensorFlow.
+
+    Attributes
+    ----------
+    op_def : fastops._opdef.Op
+        The OpDef.
+    name, module : str
+        The Python name and the module the op shows as its own.
+    order : tuple of str
+        Names of the arguments as TensorFlow's own function orders them; what it lacks comes last.
+    missing : bool
+        Whether the op is one of another supported TensorFlow; `op_def` then has names only.
+    """
+
+    op_def: _opdef.Op
+    name: str
+    module: str
+    order: tuple[str, ...] = ()
+    missing: bool = False
+
+    @property
+    def op_name(self):
+        """The name in TensorFlow's registry."""
+        return self.op_def.name
+
+    @cached_property
+    def error(self):
+        """The exception of every call, or `None` if the op can run."""
+        if self.missing:
+            since = _policy.SINCE.get(self.op_name, {}).get("")
+            where = f"exists since TensorFlow {since}" if since else "exists in another TensorFlow"
+            return MissingOpError(f"{self.op_name} {where}, and this is {tf.version.VERSION}")
+        withdrawn = self.op_def.deprecated_since
+        if self.op_def.takes_refs or (withdrawn and withdrawn <= tf.version.GRAPH_DEF_VERSION):
+            replacement = _policy.REPLACEMENTS.get(self.op_name)
+            instead = f"use {replacement} instead" if replacement else "nothing replaces it"
+            since = _docstring.unavailable(self.op_def)
+            return DeprecatedOpError(f"{self.op_name} is deprecated {since}; {instead}")
+        return None
+
+    @cached_property
+    def params(self):
+        """The keywords in the order of TensorFlow's own function, without ``name``."""
+        params = _opdef.params(
+            self.op_def,
+            _policy.RENAMES.get(self.op_name, {}),
+            _policy.DEFAULTS.get(self.op_name, {}),
+        )
+        known = {param.name: param for param in params}
+        return tuple(known[name] for name in dict.fromkeys((*self.order, *known)) if name in known)
+
+    @property
+    def exclusion(self):
+        """Why the op never runs in a kernel of ours, or `None`."""
+        if self.handles:
+            return None
+        return _policy.EXCLUDED.get(self.op_name) or self.op_def.obstacle
+
+    @property
+    def handles(self):
+        """Whether its state lives behind a handle, so that a kernel of ours shares it."""
+        return self.op_name in _policy.HANDLES
+
+    @property
+    def value_sized(self):
+        """Whether the values of the inputs, not their sizes, decide what a call costs."""
+        return self.op_name in _policy.VALUE_SIZED
+
+    def signature(self):
+        """Return the `inspect.Signature`: keywords only, ``name`` last."""
+        defaults = {param.name: param.default for param in self.params} | {"name": None}
+        return inspect.Signature(
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY)
+                if default is _opdef.REQUIRED
+                else Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+                for name, default in defaults.items()
+            ]
+        )
+
+    def doc(self):
+        """Return the docstring, with the running TensorFlow's own text below it."""
+        if self.missing:
+            return f"{self.error}.\n"
+        from fastops._fallback import reference
+        from fastops.gen import _facts
+
+        name = self.op_name
+        known = name in _index.FAMILIES
+        facts = _docstring.Facts(
+            version=_facts.VERSION if known else tf.version.VERSION,
+            inputs=_facts.INPUTS.get(name, {}),
+            outputs=_facts.OUTPUTS.get(name, {}),
+            gradients=_facts.GRADIENTS.get(name),
+            exclusion=self.exclusion,
+            since=_policy.SINCE.get(name, {}),
+            replacement=_policy.REPLACEMENTS.get(name, ""),
+        )
+        ours = _docstring.render(self.op_def, self.params, facts)
+        theirs = inspect.getdoc(reference(name))
+        if not theirs:
+            return ours
+        heading = f"TensorFlow {tf.version.VERSION} says"
+        return f"{ours}\n{heading}\n{'-' * len(heading)}\n{theirs}\n"

@@ -1,0 +1,85 @@
+"""`fastops.stats`: which paths calls took."""
+
+from dataclasses import asdict, dataclass
+
+from fastops import _dispatch
+
+
+@dataclass(frozen=True)
+class OpStats:
+    """The calls of one op.
+
+    Attributes
+    ----------
+    direct, capi, tensorflow : int
+        Calls by the path they took.
+    reasons : dict of str to int
+        Calls that were not direct, by the reason's name.
+    """
+
+    direct: int
+    capi: int
+    tensorflow: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A snapshot of the counters.
+
+    Attributes
+    ----------
+    direct, capi, tensorflow : int
+        Calls by the path they took.
+    reasons : dict of str to int
+        Calls that were not direct, by the reason's name (`fastops.REASONS` explains them).
+    ops : dict of str to OpStats
+        The same for each op that was called, by its name in TensorFlow's registry.
+    """
+
+    direct: int
+    capi: int
+    tensorflow: int
+    reasons: dict[str, int]
+    ops: dict[str, OpStats]
+
+    def as_dict(self):
+        """Return the snapshot as nested dicts of strings and ints."""
+        return asdict(self)
+
+
+def stats():
+    """Take a snapshot of the counters since import or `reset_stats`.
+
+    Returns
+    -------
+    Stats
+        Calls by path, by reason and by op. Counting is always on: it costs a call one addition.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> fastops.reset_stats()
+    >>> for _ in range(3):
+    ...     total = fastops.ops.cumsum(x=tf.constant([1.0, 2.0]), axis=tf.constant(0))
+    >>> calls = fastops.stats()
+    >>> calls.direct, calls.tensorflow, calls.reasons
+    (2, 1, {'first_call': 1})
+    """
+    ops = {name: OpStats(*paths, reasons) for name, *paths, reasons in _dispatch.counters()}
+    reasons = {}
+    for op in ops.values():
+        for reason, count in op.reasons.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+    return Stats(
+        direct=sum(op.direct for op in ops.values()),
+        capi=sum(op.capi for op in ops.values()),
+        tensorflow=sum(op.tensorflow for op in ops.values()),
+        reasons=reasons,
+        ops=ops,
+    )
+
+
+def reset_stats():
+    """Set all counters to zero."""
+    _dispatch.reset_counters()

@@ -1,0 +1,57 @@
+# tensorflow/c/eager/c_api.h, tensorflow/python/eager/{pywrap_tfe,pywrap_tensor}.h
+from cpython.object cimport PyObject
+from libcpp cimport bool
+
+from fastops._tf.protos cimport DataType
+
+
+cdef extern from "tensorflow/c/eager/c_api.h" nogil:
+    ctypedef struct TFE_Context:
+        pass
+    ctypedef struct TFE_TensorHandle:
+        pass
+
+
+cdef extern from "tensorflow/python/eager/pywrap_tensor.h" namespace "tensorflow":
+    # Null with a Python exception.
+    TFE_TensorHandle* ConvertToEagerTensor(
+        TFE_Context* context, PyObject* value, DataType dtype, const char* device
+    )
+
+
+cdef extern from "tensorflow/core/common_runtime/eager/context.h" namespace "tensorflow" nogil:
+    cdef cppclass EagerContext:
+        pass
+
+
+cdef extern from "tensorflow/c/eager/tfe_context_internal.h" namespace "tensorflow" nogil:
+    TFE_Context* wrap(EagerContext*)
+
+
+cdef extern from "tensorflow/python/eager/pywrap_tfe.h":
+    TFE_TensorHandle* EagerTensor_Handle(PyObject* tensor)
+    # Takes ownership of the handle. Null with a Python exception.
+    PyObject* EagerTensorFromHandle(TFE_TensorHandle* handle)
+    # New reference. Null with a Python exception.
+    PyObject* GetPyEagerContext()
+    PyObject* TFE_Py_TapeSetIsEmpty()
+    PyObject* TFE_Py_RecordGradient(
+        PyObject* op_name, PyObject* inputs, PyObject* attrs, PyObject* results, PyObject* scope
+    )
+    void TFE_Py_TapeVariableAccessed(PyObject* variable)
+    void TFE_Py_VariableWatcherVariableAccessed(PyObject* variable)
+
+
+cdef extern from "tensorflow/python/lib/core/safe_pyobject_ptr.h" namespace "tensorflow":
+    cdef cppclass Safe_PyObjectPtr:
+        PyObject* get()
+
+
+cdef extern from "tensorflow/python/eager/pywrap_tfe.h" namespace "tensorflow":
+    cdef cppclass EagerContextThreadLocalData:
+        bool is_eager
+        Safe_PyObjectPtr device_name
+        Safe_PyObjectPtr op_callbacks
+
+    # Null with a Python exception.
+    EagerContextThreadLocalData* GetEagerContextThreadLocalData(PyObject* py_context)

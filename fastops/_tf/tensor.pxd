@@ -1,0 +1,16 @@
+# tensorflow/core/framework/{tensor,op_kernel}.h
+from libc.stdint cimport int64_t
+
+from fastops._tf.protos cimport DataType
+
+
+cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nogil:
+    cdef cppclass Tensor:
+        DataType dtype() const
+        size_t TotalBytes() const
+
+
+cdef extern from "tensorflow/core/framework/op_kernel.h" namespace "tensorflow" nogil:
+    cdef cppclass TensorValue:
+        TensorValue()
+        TensorValue(Tensor*)

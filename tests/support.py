@@ -1,0 +1,202 @@
+"""What the tests of the core share: the path of a call, and whether two results are the same."""
+
+import math
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import fastops
+
+ROOT = Path(fastops.__file__).parents[1]
+
+DIRECT = "direct"
+FIRST = "tensorflow:first_call"
+
+
+def took(op, **arguments):
+    """Call an op and tell its path: its result, and "direct" or path and reason, "capi:op".
+
+    Calls that the op makes of others, to read a variable, do not count.
+    """
+    before = fastops.stats().ops.get(op.op_name)
+    result = op(**arguments)
+    return result, path_since(before, op.op_name)
+
+
+def path_since(before, op_name):
+    """Return the path of the one call of an op since that snapshot of its counters."""
+    after = fastops.stats().ops[op_name]
+    paths = [
+        path
+        for path in ("direct", "capi", "tensorflow")
+        for _ in range(getattr(after, path) - (getattr(before, path) if before else 0))
+    ]
+    assert len(paths) == 1, f"{op_name} was called {len(paths)} times: {paths}"
+    reasons = [
+        reason
+        for reason, count in after.reasons.items()
+        if count != (before.reasons.get(reason, 0) if before else 0)
+    ]
+    if paths == ["direct"]:
+        assert not reasons
+        return "direct"
+    (reason,) = reasons
+    return f"{paths[0]}:{reason}"
+
+
+def check(op_name, path=DIRECT, first=FIRST, **arguments):
+    """Hold two calls of an op against `tf.raw_ops`, bit for bit, and their paths against these.
+
+    Returns TensorFlow's result.
+    """
+    op = getattr(fastops.raw_ops, op_name)
+    want = getattr(tf.raw_ops, op_name)(**arguments)
+    for expected in (first, path):
+        got, seen = took(op, **arguments)
+        assert seen == expected, f"{op_name} took {seen}, not {expected}"
+        assert_same(got, want)
+    return want
+
+
+def assert_same(got, want):
+    """Assert that two results are the same: structure, dtype, shape, device and every bit."""
+    assert type(got) is type(want)
+    if isinstance(want, (list, tuple)):
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            assert_same(one, other)
+    elif isinstance(want, tf.Tensor):
+        assert got.dtype == want.dtype
+        assert got.shape == want.shape
+        assert got.device == want.device
+        assert got.backing_device == want.backing_device
+        if want.dtype not in (tf.resource, tf.variant):
+            assert_same_bits(got.numpy(), want.numpy())
+    elif isinstance(want, tf.IndexedSlices):
+        assert_same((got.values, got.indices), (want.values, want.indices))
+    else:
+        assert got == want
+
+
+def assert_same_bits(got, want):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    if want.dtype == object:
+        assert got.tolist() == want.tolist()
+    elif got.tobytes() != want.tobytes():
+        np.testing.assert_array_equal(got, want)  # shows where
+        pytest.fail("equal in value but not in bits: zeros or NaNs of another sign")
+
+
+class Failure(NamedTuple):
+    kind: type
+    message: str
+
+
+def failure(function, **arguments):
+    """Return the exception a call raises, as class and message."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+        function(**arguments)
+    return Failure(caught.type, str(caught.value))
+
+
+def python(code, *, timeout=120, status=0, **environment):
+    """Run code in a fresh interpreter and return what it printed.
+
+    The code finds `tf`, `np`, `fastops` and its doors imported. Its whole output is shown when it
+    ends with another exit status, or does not end.
+    """
+    prelude = """
+        import faulthandler
+        import numpy as np, tensorflow as tf
+        faulthandler.enable()
+        import fastops
+        from fastops import ops, raw_ops
+        """
+    return interpreter(
+        textwrap.dedent(prelude) + textwrap.dedent(code),
+        timeout=timeout,
+        status=status,
+        **environment,
+    )
+
+
+def interpreter(code, *, timeout=120, status=0, **environment):
+    """`python` without anything imported."""
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        **environment,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        pytest.fail(f"still running after {timeout} s\n{out}\n{err}")
+    if process.returncode != status:
+        pytest.fail(f"exit status {process.returncode}, not {status}\n{out}\n{err}")
+    return out
+
+
+def floats(*shape, dtype=np.float32, seed=0):
+    """Reproducible values of any dtype: the same for the same shape and seed."""
+    generator = np.random.default_rng([seed, math.prod(shape), len(shape)])
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return generator.random(shape) < 0.5
+    if dtype.kind in "ui":
+        return generator.integers(0 if dtype.kind == "u" else -9, 9, shape).astype(dtype)
+    if dtype.kind == "c":
+        return (generator.normal(size=shape) + 1j * generator.normal(size=shape)).astype(dtype)
+    if dtype.kind == "O":
+        words = [b"s%d" % i for i in generator.integers(0, 99, shape).flat]
+        return np.array(words, object).reshape(shape)
+    return np.asarray(generator.normal(size=shape)).astype(dtype)
+
+
+def outcome(function, **arguments):
+    """Return what a call returns, or the `Failure` it ends with."""
+    try:
+        return function(**arguments)
+    except Exception as error:
+        return Failure(type(error), str(error))
+
+
+def assert_same_outcome(op_name, **arguments):
+    """Hold two calls of an op against `tf.raw_ops`, in value or in exception; return it."""
+    want = outcome(getattr(tf.raw_ops, op_name), **arguments)
+    for _ in range(2):
+        assert_same(outcome(getattr(fastops.raw_ops, op_name), **arguments), want)
+    return want
+
+
+def both(program, path=DIRECT):
+    """Run a program of raw ops on TensorFlow's and on fastops', and hold them against each other.
+
+    The second run on fastops' must take only that path. Returns TensorFlow's result.
+    """
+    want = program(tf.raw_ops)
+    assert_same(program(fastops.raw_ops), want)
+    fastops.reset_stats()
+    assert_same(program(fastops.raw_ops), want)
+    seen = fastops.stats()
+    calls = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
+    assert [name for name, count in calls.items() if count] == [path], seen
+    return want

@@ -1,0 +1,292 @@
+"""The generator: whole files from synthetic ops, its errors, its drift, its sources."""
+
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+import fastops  # noqa: F401 - before `tools`, which does without where it cannot be imported
+from fastops import _opdef
+from tools import gen, load, render, snapshot
+
+OPS = """\
+# TensorFlow 9.8.7
+op {
+  name: "Assign"
+  input_arg { name: "ref" type_attr: "T" is_ref: true }
+  input_arg { name: "value" type_attr: "T" }
+  output_arg { name: "output_ref" type_attr: "T" is_ref: true }
+  attr { name: "T" type: "type" }
+}
+op {
+  name: "Blend"
+  input_arg { name: "x" type_attr: "T" }
+  input_arg { name: "y" type_attr: "T" }
+  output_arg { name: "z" type_attr: "T" }
+  attr {
+    name: "mode"
+    type: "string"
+    allowed_values { list { s: "HARD" s: "SOFT" } }
+  }
+  attr {
+    name: "T"
+    type: "type"
+    allowed_values { list { type: DT_HALF type: DT_FLOAT } }
+  }
+  attr {
+    name: "weights"
+    type: "list(float)"
+    default_value { list { f: 0.1 f: 0.9 } }
+    has_minimum: true
+    minimum: 2
+  }
+  attr { name: "Tout" type: "type" default_value { type: DT_INT32 } }
+  attr { name: "shape" type: "shape" default_value { shape { unknown_rank: true } } }
+}
+op {
+  name: "Cast2D"
+  input_arg { name: "in" type: DT_STRING }
+  output_arg { name: "values" type_list_attr: "types" }
+  attr { name: "types" type: "list(type)" has_minimum: true minimum: 1 }
+}
+op {
+  name: "Loop"
+  input_arg { name: "input" type_list_attr: "T" }
+  output_arg { name: "output" type_list_attr: "T" }
+  attr { name: "T" type: "list(type)" }
+  attr { name: "body" type: "func" }
+}
+op {
+  name: "None"
+  is_stateful: true
+}
+op {
+  name: "Old"
+  output_arg { name: "y" type: DT_FLOAT }
+  deprecation { version: 8 }
+}
+op {
+  name: "Sum"
+  input_arg { name: "values" type_attr: "T" number_attr: "N" }
+  input_arg { name: "reduction_indices" type_attr: "Tidx" }
+  output_arg { name: "total" type_attr: "T" }
+  output_arg { name: "count" type: DT_INT64 }
+  attr { name: "N" type: "int" has_minimum: true minimum: 1 }
+  attr { name: "keep" type: "bool" default_value { b: false } }
+  attr { name: "T" type: "type" }
+  attr {
+    name: "Tidx"
+    type: "type"
+    default_value { type: DT_INT32 }
+    allowed_values { list { type: DT_INT32 type: DT_INT64 } }
+  }
+}
+"""
+
+POLICY = """\
+[names]
+Sum = "_sum"
+[raw_names]
+None = "None_"
+[renames]
+Cast2D = { in = "in_" }
+Sum = { reduction_indices = "axis" }
+[defaults]
+Sum = { keep = true }
+[families]
+other_ops = ["None", "Old"]
+[since]
+Cast2D = "9.7"
+"Blend.weights" = "9.8"
+[replacements]
+Assign = "AssignVariableOp"
+[[exclude]]
+reason = "it is special"
+ops = ["Cast*"]
+[direct]
+handles = ["None"]
+value_sized = ["B*"]
+"""
+
+FACTS = """\
+[families]
+math_ops = ["Blend", "Cast2D", "Sum"]
+flow_ops = ["Assign", "Loop"]
+[gradients]
+Blend = ["x"]
+Sum = ["values"]
+[inputs]
+Sum = { reduction_indices = "scalar or vector" }
+[outputs]
+Blend = { z = "`x` and `y` broadcast" }
+"""
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Write the three inputs of the generator, parts replaced, and load them."""
+
+    def make(ops=OPS, policy=POLICY, facts=FACTS):
+        paths = [tmp_path / name for name in ("ops.pbtxt", "policy.toml", "facts.toml")]
+        for path, text in zip(paths, (ops, policy, facts), strict=True):
+            path.write_text(text)
+        return load.load(*paths)
+
+    return make
+
+
+def test_whole_files(sources, golden):
+    for path, text in render.files(sources()).items():
+        golden(f"gen/{path}.txt", text)
+
+
+def test_rendering_is_a_function_of_its_sources(sources):
+    assert render.files(sources()) == render.files(sources())
+
+
+def test_generated_python_compiles(sources):
+    for path, text in render.files(sources()).items():
+        compile(text, path, "exec")
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new", "message"),
+    [
+        ("policy", "Cast2D = { in", "Cast3D = { in", r"\[renames\].* no op 'Cast3D'"),
+        ("policy", '{ in = "in_" }', '{ out = "in_" }', r"op Cast2D: \['out'\] are not its inputs"),
+        ("policy", '{ in = "in_" }', "{}", r"op Cast2D: .*argument 'in' .* see \[renames\]"),
+        ("policy", "keep = true", "reduction_indices = 1", r"\[defaults\], op Sum"),
+        ("policy", '"it is special"', '""', r"\[\[exclude\]\].*: no reason given"),
+        ("policy", '"Cast*"', '"Cost*"', r"\[exclude\]: no op matches 'Cost\*'"),
+        ("policy", '["None"]\nvalue', '["Cast*"]\nvalue', r"excluded and .* \['Cast2D'\]"),
+        ("policy", '"Blend.weights"', '"Blend.height"', r"\[since\], Blend\.height"),
+        ("policy", 'Sum = "_sum"', 'Sum = "blend"', r"op Sum: .*'blend' is taken by Blend"),
+        ("policy", 'Sum = "_sum"', 'Sum = "not"', r"op Sum: 'not' .* see \[names\]"),
+        ("policy", 'None = "None_"', "", r"op None: 'None' .* see \[raw_names\]"),
+        ("policy", ', "Old"', "", r"op Old: no module .* see \[families\]"),
+        ("ops", "# TensorFlow 9.8.7\n", "", r"ops\.pbtxt, first line"),
+        ("ops", '"Blend"', '"Wind"', r"not sorted"),
+        ("ops", "type: DT_STRING }", 'type_attr: "S" }', r"op Cast2D"),
+        ("ops", '"func"', '"funk"', r"op Loop"),
+    ],
+)
+def test_errors_name_the_op_and_the_rule(sources, source, old, new, message):
+    texts = {"ops": OPS, "policy": POLICY}
+    assert old in texts[source]
+    with pytest.raises(load.LoadError, match=f"(?s){message}"):
+        sources(**{source: texts[source].replace(old, new)})
+
+
+def test_write_touches_only_what_changes(sources, tmp_path):
+    package = tmp_path / "package"
+    api = sources()
+    assert sorted(gen.write(api, package)) == sorted(render.files(api))
+    times = {path: path.stat().st_mtime_ns for path in package.rglob("*.*")}
+    assert gen.write(api, package) == []
+    (package / "gen" / "orphan_ops.py").write_text("left over\n")
+    (package / "gen" / "math_ops.py").write_text("edited\n")
+    assert gen.write(api, package) == ["gen/math_ops.py", "gen/orphan_ops.py"]
+    assert not (package / "gen" / "orphan_ops.py").exists()
+    untouched = [path for path in times if path.name != "math_ops.py"]
+    assert all(path.stat().st_mtime_ns == times[path] for path in untouched)
+
+
+def test_report_shows_diff_and_remedy(sources, tmp_path):
+    api = sources()
+    gen.write(api, tmp_path)
+    edited = tmp_path / "gen" / "math_ops.py"
+    edited.write_text(edited.read_text().replace('"_sum"', '"sum_"'))
+    report = gen.report(gen.stale(api, tmp_path))
+    assert '-    "Sum": ("sum_"' in report
+    assert '+    "Sum": ("_sum"' in report
+    assert "python tools/gen.py write" in report
+
+
+def test_nothing_has_drifted(capsys):
+    assert gen.main(["--check"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["tools/gen.py"], ["-m", "tools.gen"]])
+def test_command_line(command):
+    done = subprocess.run(
+        [sys.executable, *command, "--help"], cwd=gen.ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "snapshot" in done.stdout
+
+
+def test_generator_needs_nothing_generated():
+    """It must run where the rest of the package cannot be imported."""
+    code = (
+        "import sys; sys.modules['fastops._build'] = None\n"
+        "from tools import load, render\n"
+        "assert len(render.files(load.load())) > 100\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=gen.ROOT, check=True)
+
+
+snapshot_runs = pytest.mark.skipif(
+    f"# TensorFlow {tf.version.VERSION}\n" not in load.OPS.read_text()[:40],
+    reason="the snapshot is of another TensorFlow",
+)
+
+
+@snapshot_runs
+def test_snapshot_is_the_live_registry():
+    assert snapshot.op_defs() == load.OPS.read_text()
+
+
+@snapshot_runs
+def test_facts_are_those_of_the_running_tensorflow():
+    facts = load.read_facts(load.FACTS)
+    assert facts.families == {
+        op: family for family, ops in snapshot.families().items() for op in ops
+    }
+    for name in ("AddV2", "FusedBatchNormV3", "MatMul", "NoOp", "Sum", "TopKV2", "Where"):
+        op = _opdef.registered(name)
+        gradients = snapshot.differentiable_inputs(op)
+        assert facts.gradients.get(name) == (None if gradients is None else tuple(gradients))
+        inputs, outputs = snapshot.shapes(op)
+        assert (facts.inputs.get(name, {}), facts.outputs.get(name, {})) == (inputs, outputs)
+
+
+def test_snapshot_holds_no_prose():
+    text = load.OPS.read_text()
+    assert not any(field in text for field in ("summary:", "description:", "explanation:"))
+
+
+def test_since_holds_for_the_running_tensorflow():
+    policy = load.load().policy
+    running = tuple(map(int, tf.version.VERSION.split(".")[:2]))
+    for op_name, entries in policy.since.items():
+        op = _opdef.registered(op_name)
+        for attr, version in entries.items():
+            present = op is not None and (not attr or attr in {a.name for a in op.attrs})
+            assert present == (running >= tuple(map(int, version.split(".")))), (op_name, attr)
+
+
+def test_policy_says_nothing_superfluous():
+    api = load.load()
+    for module in api.modules:
+        for binding in module.bindings:
+            op = binding.op
+            if op.name in api.policy.handles:
+                assert op.obstacle is not None, f"{op.name} is eligible without being a handle op"
+            for old, new in api.policy.renames.get(op.name, {}).items():
+                assert old != new
+            if op.name in api.policy.replacements:
+                assert op.takes_refs or op.deprecated_since is not None, op.name
+            assert api.policy.names.get(op.name) != _opdef.snake_case(op.name)
+
+
+def test_replacements_can_be_called():
+    api = load.load()
+    ops = {op.name: op for op in api.snapshot.ops}
+    for name, replacement in api.policy.replacements.items():
+        if replacement.startswith("tf."):
+            assert eval(replacement, {"tf": tf}), replacement
+        else:
+            op = ops[replacement]
+            assert not op.takes_refs, name
+            assert op.deprecated_since is None, name

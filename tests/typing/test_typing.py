@@ -1,0 +1,32 @@
+"""The stubs: what mypy makes of calls, and whether they describe what exists at run time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from fastops.gen import _facts
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command):
+    """Run a module of mypy in the repository; fail with what it prints if it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", *map(str, command)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+
+
+def test_mypy_understands_calls(tmp_path):
+    pytest.importorskip("mypy")
+    run("mypy", "--config-file", "pyproject.toml", "--cache-dir", tmp_path, "tests/typing/cases.py")
+
+
+@pytest.mark.skipif(_facts.VERSION != tf.version.VERSION, reason="the stubs are of another one")
+def test_stubs_describe_what_exists():
+    pytest.importorskip("mypy")
+    modules = ["fastops.gen", "fastops.ops", "fastops.raw_ops"]
+    run("mypy.stubtest", *modules, "--concise", "--mypy-config-file", "pyproject.toml")

@@ -1,0 +1,122 @@
+"""Generate `fastops.gen` and the stubs of `fastops.ops` and `fastops.raw_ops`.
+
+Examples
+--------
+``python tools/gen.py write`` after a change of tools/policy.toml; ``snapshot``, then ``write``,
+for another TensorFlow; ``--check`` to see whether what is checked in is what would be written.
+"""
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools import load, render  # noqa: E402
+
+PACKAGE = ROOT / "fastops"
+
+
+def write(api, package=PACKAGE):
+    """Write the files that differ, delete those that are generated no more.
+
+    Returns
+    -------
+    list of str
+        The paths that were written or deleted, below the package.
+    """
+    changed = stale(api, package)
+    for path, (_, text) in changed.items():
+        target = package / path
+        if text is None:
+            target.unlink()
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+    return list(changed)
+
+
+def stale(api, package=PACKAGE):
+    """Return what a write would change.
+
+    Returns
+    -------
+    dict
+        By path below the package, the text that is there and the text that should be; `None` for
+        a file that does not exist, or should not.
+    """
+    wanted = render.files(api)
+    present = {
+        path.relative_to(package).as_posix(): path.read_text()
+        for path in sorted(package.glob("gen/*.py*"))
+        if path.suffix in (".py", ".pyi")
+    }
+    present |= {path: (package / path).read_text() for path in wanted if (package / path).exists()}
+    return {
+        path: (present.get(path), wanted.get(path))
+        for path in sorted(present.keys() | wanted.keys())
+        if present.get(path) != wanted.get(path)
+    }
+
+
+def report(changed):
+    """Return the unified diff of what is stale, the likely cause and the remedy."""
+    lines = []
+    for path, (old, new) in changed.items():
+        lines += difflib.unified_diff(
+            (old or "").splitlines(keepends=True),
+            (new or "").splitlines(keepends=True),
+            f"fastops/{path} (checked in)" if old is not None else "/dev/null",
+            f"fastops/{path} (generated)" if new is not None else "/dev/null",
+        )
+    lines.append(
+        f"\n{len(changed)} generated files are stale. Likely tools/policy.toml, tools/ops.pbtxt or "
+        "the generator changed, or a generated file was edited.\n"
+        "Mend it: python tools/gen.py write\n"
+    )
+    return "".join(lines)
+
+
+def main(argv=None):
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="tools/gen.py", description="Generate fastops/gen and the stubs of its two doors."
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=["write", "snapshot"],
+        default="write",
+        help="write: update the generated files (default); snapshot: update tools/ops.pbtxt and "
+        "tools/facts.toml from the installed TensorFlow",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail with a diff if a file is stale"
+    )
+    options = parser.parse_args(argv)
+    if options.action == "snapshot":
+        from tools import snapshot
+
+        load.OPS.write_text(snapshot.op_defs())
+        load.FACTS.write_text(snapshot.facts())
+        return 0
+    try:
+        api = load.load()
+    except load.LoadError as error:
+        print(f"tools/gen.py: {error}", file=sys.stderr)
+        return 2
+    if options.check:
+        changed = stale(api)
+        if changed:
+            print(report(changed), end="")
+        return 1 if changed else 0
+    for path in write(api):
+        print(f"fastops/{path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The build backend: setuptools, given the TensorFlow that fastops is being installed beside.
+
+The extension fits one TensorFlow only, and an isolated build does not see the installed one. pip
+runs such a build with the interpreter of the environment that it installs into, so the packages
+there can still be found, and are put last on the path: nothing is downloaded, no second TensorFlow
+is installed. Other front ends build in a new environment; for them, and where no TensorFlow is
+installed, one is required for the build, which ``-C tensorflow=tensorflow==2.20.0`` chooses.
+"""
+
+import site
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from setuptools.build_meta import *  # noqa: F403  (the hooks that are not replaced below)
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+
+
+def _find_tensorflow():
+    """Put an installed TensorFlow within reach of setup.py; say whether there is one."""
+    directories = site.getsitepackages()
+    if sys.prefix == sys.base_prefix:  # a virtual environment has no user directory
+        directories.append(site.getusersitepackages())
+    for path in (None, directories):
+        spec = PathFinder.find_spec("tensorflow", path)
+        if spec is not None and spec.origin is not None:
+            sys.path.extend(path or ())
+            return True
+    return False
+
+
+_FOUND = _find_tensorflow()
+
+
+def _get_requires(config_settings=None):
+    if _FOUND:
+        return []
+    if chosen := (config_settings or {}).get("tensorflow"):
+        return [chosen]
+    return tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]["cpu"]
+
+
+get_requires_for_build_wheel = _get_requires
+get_requires_for_build_editable = _get_requires
+get_requires_for_build_sdist = _get_requires
