@@ -43,7 +43,7 @@ cdef class Entry:
 cdef class Op:
     cdef vectorcall_t vectorcall
     cdef readonly str op_name
-    cdef object _record             # what is known of the op; looked up on first use, like all below
+    cdef object _record             # what is known of the op; made on first use, like all below
     cdef bint ready
     cdef bytes op_name_bytes
     cdef OpFacts facts
@@ -75,6 +75,8 @@ cdef class Op:
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
     cdef int collect(self, PyObject** slots, Frame* frame) except -1
     cdef int count_inputs(self, PyObject** slots) noexcept
+    cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
+                               bint onednn) except -1
     cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1
     cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except -1

@@ -32,6 +32,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 from libcpp.string cimport string
+from libcpp.utility cimport move
 
 from fastops._cpp.native cimport (
     Async,
@@ -41,6 +42,7 @@ from fastops._cpp.native cimport (
     Describe,
     EnableVectorcall,
     FRAME_INPUTS,
+    FRAME_UNWRAPPED,
     FindAttr,
     Frame,
     HandleDtype,
@@ -61,6 +63,7 @@ from fastops._cpp.native cimport (
     Runtime,
     ThreadOptions,
     UnknownKernels,
+    kAuto,
     kCapi,
     kDirect,
     kForeign,
@@ -99,6 +102,7 @@ from fastops._tf.protos cimport (
     TensorShapeProto,
 )
 from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
 
 import numpy as np
 from tensorflow.python.framework import dtypes as _dtypes
@@ -196,7 +200,7 @@ cdef list _ops = []                 # every Op that was ever called
 cdef int _cache_size = 256          # entries an op
 cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint _unknown_kernels = UnknownKernels() != NULL
-cdef object _read_variable = None   # the Op "ReadVariableOp"
+cdef Op _read_variable = None       # "ReadVariableOp"
 
 
 def _at_exit():
@@ -678,6 +682,31 @@ cdef class Op:
                 count += PyTuple_GET_SIZE(<object>value)
         return <int>min(count, 0x7FFFFFFF)
 
+    cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
+                               bint onednn) except -1:
+        """`collect` for tensors and variables while no tape records.
+
+        Variables are read into tensors that no Python object holds, which takes half the time.
+        R_CONVERT where that does not go, and when `convert` has to make the objects after all.
+        """
+        cdef int i
+        cdef PyObject* value
+        frame.Reset(self.num_inputs, 0)
+        for i in range(self.num_inputs):
+            value = slots[self.input_slots[i]]
+            if value == NULL or self.facts.inputs[i].kind != kSingle:
+                return R_CONVERT
+            if IsEagerTensor(value):
+                if frame.Add(value, _runtime.host) != kReady:
+                    return R_CONVERT
+            elif (
+                Py_TYPE(<object>value) != _variable_type
+                or not _convertible(value, &self.facts.inputs[i])
+                or not _read_unwrapped(<object>value, device_name, frame, onednn)
+            ):
+                return R_CONVERT
+        return R_DIRECT
+
     cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1:
         """`collect` for calls with inputs that are not tensors.
 
@@ -1057,21 +1086,68 @@ cdef PyObject* _to_tensor(PyObject* value, DataType hint, const char* device) no
     return EagerTensorFromHandle(handle)
 
 
-cdef object _read(object variable):
-    """Reads a variable as TensorFlow's fast path does, telling tapes and watchers of it.
-
-    None if it cannot be read: TensorFlow will say why.
-    """
+cdef Op _read_op():
     global _read_variable
     if _read_variable is None:
         from fastops import _registry
 
         _read_variable = _registry.op("ReadVariableOp")
+    return _read_variable
+
+
+cdef int _tell_watchers(object variable) except -1:
     if variable._trainable is not False:
         TFE_Py_TapeVariableAccessed(<PyObject*>variable)
         TFE_Py_VariableWatcherVariableAccessed(<PyObject*>variable)
+    return 0
+
+
+cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
+                          bint onednn) except -1:
+    """Reads a variable into the frame. False unless its kernel is prepared and no tape records."""
+    cdef Op op = _read_op()
+    cdef Entry entry = op.last
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef PyObject* no_tape
+    cdef Frame handle_frame
+    cdef Tensor value
+    cdef uint64_t key
+    if entry is None or frame.num_unwrapped == FRAME_UNWRAPPED:
+        return False
+    no_tape = TFE_Py_TapeSetIsEmpty()
+    Py_DECREF(<object>no_tape)
+    if no_tape != Py_True:
+        return False
+    handle = variable._handle
+    dtype = variable._dtype
+    if not IsEagerTensor(<PyObject*>handle):
+        return False
+    memset(slots, 0, op.num_params * sizeof(PyObject*))
+    slots[op.input_slots[0]] = <PyObject*>handle
+    slots[op.attr_slots[0]] = <PyObject*>dtype
+    if handle_frame.Add(<PyObject*>handle, _runtime.host) != kReady:
+        return False
+    if not op.matches(entry, slots, device_name, &handle_frame, onednn):
+        key = op.key(slots, device_name, &handle_frame, onednn)
+        entry = None if key == 0 else op.find(key, slots, device_name, &handle_frame, onednn)
+    if entry is None or entry.reason != R_DIRECT or not deref(entry.kernel).RunUnwrapped(
+        handle_frame.tensors, &value
+    ):
+        return False
+    _tell_watchers(variable)
+    op.calls_direct += 1
+    frame.AddUnwrapped(move(value))
+    return True
+
+
+cdef object _read(object variable):
+    """Reads a variable as TensorFlow's fast path does, telling tapes and watchers of it.
+
+    None if it cannot be read: TensorFlow will say why.
+    """
+    _tell_watchers(variable)
     try:
-        return _read_variable(resource=variable._handle, dtype=variable._dtype)
+        return _read_op()(resource=variable._handle, dtype=variable._dtype)
     except Exception:
         return None
 
@@ -1111,6 +1187,8 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
 
     # Next: the inputs as tensors.
     reason = op.collect(slots, &frame)
+    if reason == R_CONVERT and options.path == kAuto:
+        reason = op.collect_unwrapped(slots, device_name, &frame, options.onednn)
     if reason == R_CONVERT:
         reason = op.convert(slots, device_name, &frame)
     if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
@@ -1124,6 +1202,10 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
             return _tensorflow(op, args, nargsf, keywords, R_ATTR_VALUE)
         entry = op.find(key, slots, device_name, &frame, options.onednn)
         if entry is None:
+            if frame.num_unwrapped:
+                reason = op.convert(slots, device_name, &frame)
+                if reason != R_DIRECT:
+                    return _tensorflow(op, args, nargsf, keywords, reason)
             return op.first_call(
                 key, slots, device_name, &frame, options.onednn, args, nargsf, keywords
             )
@@ -1140,7 +1222,9 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
     # Finally: run.
     if reason == R_DIRECT:
         return _direct(op, entry, &frame, slots, args, nargsf, keywords)
-    if entry.node.get() == NULL or options.path == kDirect:
+    if entry.node.get() == NULL or options.path == kDirect or (
+        frame.num_unwrapped and op.convert(slots, device_name, &frame) != R_DIRECT
+    ):
         return _tensorflow(op, args, nargsf, keywords, reason)
     return _capi(op, entry, &frame, slots, device_name, reason)
 

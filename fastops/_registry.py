@@ -73,10 +73,10 @@ def family_door(module):
         ops = sys.modules[module].OPS
         return {name: op_name for name, op_name in _index.NAMES.items() if op_name in ops}
 
-    return _door(module, names)
+    return _door(module, names, star=False)
 
 
-def _door(module, names):
+def _door(module, names, star=True):
     """Return ``__getattr__`` and ``__dir__`` for a module whose attributes are ops.
 
     Parameters
@@ -85,6 +85,9 @@ def _door(module, names):
         The module's name.
     names : callable
         Returns the dict from attributes to op names.
+    star : bool
+        Whether ``__all__`` lists them. Without it a star import takes what it finds, which is the
+        same but for names with an underscore.
     """
     namespace = sys.modules[module].__dict__
 
@@ -96,14 +99,15 @@ def _door(module, names):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         found = {attribute: op(op_name) for attribute, op_name in names().items()}
         namespace.update(found)
-        namespace["__all__"] = sorted(found)
+        if star:
+            namespace["__all__"] = sorted(found)
         namespace.pop("__getattr__", None)
         if name not in namespace:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return namespace[name]
 
     def listing():
-        return sorted(namespace.get("__all__") or names())
+        return sorted(names())
 
     return find, listing
 

@@ -17,11 +17,13 @@ namespace fastops {
 class Frame {
  public:
   static constexpr int kInputs = 16;
+  static constexpr int kUnwrapped = 4;
 
-  Frame() = default;
+  Frame() {}
   ~Frame() {
     for (int i = 0; i < num_owned_; ++i) Py_DECREF(owned_[i]);
     for (PyObject* object : more_owned_) Py_DECREF(object);
+    for (int i = 0; i < num_unwrapped; ++i) unwrapped_[i].~Tensor();
   }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
@@ -32,6 +34,7 @@ class Frame {
     signature_size = 0;
     num_lists_ = 0;
     bytes = 0;
+    while (num_unwrapped > 0) unwrapped_[--num_unwrapped].~Tensor();
     if (num_inputs <= kInputs && num_lists <= kLists) return;
     more_ = std::make_unique<char[]>(num_inputs * (sizeof(tensorflow::TensorValue) +
                                                    sizeof(PyObject*) + sizeof(TFE_TensorHandle*)) +
@@ -60,6 +63,18 @@ class Frame {
     }
     ++size;
     return state;
+  }
+
+  // Adds a tensor that no EagerTensor holds. There must be room: `num_unwrapped < kUnwrapped`.
+  // The frame then serves to run a kernel, and for nothing that asks for objects or handles.
+  void AddUnwrapped(tensorflow::Tensor&& tensor) {
+    auto* kept = new (&unwrapped_[num_unwrapped++]) tensorflow::Tensor(std::move(tensor));
+    objects[size] = nullptr;
+    handles[size] = nullptr;
+    signature[signature_size++] = static_cast<uint8_t>(kept->dtype());
+    new (&tensors[size]) tensorflow::TensorValue(kept);
+    bytes += kept->dtype() == tensorflow::DT_STRING ? kManyBytes : kept->TotalBytes();
+    ++size;
   }
 
   // Marks that the next `length` inputs are one list.
@@ -104,11 +119,15 @@ class Frame {
   std::unique_ptr<char[]> more_;
   PyObject* owned_[kInputs];
   std::vector<PyObject*> more_owned_;
+  union {
+    tensorflow::Tensor unwrapped_[kUnwrapped];  // constructed up to num_unwrapped
+  };
   int num_owned_ = 0;
   int num_lists_ = 0;
 
  public:
   int size = 0;
+  int num_unwrapped = 0;
   size_t bytes = 0;
   // The tensors are those of the objects while the objects live.
   tensorflow::TensorValue* tensors = reinterpret_cast<tensorflow::TensorValue*>(few_tensors_);

@@ -56,6 +56,50 @@ class PreparedKernel {
   // inputs, as TensorFlow's do. The GIL is held on entry and exit.
   int Run(const tensorflow::TensorValue* inputs, bool release_gil, PyObject** results,
           absl::Status* status) const {
+    return Execute(inputs, release_gil, [&](tensorflow::OpKernelContext* context) {
+      *status = context->status();
+      if (!status->ok()) return 1;
+      for (int i = 0; i < num_outputs_; ++i) {
+        const bool set = context->mutable_output(i) != nullptr;
+        if (set) {
+          std::unique_ptr<tensorflow::Tensor> output(context->release_output(i).tensor);
+          results[i] = Wrap(std::move(*output), device_, context_.get());
+          if (results[i] != nullptr) continue;
+        }
+        for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
+        if (set) return -1;
+        *status = absl::InternalError("the kernel left an output unset");
+        return 1;
+      }
+      return 0;
+    });
+  }
+
+  // Runs the kernel for its first output and leaves it unwrapped. False when the kernel fails.
+  bool RunUnwrapped(const tensorflow::TensorValue* inputs, tensorflow::Tensor* result) const {
+    return 0 == Execute(inputs, /*release_gil=*/false, [&](tensorflow::OpKernelContext* context) {
+             if (!context->status().ok() || context->mutable_output(0) == nullptr) return 1;
+             std::unique_ptr<tensorflow::Tensor> output(context->release_output(0).tensor);
+             *result = std::move(*output);
+             return 0;
+           });
+  }
+
+  int num_outputs() const { return num_outputs_; }
+
+ private:
+  PreparedKernel(const Runtime& runtime, int num_outputs, bool thorough)
+      : context_(runtime.context),
+        kernel_device_(runtime.kernel_device),
+        device_(runtime.host),
+        num_outputs_(num_outputs),
+        thorough_(thorough) {
+    context_->Ref();
+  }
+
+  // Computes, and hands the context to `consume`, whose result it returns.
+  template <typename Consume>
+  int Execute(const tensorflow::TensorValue* inputs, bool release_gil, Consume consume) const {
     tensorflow::OpKernelContext::Params params;
     params.op_kernel = kernel_;
     params.device = kernel_device_.get();
@@ -75,36 +119,7 @@ class PreparedKernel {
       ScopedFloatMode mode;
       kernel_->Compute(&context);
     }
-    if (!context.status().ok()) {
-      *status = context.status();
-      return 1;
-    }
-    for (int i = 0; i < num_outputs_; ++i) {
-      if (context.mutable_output(i) == nullptr) {
-        *status = absl::InternalError("the kernel left an output unset");
-        for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
-        return 1;
-      }
-      std::unique_ptr<tensorflow::Tensor> output(context.release_output(i).tensor);
-      results[i] = Wrap(std::move(*output), device_, context_.get());
-      if (results[i] == nullptr) {
-        for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
-        return -1;
-      }
-    }
-    return 0;
-  }
-
-  int num_outputs() const { return num_outputs_; }
-
- private:
-  PreparedKernel(const Runtime& runtime, int num_outputs, bool thorough)
-      : context_(runtime.context),
-        kernel_device_(runtime.kernel_device),
-        device_(runtime.host),
-        num_outputs_(num_outputs),
-        thorough_(thorough) {
-    context_->Ref();
+    return consume(&context);
   }
 
   absl::Status Init(tensorflow::NodeDef node, const std::string& device_name, bool onednn) {

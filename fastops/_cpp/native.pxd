@@ -94,6 +94,7 @@ cdef extern from "kernel.h" namespace "fastops":
         ) except +
         # 0, 1 with a status, or -1 with a Python exception
         int Run(const TensorValue*, bool, PyObject**, Status*) except +
+        bool RunUnwrapped(const TensorValue*, Tensor*) except +
         int num_outputs()
 
 
@@ -128,9 +129,11 @@ cdef extern from "options.h" namespace "fastops":
 
 cdef extern from "frame.h" namespace "fastops":
     const int FRAME_INPUTS "fastops::Frame::kInputs"
+    const int FRAME_UNWRAPPED "fastops::Frame::kUnwrapped"
 
     cdef cppclass Frame:
         int size
+        int num_unwrapped
         size_t bytes
         TensorValue* tensors
         PyObject** objects
@@ -141,6 +144,7 @@ cdef extern from "frame.h" namespace "fastops":
         Frame()
         void Reset(int num_inputs, int num_lists)
         InputState Add(PyObject*, Device*)
+        void AddUnwrapped(Tensor)
         void BeginList(int)
         void Own(PyObject*)
         bool SameSignature(const char*, size_t)

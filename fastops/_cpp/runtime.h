@@ -78,7 +78,8 @@ inline bool EnvironmentSets(const char* name) {
 }
 
 // The variable, if one is set, that makes TensorFlow choose or treat kernels in a way that fastops
-// does not know: a second set of CPU kernels, or oneDNN kernels that keep the first filter they see.
+// does not know: a second set of CPU kernels, or oneDNN kernels that keep the first filter they
+// see.
 inline const char* UnknownKernels() {
   for (const char* name : {"TF_ENABLE_ZENDNN_OPTS", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"}) {
     if (EnvironmentSets(name)) return name;

@@ -6,6 +6,7 @@ from fastops._tf.protos cimport DataType
 
 cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nogil:
     cdef cppclass Tensor:
+        Tensor()
         DataType dtype() const
         size_t TotalBytes() const
 
