@@ -21,6 +21,7 @@ struct Runtime {
   tensorflow::ProcessFunctionLibraryRuntime* pflr = nullptr;
   std::shared_ptr<HostDevice> kernel_device;  // the host as kernels see it
   bool deterministic = false;
+  bool soft_placement = false;
   bool only_host = false;  // no accelerator: a tensor without a device scope lives on the host
 
   void Clear() { *this = Runtime(); }
@@ -35,6 +36,7 @@ struct Runtime {
     pflr = context->pflr();
     kernel_device = std::make_shared<HostDevice>(host);
     deterministic = tsl::OpDeterminismRequired();
+    soft_placement = context->AllowSoftPlacement();
     only_host = true;
     for (const tensorflow::Device* device : context->ListLocalTfDevices()) {
       if (device->device_type() != tensorflow::DEVICE_CPU) only_host = false;
@@ -43,11 +45,13 @@ struct Runtime {
   }
 
   // Whether kernels made for this state may still run. Cheap: this is asked on every call.
-  // `_reset_context` changes the context, `connect_to_host` and collectives the two others.
+  // `_reset_context` changes the context, `connect_to_host` and collectives its host and its
+  // function runtime; determinism chooses kernels, soft placement devices.
   bool Current(PyObject* now) const {
     return now == py_context && tensorflow::GetCEagerContext() == context &&
            context->HostCPU() == host && context->pflr() == pflr &&
-           tsl::OpDeterminismRequired() == deterministic;
+           tsl::OpDeterminismRequired() == deterministic &&
+           context->AllowSoftPlacement() == soft_placement;
   }
 };
 
