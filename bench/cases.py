@@ -66,7 +66,7 @@ def _ints(values):
     return np.array(values, dtype=np.int32)
 
 
-SCALAR = _floats()
+SCALAR = np.asarray(_floats())
 ROW = _floats(32)
 SMALL = _floats(4, 8)
 IMAGE = _floats(1, 4, 4, 8) / 32

@@ -18,6 +18,7 @@ The GIL is held everywhere in this file except inside PreparedKernel.Run and Cac
 
 import atexit
 import sys
+import threading
 import weakref
 from copy import copy
 
@@ -197,6 +198,7 @@ cdef type _namedtuple_base = tuple
 cdef Runtime _runtime               # what the cached kernels were made for
 cdef object _watch = None           # weak reference to the Python context
 cdef list _ops = []                 # every Op that was ever called
+cdef object _load_lock = threading.RLock()
 cdef int _cache_size = 256          # entries an op
 cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint _unknown_kernels = UnknownKernels() != NULL
@@ -300,6 +302,7 @@ cdef bint _comparable(object value) except -1:
     return False
 
 
+@cython.boundscheck(True)  # another thread may shorten a list meanwhile
 cdef bint _same(object stored, object given) except -1:
     """Whether two comparable values encode to the same attribute."""
     cdef type kind = type(stored)
@@ -468,38 +471,42 @@ cdef class Op:
         record = self.record
         if record.error is not None:
             raise copy(record.error)
-        self.op_name_bytes = self.op_name.encode()
-        if not Describe(self.op_name_bytes, &self.facts):
-            raise SystemError(f"{self.op_name} is known to Python only")
-        if self.calls_reason == NULL:
-            self.calls_reason = <long long*>calloc(NUM_REASONS, sizeof(long long))
+        with _load_lock:
+            if self.ready:
+                return 0
+            params = record.params
+            if len(params) >= FASTOPS_MAX_PARAMS:
+                raise ValueError(f"{self.op_name} has too many parameters for fastops")
+            self.op_name_bytes = self.op_name.encode()
+            if not Describe(self.op_name_bytes, &self.facts):
+                raise SystemError(f"{self.op_name} is known to Python only")
             if self.calls_reason == NULL:
-                raise MemoryError()
-        params = record.params
-        self.keywords = tuple([sys.intern(param.name) for param in params] + ["name"])
-        if len(self.keywords) > FASTOPS_MAX_PARAMS:
-            raise ValueError(f"{self.op_name} has more than {FASTOPS_MAX_PARAMS} parameters")
-        self.num_params = len(self.keywords)
-        self.num_inputs = self.facts.inputs.size()
-        by_name = {param.op_def_name: (slot, param) for slot, param in enumerate(params)}
-        for i in range(self.num_inputs):
-            self.input_slots[i] = by_name[self.facts.inputs[i].name.decode()][0]
-        self.attr_names = []
-        self.attr_defaults = []
-        for slot, param in enumerate(params):
-            if not param.is_input:
-                self.attr_slots[len(self.attr_names)] = slot
-                self.attr_names.append(sys.intern(param.op_def_name))
-                self.attr_defaults.append(param.default)
-        self.num_attrs = len(self.attr_names)
-        self.direct = record.exclusion is None and not _unknown_kernels
-        self.handles = record.handles
-        # Cost that the inputs' sizes do not bound: by their values, or by what a handle holds.
-        self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
-        self.thorough = not record.module.startswith("fastops.gen.")
-        self.table = {}
-        self.ready = True
-        _ops.append(self)
+                self.calls_reason = <long long*>calloc(NUM_REASONS, sizeof(long long))
+                if self.calls_reason == NULL:
+                    raise MemoryError()
+            self.keywords = tuple([sys.intern(param.name) for param in params] + ["name"])
+            self.num_inputs = self.facts.inputs.size()
+            by_name = {param.op_def_name: slot for slot, param in enumerate(params)}
+            for i in range(self.num_inputs):
+                self.input_slots[i] = by_name[self.facts.inputs[i].name.decode()]
+            self.attr_names = []
+            self.attr_defaults = []
+            for slot, param in enumerate(params):
+                if not param.is_input:
+                    self.attr_slots[len(self.attr_names)] = slot
+                    self.attr_names.append(sys.intern(param.op_def_name))
+                    self.attr_defaults.append(param.default)
+            self.num_attrs = len(self.attr_names)
+            self.direct = record.exclusion is None and not _unknown_kernels
+            self.handles = record.handles
+            # Cost that inputs' sizes do not bound: by their values, or by what a handle holds.
+            self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
+            self.thorough = not record.module.startswith("fastops.gen.")
+            self.table = {}
+            _ops.append(self)
+            # Last: other threads look at these two to see whether the op is loaded.
+            self.num_params = len(self.keywords)
+            self.ready = True
         return 0
 
     @property
@@ -760,6 +767,8 @@ cdef class Op:
                         if item is None:
                             return R_CONVERSION
                     items.append(item)
+                if not items:  # another thread has emptied the list
+                    return R_INPUT_TYPE
                 Py_INCREF(items)
                 frame.Own(<PyObject*>items)
                 converted[i] = <PyObject*>items
@@ -789,7 +798,8 @@ cdef class Op:
         cdef PyObject* converted_slots[FASTOPS_MAX_PARAMS]
         for i in range(self.num_inputs):
             converted_slots[self.input_slots[i]] = converted[i]
-        return self.collect(converted_slots, frame)
+        i = self.collect(converted_slots, frame)
+        return R_INPUT_TYPE if i == R_CONVERT else i
 
     cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except -1:
@@ -842,7 +852,7 @@ cdef class Op:
         cdef Entry entry = self.table.get(key)
         if entry is None or not self.matches(entry, slots, device_name, frame, onednn):
             return None
-        del self.table[key]  # to the end: the least recently used entry is the first
+        self.table.pop(key, None)  # to the end: the least recently used entry is the first
         self.table[key] = entry
         self.last = entry
         return entry
@@ -899,7 +909,7 @@ cdef class Op:
             entry.node.reset()
             entry.reason = R_ATTR_VALUE
         while len(self.table) >= _cache_size:
-            del self.table[next(iter(self.table))]
+            self.table.pop(next(iter(self.table)), None)
         self.table[key] = entry
         self.last = entry
         return entry

@@ -44,6 +44,7 @@ inline bool IsHandleType(tensorflow::DataType type) {
 inline bool Describe(const std::string& name, OpFacts* facts) {
   const tensorflow::OpDef* def = nullptr;
   if (!tensorflow::OpRegistry::Global()->LookUpOpDef(name, &def).ok()) return false;
+  *facts = OpFacts();
   facts->def = def;
   facts->stateful = def->is_stateful();
   auto find = [def](const std::string& attr) -> const tensorflow::OpDef::AttrDef* {
