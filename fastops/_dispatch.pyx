@@ -727,7 +727,9 @@ cdef class Op:
         cdef DataType hint
         cdef DataType dtypes[FASTOPS_MAX_PARAMS]
         cdef PyObject* converted[FASTOPS_MAX_PARAMS]
-        cdef const char* device = NULL
+        cdef const char* device = _runtime.default_device
+        if PyUnicode_GET_LENGTH(<object>device_name) != 0:
+            device = PyUnicode_AsUTF8(device_name)
         for i in range(self.num_inputs):
             value = slots[self.input_slots[i]]
             if value == NULL:
@@ -785,8 +787,6 @@ cdef class Op:
             hint = arg.fixed
             if hint == DT_INVALID:
                 hint = dtypes[arg.attr] if dtypes[arg.attr] != DT_INVALID else arg.fallback
-            if not _runtime.only_host or PyUnicode_GET_LENGTH(<object>device_name) != 0:
-                device = PyUnicode_AsUTF8(device_name)
             value = _to_tensor(value, hint, device)
             if value == NULL:
                 PyErr_Clear()  # TensorFlow will say what is wrong

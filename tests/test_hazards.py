@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -368,6 +369,42 @@ def test_threads_that_share_ops(size):
     assert out == "fine\n"
 
 
+def test_threads_that_use_ops_for_the_first_time():
+    """An op is made ready by its first call: by one thread, whoever else calls meanwhile."""
+    python("""
+        import sys, threading
+        sys.setswitchinterval(1e-6)
+        x = tf.constant([1.0, 2.0, 3.0])
+        names = ["Mul", "Sub", "Maximum", "Minimum", "RealDiv", "Pow", "AddV2", "Less", "Atan2"]
+        want = {name: getattr(tf.raw_ops, name)(y=x, x=x).numpy().tolist() for name in names}
+        together = threading.Barrier(8)
+        failures = []
+
+        def work(index):
+            for name in names:
+                together.wait(30)
+                for _ in range(3):
+                    try:
+                        op = getattr(raw_ops, name)
+                        if index == 0:
+                            try:
+                                op()
+                            except TypeError as error:
+                                assert "x" in str(error)
+                        assert op(x=x, y=x).numpy().tolist() == want[name]
+                    except BaseException as error:
+                        failures.append((name, repr(error)))
+
+        threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not failures, failures[:3]
+        assert fastops.stats().direct > 0
+    """)
+
+
 def test_other_threads_run_while_a_kernel_computes():
     side = 1500
     x = tf.random.stateless_normal([side, side], [1, 2])
@@ -422,19 +459,19 @@ def test_an_interrupt_in_the_middle_of_calls():
     x = tf.constant(floats(300, 300))
     want = tf.raw_ops.MatMul(a=x, b=x)
 
-    class Interrupt(Exception):
-        pass
-
     def interrupt(number, frame):
-        raise Interrupt
+        raise KeyboardInterrupt
+
+    def forever():
+        while True:
+            ops.mat_mul(a=ops.add_v2(x=x, y=np.array(0, np.float32)), b=x)
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(20):
             signal.setitimer(signal.ITIMER_REAL, 0.005)
-            with pytest.raises(Interrupt):
-                while True:
-                    ops.mat_mul(a=ops.add_v2(x=x, y=np.float32(0)), b=x)
+            with pytest.raises(KeyboardInterrupt):
+                forever()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -449,7 +486,7 @@ def test_an_interrupt_in_the_middle_of_calls():
 
 
 def calls_of_every_kind():
-    """Calls whose arguments' reference counts are to stay: the kind, the call, the arguments."""
+    """Return calls whose arguments' reference counts are to stay, by kind: op and arguments."""
     x = tf.constant([1.0, 2.0, 3.0])
     m = tf.constant([[1.0, 2.0]])
     v = tf.Variable([1.0, 2.0, 3.0])
@@ -485,10 +522,8 @@ def calls_of_every_kind():
 
 def run(op, arguments, times):
     for _ in range(times):
-        try:
+        with suppress(TypeError, ValueError, tf.errors.OpError):
             op(**arguments)
-        except (TypeError, ValueError, tf.errors.OpError):
-            pass
 
 
 def counts(op, arguments):
@@ -498,17 +533,14 @@ def counts(op, arguments):
 
 
 @pytest.mark.parametrize("kind", calls_of_every_kind())
-@pytest.mark.parametrize("taped", [False, True], ids=["plain", "taped"])
-def test_calls_keep_no_references(kind, taped):
+@pytest.mark.parametrize("scope", [nullcontext, tf.GradientTape], ids=["plain", "taped"])
+def test_calls_keep_no_references(kind, scope):
     op, arguments = calls_of_every_kind()[kind]
-    run(op, arguments, 4)
+    with scope():
+        run(op, arguments, 4)
     gc.collect()
     before = counts(op, arguments)
-    if taped:
-        with tf.GradientTape() as tape:
-            run(op, arguments, 50)
-        del tape
-    else:
+    with scope():
         run(op, arguments, 50)
     gc.collect()
     assert counts(op, arguments) == before
@@ -568,7 +600,7 @@ def test_small_and_large_buffers():
         took(ops.add_v2, x=x, y=1.0)
         results = [ops.add_v2(x=x, y=float(i)) for i in range(5)]
         for i, result in enumerate(results):
-            data = result.numpy()
+            data = np.asarray(memoryview(result))
             assert data.tolist() == (np.arange(size, dtype=np.float32) + i).tolist()
             if size:
                 assert data.__array_interface__["data"][0] % 64 == 0
@@ -591,7 +623,7 @@ LOOPS = {
     "capi": (50_000, "ops.random_uniform(shape=shape, dtype=tf.float32)"),
     "fallback": (20_000, "ops.add_v2(x=[1.0, 2.0], y=x)"),
     "taped": (5_000, "taped()"),
-    "kernel errors": (2_000, "expect(ops.add_v2, x=x, y=wrong)"),
+    "kernel errors": (2_000, "expect(raw_ops.AddV2, x=x, y=wrong)"),
     "type errors": (5_000, "expect(ops.add_v2, x=x, z=x)"),
     "call sites": (20_000, "ops.add_v2(**{'x': x, 'y': x, 'name': str(i)})"),
     "graphs": (10, "graph()"),
@@ -647,6 +679,8 @@ def test_memory_is_flat():
         + f"""
     for name, (times, call) in {LOOPS!r}.items():
         megabytes = grown(int(times * {SCALE}), call)
+        if name == "kernel errors":  # TensorFlow leaks 600 bytes with each
+            megabytes -= grown(int(times * {SCALE}), call.replace("raw_ops", "tf.raw_ops"))
         print(f"{{name}}: {{megabytes:+.2f}} MB in {{times * {SCALE}:.0f}} calls")
         assert megabytes < 1, name
     print(fastops.stats().reasons)

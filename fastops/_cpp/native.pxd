@@ -34,7 +34,7 @@ cdef extern from "runtime.h" namespace "fastops":
         PyObject* py_context
         EagerContext* context
         Device* host
-        bool only_host
+        const char* default_device
         void Clear()
         bool Capture(PyObject*)
         bool Current(PyObject*)

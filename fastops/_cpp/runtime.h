@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "compat.h"
 #include "device.h"
@@ -22,7 +24,9 @@ struct Runtime {
   std::shared_ptr<HostDevice> kernel_device;  // the host as kernels see it
   bool deterministic = false;
   bool soft_placement = false;
-  bool only_host = false;  // no accelerator: a tensor without a device scope lives on the host
+  // Where a converted value goes while no device scope is open. TensorFlow's own fast path says
+  // "", and runs an op to place the value; without an accelerator it is the host in the end.
+  const char* default_device = "";
 
   void Clear() { *this = Runtime(); }
 
@@ -37,11 +41,18 @@ struct Runtime {
     kernel_device = std::make_shared<HostDevice>(host);
     deterministic = tsl::OpDeterminismRequired();
     soft_placement = context->AllowSoftPlacement();
-    only_host = true;
+    bool only_host = true;
     for (const tensorflow::Device* device : context->ListLocalTfDevices()) {
       if (device->device_type() != tensorflow::DEVICE_CPU) only_host = false;
     }
+    default_device = only_host ? Immortal(host->name()) : "";
     return true;
+  }
+
+  // TensorFlow keeps views of device names as keys of its cache of scalars.
+  static const char* Immortal(const std::string& name) {
+    static auto* names = new std::set<std::string>;
+    return names->insert(name).first->c_str();
   }
 
   // Whether kernels made for this state may still run. Cheap: this is asked on every call.
