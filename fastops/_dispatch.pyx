@@ -80,6 +80,7 @@ from fastops._cpp.native cimport (
 )
 from fastops._tf.eager cimport (
     ConvertToEagerTensor,
+    ConvertToEagerTensorUncached,
     EagerContextThreadLocalData,
     EagerTensor_Handle,
     EagerTensorFromHandle,
@@ -117,7 +118,6 @@ cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t)
     object PyVectorcall_Call(object, object, object)
     const char* PyUnicode_AsUTF8(PyObject*) except NULL
-    Py_ssize_t PyUnicode_GET_LENGTH(object)
     PyObject* Py_None
     PyObject* Py_True
     PyTypeObject PyFloat_Type
@@ -727,9 +727,6 @@ cdef class Op:
         cdef DataType hint
         cdef DataType dtypes[FASTOPS_MAX_PARAMS]
         cdef PyObject* converted[FASTOPS_MAX_PARAMS]
-        cdef const char* device = _runtime.default_device
-        if PyUnicode_GET_LENGTH(<object>device_name) != 0:
-            device = PyUnicode_AsUTF8(device_name)
         for i in range(self.num_inputs):
             value = slots[self.input_slots[i]]
             if value == NULL:
@@ -787,9 +784,9 @@ cdef class Op:
             hint = arg.fixed
             if hint == DT_INVALID:
                 hint = dtypes[arg.attr] if dtypes[arg.attr] != DT_INVALID else arg.fallback
-            value = _to_tensor(value, hint, device)
-            if value == NULL:
-                PyErr_Clear()  # TensorFlow will say what is wrong
+            try:
+                value = _to_tensor(value, hint, device_name)
+            except Exception:  # TensorFlow will say what is wrong
                 return R_CONVERSION
             frame.Own(value)
             converted[i] = value
@@ -1086,11 +1083,25 @@ cdef bint _convertible(PyObject* value, InputArg* arg) noexcept:
     )
 
 
-cdef PyObject* _to_tensor(PyObject* value, DataType hint, const char* device) noexcept:
-    """A new EagerTensor, or null with a Python exception."""
-    cdef TFE_TensorHandle* handle = ConvertToEagerTensor(
-        wrap(_runtime.context), value, hint, device
-    )
+cdef PyObject* _to_tensor(PyObject* value, DataType hint, PyObject* device_name) except? NULL:
+    """A new EagerTensor, or null with a Python exception.
+
+    TensorFlow's fast path passes the device scope on, and where none is open runs an op that
+    places the value. Without an accelerator the host is where it comes to lie in any case.
+    """
+    cdef TFE_TensorHandle* handle
+    cdef const char* device = PyUnicode_AsUTF8(device_name)
+    cdef bint on_host = _runtime.only_host and device[0] == 0
+    if Py_TYPE(<object>value) == _array_type:
+        if on_host:
+            device = NULL
+        handle = ConvertToEagerTensorUncached(wrap(_runtime.context), value, hint, device)
+    else:
+        # TensorFlow caches numbers by value and device, and to it 0.0 and -0.0 are one value:
+        # zeros are looked up as it does, so as to find the same one.
+        if on_host and <object>value != 0:
+            device = _runtime.host_name
+        handle = ConvertToEagerTensor(wrap(_runtime.context), value, hint, device)
     if handle == NULL:
         return NULL
     return EagerTensorFromHandle(handle)

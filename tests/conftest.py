@@ -64,3 +64,12 @@ def custom_op_library(tmp_path_factory):
         check=True,
     )
     return target
+
+
+@pytest.fixture
+def fresh():
+    """Begin with empty caches and counters at zero, as the process began."""
+    import fastops
+
+    fastops.clear_cache()
+    fastops.reset_stats()

@@ -99,7 +99,10 @@ def test_signatures_are_those_of_tensorflow():
 
 def test_documentation():
     for name in dir(raw_ops):
-        text = getattr(raw_ops, name).__doc__
+        op = getattr(raw_ops, name)
+        if op.record.missing:
+            continue
+        text = op.__doc__
         summary, _, rest = text.partition("\n")
         assert summary.endswith("."), name
         assert len(summary) <= 100, name

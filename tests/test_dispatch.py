@@ -28,11 +28,7 @@ from tensorflow.python.util import dispatch
 import fastops
 from fastops import _dispatch, ops, raw_ops
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    fastops.clear_cache()
-    fastops.reset_stats()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 A = tf.constant([1.0, 2.0, 3.0])
@@ -363,6 +359,63 @@ def test_variables_run_direct(trainable):
     check("ConcatV2", values=(variable, A), axis=0)
     check("ConcatV2", values=(variable, variable), axis=0, first=DIRECT)
     check("AddN", inputs=(variable,))
+
+
+def test_variables_in_every_input():
+    """A batch normalisation takes five."""
+    image = tf.Variable(floats(2, 3, 3, 4))
+    scale, offset, mean, variance = (tf.Variable(floats(4, seed=i) ** 2) for i in range(4))
+    arguments = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
+    check("FusedBatchNormV3", x=image, is_training=False, **arguments)
+    image.assign_add(tf.ones_like(image))
+    check("FusedBatchNormV3", x=image, is_training=False, first=DIRECT, **arguments)
+    with fastops.options(path="capi"):
+        check("FusedBatchNormV3", "capi:options", "capi:options", x=image, is_training=False,
+              **arguments)  # fmt: skip
+    check("SelectV2", condition=tf.Variable(True), t=scale, e=offset)
+    check("AddV2", x=scale, y=tf.Variable(floats(4, dtype=np.float64)[0], dtype=tf.float32))
+    for y in (tf.Variable([1, 2, 3, 4]), tf.Variable(floats(3)), tf.Variable("a")):
+        assert_same_outcome("AddV2", x=scale, y=y)
+        assert_same_outcome("AddV2", x=y, y=scale)
+
+
+def test_results_that_alias_a_variable_are_not_changed_with_it():
+    variable = tf.Variable(floats(1000))
+    before = variable.numpy().copy()
+    for _ in range(3):
+        variable.assign(before)
+        aliases = [
+            ops.identity(input=variable),
+            ops.reshape(tensor=variable, shape=np.array([10, 100], np.int32)),
+            ops.read_variable_op(resource=variable.handle, dtype=tf.float32),
+        ]
+        ops.assign_add_variable_op(resource=variable.handle, value=tf.ones([1000]))
+        ops.resource_scatter_add(
+            resource=variable.handle, indices=tf.constant([0]), updates=tf.constant([5.0])
+        )
+        for alias in aliases:
+            assert alias.numpy().ravel().tolist() == before.tolist()
+        assert variable.numpy()[0] != before[0]
+    relu = tf.Variable([-1.0, 2.0])
+    for _ in range(3):  # kernels that write over an input that nobody else holds
+        ops.relu(features=relu)
+        ops.add_v2(x=relu, y=relu)
+        ops.neg(x=relu)
+    assert relu.numpy().tolist() == [-1.0, 2.0]
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_a_variable_that_copies_on_read(trainable):
+    variable = tf.Variable([1.0, 2.0], trainable=trainable)
+    handle = variable.handle
+    for _ in range(3):  # a sparse read makes TensorFlow copy on every read from then on
+        ops.resource_scatter_add(
+            resource=handle, indices=tf.constant([0]), updates=tf.constant([1.0])
+        )
+        ops.neg(x=variable)
+        ops.add_v2(x=variable, y=variable)
+        ops.relu(features=variable)
+    assert variable.numpy().tolist() == [4.0, 2.0]
 
 
 def test_a_variable_is_read_when_it_is_used():

@@ -22,10 +22,7 @@ FILTER = tf.constant(floats(3, 3, 3, 4))
 ints = tf.constant
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    fastops.clear_cache()
-    fastops.reset_stats()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 # Ops whose gradient functions read attributes, outputs or several inputs; what is differentiated.

@@ -24,10 +24,7 @@ from fastops import ops, raw_ops
 SCALE = float(os.environ.get("STRESS_CALLS", "1"))
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    fastops.clear_cache()
-    fastops.reset_stats()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -405,6 +402,41 @@ def test_threads_that_use_ops_for_the_first_time():
     """)
 
 
+def test_reads_of_a_variable_that_others_update_are_whole():
+    """Whether a reader shares the buffer or copies it, an update in place never shows in it."""
+    variable = tf.Variable(np.zeros(20_000, np.float32))
+    one, zero = tf.ones([20_000]), tf.zeros([20_000])
+    torn, stop = [], threading.Event()
+    readers = {
+        "identity": lambda: ops.identity(input=variable),
+        "sum": lambda: ops.add_v2(x=variable, y=zero),
+        "list": lambda: ops.add_n(inputs=[variable, zero]),
+        "handle": lambda: ops.read_variable_op(resource=variable.handle, dtype=tf.float32),
+    }
+
+    def read(call):
+        while not stop.is_set():
+            values = call().numpy()
+            if values.min() != values.max():
+                torn.append(values)
+
+    for call in readers.values():
+        call()
+    threads = [threading.Thread(target=read, args=(call,)) for call in readers.values()]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(2000):
+            ops.assign_add_variable_op(resource=variable.handle, value=one)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not torn
+    assert variable.numpy().tolist() == [2000.0] * 20_000
+    assert fastops.stats().ops["AssignAddVariableOp"].direct >= 1999
+
+
 def test_other_threads_run_while_a_kernel_computes():
     side = 1500
     x = tf.random.stateless_normal([side, side], [1, 2])
@@ -560,6 +592,33 @@ def test_calls_make_no_garbage():
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_a_collector_that_meddles():
+    """A collection can start inside any call, and run anything: flushes, other calls of the op."""
+    python("""
+        import gc
+        x = tf.constant([1.0, 2.0])
+        fastops.set_cache_size(1)
+
+        def flush(phase, info):
+            fastops.clear_cache()
+
+        def call(phase, info):
+            if phase == "start":
+                ops.add_v2(x=x, y=x)
+                ops.leaky_relu(features=x, alpha=0.3)
+
+        gc.set_threshold(1)
+        for meddler in (flush, call):
+            gc.callbacks.append(meddler)
+            for i in range(300):
+                parts = ops.unpack(value=ops.concat_v2(values=[x, x], axis=0), num=4)
+                assert [float(part) for part in parts] == [1, 2, 1, 2]
+                ops.leaky_relu(features=x, alpha=float(i % 5))
+                assert ops.add_v2(x=tf.Variable(1.0), y=2.0).numpy() == 3.0
+            gc.callbacks.remove(meddler)
+    """)
 
 
 def test_results_die_when_they_are_dropped():

@@ -20,21 +20,19 @@ from support import (
     python,
     took,
 )
+from tensorflow.python.distribute.parallel_device import parallel_device
 from tensorflow.python.eager import context, executor
 from tensorflow.python.framework import config, op_callbacks
 
 import fastops
 from fastops import _dispatch, ops, raw_ops
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    fastops.clear_cache()
-    fastops.reset_stats()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 X = tf.constant(floats(3, 4))
 Y = tf.constant(floats(3, 4, seed=1))
+TWO = tf.constant(2)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -134,12 +132,18 @@ def numberless(text):
     return re.sub(r"(__inference_\w+?|while_cond|while_body|cond_true|cond_false)_\d+", r"\1", text)
 
 
-@pytest.mark.parametrize("building", ["graph", "function"])
-@pytest.mark.parametrize("program", GRAPHS, ids=lambda program: program.__name__)
-def test_the_same_nodes_are_built(program, building):
-    if program is captured and building == "graph":
-        pytest.skip("eager variables cannot enter a bare graph")
+BUILDINGS = [
+    (program, building)
+    for program in GRAPHS
+    for building in ("graph", "function")
+    if (program, building) != (captured, "graph")  # eager variables cannot enter a bare graph
+]
 
+
+@pytest.mark.parametrize(
+    ("program", "building"), BUILDINGS, ids=[f"{p.__name__}-{b}" for p, b in BUILDINGS]
+)
+def test_the_same_nodes_are_built(program, building):
     want = numberless(graph_def(program, tf.raw_ops, building))
     assert numberless(graph_def(program, raw_ops, building)) == want
     if program is not nested:
@@ -189,6 +193,20 @@ def test_functions_give_the_same_values():
         return layer(X)
 
     assert_same_bits(program(raw_ops), program(tf.raw_ops))
+
+
+def test_without_eager_execution():
+    python("""
+        from tensorflow.python.eager import context
+        tf.compat.v1.disable_eager_execution()
+        total = ops.add_v2(x=1.0, y=2.0)
+        assert total.op.type == "AddV2"
+        with context.eager_mode():
+            assert [ops.add_v2(x=1.0, y=2.0).numpy() for _ in range(3)] == [3.0] * 3
+        with tf.compat.v1.Session() as session:
+            assert session.run(total) == 3.0
+        assert fastops.stats().direct > 0
+    """)
 
 
 def test_keras_symbolic_calls():
@@ -278,6 +296,47 @@ def test_a_second_cpu_and_the_log_of_placements():
         assert "CPU:1" in v.device
         print(fastops.stats().reasons)
     """)
+
+
+def test_custom_devices():
+    """A parallel device takes tensors that are several, and only through TensorFlow."""
+    device = parallel_device.ParallelDevice(["CPU:0", "CPU:0"])
+    sums = [X + X, Y + Y]
+    check("AddV2", x=X, y=X)
+    with device:
+        packed = device.pack([X, Y])
+        for _ in range(2):
+            result, path = took(ops.add_v2, x=packed, y=packed)
+            assert path.startswith("tensorflow:")
+        assert_same(device.unpack(result), sums)
+        assert took(ops.add_v2, x=packed, y=packed)[0].device == result.device
+    assert failure(ops.add_v2, x=packed, y=packed) == failure(tf.raw_ops.AddV2, x=packed, y=packed)
+    assert took(ops.add_v2, x=X, y=X)[1] == DIRECT
+
+
+def test_replicas():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        variable = tf.Variable(2.0)
+    for _ in range(3):
+        assert_same(ops.mul(x=variable, y=3.0), tf.raw_ops.Mul(x=variable, y=3.0))
+
+
+def test_python_functions_that_tensorflow_calls():
+    """They run on TensorFlow's threads, with tapes of their own."""
+    paths = []
+
+    def square_gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y, path = took(ops.mul, x=x, y=x)
+        paths.append(path)
+        return tape.gradient(y, x)
+
+    function = tf.function(lambda x: tf.py_function(square_gradient, [x], tf.float32))
+    for _ in range(3):
+        assert_same_bits(function(X), 2 * X)
+    assert paths == [FIRST, DIRECT, DIRECT]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -459,7 +518,7 @@ def asynchronous():
 
 def test_an_async_thread_goes_through_the_runtime(asynchronous):
     check("AddV2", "capi:async", x=X, y=Y)
-    check("TopKV2", "capi:async", input=X, k=2)
+    check("TopKV2", "capi:async", input=X, k=TWO)
     h = X
     for _ in range(50):
         h = ops.tanh(x=ops.add_v2(x=h, y=1.0))

@@ -15,6 +15,11 @@
 #include "tensorflow/python/eager/pywrap_tfe.h"
 
 namespace tensorflow {
+// Exported by lib_pywrap_tensorflow_common, defined in pywrap_tensor.cc: ConvertToEagerTensor
+// without its cache of Python numbers.
+TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* value,
+                                               DataType dtype, const char* device_name);
+
 // Exported by libtensorflow_cc; its declaration has moved between headers.
 EagerContext* GetCEagerContext();
 }  // namespace tensorflow

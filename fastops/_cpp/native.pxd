@@ -34,7 +34,8 @@ cdef extern from "runtime.h" namespace "fastops":
         PyObject* py_context
         EagerContext* context
         Device* host
-        const char* default_device
+        bool only_host
+        const char* host_name
         void Clear()
         bool Capture(PyObject*)
         bool Current(PyObject*)

@@ -24,9 +24,8 @@ struct Runtime {
   std::shared_ptr<HostDevice> kernel_device;  // the host as kernels see it
   bool deterministic = false;
   bool soft_placement = false;
-  // Where a converted value goes while no device scope is open. TensorFlow's own fast path says
-  // "", and runs an op to place the value; without an accelerator it is the host in the end.
-  const char* default_device = "";
+  bool only_host = false;  // no accelerator: a value without a device scope lives on the host
+  const char* host_name = nullptr;
 
   void Clear() { *this = Runtime(); }
 
@@ -41,11 +40,11 @@ struct Runtime {
     kernel_device = std::make_shared<HostDevice>(host);
     deterministic = tsl::OpDeterminismRequired();
     soft_placement = context->AllowSoftPlacement();
-    bool only_host = true;
+    only_host = true;
     for (const tensorflow::Device* device : context->ListLocalTfDevices()) {
       if (device->device_type() != tensorflow::DEVICE_CPU) only_host = false;
     }
-    default_device = only_host ? Immortal(host->name()) : "";
+    host_name = Immortal(host->name());
     return true;
   }
 
