@@ -1,6 +1,5 @@
 """Builds the extension against the installed TensorFlow; everything else is in pyproject.toml."""
 
-import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -87,7 +86,6 @@ setup(
             "initializedcheck": False,
             "embedsignature": False,
         },
-        annotate="FASTOPS_ANNOTATE" in os.environ,
     ),
     cmdclass={"build_ext": BuildExtension},
 )
