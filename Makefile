@@ -5,13 +5,14 @@ ARGS ?=
 VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin/
+PARITY := PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m parity
 PIP := $(BIN)python -m pip --disable-pip-version-check --quiet
 
 # What the extension is made of: where any of it is newer than the environment, it is rebuilt.
 SOURCES := pyproject.toml setup.py $(wildcard fastops/*.p[xy][xd] fastops/*/*.pxd fastops/_cpp/*.h fastops/_cpp/*/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-peers gen lint clean
+.PHONY: help demo test parity fuzz bench bench-peers gen lint clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -21,6 +22,12 @@ demo: $(VENV)/.built  ## train a small network on handwritten digits, by three l
 
 test: $(VENV)/.built  ## run the tests
 	$(BIN)python -m pytest $(ARGS)
+
+parity: $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
+	$(PARITY) $(ARGS)
+
+fuzz: $(VENV)/.built  ## draw calls at random and compare them, until interrupted
+	$(PARITY) --forever $(ARGS)
 
 bench: $(VENV)/.built  ## measure, and hold the figures against what was promised
 	$(BIN)python bench/run.py $(ARGS)

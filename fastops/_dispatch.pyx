@@ -18,7 +18,6 @@ The GIL is held everywhere in this file except inside PreparedKernel.Run and Cac
 
 import atexit
 import sys
-import threading
 import weakref
 from copy import copy
 
@@ -49,6 +48,7 @@ from fastops._cpp.native cimport (
     HandleDtype,
     InputArg,
     InputState,
+    IsCustom,
     IsEagerTensor,
     IsHandleType,
     Message,
@@ -59,7 +59,9 @@ from fastops._cpp.native cimport (
     OutputLength,
     OutputTypes,
     Path,
+    PlacedOnHost,
     PreparedKernel,
+    RaiseNotOk,
     Remote,
     Runtime,
     ThreadOptions,
@@ -107,11 +109,14 @@ from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 import numpy as np
+from tensorflow.python.eager.core import _NotOkStatusException
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.ops import raise_from_not_ok_status
 from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops import _fallback
+from fastops._loading import LOCK
 
 cdef extern from "Python.h":
     PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
@@ -198,7 +203,6 @@ cdef type _namedtuple_base = tuple
 cdef Runtime _runtime               # what the cached kernels were made for
 cdef object _watch = None           # weak reference to the Python context
 cdef list _ops = []                 # every Op that was ever called
-cdef object _load_lock = threading.RLock()
 cdef int _cache_size = 256          # entries an op
 cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint _unknown_kernels = UnknownKernels() != NULL
@@ -468,12 +472,12 @@ cdef class Op:
         """Makes a named op callable. Raises if it cannot be."""
         cdef int i
         cdef Py_ssize_t slot
-        record = self.record
-        if record.error is not None:
-            raise copy(record.error)
-        with _load_lock:
+        with LOCK:
             if self.ready:
                 return 0
+            record = self.record
+            if record.error is not None:
+                raise copy(record.error)
             params = record.params
             if len(params) >= FASTOPS_MAX_PARAMS:
                 raise ValueError(f"{self.op_name} has too many parameters for fastops")
@@ -653,8 +657,8 @@ cdef class Op:
                 n = PyTuple_GET_SIZE(<object>value)
             else:
                 return R_INPUT_TYPE
-            if n == 0 or n > 0xFFFF:  # TensorFlow infers an empty list's type its own way
-                return R_INPUT_TYPE
+            if n > 0xFFFF or n == 0 and not self.facts.inputs[i].type_attr.empty():
+                return R_INPUT_TYPE  # TensorFlow infers an empty list's type its own way
             frame.BeginList(n)
             for j in range(n):
                 if PyList_CheckExact(<object>value):
@@ -698,6 +702,8 @@ cdef class Op:
         """
         cdef int i
         cdef PyObject* value
+        if Async(_runtime) or Observed(_runtime):
+            return R_CONVERT
         frame.Reset(self.num_inputs, 0)
         for i in range(self.num_inputs):
             value = slots[self.input_slots[i]]
@@ -739,7 +745,7 @@ cdef class Op:
             if self.facts.inputs[i].kind == kSingle:
                 if not IsEagerTensor(value) and not _convertible(value, &self.facts.inputs[i]):
                     return R_INPUT_TYPE
-            elif type(<object>value) not in (list, tuple) or not <object>value:
+            elif type(<object>value) not in (list, tuple):
                 return R_INPUT_TYPE
             else:
                 for item in <object>value:
@@ -766,11 +772,11 @@ cdef class Op:
                         if item is None:
                             return R_CONVERSION
                     items.append(item)
-                if not items:  # another thread has emptied the list
-                    return R_INPUT_TYPE
                 Py_INCREF(items)
                 frame.Own(<PyObject*>items)
                 converted[i] = <PyObject*>items
+                if not items:
+                    continue  # `collect` knows whether that is all right
                 value = <PyObject*>items[0]
             attr = arg.attr
             if attr >= 0 and dtypes[attr] == DT_INVALID and IsEagerTensor(value):
@@ -875,7 +881,11 @@ cdef class Op:
         entry.device_name = <object>device_name
         entry.onednn = onednn
         entry.node.reset(new NodeDef())
-        if self.encode(slots, frame, entry.node.get()):
+        place = _bytes(entry.device_name)
+        if IsCustom(_runtime, place):
+            entry.node.reset()
+            entry.reason = R_DEVICE
+        elif self.encode(slots, frame, entry.node.get()):
             entry.num_outputs = OutputTypes(deref(entry.node), self.facts, &outputs)
             entry.lengths = [
                 None if length < 0 else length
@@ -892,11 +902,12 @@ cdef class Op:
                         break
                 else:
                     if self.handles or not _has_handles(frame):
-                        entry.reason = R_KERNEL
+                        on_host = PlacedOnHost(_runtime, deref(entry.node), place)
+                        entry.reason = R_KERNEL if on_host else R_DEVICE
             if entry.reason == R_KERNEL:
                 entry.kernel = PreparedKernel.Make(
-                    _runtime, deref(entry.node), _bytes(entry.device_name), entry.num_outputs,
-                    onednn and OneDnnEnabled(), self.thorough, &status,
+                    _runtime, deref(entry.node), entry.num_outputs, onednn and OneDnnEnabled(),
+                    self.thorough, &status,
                 )
                 if entry.kernel.get() != NULL:
                     entry.reason = R_DIRECT
@@ -946,13 +957,14 @@ cdef class Op:
                 lists += 1
             for _ in range(length):
                 node.add_input(b"input")  # a kernel asks how many there are, not whence
-            dtype = HandleDtype(frame.handles[flat])
             if not arg.number_attr.empty():
                 deref(node.mutable_attr())[arg.number_attr].set_i(length)
             if not arg.type_attr.empty():
+                dtype = HandleDtype(frame.handles[flat])
                 deref(node.mutable_attr())[arg.type_attr].set_type(dtype)
             if not arg.list_attr.empty():
                 value = &deref(node.mutable_attr())[arg.list_attr]
+                value.mutable_list()  # an empty list is a value, too
                 for k in range(length):
                     value.mutable_list().add_type(HandleDtype(frame.handles[flat + k]))
             flat += length
@@ -1087,11 +1099,12 @@ cdef PyObject* _to_tensor(PyObject* value, DataType hint, PyObject* device_name)
     """A new EagerTensor, or null with a Python exception.
 
     TensorFlow's fast path passes the device scope on, and where none is open runs an op that
-    places the value. Without an accelerator the host is where it comes to lie in any case.
+    places the value. Without an accelerator the host is where it comes to lie in any case, but
+    who watches sees that op.
     """
     cdef TFE_TensorHandle* handle
     cdef const char* device = PyUnicode_AsUTF8(device_name)
-    cdef bint on_host = _runtime.only_host and device[0] == 0
+    cdef bint on_host = _runtime.only_host and device[0] == 0 and not Observed(_runtime)
     if Py_TYPE(<object>value) == _array_type:
         if on_host:
             device = NULL
@@ -1247,7 +1260,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
         frame.num_unwrapped and op.convert(slots, device_name, &frame) != R_DIRECT
     ):
         return _tensorflow(op, args, nargsf, keywords, reason)
-    return _capi(op, entry, &frame, slots, device_name, reason)
+    return _capi(op, entry, &frame, slots, device_name, reason, args, nargsf, keywords)
 
 
 cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* const* args,
@@ -1276,15 +1289,12 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, PyObj
         return _tensorflow(op, args, nargsf, keywords, R_KERNEL_ERROR)
     # What this kernel may have changed must not be changed again.
     op.calls_direct += 1
-    _fallback.raise_kernel_error(
-        op.op_name, status.raw_code(), Message(status).decode("utf-8", "replace"),
-        _name(op, slots),
-    )
-    raise SystemError("an error status raised nothing")
+    return _raise(op, slots, status, _fallback.kernel_error_prefix(op.op_name).encode())
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
-                     int reason) except NULL:
+                     int reason, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef PyObject** results = inline_results
     cdef Status status
@@ -1311,11 +1321,12 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
             free(results)
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
-    _fallback.raise_status(
-        op.op_name, status.raw_code(), Message(status).decode("utf-8", "replace"),
-        _name(op, slots),
-    )
-    raise SystemError("an error status raised nothing")
+    if not op.facts.stateful and reason == entry.reason:
+        op.calls_capi -= 1
+        op.calls_reason[reason] -= 1
+        return _tensorflow(op, args, nargsf, keywords, R_KERNEL_ERROR)
+    # What it may have changed must not be changed again; who watches must not see it twice.
+    return _raise(op, slots, status, b"")
 
 
 cdef PyObject* _tensorflow(Op op, PyObject* const* args, size_t nargsf, PyObject* keywords,
@@ -1329,9 +1340,14 @@ cdef PyObject* _tensorflow(Op op, PyObject* const* args, size_t nargsf, PyObject
     return PyObject_Vectorcall(<PyObject*>op.reference, args, nargsf, keywords)
 
 
-cdef object _name(Op op, PyObject** slots):
+cdef PyObject* _raise(Op op, PyObject** slots, const Status& status, bytes prefix) except NULL:
+    """Raises what TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
-    return None if name == NULL else <object>name
+    try:
+        RaiseNotOk(status, prefix, op.op_name_bytes)
+    except _NotOkStatusException as error:
+        raise_from_not_ok_status(error, None if name == NULL else <object>name)
+    raise SystemError("an error status raised nothing")
 
 
 cdef int _report(Op op, str path, int reason) except -1:

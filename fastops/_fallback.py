@@ -8,9 +8,9 @@ import sys
 import warnings
 
 import tensorflow as tf
-from tensorflow.python.eager import core
-from tensorflow.python.framework import _pywrap_python_op_gen, op_def_registry, ops
+from tensorflow.python.framework import _pywrap_python_op_gen
 
+from fastops import _opdef
 from fastops._errors import FallbackError, FallbackWarning
 from fastops.gen import _index
 
@@ -53,7 +53,7 @@ def _generate(op_name):
     from tensorflow.core.framework import op_def_pb2
 
     op_list = op_def_pb2.OpList()
-    op_list.op.add().CopyFrom(op_def_registry.get(op_name))
+    op_list.op.add().CopyFrom(_opdef.registered_proto(op_name))
     source = _pywrap_python_op_gen.GetPythonWrappers(op_list.SerializeToString())
     namespace = {"__name__": f"fastops.generated.{op_name}"}
     exec(source, namespace)  # the text that tf.load_op_library would execute
@@ -65,17 +65,10 @@ def result_type(op_name):
     return inspect.unwrap(reference(op_name)).__globals__[f"_{raw_name(op_name)}Output"]
 
 
-def raise_status(op_name, code, message, name):
-    """Raise the exception that TensorFlow's generated function raises for an error status."""
-    error = core._NotOkStatusException(f"{message} [Op:{op_name}]", code, None)
-    ops.raise_from_not_ok_status(error, name)
-
-
-def raise_kernel_error(op_name, code, message, name):
-    """Raise the same for a kernel's status: TensorFlow runs kernels inside functions."""
+def kernel_error_prefix(op_name):
+    """Return what stands before a kernel's message: TensorFlow runs kernels inside functions."""
     device = tf.config.list_logical_devices("CPU")[0].name
-    prefix = f"{{{{function_node __wrapped__{op_name}_device_{_full_name(device)}}}}} "
-    raise_status(op_name, code, prefix + message, name)
+    return f"{{{{function_node __wrapped__{op_name}_device_{_full_name(device)}}}}} "
 
 
 def _full_name(device):

@@ -13,7 +13,7 @@ import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow.core.framework import attr_value_pb2, op_def_pb2, tensor_pb2
 from tensorflow.python.client import pywrap_tf_session
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import _op_def_registry
 
 
 class _Required:
@@ -216,8 +216,15 @@ def from_proto(proto):
 
 def registered(op_name):
     """Return the `Op` the running TensorFlow has under that name, or `None`."""
-    proto = op_def_registry.get(op_name)
-    return proto and from_proto(proto)
+    found = registered_proto(op_name)
+    return found and from_proto(found)
+
+
+def registered_proto(op_name):
+    """Return the same as a proto."""
+    # Not TensorFlow's `op_def_registry.get`: a fork may inherit its lock from a busy thread.
+    text = _op_def_registry.get(op_name)
+    return None if text is None else op_def_pb2.OpDef.FromString(text)
 
 
 def registry():

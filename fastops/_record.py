@@ -5,7 +5,7 @@ It joins the OpDef of the running TensorFlow with the generated data (names, ord
 
 import inspect
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from inspect import Parameter
 
 import tensorflow as tf
@@ -42,7 +42,8 @@ class Record:
         """The name in TensorFlow's registry."""
         return self.op_def.name
 
-    @cached_property
+    @property
+    @cache  # noqa: B019 - records live as long as the process
     def error(self):
         """The exception of every call, or `None` if the op can run."""
         if self.missing:
@@ -57,7 +58,8 @@ class Record:
             return DeprecatedOpError(f"{self.op_name} is deprecated {since}; {instead}")
         return None
 
-    @cached_property
+    @property
+    @cache  # noqa: B019 - and `cached_property` has a lock before Python 3.12, which forks inherit
     def params(self):
         """The keywords in the order of TensorFlow's own function, without ``name``."""
         params = _opdef.params(

@@ -11,6 +11,7 @@ from fastops import _opdef
 from fastops._dispatch import Op
 from fastops._errors import MissingOpError
 from fastops._fallback import raw_name
+from fastops._loading import LOCK
 from fastops._record import Record
 from fastops.gen import _index
 
@@ -40,10 +41,11 @@ def op(op_name):
 def record(op_name):
     """Return the record of an op that `op` has made; the op asks for it when it is first used."""
     name, module, order = _opdef.snake_case(op_name), "fastops.ops", ()
-    if op_name in _index.FAMILIES:
-        module = f"fastops.gen.{_index.FAMILIES[op_name]}"
-        name, order = importlib.import_module(module).OPS[op_name]
-    op_def = _opdef.registered(op_name)
+    with LOCK:
+        if op_name in _index.FAMILIES:
+            module = f"fastops.gen.{_index.FAMILIES[op_name]}"
+            name, order = importlib.import_module(module).OPS[op_name]
+        op_def = _opdef.registered(op_name)
     if op_def is None:
         bare = _opdef.Op(op_name, inputs=tuple(map(_opdef.Arg, order)))
         return Record(bare, name, module, order, missing=True)
@@ -97,7 +99,8 @@ def _door(module, names, star=True):
         # call through the module would take 50 ns more.
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = {attribute: op(op_name) for attribute, op_name in names().items()}
+        with LOCK:
+            found = {attribute: op(op_name) for attribute, op_name in names().items()}
         namespace.update(found)
         if star:
             namespace["__all__"] = sorted(found)

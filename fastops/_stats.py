@@ -66,17 +66,24 @@ def stats():
     >>> calls.direct, calls.tensorflow, calls.reasons
     (2, 1, {'first_call': 1})
     """
-    ops = {name: OpStats(*paths, reasons) for name, *paths, reasons in _dispatch.counters()}
+    ops = {}
+    for name, *paths, reasons in _dispatch.counters():
+        calls = OpStats(*paths, reasons)
+        ops[name] = _total([ops[name], calls]) if name in ops else calls
+    return Stats(**vars(_total(ops.values())), ops=ops)
+
+
+def _total(several):
+    """Add up calls."""
     reasons = {}
-    for op in ops.values():
-        for reason, count in op.reasons.items():
+    for calls in several:
+        for reason, count in calls.reasons.items():
             reasons[reason] = reasons.get(reason, 0) + count
-    return Stats(
-        direct=sum(op.direct for op in ops.values()),
-        capi=sum(op.capi for op in ops.values()),
-        tensorflow=sum(op.tensorflow for op in ops.values()),
+    return OpStats(
+        direct=sum(calls.direct for calls in several),
+        capi=sum(calls.capi for calls in several),
+        tensorflow=sum(calls.tensorflow for calls in several),
         reasons=reasons,
-        ops=ops,
     )
 
 

@@ -65,35 +65,62 @@ def check(op_name, path=DIRECT, first=FIRST, **arguments):
     return want
 
 
+def difference(got, want):
+    """Say how two results differ: structure, dtype, shape, device or any bit; `None` if not."""
+    if type(got) is not type(want):
+        return f"{type(got).__name__}, not {type(want).__name__}: {got!r}, not {want!r}"[:1000]
+    if isinstance(want, (list, tuple)):
+        if len(got) != len(want):
+            return f"{len(got)} items, not {len(want)}"
+        for place, (one, other) in enumerate(zip(got, want, strict=True)):
+            if found := difference(one, other):
+                return f"[{place}]: {found}"
+        return None
+    if isinstance(want, tf.Tensor):
+        for what in ("dtype", "shape", "device", "backing_device"):
+            if getattr(got, what) != getattr(want, what):
+                return f"{what} {getattr(got, what)}, not {getattr(want, what)}"
+        if want.dtype in (tf.resource, tf.variant):
+            return None
+        return difference(np.asarray(got.numpy()), np.asarray(want.numpy()))
+    if isinstance(want, np.ndarray):
+        return difference_of_arrays(got, want)
+    if isinstance(want, tf.__internal__.CompositeTensor):
+        one, other = (tf.nest.flatten(result, expand_composites=True) for result in (got, want))
+        return difference(one, other)
+    return None if got == want else f"{got!r}, not {want!r}"
+
+
+def difference_of_arrays(got, want):
+    if (got.dtype, got.shape) != (want.dtype, want.shape):
+        return f"{got.dtype} {got.shape}, not {want.dtype} {want.shape}"
+    if want.dtype == object:
+        differ = np.array([one != other for one, other in zip(got.flat, want.flat, strict=True)])
+    elif got.tobytes() == want.tobytes():
+        return None
+    else:
+        one, other = (
+            np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, -1)
+            for array in (got, want)
+        )
+        differ = (one != other).any(axis=1)
+    if not differ.any():
+        return None
+    first = int(np.argmax(differ))
+    return (
+        f"{differ.sum()} of {want.size} elements differ, the first at {first}: "
+        f"{got.flat[first]!r}, not {want.flat[first]!r}"
+    )
+
+
 def assert_same(got, want):
     """Assert that two results are the same: structure, dtype, shape, device and every bit."""
-    assert type(got) is type(want)
-    if isinstance(want, (list, tuple)):
-        assert len(got) == len(want)
-        for one, other in zip(got, want, strict=True):
-            assert_same(one, other)
-    elif isinstance(want, tf.Tensor):
-        assert got.dtype == want.dtype
-        assert got.shape == want.shape
-        assert got.device == want.device
-        assert got.backing_device == want.backing_device
-        if want.dtype not in (tf.resource, tf.variant):
-            assert_same_bits(got.numpy(), want.numpy())
-    elif isinstance(want, tf.IndexedSlices):
-        assert_same((got.values, got.indices), (want.values, want.indices))
-    else:
-        assert got == want
+    found = difference(got, want)
+    assert found is None, found
 
 
 def assert_same_bits(got, want):
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == want.dtype
-    assert got.shape == want.shape
-    if want.dtype == object:
-        assert got.tolist() == want.tolist()
-    elif got.tobytes() != want.tobytes():
-        np.testing.assert_array_equal(got, want)  # shows where
-        pytest.fail("equal in value but not in bits: zeros or NaNs of another sign")
+    assert_same(np.asarray(got), np.asarray(want))
 
 
 class Failure(NamedTuple):

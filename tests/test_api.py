@@ -220,34 +220,6 @@ def test_one_object_per_op_under_threads(fresh):
     assert len(set(map(id, found))) == 1
 
 
-def test_library_of_ops(custom_op_library):
-    library = fastops.load_op_library(custom_op_library)
-    scale = library.fastops_test_scale
-    assert scale is library.FastopsTestScale
-    assert scale(x=[1.0, 2.0]).numpy().tolist() == [2.0, 4.0]
-    assert scale(x=[1.0, 2.0], factor=3.0).numpy().tolist() == [3.0, 6.0]
-    assert str(inspect.signature(scale)) == "(*, x, factor=2.0, name=None)"
-    assert list(inspect.signature(library.fastops_test_pair).parameters) == ["name"]
-    assert library.FastopsTest_Pair.op_name == "FastopsTest>Pair"
-    assert "factor : float, default 2.0" in scale.__doc__
-    assert pickle.loads(pickle.dumps(scale)) is scale
-    assert fastops.load_op_library(str(custom_op_library)).FastopsTestScale is scale
-    assert scale.__module__ == "fastops.ops"
-    assert scale is ops.fastops_test_scale
-
-
-def test_a_library_that_is_not_there(tmp_path):
-    error = refused(fastops.load_op_library, tmp_path / "nothing.so")
-    assert type(error) is FileNotFoundError
-    assert "nothing.so" in str(error)
-
-
-def test_a_library_that_is_none(tmp_path):
-    path = tmp_path / "text.so"
-    path.write_text("not a library")
-    assert isinstance(refused(fastops.load_op_library, path), tf.errors.NotFoundError)
-
-
 def test_pickle_of_an_op_whose_library_is_not_loaded():
     error = refused(_registry.op, "NoSuchOp")
     assert type(error) is fastops.MissingOpError

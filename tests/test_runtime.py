@@ -1,15 +1,13 @@
-"""TensorFlow's runtime around a call: graphs, devices, state, async, observers, oneDNN."""
+"""TensorFlow's runtime around a call: graphs, state, and which kernels run."""
 
 import re
 import struct
-import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from support import (
     DIRECT,
-    FIRST,
     assert_same,
     assert_same_bits,
     both,
@@ -20,9 +18,6 @@ from support import (
     python,
     took,
 )
-from tensorflow.python.distribute.parallel_device import parallel_device
-from tensorflow.python.eager import context, executor
-from tensorflow.python.framework import config, op_callbacks
 
 import fastops
 from fastops import _dispatch, ops, raw_ops
@@ -32,7 +27,6 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 X = tf.constant(floats(3, 4))
 Y = tf.constant(floats(3, 4, seed=1))
-TWO = tf.constant(2)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -226,120 +220,6 @@ def test_keras_symbolic_calls():
 
 
 # ---------------------------------------------------------------------------------------------
-# Devices
-# ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "device",
-    ["CPU:0", "/cpu:0", "/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0", "CPU"],
-)
-def test_the_hosts_own_scope_runs_direct(device):
-    with tf.device(device):
-        check("AddV2", x=X, y=Y)
-        check("AddV2", first=DIRECT, x=X, y=2)
-    assert took(ops.add_v2, x=X, y=Y)[1] == FIRST, "a scope is part of the key"
-
-
-@pytest.mark.parametrize("device", ["GPU:7", "CPU:9", "/job:nowhere/task:0/device:CPU:0", "TPU:0"])
-def test_scopes_of_devices_that_are_not_there(device):
-    soft = tf.config.get_soft_device_placement()
-    for placement in (True, False):
-        tf.config.set_soft_device_placement(placement)
-        try:
-            with tf.device(device):
-                for _ in range(2):
-                    assert_same(
-                        outcome(raw_ops.AddV2, x=X, y=Y), outcome(tf.raw_ops.AddV2, x=X, y=Y)
-                    )
-        finally:
-            tf.config.set_soft_device_placement(soft)
-
-
-def test_a_second_cpu_and_the_log_of_placements():
-    python("""
-        from support import assert_same, took
-        tf.debugging.set_log_device_placement(True)
-        two = [tf.config.LogicalDeviceConfiguration()] * 2
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(cpu, two)
-        with tf.device("CPU:0"):
-            here = tf.constant([1.0, 2.0])
-        with tf.device("CPU:1"):
-            there = tf.constant([3.0, 4.0])
-            v = tf.Variable([1.0, 1.0])
-        for _ in range(2):
-            result, path = took(ops.add_v2, x=here, y=here)
-            assert_same(result, tf.raw_ops.AddV2(x=here, y=here))
-        assert path == "capi:observed", path
-        tf.debugging.set_log_device_placement(False)
-        for scope in (None, "CPU:0", "CPU:1"):
-            with tf.device(scope):
-                for x in (here, there):
-                    for y in (here, there, v, 2.0, np.float32([1, 2])):
-                        want = tf.raw_ops.AddV2(x=x, y=y)
-                        for _ in range(3):
-                            result, path = took(ops.add_v2, x=x, y=y)
-                            assert_same(result, want)
-                        other = "CPU:1" in x.device or "CPU:1" in getattr(y, "device", "")
-                        if other or scope == "CPU:1":
-                            assert path != "direct", (scope, x, y, path)
-                want = tf.raw_ops.Pack(values=[here, there, v], axis=0)
-                for _ in range(2):
-                    assert_same(ops.pack(values=[here, there, v], axis=0), want)
-                want = tf.raw_ops.Fill(dims=np.int32([2]), value=1.0)
-                for _ in range(2):
-                    assert_same(ops.fill(dims=np.int32([2]), value=1.0), want)
-        for _ in range(2):
-            ops.assign_add_variable_op(resource=v.handle, value=here)
-        assert v.numpy().tolist() == [3.0, 5.0]
-        assert "CPU:1" in v.device
-        print(fastops.stats().reasons)
-    """)
-
-
-def test_custom_devices():
-    """A parallel device takes tensors that are several, and only through TensorFlow."""
-    device = parallel_device.ParallelDevice(["CPU:0", "CPU:0"])
-    sums = [X + X, Y + Y]
-    check("AddV2", x=X, y=X)
-    with device:
-        packed = device.pack([X, Y])
-        for _ in range(2):
-            result, path = took(ops.add_v2, x=packed, y=packed)
-            assert path.startswith("tensorflow:")
-        assert_same(device.unpack(result), sums)
-        assert took(ops.add_v2, x=packed, y=packed)[0].device == result.device
-    assert failure(ops.add_v2, x=packed, y=packed) == failure(tf.raw_ops.AddV2, x=packed, y=packed)
-    assert took(ops.add_v2, x=X, y=X)[1] == DIRECT
-
-
-def test_replicas():
-    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
-    with strategy.scope():
-        variable = tf.Variable(2.0)
-    for _ in range(3):
-        assert_same(ops.mul(x=variable, y=3.0), tf.raw_ops.Mul(x=variable, y=3.0))
-
-
-def test_python_functions_that_tensorflow_calls():
-    """They run on TensorFlow's threads, with tapes of their own."""
-    paths = []
-
-    def square_gradient(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y, path = took(ops.mul, x=x, y=x)
-        paths.append(path)
-        return tape.gradient(y, x)
-
-    function = tf.function(lambda x: tf.py_function(square_gradient, [x], tf.float32))
-    for _ in range(3):
-        assert_same_bits(function(X), 2 * X)
-    assert paths == [FIRST, DIRECT, DIRECT]
-
-
-# ---------------------------------------------------------------------------------------------
 # State
 # ---------------------------------------------------------------------------------------------
 
@@ -505,185 +385,32 @@ def test_errors_on_the_capi_path_are_tensorflows():
             assert failure(ops.add_v2, **wrong) == failure(tf.raw_ops.AddV2, **wrong)
 
 
-# ---------------------------------------------------------------------------------------------
-# Asynchronous execution
-# ---------------------------------------------------------------------------------------------
+def carried(function, **arguments):
+    with pytest.raises(tf.errors.OpError) as caught:
+        function(**arguments)
+    error = caught.value
+    return (
+        *(error.message, error.error_code, error.experimental_payloads, error.op, error.node_def),
+        *(error.args, error.__cause__, error.__suppress_context__),
+    )
 
 
-@pytest.fixture
-def asynchronous():
-    with context.execution_mode(context.ASYNC):
-        yield
-
-
-def test_an_async_thread_goes_through_the_runtime(asynchronous):
-    check("AddV2", "capi:async", x=X, y=Y)
-    check("TopKV2", "capi:async", input=X, k=TWO)
-    h = X
-    for _ in range(50):
-        h = ops.tanh(x=ops.add_v2(x=h, y=1.0))
-    want = X
-    for _ in range(50):
-        want = tf.raw_ops.Tanh(x=tf.raw_ops.AddV2(x=want, y=1.0))
-    assert_same_bits(h, want)
-
-
-def test_the_default_executor_can_be_async():
-    check("AddV2", x=X, y=Y)
-    tf.config.experimental.set_synchronous_execution(False)
-    try:
-        assert took(ops.add_v2, x=X, y=Y)[1] == "capi:async"
-    finally:
-        tf.config.experimental.set_synchronous_execution(True)
-    assert took(ops.add_v2, x=X, y=Y)[1] == DIRECT
-
-
-def test_another_threads_executor_is_its_own():
-    check("AddV2", x=X, y=Y)
-    paths = []
-
-    def other():
-        with context.execution_mode(context.ASYNC):
-            paths.append(took(ops.add_v2, x=X, y=Y)[1])
-            ready.set()
-            done.wait(10)
-
-    ready, done = threading.Event(), threading.Event()
-    thread = threading.Thread(target=other)
-    thread.start()
-    assert ready.wait(10)
-    paths.append(took(ops.add_v2, x=X, y=Y)[1])
-    done.set()
-    thread.join()
-    assert paths == ["capi:async", DIRECT]
-
-
-def drain(waiting):
-    """Clear the errors of an executor: it waits once more when it is deleted."""
-    for _ in range(5):
-        try:
-            waiting.wait()
-        except tf.errors.OpError:
-            waiting.clear_error()
-
-
-def test_errors_of_async_calls_are_tensorflows():
-    bad = tf.reshape(Y, [2, 6])
-
-    def program(m):
-        waiting = executor.new_executor(enable_async=True)
-        try:
-            with context.executor_scope(waiting):
-                return m.MatMul(a=X, b=bad).numpy()
-        finally:
-            drain(waiting)
-
-    check("MatMul", a=X, b=X, transpose_b=True)
-    want = failure(program, m=tf.raw_ops)
-    assert want.kind is tf.errors.InvalidArgumentError
-    for _ in range(2):
-        assert failure(program, m=raw_ops) == want
-    assert took(ops.neg, x=X)[0].numpy().tolist() == (-X).numpy().tolist()
-
-
-class Pending:
-    """A tensor that another executor computes once it is told to, or fails to."""
-
-    def __init__(self, error=None):
-        self._go = threading.Event()
-        self.executor = executor.new_executor(enable_async=True)
-
-        def compute():
-            if not self._go.wait(30):
-                raise RuntimeError("nobody said go")
-            if error:
-                raise error
-            return X.numpy()
-
-        with context.executor_scope(self.executor):
-            self.tensor = tf.py_function(compute, [], tf.float32)
-
-    def finish(self, delay=0.0):
-        if not delay:
-            self._go.set()
-            self.executor.wait()
-        else:
-            threading.Timer(delay, self._go.set).start()
-
-
-def test_a_tensor_that_is_not_computed_yet_is_waited_for_without_the_gil():
-    check("Neg", x=X)
-    pending = Pending()
-    pending.finish(delay=0.3)  # a Python function: it needs the GIL
-    result, path = took(ops.neg, x=pending.tensor)
-    assert path == "capi:input_state"
-    assert_same_bits(result, -X.numpy())
-    result, path = took(ops.neg, x=pending.tensor)
-    assert path == DIRECT
-    assert_same_bits(result, -X.numpy())
-
-
-def test_a_tensor_whose_computation_failed():
-    check("Neg", x=X)
-    pending = Pending(error=ValueError("no such data"))
-    pending.finish(delay=0.1)
-    errors = [failure(op, x=pending.tensor) for op in (ops.neg, tf.raw_ops.Neg, ops.neg)]
-    drain(pending.executor)
-    assert all("no such data" in error.message for error in errors)
-    assert len({error.kind for error in errors}) == 1
-    assert set(fastops.stats().reasons) <= {"first_call", "input_state"}
-    assert took(ops.neg, x=X)[1] == DIRECT
-
-
-# ---------------------------------------------------------------------------------------------
-# Those who watch
-# ---------------------------------------------------------------------------------------------
-
-
-def test_op_callbacks_see_every_call():
-    check("AddV2", x=X, y=Y)
-    seen = []
-
-    def callback(op_type, inputs, attrs, outputs, op_name=None, graph=None):
-        seen.append((op_type, len(inputs), dict(zip(attrs[::2], attrs[1::2], strict=True))))
-        return [tf.zeros_like(outputs[0])] if op_type == "AddV2" else None
-
-    op_callbacks.add_op_callback(callback)
-    try:
-        want = tf.raw_ops.AddV2(x=X, y=Y)
-        expected = seen.copy()
-        seen.clear()
-        result, path = took(ops.add_v2, x=X, y=Y)
-    finally:
-        op_callbacks.remove_op_callback(callback)
-    assert path == "tensorflow:callbacks"
-    assert seen == expected
-    assert seen[0][:2] == ("AddV2", 2)
-    assert_same(result, want)
-    assert took(ops.add_v2, x=X, y=Y)[1] == DIRECT
-
-
-def test_numerics_are_checked():
-    check("Log", x=tf.abs(X))
-    tf.debugging.enable_check_numerics()
-    try:
-        with pytest.raises(tf.errors.InvalidArgumentError, match="NaN"):
-            ops.log(x=tf.constant([-1.0]))
-    finally:
-        tf.debugging.disable_check_numerics()
-    assert took(ops.log, x=tf.constant([-1.0]))[1] == DIRECT
-
-
-def test_the_profiler_sees_ops(tmp_path):
-    check("AddV2", x=X, y=Y)
-    tf.profiler.experimental.start(str(tmp_path))
-    try:
-        result, path = took(ops.add_v2, x=X, y=Y)
-    finally:
-        tf.profiler.experimental.stop(save=False)
-    assert path == "capi:observed"
-    assert_same_bits(result, X + Y)
-    assert took(ops.add_v2, x=X, y=Y)[1] == DIRECT
+def test_errors_carry_what_tensorflows_carry():
+    """Those of the runtime, and of kernels with state, whose calls are not made again."""
+    variable = tf.Variable([1.0])
+    noise = {"shape": tf.constant([2]), "dtype": tf.float32}
+    update = {"resource": variable.handle, "indices": np.int32([0]), "updates": np.float32([1])}
+    for op_name, right, wrong in (
+        ("RandomUniform", noise, {**noise, "shape": tf.constant([-2])}),
+        ("ResourceScatterAdd", update, {**update, "indices": np.int32([9])}),
+    ):
+        op = getattr(raw_ops, op_name)
+        for _ in range(2):
+            took(op, **right)
+        assert carried(op, **wrong) == carried(getattr(tf.raw_ops, op_name), **wrong)
+    seen = fastops.stats().ops
+    assert seen["RandomUniform"].capi == 2
+    assert seen["ResourceScatterAdd"].direct == 2
 
 
 # ---------------------------------------------------------------------------------------------
@@ -810,27 +537,3 @@ def test_denormals_are_flushed_as_tensorflow_flushes_them():
     half = struct.unpack("f", struct.pack("I", 1))[0]
     assert half > 0, "the caller's own floating-point mode is as it was"
     assert float(np.float32(1e-39) + np.float32(1e-39)) > 0
-
-
-def test_determinism_switched_on_late():
-    arguments = {
-        "data": X,
-        "segment_ids": tf.constant([0, 1, 0]),
-        "num_segments": tf.constant(2),
-    }
-    check("UnsortedSegmentSum", **arguments)
-    tf.config.experimental.enable_op_determinism()
-    try:
-        check("UnsortedSegmentSum", **arguments)  # prepared anew
-        boxes = {"image": tf.ones([1, 4, 4, 1]), "boxes": tf.constant([[0.0, 0.0, 1.0, 1.0]])}
-        assert_same(
-            outcome(raw_ops.CropAndResizeGradImage, grads=tf.ones([1, 2, 2, 1]),
-                    boxes=boxes["boxes"], box_ind=tf.constant([0]),
-                    image_size=tf.constant([1, 4, 4, 1]), T=tf.float32),
-            outcome(tf.raw_ops.CropAndResizeGradImage, grads=tf.ones([1, 2, 2, 1]),
-                    boxes=boxes["boxes"], box_ind=tf.constant([0]),
-                    image_size=tf.constant([1, 4, 4, 1]), T=tf.float32),
-        )  # fmt: skip
-    finally:
-        config.disable_op_determinism()
-    check("UnsortedSegmentSum", **arguments)

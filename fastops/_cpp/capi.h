@@ -11,6 +11,7 @@
 #include "tensorflow/c/eager/tfe_op_internal.h"
 #include "tensorflow/core/common_runtime/eager/attr_builder.h"
 #include "tensorflow/core/common_runtime/eager/eager_operation.h"
+#include "tensorflow/python/util/stack_trace.h"
 
 namespace fastops {
 
@@ -37,6 +38,11 @@ class CachedOp {
       op->Clear();
       *status = op->Reset(name_.c_str(), device, /*remote=*/false, /*executor=*/nullptr);
       if (status->ok()) {
+        // An error that arrives later, elsewhere, tells the lines that made the call.
+        if (op->Executor().Async()) {
+          op->SetStackTrace(tensorflow::ManagedStackTrace(
+              tensorflow::GetStackTrace(tensorflow::StackTrace::kStackTraceInitialSize)));
+        }
         op->MutableAttrs()->CopyAttributes(attrs_);
         for (int i = 0; i < num_inputs && status->ok(); ++i) {
           *status = op->AddInput(tensorflow::unwrap(inputs[i]));
@@ -52,8 +58,9 @@ class CachedOp {
     if (!status->ok()) return 1;
     int done = 0;
     for (; done < count; ++done) {
-      results[done] = EagerTensorFromHandle(tensorflow::wrap(
-          static_cast<tensorflow::ImmediateExecutionTensorHandle*>(outputs[done])));
+      auto* handle = static_cast<tensorflow::ImmediateExecutionTensorHandle*>(outputs[done]);
+      results[done] =
+          TakingGil([handle] { return EagerTensorFromHandle(tensorflow::wrap(handle)); });
       if (results[done] == nullptr) break;
     }
     if (done == count) return 0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gil.h"
 #include "handle.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -21,8 +22,10 @@ class Frame {
 
   Frame() {}
   ~Frame() {
-    for (int i = 0; i < num_owned_; ++i) Py_DECREF(owned_[i]);
-    for (PyObject* object : more_owned_) Py_DECREF(object);
+    TakingGil([this] {
+      for (int i = 0; i < num_owned_; ++i) Py_DECREF(owned_[i]);
+      for (PyObject* object : more_owned_) Py_DECREF(object);
+    });
     for (int i = 0; i < num_unwrapped; ++i) unwrapped_[i].~Tensor();
   }
   Frame(const Frame&) = delete;

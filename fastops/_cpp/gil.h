@@ -8,6 +8,20 @@
 
 namespace fastops {
 
+// Does something that may take the GIL, or run Python code that may.
+//
+// While the interpreter shuts down, Python before 3.14 ends other threads there by unwinding them:
+// through destructors that use Python objects without the GIL, and into handlers that swallow
+// exceptions. Wait for the process to end instead, as 3.14 does.
+template <typename Function>
+auto TakingGil(Function&& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (abi::__forced_unwind&) {
+    while (true) pause();
+  }
+}
+
 // Releases the GIL for its lifetime when asked to.
 class ScopedGilRelease {
  public:
@@ -16,14 +30,7 @@ class ScopedGilRelease {
 
   ~ScopedGilRelease() {
     if (state_ == nullptr) return;
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (abi::__forced_unwind&) {
-      // The interpreter is shutting down, and Python before 3.14 ends other threads by unwinding
-      // them: through destructors that use Python objects without the GIL. Wait for the process
-      // to end instead, as 3.14 does.
-      while (true) pause();
-    }
+    TakingGil([this] { PyEval_RestoreThread(state_); });
   }
 
   ScopedGilRelease(const ScopedGilRelease&) = delete;

@@ -14,6 +14,7 @@
 #include "onednn.h"
 #include "runtime.h"
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
+#include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -39,14 +40,14 @@ class ScopedFloatMode {
 
 class PreparedKernel {
  public:
-  // Makes the kernel that TensorFlow would run for `node`, which it has just run with success.
-  // `num_outputs` is that of the original op: oneDNN's kernels may have more. Null with a status
-  // when the direct path is not open. The GIL is held.
+  // Makes the kernel that TensorFlow would run for `node`, which it has just run with success on
+  // the host. `num_outputs` is that of the original op: oneDNN's kernels may have more. Null with a
+  // status when the direct path is not open. The GIL is held.
   static std::unique_ptr<PreparedKernel> Make(const Runtime& runtime, tensorflow::NodeDef node,
-                                              const std::string& device_name, int num_outputs,
-                                              bool onednn, bool thorough, absl::Status* status) {
+                                              int num_outputs, bool onednn, bool thorough,
+                                              absl::Status* status) {
     std::unique_ptr<PreparedKernel> kernel(new PreparedKernel(runtime, num_outputs, thorough));
-    *status = kernel->Init(std::move(node), device_name, onednn);
+    *status = kernel->Init(std::move(node), onednn);
     if (!status->ok()) return nullptr;
     return kernel;
   }
@@ -63,7 +64,7 @@ class PreparedKernel {
         const bool set = context->mutable_output(i) != nullptr;
         if (set) {
           std::unique_ptr<tensorflow::Tensor> output(context->release_output(i).tensor);
-          results[i] = Wrap(std::move(*output), device_, context_.get());
+          results[i] = TakingGil([&] { return Wrap(std::move(*output), device_, context_.get()); });
           if (results[i] != nullptr) continue;
         }
         for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
@@ -111,7 +112,11 @@ class PreparedKernel {
     params.cancellation_manager = NeverCancelled();
     params.runner = runner_;
     params.frame_iter = tensorflow::FrameAndIter(0, 0);
-    if (thorough_) params.step_container = context_->StepContainer();
+    if (thorough_) {
+      params.step_container = context_->StepContainer();
+      params.collective_executor = collective_->get();
+      params.rendezvous = rendezvous_.get();
+    }
 
     tensorflow::OpKernelContext context(&params);
     {
@@ -122,16 +127,7 @@ class PreparedKernel {
     return consume(&context);
   }
 
-  absl::Status Init(tensorflow::NodeDef node, const std::string& device_name, bool onednn) {
-    tensorflow::DeviceNameUtils::ParsedName preferred;
-    if (!device_name.empty() &&
-        !tensorflow::DeviceNameUtils::ParseFullName(device_name, &preferred)) {
-      return absl::InvalidArgumentError("unreadable device name");
-    }
-    tensorflow::Device* selected = nullptr;
-    TF_RETURN_IF_ERROR(context_->SelectDevice(preferred, node, &selected));
-    if (selected != device_) return absl::UnimplementedError("another device");
-
+  absl::Status Init(tensorflow::NodeDef node, bool onednn) {
     node.set_device(device_->name());
     if (onednn) TF_RETURN_IF_ERROR(ResolveOneDnn(context_.get(), device_, &node));
     library_ = context_->func_lib(device_);
@@ -146,6 +142,11 @@ class PreparedKernel {
     input_attrs_.resize(kernel_->num_inputs());
     output_attrs_.resize(kernel_->num_outputs());
     resource_manager_ = device_->resource_manager();
+    if (thorough_) {
+      collective_ = context_->GetCollectiveExecutorHandle();
+      rendezvous_ = std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(
+          context_->local_device_mgr());
+    }
     return absl::OkStatus();
   }
 
@@ -166,6 +167,8 @@ class PreparedKernel {
   absl::InlinedVector<tensorflow::AllocatorAttributes, 8> input_attrs_;
   absl::InlinedVector<tensorflow::AllocatorAttributes, 4> output_attrs_;
   const int num_outputs_;
+  std::unique_ptr<tensorflow::CollectiveExecutor::Handle> collective_;
+  std::unique_ptr<tensorflow::RendezvousInterface> rendezvous_;
   const bool thorough_;  // also give what only kernels unknown to fastops may ask for
 };
 

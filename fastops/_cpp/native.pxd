@@ -40,6 +40,8 @@ cdef extern from "runtime.h" namespace "fastops":
         bool Capture(PyObject*)
         bool Current(PyObject*)
 
+    bool IsCustom(const Runtime&, const string&)
+    bool PlacedOnHost(const Runtime&, const NodeDef&, const string&)
     bool Remote(const Runtime&)
     bool Async(const Runtime&)
     bool Observed(const Runtime&)
@@ -91,7 +93,7 @@ cdef extern from "kernel.h" namespace "fastops":
     cdef cppclass PreparedKernel:
         @staticmethod
         unique_ptr[PreparedKernel] Make(
-            const Runtime&, NodeDef, const string&, int, bool, bool, Status*
+            const Runtime&, NodeDef, int, bool, bool, Status*
         ) except +
         # 0, 1 with a status, or -1 with a Python exception
         int Run(const TensorValue*, bool, PyObject**, Status*) except +
@@ -157,3 +159,4 @@ cdef extern from "vectorcall.h" namespace "fastops":
 
 cdef extern from "text.h" namespace "fastops":
     string Message(const Status&)
+    int RaiseNotOk(const Status&, const string&, const string&) except -1

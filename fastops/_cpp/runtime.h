@@ -65,6 +65,21 @@ struct Runtime {
   }
 };
 
+// Whether a device scope is one of a custom device, which runs all ops itself.
+inline bool IsCustom(const Runtime& runtime, const std::string& device_name) {
+  return !device_name.empty() && runtime.context->IsCustomDevice(device_name);
+}
+
+// Whether TensorFlow places a node on the host. `device_name` may be empty: no preference.
+inline bool PlacedOnHost(const Runtime& runtime, const tensorflow::NodeDef& node,
+                         const std::string& device_name) {
+  tensorflow::DeviceNameUtils::ParsedName preferred;
+  tensorflow::Device* selected = nullptr;
+  return (device_name.empty() ||
+          tensorflow::DeviceNameUtils::ParseFullName(device_name, &preferred)) &&
+         runtime.context->SelectDevice(preferred, node, &selected).ok() && selected == runtime.host;
+}
+
 inline bool Remote(const Runtime& runtime) {
   return runtime.context->remote_device_mgr() != nullptr;
 }
@@ -80,6 +95,8 @@ inline bool Async(const Runtime& runtime) {
 // Something watches ops as they run, and only TensorFlow's own path reports to it; or TensorFlow
 // was told not to run ops as functions, and resolves oneDNN's kernels in another way.
 inline bool Observed(const Runtime& runtime) {
+  // Not ShouldStoreGraphs(): TensorFlow stores the graph of an op when it makes a kernel for it,
+  // which the first call of a key has done.
   return runtime.context->LogDevicePlacement() || runtime.context->LogMemory() ||
          tsl::profiler::TraceMe::Active() || !runtime.context->RunEagerOpAsFunction();
 }

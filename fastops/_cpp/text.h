@@ -5,10 +5,24 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/python/eager/pywrap_tfe.h"
 
 namespace fastops {
 
 inline std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+// Raises the exception that TensorFlow raises for the status of an op, and returns -1. `prefix`
+// goes before the message.
+inline int RaiseNotOk(const absl::Status& status, const std::string& prefix,
+                      const std::string& op_name) {
+  absl::Status told(status.code(), absl::StrCat(prefix, status.message(), " [Op:", op_name, "]"));
+  status.ForEachPayload([&told](absl::string_view type, const absl::Cord& payload) {
+    told.SetPayload(type, payload);
+  });
+  return MaybeRaiseExceptionFromStatus(told, /*exception=*/nullptr);
+}
 
 }  // namespace fastops
 

@@ -1,0 +1,215 @@
+"""The whole parity suite: compares fastops with TensorFlow over the registry, hunts for crashes.
+
+Writes docs/coverage.md and docs/crashes.md, and prints the figures.
+"""
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+
+from parity import cases, coverage, recipes, worker
+from parity.campaign import WORLDS, Task, environment
+from parity.run import Death, Report
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Depth:
+    """How much is compared.
+
+    Attributes
+    ----------
+    thorough : bool
+        Each combination of dtypes, large shapes, each derivative; or a part of them.
+    calls, calls_of_others : int
+        Malformed calls of each op that may be direct, and of each other op.
+    examples : int
+        Examples that hypothesis draws for each op.
+    """
+
+    thorough: bool
+    calls: int
+    calls_of_others: int
+    examples: int
+
+
+QUICK = Depth(thorough=False, calls=30, calls_of_others=0, examples=6)
+FULL = Depth(thorough=True, calls=2000, calls_of_others=100, examples=200)
+
+
+def tasks(world, depth, op_names, seed):
+    """Return what is to be done in a world, the longest first."""
+    suffix = worker.THOROUGH if depth.thorough else ""
+    called = [name for name in op_names if name in recipes.RECIPES]
+    planned = []
+    if world == "onednn":
+        planned += [Task("gradients" + suffix, name) for name in called]
+        planned += [Task("graphs" + suffix, name) for name in called]
+        planned += [Task("malformed", name, 0, depth.calls) for name in called]
+        planned += [Task("properties", name, seed, depth.examples) for name in called]
+        others = [name for name in cases.other_op_names() if name in op_names]
+        if depth.calls_of_others:
+            planned += [Task("malformed", name, 0, depth.calls_of_others) for name in others]
+    return planned + [Task("values" + suffix, name) for name in called]
+
+
+def run(world, planned):
+    """Perform tasks in a process of their own; return the `Report`."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan, report = Path(folder, "plan.json"), Path(folder, "report.json")
+        plan.write_text(json.dumps(planned))
+        command = [sys.executable, "-m", "parity.run", world, str(plan), str(report)]
+        subprocess.run(command, env=environment(world), check=True)
+        found = json.loads(report.read_text())
+    return Report(**found | {"deaths": [Death(**death) for death in found["deaths"]]})
+
+
+def problems(reports):
+    """Return everything that reports hold against fastops."""
+    return [
+        problem
+        for report in reports
+        for problem in (
+            *(problem for found in report.findings for problem in found["problems"]),
+            *report.problems,
+            *(
+                f"{death.op_name} ({death.check} {death.number}): {death.end}: {death.call}"
+                for death in report.deaths
+                if death.whose != "tensorflow"
+            ),
+        )
+    ]
+
+
+def figures(reports):
+    """Return what was compared, as rows of text and number."""
+    values = [f for report in reports for f in report.findings if f["check"] == "values"]
+    searches = [
+        (check, sums)
+        for report in reports
+        for check, by_op in report.searches.items()
+        for sums in by_op.values()
+    ]
+    deaths = [death for report in reports for death in report.deaths]
+    return [
+        ("ops compared", len({found["op_name"] for found in values if found["paths"]})),
+        (
+            "ops and dtypes",
+            len({(f["op_name"], *item) for f in values for item in f["types"].items()}),
+        ),
+        ("calls compared", sum(f["cases"] for report in reports for f in report.findings)),
+        ("examples drawn by hypothesis", total(searches, "properties", "tried")),
+        ("malformed calls tried", total(searches, "malformed", "tried")),
+        ("of which raise", total(searches, "malformed", "raised")),
+        ("differences from TensorFlow", len(problems(reports))),
+        ("crashes that TensorFlow does not have", sum(d.whose != "tensorflow" for d in deaths)),
+        ("crashes of TensorFlow itself", sum(d.whose == "tensorflow" for d in deaths)),
+    ]
+
+
+def total(searches, check, what):
+    return sum(sums[what] for name, sums in searches if name == check)
+
+
+CRASHES = """\
+# Where TensorFlow itself ends the process
+
+Malformed calls on which `tf.raw_ops` of TensorFlow {version} alone, in a fresh process, crashes,
+aborts or hangs. fastops does not guard against them: a call that it has not seen yet goes to
+TensorFlow first. `make parity` finds these and writes this file; which of them a run meets depends
+a little on what is in memory, so no test holds it.
+
+| op | mistakes | end | last words |
+| --- | --- | --- | --- |
+"""
+
+
+def crashes(reports):
+    """Return the text of docs/crashes.md."""
+    rows = sorted(
+        {
+            (death.op_name, death.call.replace("|", "\\|"), death.end, last_words(death))
+            for report in reports
+            for death in report.deaths
+            if death.whose == "tensorflow" and death.check == "malformed"
+        }
+    )
+    table = "".join(f"| {op} | {call} | {end} | {words} |\n" for op, call, end, words in rows)
+    return CRASHES.format(version=tf.version.VERSION) + table
+
+
+def last_words(death):
+    """Return what TensorFlow printed about its check that failed, without times and places."""
+    _, found, words = death.message.partition("Check failed:")
+    return f"`{found}{words}`".replace("|", "\\|").replace("\n", " ") if found else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="make parity", description=__doc__)
+    parser.add_argument("ops", nargs="*", help="names of ops; without any, the whole registry")
+    parser.add_argument("--quick", action="store_true", help="as much as the tests run")
+    parser.add_argument("--world", choices=WORLDS, action="append", help="one of the three only")
+    parser.add_argument("--calls", type=int, help="malformed calls of each op")
+    parser.add_argument("--examples", type=int, help="examples of each op that hypothesis draws")
+    parser.add_argument("--seed", type=int, default=0, help="seed of hypothesis")
+    parser.add_argument(
+        "--forever", action="store_true", help="draw examples with ever new seeds until stopped"
+    )
+    options = parser.parse_args()
+    console = Console()
+    recipes.load()
+    depth = QUICK if options.quick else FULL
+    given = {"calls": options.calls, "examples": options.examples}
+    depth = dataclasses.replace(
+        depth, **{name: value for name, value in given.items() if value is not None}
+    )
+    known = (*cases.op_names(), *cases.other_op_names())
+    if unknown := set(options.ops) - set(known):
+        parser.error(f"no such ops that run here: {', '.join(sorted(unknown))}")
+    if options.forever:
+        search_forever(console, options, depth)
+    begin = time.perf_counter()
+    reports = [
+        run(world, tasks(world, depth, options.ops or known, options.seed))
+        for world in options.world or WORLDS
+    ]
+    for problem in problems(reports):
+        console.print(problem, markup=False, style="red")
+    table = Table("parity with TensorFlow", "", title=f"seed {options.seed}")
+    for what, count in figures(reports):
+        table.add_row(what, f"{count:,}")
+    table.add_row("minutes", f"{(time.perf_counter() - begin) / 60:.1f}")
+    console.print(table)
+    if not options.ops and not options.world:
+        (DOCS / "coverage.md").write_text(coverage.render(reports))
+        if not options.quick:
+            (DOCS / "crashes.md").write_text(crashes(reports))
+    sys.exit(bool(problems(reports)))
+
+
+def search_forever(console, options, depth):
+    """Draw examples with one seed after another, and print what differs, until interrupted."""
+    seed = options.seed or int(time.time())
+    op_names = [name for name in options.ops or cases.op_names() if name in recipes.RECIPES]
+    while True:
+        console.print(f"seed {seed}: make parity ARGS='--forever --seed {seed}'")
+        report = run(
+            "onednn", [Task("properties", name, seed, depth.examples) for name in op_names]
+        )
+        for problem in problems([report]):
+            console.print(problem, markup=False, style="red")
+        seed += 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""Runs checks in processes that may die, and goes on.
+
+TensorFlow itself ends the process on some malformed calls. So the checks run in children, forked
+from a server that has imported everything: one that dies is replaced within a fraction of a second
+and goes on behind the call that killed it.
+"""
+
+import contextlib
+import dataclasses
+import mmap
+import multiprocessing
+import multiprocessing.connection
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+WORLDS = {
+    "onednn": {"TF_ENABLE_ONEDNN_OPTS": "1"},
+    "plain": {"TF_ENABLE_ONEDNN_OPTS": "0"},
+    "deterministic": {"TF_ENABLE_ONEDNN_OPTS": "1"},
+}
+"""What TensorFlow is run as, and the environment that makes it so."""
+
+
+class Task(NamedTuple):
+    """A check of one op.
+
+    Attributes
+    ----------
+    check : str
+        Its name in `parity.worker.CHECKS`.
+    op_name : str
+        The op.
+    start, stop : int
+        Which of the steps of the check: combinations of dtypes, or numbers of calls. A `stop` of
+        `None` means all.
+    arm : {"both", "tensorflow", "fastops"}
+        Who makes the calls; one alone where the cause of a crash is looked for.
+    fatal : tuple of tuple of str
+        Mistakes that are known to end the process when they are made together.
+    """
+
+    check: str
+    op_name: str
+    start: int = 0
+    stop: int | None = None
+    arm: str = "both"
+    fatal: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Crash:
+    """The death of a child.
+
+    Attributes
+    ----------
+    task : Task
+        What it was doing.
+    step : int
+        The combination of dtypes or the number of the call.
+    arm : str
+        Who made the call: "tensorflow" or "fastops".
+    call : str
+        The call in words.
+    end : str
+        The signal, or "hangs".
+    message : str
+        The last that it wrote to its standard error.
+    """
+
+    task: Task
+    step: int
+    arm: str
+    call: str
+    end: str
+    message: str
+
+
+class Progress:
+    """A file in memory through which a child says what it is about to do.
+
+    It survives the child, whatever happens to it.
+    """
+
+    SIZE = 1024
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "a+b") as file:
+            file.truncate(self.SIZE)
+            self._map = mmap.mmap(file.fileno(), self.SIZE)
+
+    def __call__(self, step, call="", arm=""):
+        text = f"{step}\n{arm}\n{call}".encode()[: self.SIZE - 1]
+        self._map[: len(text) + 1] = text + b"\0"
+
+    def read(self):
+        text = bytes(self._map).split(b"\0")[0].decode(errors="replace")
+        step, arm, call = [*text.split("\n", 2), "", "", ""][:3]
+        return int(step or 0), arm, call
+
+
+def _serve(connection, folder, world, memory):
+    """Do what the connection asks for: the life of a child."""
+    errors = os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(errors, 2)
+    os.dup2(errors, 1)
+    os.chdir(folder)
+    tempfile.tempdir = str(folder)
+    from parity import worker
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    worker.enter(world)
+    progress = Progress(folder / "progress")
+    with contextlib.suppress(EOFError):
+        while True:
+            task = connection.recv()
+            limit(memory.get(task.check))
+            for found in worker.perform(task, progress):
+                connection.send(found)
+            connection.send(None)
+
+
+def limit(memory):
+    """Let this process take so many bytes beyond what it has, or any number."""
+    most = resource.RLIM_INFINITY
+    if memory is not None:
+        with open("/proc/self/statm") as statm:
+            most = int(statm.read().split()[0]) * resource.getpagesize() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+
+class Child:
+    """A process that performs tasks, and can be started again."""
+
+    def __init__(self, context, folder, world, memory):
+        self._context, self._world, self._memory = context, world, memory
+        self._folder = folder
+        folder.mkdir()
+        self.progress = Progress(folder / "progress")
+        self.task = None
+        self._start()
+
+    def _start(self):
+        self.connection, end = self._context.Pipe()
+        self.process = self._context.Process(
+            target=_serve, args=(end, self._folder, self._world, self._memory), daemon=True
+        )
+        self.process.start()
+        end.close()
+        self._seen, self._since = None, time.monotonic()
+
+    def give(self, task):
+        self.task = task
+        self.progress(task.start)
+        self._seen, self._since = None, time.monotonic()
+        with contextlib.suppress(OSError):  # it died: the next `receive` tells
+            self.connection.send(task)
+
+    def receive(self):
+        """Return what the child sent, or a `Crash` if it is dead."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            return self._died()
+
+    def stalls(self, seconds):
+        """Tell whether nothing has happened for that long."""
+        now = self.progress.read()
+        if now != self._seen:
+            self._seen, self._since = now, time.monotonic()
+        return time.monotonic() - self._since > seconds
+
+    def kill(self):
+        """Kill it, and return the `Crash`."""
+        self.process.kill()
+        return dataclasses.replace(self._died(), end="hangs")
+
+    def _died(self):
+        self.process.join()
+        self.connection.close()
+        step, arm, call = self.progress.read()
+        code = self.process.exitcode
+        lines = (self._folder / "stderr").read_text(errors="replace").strip().splitlines()
+        if code > 0 and not call:
+            raise RuntimeError("a child could not begin:\n" + "\n".join(lines[-20:]))
+        end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        telling = [line for line in lines if "Check failed" in line or "terminate" in line]
+        crash = Crash(self.task, step, arm, call, end, (telling or lines or [""])[-1][-300:])
+        self._start()
+        return crash
+
+    def stop(self):
+        self.connection.close()
+        self.process.join(10)
+        self.process.kill()
+
+    def renew(self):
+        """Begin a new life, without what earlier tasks left in memory."""
+        self.stop()
+        self._start()
+
+
+class Campaign:
+    """Performs tasks in children, one for each processor.
+
+    Parameters
+    ----------
+    world : str
+        One of `WORLDS`, the environment of which must be that of this process.
+    jobs : int, optional
+        Number of children; by default one for each processor.
+    memory : dict of str to int
+        By check, the bytes that a child may take for a task; any number where none is given.
+    patience : callable
+        Returns the seconds without progress after which a child counts as hanging, given its task.
+    """
+
+    def __init__(self, world, jobs=None, memory=None, patience=lambda task: 120):
+        self._patience = patience
+        # Children that fork from here inherit the environment and the modules.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["parity.campaign", "parity.worker"])
+        self._home = tempfile.TemporaryDirectory(prefix="parity-")
+        home = Path(self._home.name)
+        jobs = jobs or len(os.sched_getaffinity(0))
+        self._children = [Child(context, home / str(i), world, memory or {}) for i in range(jobs)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for child in self._children:
+            child.stop()
+        self._home.cleanup()
+
+    def perform(self, tasks, after_crash, fresh=False):
+        """Perform tasks; yield what the checks find, each with its task.
+
+        Parameters
+        ----------
+        tasks : iterable of Task
+            What to do.
+        after_crash : callable
+            Given a `Crash`, returns the task to go on with, or `None`.
+        fresh : bool
+            Whether each task gets a process of its own.
+
+        Yields
+        ------
+        task : Task
+            The task.
+        found : object
+            What its check yields, a `Crash`, or `None` at its end.
+        """
+        waiting = iter(tasks)
+        busy = {}
+        for child in self._children:
+            self._next(child, waiting, busy, fresh)
+        while busy:
+            ready = multiprocessing.connection.wait(list(busy), timeout=1)
+            events = [(child, child.receive()) for child in map(busy.get, ready)]
+            events += [
+                (child, child.kill())
+                for connection, child in list(busy.items())
+                if connection not in ready and child.stalls(self._patience(child.task))
+            ]
+            for child, found in events:
+                task = child.task
+                yield task, found
+                if isinstance(found, Crash):
+                    busy = {one.connection: one for one in busy.values() if one is not child}
+                    rest = after_crash(found)
+                    if rest is not None:
+                        child.give(rest)
+                        busy[child.connection] = child
+                        continue
+                    yield task, None
+                elif found is not None:
+                    continue
+                busy.pop(child.connection, None)
+                self._next(child, waiting, busy, fresh)
+
+    def _next(self, child, waiting, busy, fresh):
+        task = next(waiting, None)
+        if task is not None:
+            if fresh:
+                child.renew()
+            child.give(task)
+            busy[child.connection] = child
+
+
+def environment(world):
+    """Return the environment of a process that runs a campaign in that world."""
+    here = Path(__file__).parent
+    return {
+        **os.environ,
+        **WORLDS[world],
+        "PYTHONPATH": os.pathsep.join([str(here.parents[1]), str(here.parent), *sys.path]),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }

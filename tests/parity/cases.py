@@ -1,0 +1,171 @@
+"""Which calls are compared: recipes, times the dtypes of TensorFlow's kernels."""
+
+import itertools
+from dataclasses import dataclass, field
+from functools import cache
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+from fastops import _registry
+from fastops.gen import _index
+from parity import recipes
+from parity.draw import PLAIN, SPECIAL, Draw
+
+ANYTHING = (
+    *("float32", "float64", "float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"),
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "int4", "uint4"),
+    *("complex64", "complex128", "bool", "string"),
+    *("qint8", "quint8", "qint16", "quint16", "qint32"),
+)
+"""The dtypes of an attribute that neither OpDef nor kernel restricts: all that tensors have."""
+
+MOST_COMBINATIONS = 600
+"""An op with more combinations of dtypes than this gets each dtype once, not each combination."""
+
+
+@cache
+def _kernels():
+    by_op = {}
+    for kernel in kernels.get_all_registered_kernels().kernel:
+        if kernel.device_type in ("CPU", "DEFAULT") and not kernel.label:
+            by_op.setdefault(kernel.op, []).append(kernel)
+    return by_op
+
+
+def has_kernel(op_name):
+    """Tell whether TensorFlow has a kernel for an op on the CPU."""
+    return op_name in _kernels()
+
+
+@cache
+def op_names():
+    """Return the ops that may take the direct path here, sorted."""
+    return sorted(
+        name
+        for name in _index.FAMILIES
+        if has_kernel(name)
+        and (record := _registry.op(name).record).error is None
+        and record.exclusion is None
+    )
+
+
+@cache
+def other_op_names():
+    """Return the ops that run, but never on the direct path, sorted."""
+    return sorted(
+        name
+        for name in _index.FAMILIES
+        if name not in op_names() and _registry.op(name).record.error is None
+    )
+
+
+def combinations(op_name, thorough=False):
+    """Return the dtypes an op can be called with: dicts of type attribute to `tf.DType`.
+
+    Parameters
+    ----------
+    op_name : str
+        Name of the op.
+    thorough : bool
+        Return each combination that a kernel supports; otherwise so many that each dtype of each
+        attribute comes at least once.
+    """
+    attrs = [attr for attr in _registry.op(op_name).record.op_def.attrs if attr.type == "type"]
+    found = {}
+    for kernel in _kernels()[op_name]:
+        limits = {
+            constraint.name: [
+                tf.as_dtype(number).name for number in constraint.allowed_values.list.type
+            ]
+            for constraint in kernel.constraint
+        }
+        choices = [_choices(attr, limits.get(attr.name)) for attr in attrs]
+        if thorough and len(found) <= MOST_COMBINATIONS:
+            rows = itertools.product(*choices)
+        else:
+            longest = max(map(len, choices), default=1)
+            rows = (
+                [choice[i % len(choice)] for choice in choices if choice] for i in range(longest)
+            )
+        for row in rows:
+            if len(row) == len(attrs):
+                found[tuple(row)] = None
+    rows = [
+        dict(zip([attr.name for attr in attrs], map(tf.as_dtype, row), strict=True))
+        for row in found
+    ]
+    # Those that run come first: a rejected one shall not be all that is left of another dtype.
+    rows.sort(key=lambda types: rejection(op_name, types) is not None)
+    return rows if thorough and len(rows) <= MOST_COMBINATIONS else _thinned(rows)
+
+
+def _choices(attr, limit):
+    return [
+        name
+        for name in (attr.allowed or ANYTHING if limit is None else limit)
+        if name not in ("resource", "variant") and (not attr.allowed or name in attr.allowed)
+    ]
+
+
+def _thinned(rows):
+    """Keep combinations so that each dtype of each attribute stays."""
+    seen, kept = set(), []
+    for types in rows:
+        cells = set(types.items())
+        if cells - seen or not types:
+            seen |= cells
+            kept.append(types)
+    return kept
+
+
+@dataclass
+class Case:
+    """One call of an op: everything that is needed to make its arguments again."""
+
+    op_name: str
+    types: dict
+    mode: str
+    index: int
+    arguments: dict = field(repr=False)
+    draw: Draw = field(repr=False)
+
+    def __str__(self):
+        types = " ".join(f"{name}={dtype.name}" for name, dtype in self.types.items())
+        return " ".join(filter(None, (self.op_name, types, self.mode, f"#{self.index}")))
+
+
+def calls(op_name, types, mode=PLAIN, thorough=False):
+    """Yield the cases of an op with these dtypes; arguments are drawn anew each time."""
+    draw = Draw(types, mode, thorough)
+    record = _registry.op(op_name).record
+    free = {
+        param.name: types[param.op_def_name]
+        for param in record.params
+        if param.op_def_name in types and param.op_def_name not in record.op_def.inferred
+    }
+    for index, arguments in enumerate(recipes.RECIPES[op_name](draw)):
+        yield Case(op_name, types, mode, index, free | arguments, draw)
+
+
+def modes(op_name, types):
+    """Return the kinds of values worth comparing: special ones only where a dtype has some."""
+    record = _registry.op(op_name).record
+    dtypes = [types.get(arg.type_attr) or arg.dtype for arg in record.op_def.inputs]
+    special = any(
+        dtype and (tf.as_dtype(dtype).is_floating or tf.as_dtype(dtype).is_complex
+                   or tf.as_dtype(dtype).is_integer or dtype == "string")
+        for dtype in dtypes
+    )  # fmt: skip
+    return (PLAIN, SPECIAL) if special else (PLAIN,)
+
+
+def rejection(op_name, types):
+    """Return why TensorFlow has a kernel for these dtypes that never succeeds, or `None`."""
+    for attr, names, because in recipes.REJECTED.get(op_name, ()):
+        if types[attr].name in names:
+            return because
+    for which, because in recipes.MISMATCHED.get(op_name, ()):
+        if which(types):
+            return because
+    return None

@@ -1,0 +1,325 @@
+"""What is held against TensorFlow, for an op with one combination of dtypes.
+
+`values`, `gradients` and `graphs` each return `Findings`; `compare_malformed` takes single calls.
+"""
+
+import dataclasses
+import re
+from functools import partial
+
+import numpy as np
+import tensorflow as tf
+from support import Failure, difference, outcome
+from tensorflow.python.eager import backprop_util
+from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.framework.ops import gradient_registry
+
+from fastops import _dispatch, _registry
+from fastops._fallback import reference
+from parity import cases, malformed, recipes
+from parity.draw import PLAIN
+
+ROUNDS = 6
+"""How often TensorFlow runs a call to show that it does not reproduce a result."""
+
+
+@dataclasses.dataclass
+class Findings:
+    """What a check found out about one op with one combination of dtypes.
+
+    Attributes
+    ----------
+    check, op_name : str
+        Which check, of which op.
+    types : dict of str to str
+        The combination.
+    cases : int
+        Calls compared.
+    paths : dict of str to int
+        Where the second run of each successful call went: "direct", or path and reason.
+    problems : list of str
+        Differences and other reasons for alarm.
+    rejected : str
+        Why TensorFlow runs no call with these dtypes, or "".
+    """
+
+    check: str
+    op_name: str
+    types: dict
+    cases: int = 0
+    paths: dict = dataclasses.field(default_factory=dict)
+    problems: list = dataclasses.field(default_factory=list)
+    rejected: str = ""
+
+    def took(self, path):
+        self.paths[path] = self.paths.get(path, 0) + 1
+
+
+def begin(check, op_name, types):
+    return Findings(check, op_name, {name: dtype.name for name, dtype in types.items()})
+
+
+def call_and_path(op_name, arguments):
+    """Call an op; return what it returns or raises, and its path: "direct", "capi:op", ..."""
+    _dispatch.reset_counters()
+    return outcome(_registry.op(op_name), **arguments), last_path(op_name)
+
+
+def last_path(op_name):
+    """Return the path of the only call of an op since the counters were reset."""
+    for name, direct, capi, _, reasons in _dispatch.counters():
+        if name == op_name:
+            return "direct" if direct else f"{'capi' if capi else 'tensorflow'}:{'+'.join(reasons)}"
+    return "none"
+
+
+def state(case):
+    """Return what the variables and tables of a case hold now."""
+    for variable in case.draw.variables:  # TensorFlow cannot copy quantized tensors on read
+        tf.raw_ops.DisableCopyOnRead(resource=variable.handle)
+    tables = []
+    for table in case.draw.tables:
+        keys, values = table.export()
+        order = np.array(sorted(range(len(keys)), key=keys.numpy().__getitem__), np.int32)
+        tables.append((tf.gather(keys, order), tf.gather(values, order)))
+    return [variable.read_value() for variable in case.draw.variables], tables
+
+
+def compare(case, *others):
+    """Hold a case against TensorFlow; `others` are the same case, drawn anew if it has state.
+
+    Returns
+    -------
+    problem : str or None
+        The difference, if there is one.
+    path : str or None
+        The path of the second call; `None` where TensorFlow raises.
+    """
+    theirs = reference(case.op_name)
+    want = outcome(theirs, **case.arguments)
+    want_state = state(case)
+    path = None
+    for other in others:
+        got, path = call_and_path(case.op_name, other.arguments)
+        found = difference(got, want) or difference(state(other), want_state)
+        if found and not excusable(case.op_name, case.arguments, got, want):
+            return found, path
+    return None, None if isinstance(want, Failure) else path
+
+
+def excusable(op_name, arguments, got, want):
+    """Tell whether a difference is one that TensorFlow's own runs show."""
+    if isinstance(got, Failure) and isinstance(want, Failure) and settled(got) == settled(want):
+        return True
+    runs = [want, *(outcome(reference(op_name), **arguments) for _ in range(ROUNDS))]
+    if any(isinstance(result, Failure) for result in (got, *runs)):
+        return any(difference(got, run) is None for run in runs)
+    unstable = recipes.UNSTABLE.get(op_name)
+    return unstable is not None and unstable.covers(got, runs)
+
+
+def settled(failure):
+    """Return a failure without what TensorFlow prints in another order, or spaced, each time."""
+
+    def in_order(match):
+        return f"{match[1]}[{sorted(match[2].split(', '))}]"
+
+    message = re.sub(r"(with these attrs: )\[([^]]*)\]", in_order, failure.message)
+    return failure._replace(message=re.sub(r"\s+", "", message))
+
+
+def values(op_name, types, thorough=False):
+    """Compare every case of an op with these dtypes: values, structure, device, state, path."""
+    found = begin("values", op_name, types)
+    found.rejected = cases.rejection(op_name, types) or ""
+    succeeded = False
+    for mode in cases.modes(op_name, types):
+        for trio in same_cases(op_name, types, mode, thorough):
+            problem, path = compare(*trio)
+            found.cases += 1
+            if path is not None:
+                found.took(path)
+                succeeded = True
+            elif problem is None and mode == PLAIN and not found.rejected:
+                error = outcome(reference(op_name), **trio[0].arguments)
+                problem = f"the recipe's call is not valid: {error}"[:400]
+            if problem:
+                found.problems.append(f"{trio[0]}: {problem}")
+    if found.rejected and succeeded:
+        found.problems.append(f"{op_name} {found.types}: noted as rejected, but runs")
+    if not found.cases and not found.rejected:
+        found.problems.append(f"{op_name} {found.types}: the recipe yields no call")
+    return found
+
+
+def same_cases(op_name, types, mode, thorough):
+    """Yield each case three times: anew if it has state, which a call changes."""
+
+    def calls():
+        return cases.calls(op_name, types, mode, thorough)
+
+    if _registry.op(op_name).record.handles:
+        yield from zip(calls(), calls(), calls(), strict=True)
+    else:
+        yield from ((case, case, case) for case in calls())
+
+
+# ---------------------------------------------------------------------------------------------
+# Gradients
+# ---------------------------------------------------------------------------------------------
+
+
+def has_gradient(op_name):
+    """Tell whether TensorFlow has a gradient function for an op, or knows that there is none."""
+    try:
+        return gradient_registry.lookup(op_name) is not None
+    except LookupError:
+        return False
+
+
+def gradients(op_name, types, thorough=False):
+    """Compare first and second gradients and the jvp of the plain cases of an op."""
+    found = begin("gradients", op_name, types)
+    if not has_gradient(op_name) or cases.rejection(op_name, types) is not None:
+        return found
+    op, theirs = _registry.op(op_name), reference(op_name)
+    for one, warm, other in same_cases(op_name, types, PLAIN, thorough=False):
+        if not sources(one) or (found.cases >= MOST_DIFFERENTIATED and not thorough):
+            continue
+        outcome(op, **warm.arguments)
+        for derive in DERIVATIVES if thorough or not found.cases else DERIVATIVES[:1]:
+            want = outcome(partial(derive, theirs, one))
+
+            def ours(**arguments):
+                _dispatch.reset_counters()
+                try:
+                    return op(**arguments)
+                finally:
+                    found.took(last_path(op_name))
+
+            got = outcome(partial(derive, ours, other))
+            problem = difference(got, want)
+            if problem and not varies(partial(derive, theirs, one), want):
+                found.problems.append(f"{one}: {derive.__name__}: {problem}")
+        found.cases += 1
+    return found
+
+
+MOST_DIFFERENTIATED = 2
+"""Cases of a combination whose gradients are compared when there is little time."""
+
+
+def sources(case):
+    """Return what an op can be differentiated by: its float tensors and its variables."""
+    tensors = [
+        tensor
+        for tensor in tf.nest.flatten(case.arguments)
+        if isinstance(tensor, tf.Tensor) and (tensor.dtype.is_floating or tensor.dtype.is_complex)
+    ]
+    return tensors + [variable for variable in case.draw.variables if differentiable(variable)]
+
+
+def differentiable(tensor):
+    return backprop_util.IsTrainable(tensor) and tensor.dtype not in (tf.resource, tf.variant)
+
+
+def second_gradient(function, case):
+    """Return the gradients of a call by its sources, and the gradients of those."""
+    by = sources(case)
+    with tf.GradientTape(watch_accessed_variables=False) as outer:
+        outer.watch(by)
+        with tf.GradientTape(watch_accessed_variables=False) as inner:
+            inner.watch(by)
+            result = tf.nest.flatten(function(**case.arguments))
+        first = inner.gradient([output for output in result if differentiable(output)], by)
+    again = [gradient for gradient in first if gradient is not None]
+    return first, outer.gradient(again, by) if again else None
+
+
+def jvp(function, case):
+    """Return the forward derivative of a call along ones."""
+    by = sources(case)
+    with tf.autodiff.ForwardAccumulator(by, [tf.ones_like(source) for source in by]) as forward:
+        result = tf.nest.flatten(function(**case.arguments))
+        return [forward.jvp(output) for output in result if differentiable(output)]
+
+
+DERIVATIVES = (second_gradient, jvp)
+
+
+def varies(program, want):
+    """Tell whether a program of TensorFlow's does not give the same each time."""
+    return any(difference(outcome(program), want) for _ in range(ROUNDS))
+
+
+# ---------------------------------------------------------------------------------------------
+# Graphs
+# ---------------------------------------------------------------------------------------------
+
+
+def graphs(op_name, types, thorough=False):
+    """Compare the nodes that the first cases of an op build inside a function."""
+    found = begin("graphs", op_name, types)
+    op, theirs = _registry.op(op_name), reference(op_name)
+    for case in cases.calls(op_name, types):
+        if cases.rejection(op_name, types) is not None or (found.cases and not thorough):
+            break
+        want, got = built(theirs, case.arguments), built(op, case.arguments)
+        found.cases += 1
+        if got != want:
+            found.problems.append(f"{case}: built\n{got}\nnot\n{want}")
+    return found
+
+
+def built(function, arguments):
+    """Return the graph of a function that makes that call, and what the call returns in it."""
+    with FuncGraph("f").as_default() as graph:
+        symbolic = tf.nest.map_structure(
+            lambda value: (
+                tf.compat.v1.placeholder(value.dtype, value.shape)
+                if isinstance(value, tf.Tensor)
+                else value
+            ),
+            arguments,
+        )
+        result = outcome(function, **symbolic)
+        structure = tf.nest.map_structure(repr, result)
+    return graph.as_graph_def(), type(result).__name__, structure
+
+
+# ---------------------------------------------------------------------------------------------
+# Malformed calls
+# ---------------------------------------------------------------------------------------------
+
+
+def compare_malformed(op_name, call, progress=lambda arm: None):
+    """Hold a malformed call against TensorFlow; return the difference, and whether it raises."""
+    op, theirs = _registry.op(op_name), reference(op_name)
+    progress("tensorflow")
+    want = outcome_of(call, theirs)
+    for _ in range(2):
+        progress("fastops")
+        got = outcome_of(call, op)
+        problem = unlike(op_name, call.kwargs, got, want)
+        leaks = any(what.endswith("a huge integer") for what in call.mistakes)
+        if leaks and isinstance(got, Failure) and isinstance(want, Failure):
+            continue  # TensorFlow leaves that exception set and goes on: which one comes is chance
+        if problem:
+            return problem, isinstance(want, Failure)
+    return None, isinstance(want, Failure)
+
+
+def unlike(op_name, arguments, got, want):
+    """Say how the results of a call that may be wrong differ, `None` if that is excusable."""
+    try:
+        found = difference(got, want)
+    except ValueError:  # NumPy has no array of such a shape, though it be empty
+        found = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"
+    undefined = op_name in malformed.UNDEFINED and type(got) is type(want)
+    if not found or undefined or excusable(op_name, arguments, got, want):
+        return None
+    return found
+
+
+def outcome_of(call, function):
+    return outcome(partial(call.of, function))

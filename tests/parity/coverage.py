@@ -1,0 +1,130 @@
+"""docs/coverage.md: what the parity suite found, op by op."""
+
+from collections import defaultdict
+
+import tensorflow as tf
+
+from fastops import _registry
+from fastops.gen import _index
+from parity import cases, recipes
+
+PREAMBLE = """\
+# Coverage
+
+What the parity suite found about each op of TensorFlow {version} on the CPU. `make parity` compares
+and writes this file; a test holds it true.
+
+**Verified** means: with inputs of that dtype, each call of the op's recipe gave the bytes, dtype,
+shape, device and structure that `tf.raw_ops` gives, on the direct path, with oneDNN, without it,
+and under op determinism; so did its gradients, its node inside `tf.function`, and its exceptions
+on malformed calls.
+"""
+
+
+def render(reports):
+    """Return the text of docs/coverage.md.
+
+    Parameters
+    ----------
+    reports : list of parity.run.Report
+        One for each world.
+    """
+    findings = defaultdict(list)
+    for report in reports:
+        for found in report.findings:
+            if found["check"] == "values":
+                findings[found["op_name"]].append(found)
+    rows, pairs = [], 0
+    for op_name in cases.op_names():
+        verified, refused = _dtypes(findings[op_name])
+        pairs += sum(map(len, verified.values())) or bool(findings[op_name])
+        rows.append((op_name, _path(findings[op_name]), _listed(verified), _why(op_name, refused)))
+    direct = sum(path == "direct" for _, path, _, _ in rows)
+    others = _others()
+    totals = [
+        (f"ops of the public registry, TensorFlow {tf.version.VERSION}", len(_index.FAMILIES)),
+        ("verified on the direct path", direct),
+        ("pairs of such an op and a dtype", pairs),
+        ("never direct, with a reason", sum(map(len, others.values()))),
+    ]
+    assert len(rows) + totals[-1][1] == totals[0][1]
+    if direct != len(rows):
+        totals.insert(3, ("with a kernel, but not verified direct", len(rows) - direct))
+    lines = [
+        PREAMBLE.format(version=tf.version.VERSION),
+        "| | |",
+        "| --- | ---: |",
+        *(f"| {what} | {count:,} |" for what, count in totals),
+        "",
+        "## On the direct path",
+        "",
+        "| op | path | dtypes verified | left out, and why |",
+        "| --- | --- | --- | --- |",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+        "## Never on the direct path",
+        "",
+        "These run through TensorFlow: a cached operation (`capi`) or its own function, as",
+        "`fastops.stats()` tells.",
+        "",
+        *(
+            line
+            for reason, names in sorted(others.items(), key=lambda item: -len(item[1]))
+            for line in (f"### {reason[:1].upper()}{reason[1:]} ({len(names)})", "",
+                         ", ".join(f"`{name}`" for name in names), "")
+        ),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _dtypes(findings):
+    """Return dtypes by attribute: those that ran without a problem, and those refused, and why."""
+    verified, refused = defaultdict(dict), defaultdict(dict)
+    for found in findings:
+        for attr, dtype in found["types"].items():
+            if found["paths"] and not found["problems"]:
+                verified[attr][dtype] = True
+            elif found["rejected"]:
+                refused[attr][dtype] = found["rejected"]
+    for attr, dtypes in refused.items():
+        for dtype in dtypes.keys() & verified[attr].keys():
+            del dtypes[dtype]
+    return verified, refused
+
+
+def _path(findings):
+    paths = {path for found in findings for path in found["paths"]}
+    if any(found["problems"] for found in findings):
+        return "**differs**"
+    return ", ".join(sorted(paths)) or "none"
+
+
+def _listed(by_attr):
+    return "; ".join(f"{attr}: {' '.join(sorted(dtypes))}" for attr, dtypes in by_attr.items())
+
+
+def _why(op_name, refused):
+    notes = [recipes.UNCALLED.get(op_name, ""), recipes.INDIRECT.get(op_name, ("", ""))[1]]
+    reasons = defaultdict(list)
+    for attr, dtypes in refused.items():
+        for dtype, because in dtypes.items():
+            reasons[because].append(f"{attr}={dtype}")
+    notes += [f"{' '.join(which)}: {because}" for because, which in reasons.items()]
+    if unstable := recipes.UNSTABLE.get(op_name):
+        notes.append(f"compared within the spread of TensorFlow's own runs: {unstable.because}")
+    return "; ".join(filter(None, notes)).replace("|", "\\|")
+
+
+def _others():
+    """Return the ops that are never direct, by reason."""
+    reasons = defaultdict(list)
+    for op_name in sorted(set(_index.FAMILIES) - set(cases.op_names())):
+        record = _registry.op(op_name).record
+        if record.missing:
+            reason = f"not in TensorFlow {tf.version.VERSION}"
+        elif record.error is not None:
+            reason = "raises DeprecatedOpError"
+        else:
+            reason = record.exclusion or "has no kernel for the CPU"
+        reasons[reason].append(op_name)
+    return reasons

@@ -1,0 +1,324 @@
+"""Calls that are wrong, made from calls that are right.
+
+`mutations` lists every single mistake that can be made in a call: it is what the exceptions are
+compared over. `hunted` makes a long reproducible sequence of calls with up to three mistakes each:
+it is what crashes are looked for with.
+"""
+
+import random
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from fastops import _opdef, _registry
+from parity import cases, recipes
+from parity.draw import CONTAINERS, Draw, constant
+
+UNDEFINED = {
+    "Cholesky": "leaves the rest unwritten where the input is not positive definite",
+    "DecodeJSONExample": "prints its message with blanks at random",
+    "FractionalMaxPoolGrad": "prints an index from beyond a list that is too short",
+    "ImageProjectiveTransformV2": "an unknown interpolation leaves the choice unset",
+    "ImageProjectiveTransformV3": "an unknown interpolation leaves the choice unset",
+    "MaxPool3DGradGrad": "writes nothing where the maximum is NaN",
+    "RFFT": "writes nothing for an input without elements",
+    "RFFT2D": "writes nothing for an input without elements",
+    "RFFT3D": "writes nothing for an input without elements",
+    "RaggedTensorToTensor": "reads beyond values that are too few",
+    "StatelessRandomBinomial": "writes nothing where a probability is NaN",
+}
+"""Ops to whose malformed calls TensorFlow answers with whatever is in memory, and why."""
+
+
+class Call(NamedTuple):
+    """A call of an op, right or wrong.
+
+    Attributes
+    ----------
+    mistakes : tuple of str
+        What is wrong with it.
+    args : tuple
+        Positional arguments: all ops refuse them.
+    kwargs : dict
+        Keyword arguments.
+    """
+
+    mistakes: tuple
+    args: tuple
+    kwargs: dict
+
+    def of(self, function):
+        """Call a function so."""
+        return function(*self.args, **self.kwargs)
+
+
+class Foreign:
+    """An object that TensorFlow has never seen."""
+
+    def __repr__(self):
+        return "Foreign()"
+
+
+class Treacherous:
+    """An object that raises when it is asked for anything."""
+
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("no array")
+
+    def __len__(self):
+        raise RuntimeError("no length")
+
+    def __index__(self):
+        raise RuntimeError("no index")
+
+    def __float__(self):
+        raise RuntimeError("no float")
+
+    def __repr__(self):
+        return "Treacherous()"
+
+
+FOREIGN = {
+    "None": None,
+    "a foreign object": Foreign(),
+    "an object that raises": Treacherous(),
+    "a dict": {"a": 1.0},
+    "a set": {1.0},
+    "a class": int,
+    "a function": len,
+    "a dtype": tf.float32,
+    "a text": "text",
+    "bytes": b"\xff",
+    "a ragged list": [[1.0, 2.0], [3.0]],
+    "a list with None": [None],
+    "an empty list": [],
+    "a nested list": [[[]]],
+    "a tuple of kinds": (1, "a", None),
+    "a huge integer": 10**400,
+    "a complex number": 2j,
+    "NaN": float("nan"),
+    "a structured array": np.zeros(2, [("a", "i4")]),
+    "an array of objects": np.array([object()], object),
+    "an array of texts": np.array(["a", "ü"]),
+    "an array of dates": np.array(["2020-01-01"], "datetime64[D]"),
+    "a strided array": np.arange(8.0, dtype=np.float32)[::-2],
+    "a big-endian array": np.arange(3, dtype=">f4"),
+}
+"""What nobody would take for a tensor, an attribute or a list of either."""
+
+NUMBERS = (0, 1, -1, 2, 7, -7, 2**31 - 1, -(2**31), 2**31, 2**40, 2**63 - 1, 2**63, -(2**70))
+WRONG_ATTRS = {
+    "int": (*NUMBERS, 1.5, True, "1", [1], np.int64(3)),
+    "float": (-1.0, 0.0, 1e300, float("inf"), float("nan"), "x", [1.0], 1j, 10**400, True),
+    "bool": (2, -1, "yes", [True], 0.5, np.bool_(True)),
+    "string": ("", "OTHER", b"\xff", "x" * 5000, 3, ["SAME"], "\0"),
+    "type": ("nonsense", 999, -1, object, tf.resource, tf.variant, tf.string, tf.int32, [tf.int32]),
+    "shape": ("x", [-5], [2.5], 6, [2**40, 2**40], [None], [1] * 300, tf.TensorShape(None), [0]),
+    "tensor": (0, "x", [1.0]),
+    "func": ("nothing", 5, lambda: 1),
+}
+"""Values that attributes of a kind had better not have; some are right for some ops."""
+
+
+def _shape_twists(tensor):
+    """Yield tensors of another shape than this one, and one of zeros."""
+    values = (
+        tensor if tensor.dtype not in CONTAINERS else tf.bitcast(tensor, CONTAINERS[tensor.dtype])
+    )
+    values = np.asarray(values.numpy())
+    one = np.asarray(b"a" if tensor.dtype == tf.string else 1, values.dtype)
+    twists = {
+        "one rank more": values[None],
+        "a scalar": one,
+        "a vector of one": one.reshape(1),
+        "nothing": np.zeros([0], values.dtype),
+        "nothing of rank 3": np.zeros([2, 0, 3], values.dtype),
+        "of rank 9": one.reshape([1] * 9),
+    }
+    if values.ndim:
+        twists["one row more"] = np.concatenate([values, values[:1]])
+        twists["one row less"] = values[1:]
+        twists["flattened"] = values.reshape(-1)
+        twists["of other sides"] = values.T
+    if tensor.dtype != tf.string:
+        twists["zeros"] = np.zeros_like(values)
+    for what, twist in twists.items():
+        yield what, constant(twist, tensor.dtype)
+
+
+def _value_twists(tensor):
+    """Yield tensors of the same shape with values at the edges."""
+    dtype = tensor.dtype
+    if dtype.is_integer:
+        for value in (-1, 1, 2**31 - 1, -(2**31), 2**62, -(2**63)):
+            if dtype.min <= value <= dtype.max:
+                yield f"all {value}", constant(np.full(tensor.shape, value), dtype)
+    elif dtype.is_floating or dtype.is_complex:
+        for value in (np.nan, np.inf, -np.inf, 1e38, -1.0):
+            yield f"all {value}", constant(np.full(tensor.shape, value), dtype)
+    elif dtype == tf.string:
+        for value in (b"", b"\0\xff", b"x" * 9999):
+            yield f"all {value[:3]!r}", constant(np.full(tensor.shape, value, object), dtype)
+
+
+OTHER_DTYPES = (tf.float32, tf.int32, tf.string, tf.bool, tf.float64, tf.complex64, tf.uint8)
+
+
+def _dtype_twists(tensor):
+    for dtype in OTHER_DTYPES:
+        if dtype != tensor.dtype:
+            filler = b"a" if dtype == tf.string else 1
+            values = np.full(tensor.shape, filler, object if dtype == tf.string else None)
+            yield f"of {dtype.name}", constant(values, dtype)
+
+
+def _tensor_twists(tensor):
+    if tensor.dtype in (tf.resource, tf.variant):
+        yield "a number", 1.0
+        yield "a tensor", tf.constant(1.0)
+        yield (
+            "another resource",
+            tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1).resource_handle,
+        )
+        return
+    yield from _dtype_twists(tensor)
+    yield from _shape_twists(tensor)
+    yield from _value_twists(tensor)
+    yield "a sparse tensor", tf.sparse.from_dense([[1.0]])
+    yield "a ragged tensor", tf.ragged.constant([[1.0], []])
+
+
+def _twists(param, value, op_def):
+    """Yield what can be put in the place of an argument, as (what it is, value)."""
+    yield from FOREIGN.items()
+    if param.is_input:
+        if isinstance(value, tf.Tensor):
+            yield from _tensor_twists(value)
+            yield "a list of it", [value, value]
+        elif isinstance(value, (list, tuple)):
+            yield "a tuple of them", tuple(value)
+            yield "one more", [*value, *value[-1:]]
+            yield "one less", list(value[:-1])
+            yield "with None", [*value[:-1], None]
+            if value:
+                yield "the first alone", value[0]
+                if isinstance(value[0], tf.Tensor):
+                    for what, tensor in _tensor_twists(value[0]):
+                        yield f"the first {what}", [tensor, *value[1:]]
+        return
+    yield "a tensor", tf.constant(1)
+    attr = op_def.attr(param.op_def_name)
+    kind = attr.type.removeprefix("list(").rstrip(")")
+    for wrong in WRONG_ATTRS[kind]:
+        yield repr(wrong)[:40], wrong
+        if attr.type.startswith("list("):
+            yield f"[{wrong!r}]"[:40], [wrong]
+            for length in (2, 3, 4, 5):
+                yield f"{length} times {wrong!r}"[:40], [wrong] * length
+    if attr.type.startswith("list(") and isinstance(value, (list, tuple)):
+        yield "one more", [*value, *value[-1:]]
+        yield "one less", list(value[:-1])
+    for allowed in attr.allowed if kind == "string" else ():
+        yield repr(allowed), allowed
+
+
+def mutations(case):
+    """Yield every call that makes one mistake in a case, as `Call`."""
+    record = _registry.op(case.op_name).record
+    right = case.arguments
+    for param in record.params:
+        if param.default is _opdef.REQUIRED and param.name in right:
+            rest = {name: value for name, value in right.items() if name != param.name}
+            yield Call((f"no {param.name}",), (), rest)
+    yield Call(("an unknown keyword",), (), right | {"unknown": 1})
+    yield Call(("a positional argument",), (tf.constant(1.0),), right)
+    yield Call(("only positional arguments",), tuple(right.values()), {})
+    yield Call(("a name that is no text",), (), right | {"name": 5})
+    for param in record.params:
+        for what, value in _twists(param, right.get(param.name), record.op_def):
+            yield Call((f"{param.name}: {what}",), (), right | {param.name: value})
+
+
+def hunted(op_name, start, stop):
+    """Yield the malformed calls numbered from `start` to `stop` of an op, with their numbers.
+
+    Call number n is the same in each process. The first calls are the `mutations` of one case in
+    an order drawn at random; those after them make one to three mistakes in any of some cases.
+    """
+    chosen = _cases(op_name)
+    singles = [list(mutations(case)) for case in chosen]
+    random.Random(op_name).shuffle(singles[0])
+    for number in range(start, stop):
+        if number < len(singles[0]):
+            yield number, singles[0][number]
+            continue
+        rng = random.Random(f"{op_name} {number}")
+        at = rng.randrange(len(chosen))
+        mistakes = rng.sample(singles[at], rng.randint(1, min(3, len(singles[at]))))
+        yield number, _combined(chosen[at].arguments, mistakes)
+
+
+def _combined(right, mistakes):
+    kwargs = dict(right)
+    for mistake in mistakes:
+        for name in right.keys() - mistake.kwargs.keys():
+            kwargs.pop(name, None)
+        for name, value in mistake.kwargs.items():
+            if name not in right or value is not right[name]:
+                kwargs[name] = value
+    return Call(
+        tuple(what for mistake in mistakes for what in mistake.mistakes),
+        mistakes[0].args,
+        kwargs,
+    )
+
+
+MOST_CASES = 6
+"""Cases of an op that mistakes are made in."""
+
+
+def _cases(op_name):
+    """Return a few cases of an op, of several dtypes."""
+    if op_name not in recipes.RECIPES:
+        return [guess(op_name)]
+    found = []
+    for types in cases.combinations(op_name):
+        if cases.rejection(op_name, types) is None:
+            found.extend(list(cases.calls(op_name, types))[:2])
+    step = max(len(found) // MOST_CASES, 1)
+    return found[::step][:MOST_CASES]
+
+
+PLAUSIBLE = {
+    "int": 1,
+    "float": 1.0,
+    "bool": True,
+    "string": "a",
+    "type": tf.float32,
+    "shape": [2],
+    "tensor": 1.0,
+    "func": "nothing",
+}
+"""A value for an attribute of each kind."""
+
+
+def guess(op_name):
+    """Return a case of an op without a recipe, which need not be valid."""
+    record = _registry.op(op_name).record
+    draw = Draw({})
+    arguments = {}
+    for param in record.params:
+        if param.is_input:
+            arg = next(arg for arg in record.op_def.inputs if arg.name == param.op_def_name)
+            if arg.dtype in ("resource", "variant"):
+                value = draw.variable(tf.ones([2]))
+            else:
+                value = draw.of(arg.dtype or "float32")(2)
+            arguments[param.name] = [value, value] if arg.is_list else value
+        elif param.default is _opdef.REQUIRED:
+            attr = record.op_def.attr(param.op_def_name)
+            kind = attr.type.removeprefix("list(").rstrip(")")
+            value = attr.allowed[0] if attr.allowed else PLAUSIBLE[kind]
+            arguments[param.name] = [value] if attr.type.startswith("list(") else value
+    return cases.Case(op_name, {}, "guessed", 0, arguments, draw)

@@ -1,0 +1,151 @@
+"""Properties: any values, shapes, attributes and dtypes, drawn by hypothesis.
+
+Each example takes a call of a recipe and puts something else of the same kind in the place of some
+arguments. Whatever TensorFlow makes of that, fastops must make the same of it.
+"""
+
+import numpy as np
+import tensorflow as tf
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
+from hypothesis import strategies as st
+from support import Failure, outcome
+
+from fastops import _registry
+from fastops._fallback import reference
+from parity import cases, checks
+from parity.draw import constant
+from parity.search import Bag
+
+SIDES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
+"""Shapes. Nearly all of a kernel's branches are taken by small ones."""
+
+REALS = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e-40, 3e38]) | (
+    st.floats(-100, 100, width=32)
+)
+ATTRS = {
+    "int": st.integers(-2, 5),
+    "float": REALS,
+    "bool": st.booleans(),
+    "string": st.text(max_size=3),
+    "shape": st.none() | st.lists(st.none() | st.integers(-1, 4), max_size=4),
+}
+"""Values of attributes of a kind, beside those that an OpDef lists."""
+
+
+def elements(dtype):
+    """Return the strategy of the elements of a dtype."""
+    if dtype == tf.string:
+        return st.binary(max_size=4)
+    if dtype.is_bool:
+        return st.booleans()
+    if dtype.is_integer:
+        low, high = int(dtype.min), int(dtype.max)
+        few = st.integers(max(low, -3), min(high, 5))
+        # The dtypes of sizes stay small: what asks for gigabytes is malformed, and tried there.
+        return few if dtype in (tf.int32, tf.int64) else few | st.sampled_from([low, high])
+    if dtype.is_quantized:
+        return st.integers(0, 7)
+    if dtype.is_complex:
+        return st.builds(complex, REALS, REALS)
+    return REALS
+
+
+@st.composite
+def tensors(draw, like):
+    """Draw a tensor of the dtype of another one, and often of its shape."""
+    shape = draw(st.just(tuple(like.shape)) | SIDES)
+    size = int(np.prod(shape))
+    assume(size <= 1024)
+    # A few values, repeated: long lists of values tell no more and are slow to draw.
+    few = draw(st.lists(elements(like.dtype), min_size=1, max_size=8))
+    values = np.empty(size, object)
+    values[:] = [few[i % len(few)] for i in range(size)]
+    return constant(values.reshape(shape), like.dtype)
+
+
+def attribute(attr):
+    """Return the strategy of the values of an attribute, or `None` if there is none."""
+    kind = attr.type.removeprefix("list(").rstrip(")")
+    if attr.allowed:
+        values = st.sampled_from(attr.allowed)
+    elif kind in ATTRS:
+        values = ATTRS[kind]
+    else:
+        return None
+    return st.lists(values, max_size=5) if attr.type.startswith("list(") else values
+
+
+@st.composite
+def changed(draw, op_name, arguments):
+    """Draw a call with something else in the place of some arguments."""
+    record = _registry.op(op_name).record
+    call = dict(arguments)
+    for param in record.params:
+        value = call.get(param.name)
+        if not draw(st.booleans()):
+            continue
+        if isinstance(value, tf.Tensor) and value.dtype != tf.resource:
+            call[param.name] = draw(tensors(value))
+        elif param.is_input and isinstance(value, list):
+            call[param.name] = [draw(tensors(item)) for item in value]
+        elif not param.is_input:
+            values = attribute(record.op_def.attr(param.op_def_name))
+            if values is not None:
+                call[param.name] = draw(values)
+    return call
+
+
+def with_state_of(case, call):
+    """Return a call with the handles of another drawing of the same case."""
+    return {
+        name: case.arguments[name]
+        if isinstance(value, tf.Tensor) and value.dtype == tf.resource
+        else value
+        for name, value in call.items()
+    }
+
+
+def search(task, progress):
+    """Hold examples of an op against TensorFlow: `task.start` is the seed, `stop` how many."""
+    theirs = reference(task.op_name)
+    bag = Bag()
+    combinations = [
+        types
+        for types in cases.combinations(task.op_name, thorough=True)
+        if cases.rejection(task.op_name, types) is None
+    ]
+
+    def example(data):
+        types = data.draw(st.sampled_from(combinations), label="dtypes")
+        mode = data.draw(st.sampled_from(cases.modes(task.op_name, types)), label="values")
+        trios = list(checks.same_cases(task.op_name, types, mode, thorough=False))
+        trio = data.draw(st.sampled_from(trios), label="call of the recipe")
+        call = data.draw(changed(task.op_name, trio[0].arguments), label="arguments")
+        bag.tried += 1
+        progress(task.start, repr(call)[:800], task.arm)
+        if task.arm != "both":
+            outcome(theirs if task.arm == "tensorflow" else _registry.op(task.op_name), **call)
+            return
+        arms = [with_state_of(case, call) for case in trio]
+        want = outcome(theirs, **arms[0])
+        bag.raised += isinstance(want, Failure)
+        for ours in arms[1:]:
+            got = outcome(_registry.op(task.op_name), **ours)
+            found = checks.unlike(task.op_name, call, got, want)
+            if found:
+                raise AssertionError(found)
+
+    run = settings(
+        max_examples=task.stop,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        phases=[Phase.generate, *([Phase.shrink] if task.arm == "both" else [])],
+        suppress_health_check=list(HealthCheck),
+    )(seed(task.start)(given(data=st.data())(example)))
+    try:
+        run()
+    except Exception as error:
+        notes = "\n".join(getattr(error, "__notes__", []))
+        bag.problems.append(f"{task.op_name}, seed {task.start}: {error}\n{notes}")
+    yield bag

@@ -1,0 +1,254 @@
+"""Stateless random numbers."""
+
+from itertools import product
+
+import numpy as np
+
+from parity.draw import ints
+from parity.recipes import LARGE, MANY, SIZES, binary, recipe, rejected
+
+PHILOX, AUTO = 1, 3
+"""Algorithms that the processor's kernels know: the one, and whichever is the device's own."""
+
+
+def sizes(d):
+    return (*SIZES, *((LARGE,) if d.thorough else ()))
+
+
+def bounds(dtype):
+    """Yield ranges of an integer dtype, as lowest value and end."""
+    return ((0, 1), (-7, 9), (3, 1000), (dtype.min, dtype.max))
+
+
+# ---------------------------------------------------------------------------------------------
+# From a seed
+# ---------------------------------------------------------------------------------------------
+
+
+@recipe("StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal")
+@recipe("StatelessRandomUniformFullInt")
+def of_seed(d):
+    for shape in sizes(d):
+        if not (0 in shape and d.Tseed.dtype.is_unsigned):
+            yield {"shape": d.T.const(shape), "seed": d.Tseed(2)}
+
+
+rejected(
+    "StatelessRandomUniformFullInt",
+    "the kernel knows no unsigned seed, and does not look at it for an empty result only",
+    Tseed="uint32 uint64",
+)
+
+
+@recipe("StatelessRandomUniformInt")
+def integers_of_seed(d):
+    for shape, (low, end) in product(sizes(d), bounds(d.dtype.dtype)):
+        yield {
+            "shape": d.T.const(shape),
+            "seed": d.Tseed(2),
+            "minval": d.dtype.const(low),
+            "maxval": d.dtype.const(end),
+        }
+
+
+TRUNCATED = (
+    ((), (), (), (), ()),
+    ((3,), (), (), (), ()),
+    ((0,), (), (), (), ()),
+    ((1, 1024, 1), (), (), (), ()),
+    ((5, 3), (3,), (3,), (3,), (3,)),
+    ((5, 3), (3,), (), (1,), ()),
+    ((4, 2, 3), (2, 1), (3,), (2, 3), ()),
+)
+"""Shapes of the result, the means, the deviations, the smallest and the largest values."""
+
+MANY_TRUNCATED = ((MANY, (), (), (), ()), (MANY, (10,), (100, 1), (), (10,)))
+
+
+@recipe("StatelessParameterizedTruncatedNormal")
+def truncated_normal(d):
+    rows = (*TRUNCATED, *(MANY_TRUNCATED if d.thorough else ()))
+    for shape, means, deviations, low, high in rows:
+        # Around the mean, and either tail: the kernel samples each in another way.
+        for offset in (0, 4, -5):
+            yield {
+                "shape": d.S.const(shape),
+                "seed": d.Tseed(2),
+                "means": d.dtype.unit(*means),
+                "stddevs": d.dtype.const(d.dtype.unit(*deviations).numpy() / 2 + 1),
+                "minvals": d.dtype.const(d.dtype.unit(*low).numpy() + offset - 1),
+                "maxvals": d.dtype.const(d.dtype.unit(*high).numpy() + offset + 2),
+            }
+
+
+BATCHES = (
+    ((), ()),
+    ((0,), ()),
+    ((4,), ()),
+    ((3,), (3,)),
+    ((5, 2, 3), (2, 3)),
+    ((0, 2), (2,)),
+    ((1, 1024, 1), (1,)),
+    ((2, 1, 3, 1, 2, 1, 2, 1), (2, 1)),
+)
+"""Shapes of the result, and of the parameter that its last dimensions belong to."""
+
+
+def batches(d):
+    return (*BATCHES, *(((MANY, ()), (MANY, (10,))) if d.thorough else ()))
+
+
+def some_number(maker, *shape):
+    """Draw numbers from 0 up, with 1 for each NaN: TensorFlow samples those without end."""
+    values = maker.positive(*shape).numpy()
+    return maker.const(np.where(np.isnan(values), values.dtype.type(1), values))
+
+
+@recipe("StatelessRandomGammaV2")
+def gamma_of_seed(d):
+    for shape, batch in batches(d):
+        yield {
+            "shape": d.T.const(shape),
+            "seed": d.Tseed(2),
+            "alpha": some_number(d.dtype, *batch),
+        }
+    for alpha in (0.1, 1.0, 30.0):
+        yield {"shape": d.T.const([5]), "seed": d.Tseed(2), "alpha": d.dtype.const(alpha)}
+
+
+def some_rate(maker, *shape):
+    """Draw numbers of at most 1000, or infinite: the kernel draws until its result has room."""
+    values = some_number(maker, *shape).numpy()
+    return maker.const(np.where(np.isfinite(values), np.minimum(values, 1000), values))
+
+
+@recipe("StatelessRandomPoisson")
+def poisson(d):
+    for shape, batch in batches(d):
+        yield {"shape": d.T.const(shape), "seed": d.Tseed(2), "lam": some_rate(d.Rtype, *batch)}
+    for rate in (0, 1, 50):
+        yield {"shape": d.T.const([5]), "seed": d.Tseed(2), "lam": d.Rtype.const(rate)}
+
+
+@recipe("StatelessRandomBinomial")
+def binomial(d):
+    for shape, counts, probs in (
+        ((), (), ()),
+        ((0,), (), ()),
+        ((4,), (), ()),
+        ((3,), (3,), (3,)),
+        ((5, 2, 3), (2, 1), (3,)),
+        ((1, 1024, 1), (1,), ()),
+        *(((MANY, (10,), (100, 1)),) if d.thorough else ()),
+    ):
+        yield {
+            "shape": d.S.const(shape),
+            "seed": d.Tseed(2),
+            "counts": some_number(d.T, *counts),
+            "probs": d.T.const(d.T.unit(*probs).numpy() / 2 + 0.5),
+        }
+    for count, prob in ((100, 0.5), (100, 0.9), (100, 0.01), (0, 0.5), (7, 0.0), (7, 1.0)):
+        yield {
+            "shape": d.S.const([5]),
+            "seed": d.Tseed(2),
+            "counts": d.T.const(count),
+            "probs": d.T.const(prob),
+        }
+
+
+@recipe("StatelessMultinomial")
+def multinomial(d):
+    for rows, classes, samples in (
+        (1, 1, 1),
+        (2, 3, 4),
+        (2, 3, 0),
+        (0, 3, 4),
+        (1, 1024, 5),
+        (33, 2, 1),
+        *(((1000, 100, 10),) if d.thorough else ()),
+    ):
+        yield {
+            "logits": d.T(rows, classes),
+            "num_samples": ints(samples),
+            "seed": d.Tseed(2),
+        }
+
+
+# ---------------------------------------------------------------------------------------------
+# From a key and a counter
+# ---------------------------------------------------------------------------------------------
+
+
+@recipe("StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg")
+def key_and_counter(d):
+    for _ in range(5):
+        yield {"seed": d.Tseed(2)}
+
+
+def state(d, alg):
+    """Return where a generator stands: key, counter and algorithm."""
+    words = d.of("uint64")
+    return {"key": words(1), "counter": words(2), "alg": ints(alg)}
+
+
+@recipe("StatelessRandomUniformV2 StatelessRandomNormalV2 StatelessTruncatedNormalV2")
+@recipe("StatelessRandomUniformFullIntV2")
+def of_state(d):
+    for shape, alg in product(sizes(d), (PHILOX, AUTO)):
+        yield {"shape": d.Tshape.const(shape), **state(d, alg)}
+
+
+@recipe("StatelessRandomUniformIntV2")
+def integers_of_state(d):
+    for shape, alg, (low, end) in product(sizes(d), (PHILOX, AUTO), bounds(d.dtype.dtype)):
+        yield {
+            "shape": d.Tshape.const(shape),
+            **state(d, alg),
+            "minval": d.dtype.const(low),
+            "maxval": d.dtype.const(end),
+        }
+
+
+@recipe("StatelessRandomGammaV3")
+def gamma_of_state(d):
+    for (shape, batch), alg in product(batches(d), (PHILOX, AUTO)):
+        yield {
+            "shape": d.shape_dtype.const(shape),
+            **state(d, alg),
+            "alpha": some_number(d.dtype, *batch),
+        }
+    for alpha in (0.1, 1.0, 30.0):
+        yield {
+            "shape": d.shape_dtype.const([5]),
+            **state(d, PHILOX),
+            "alpha": d.dtype.const(alpha),
+        }
+
+
+@recipe("StatelessShuffle")
+def shuffle(d):
+    for shape in ((0,), (1,), (7,), (5, 3), (3, 0), (3, 2, 2), (1, 1024, 1), (1024, 1)):
+        for alg in (PHILOX, AUTO):
+            yield {"value": d.T(*shape), **state(d, alg)}
+    if d.thorough:
+        yield {"value": d.T(*LARGE), **state(d, PHILOX)}
+
+
+# ---------------------------------------------------------------------------------------------
+# Others
+# ---------------------------------------------------------------------------------------------
+
+
+@recipe("RandomIndexShuffle")
+def shuffled_index(d):
+    for indices, seeds, ends in (((), (), ()), ((5,), (), ()), ((5,), (5,), (5,)), ((), (4,), ())):
+        for rounds in (4, 8):
+            yield {
+                "index": d.dtype.below(10, *indices),
+                "seed": d.Tseed(*seeds, 3),
+                "max_index": d.dtype.const(d.dtype.below(100, *ends).numpy() + 9),
+                "rounds": rounds,
+            }
+
+
+binary("RandomGammaGrad", "alpha sample", "positive")

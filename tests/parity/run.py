@@ -1,0 +1,201 @@
+"""One world: checks ops in children and writes what was found to a file."""
+
+import argparse
+import json
+import os
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from parity.campaign import WORLDS, Campaign, Crash, Task
+
+SEARCHES = ("malformed", "properties")
+MEMORY = 2**30
+"""Bytes that a call of a search may take: huge sizes are among what it tries."""
+
+MOST_DEATHS = 60
+"""Deaths by one op after which the search for more of them ends."""
+
+MOST_HANGS = 3
+"""Likewise: some ops wait for others by design."""
+
+PATIENCE = 10
+"""Seconds that a call of a search may take."""
+
+
+@dataclass
+class Death:
+    """A crash, and whose it is.
+
+    Attributes
+    ----------
+    check, op_name, call, end, message : str
+        What died of what.
+    number : int
+        The combination, call or seed.
+    whose : {"tensorflow", "fastops", "unexplained"}
+        Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
+    """
+
+    check: str
+    op_name: str
+    number: int
+    call: str
+    end: str
+    message: str
+    whose: str
+
+
+@dataclass
+class Report:
+    """What a run found.
+
+    Attributes
+    ----------
+    world : str
+        One of `WORLDS`.
+    findings : list of dict
+        One for each check, op and combination of dtypes: see `parity.checks.Findings`.
+    searches : dict of str to dict of str to int
+        By check and op: calls tried, calls that raised, calls left out.
+    problems : list of str
+        What the searches found wrong.
+    deaths : list of Death
+        The crashes.
+    """
+
+    world: str
+    findings: list = field(default_factory=list)
+    searches: dict = field(default_factory=dict)
+    problems: list = field(default_factory=list)
+    deaths: list = field(default_factory=list)
+
+
+def run(world, tasks, progress=None):
+    """Perform tasks in a world; return a `Report`."""
+    report = Report(world)
+    crashes = []
+    fatal = defaultdict(list)
+
+    def after(crash):
+        crashes.append(crash)
+        op_name = crash.task.op_name
+        if crash.task.check in SEARCHES:
+            if crash.call:
+                fatal[op_name].append(tuple(crash.call.split("; ")))
+            hangs = sum(other.end == "hangs" and other.task.op_name == op_name for other in crashes)
+            if (
+                len(fatal[op_name]) >= MOST_DEATHS
+                or hangs >= MOST_HANGS
+                or crash.task.check == "properties"
+            ):
+                return None
+        rest = crash.task._replace(start=crash.step + 1, fatal=tuple(fatal[op_name]))
+        return rest if rest.stop is None or rest.start < rest.stop else None
+
+    def patience(task):
+        return PATIENCE if task.check in SEARCHES else 30 * PATIENCE
+
+    with Campaign(world, memory=dict.fromkeys(SEARCHES, MEMORY), patience=patience) as campaign:
+        for task, found in campaign.perform(tasks, after):
+            if found is None:
+                if progress:
+                    progress(task)
+            elif isinstance(found, Crash):
+                continue
+            elif task.check in SEARCHES:
+                sums = report.searches.setdefault(task.check, {}).setdefault(
+                    task.op_name, {"tried": 0, "raised": 0, "left_out": 0}
+                )
+                for name in sums:
+                    sums[name] += getattr(found, name)
+                report.problems += found.problems
+            else:
+                report.findings.append(asdict(found))
+        report.deaths = judged(campaign, crashes)
+    return report
+
+
+def judged(campaign, crashes):
+    """Find out whose each crash is: who makes the calls alone, and crashes."""
+
+    def crash(tasks):
+        dead = set()
+        for task, found in campaign.perform(tasks, lambda crash: None, fresh=True):
+            if isinstance(found, Crash):
+                dead.add((task.check, task.op_name, task.start, task.stop))
+        return dead
+
+    def alone(crash, arm):
+        if crash.task.check == "malformed":
+            return crash.task._replace(start=crash.step, stop=crash.step + 1, arm=arm, fatal=())
+        return crash.task._replace(start=crash.step, arm=arm)
+
+    whose = dict.fromkeys(range(len(crashes)), "unexplained")
+
+    def unexplained():
+        return [
+            i
+            for i, owner in whose.items()
+            if owner == "unexplained" and crashes[i].task.check in SEARCHES
+        ]
+
+    for arm in ("tensorflow", "fastops"):
+        left = unexplained()
+        tasks = {i: alone(crashes[i], arm) for i in left}
+        dead = crash(tasks.values())
+        for i, task in tasks.items():
+            if (task.check, task.op_name, task.start, task.stop) in dead:
+                whose[i] = arm
+    # Memory that one call spoils may kill a later one: TensorFlow makes them all, alone.
+    left = unexplained()
+    tasks = {i: crashes[i].task._replace(stop=crashes[i].step + 1, arm="tensorflow") for i in left}
+    dead = crash(tasks.values())
+    for i, task in tasks.items():
+        if (task.check, task.op_name, task.start, task.stop) in dead:
+            whose[i] = "tensorflow"
+    return [
+        Death(
+            crash.task.check,
+            crash.task.op_name,
+            crash.step,
+            crash.call,
+            crash.end,
+            crash.message,
+            whose[i],
+        )
+        for i, crash in enumerate(crashes)
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("world", choices=WORLDS)
+    parser.add_argument("plan", help="file with the tasks")
+    parser.add_argument("report", help="file to write")
+    options = parser.parse_args()
+    assert all(os.environ[name] == value for name, value in WORLDS[options.world].items())
+    with open(options.plan) as file:
+        tasks = [Task(*row) for row in json.load(file)]
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} {task.fields[now]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=not console.is_terminal) as bar:
+        shown = bar.add_task(options.world, total=len(tasks), now="")
+        report = run(
+            options.world,
+            tasks,
+            progress=lambda task: bar.update(shown, advance=1, now=f"{task.check} {task.op_name}"),
+        )
+    with open(options.report, "w") as file:
+        json.dump(asdict(report), file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Looking for crashes and differences: malformed calls by number, and properties by seed."""
+
+import dataclasses
+from functools import partial
+
+from fastops import _registry
+from fastops._fallback import reference
+from parity import checks, malformed
+
+EVERY = 200
+"""Calls after which a search reports."""
+
+
+@dataclasses.dataclass
+class Bag:
+    """What some calls of a search brought.
+
+    Attributes
+    ----------
+    tried, raised, left_out : int
+        Calls made, calls that raise, and calls that make a mistake known to end the process.
+    problems : list of str
+        Differences from TensorFlow.
+    """
+
+    tried: int = 0
+    raised: int = 0
+    left_out: int = 0
+    problems: list = dataclasses.field(default_factory=list)
+
+
+def hunt(task, progress):
+    """Make the malformed calls of a `parity.campaign.Task`; yield a `Bag` now and then."""
+    bag = Bag()
+    fatal = [set(mistakes) for mistakes in task.fatal]
+    for number, call in malformed.hunted(task.op_name, task.start, task.stop):
+        mistakes = "; ".join(call.mistakes)
+        if any(known <= set(call.mistakes) for known in fatal):
+            bag.left_out += 1
+            continue
+        bag.tried += 1
+        if task.arm == "both":
+            problem, raised = checks.compare_malformed(
+                task.op_name, call, partial(progress, number, mistakes)
+            )
+            bag.raised += raised
+            if problem:
+                bag.problems.append(f"{task.op_name}, {mistakes} (call {number}): {problem}")
+        else:
+            progress(number, mistakes, task.arm)
+            function = {"tensorflow": reference, "fastops": _registry.op}[task.arm](task.op_name)
+            for _ in range(2):
+                checks.outcome_of(call, function)
+        if bag.tried >= EVERY:
+            yield bag
+            bag = Bag()
+    yield bag

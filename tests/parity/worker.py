@@ -1,0 +1,97 @@
+"""Checks ops in this process: ``python -m parity.worker AddV2 MatMul``."""
+
+import argparse
+import itertools
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from parity import cases, checks, properties, recipes, search
+
+CHECKS = {
+    "values": checks.values,
+    "gradients": checks.gradients,
+    "graphs": checks.graphs,
+}
+"""By name, what is checked of an op for one combination of dtypes."""
+
+SEARCHES = {"malformed": search.hunt, "properties": properties.search}
+"""By name, what makes calls by number."""
+
+THOROUGH = " thoroughly"
+"""What follows the name of a check that is to take all combinations of dtypes."""
+
+MOST_SHOWN = 6
+"""Problems of one op that are printed."""
+
+
+# Here, so that children who fork find it done.
+recipes.load()
+cases.op_names()
+
+
+def enter(world):
+    """Make this process the one of its world that its environment does not make it yet."""
+    assert context.context()._context_handle is None, "a fork of TensorFlow's threads would hang"
+    tf.get_logger().setLevel("ERROR")
+    warnings.simplefilter("ignore")
+    if world == "deterministic":
+        tf.config.experimental.enable_op_determinism()
+        tf.random.set_seed(1)
+
+
+def perform(task, progress=lambda step, call: None):
+    """Do a `parity.campaign.Task`; yield what is found."""
+    if task.check in SEARCHES:
+        try:
+            yield from SEARCHES[task.check](task, progress)
+        except Exception:
+            yield search.Bag(problems=[f"{task.op_name}: {traceback.format_exc()}"])
+        return
+    name = task.check.removesuffix(THOROUGH)
+    thorough = name != task.check
+    combinations = cases.combinations(task.op_name, thorough)
+    for step, types in itertools.islice(enumerate(combinations), task.start, task.stop):
+        progress(step, " ".join(f"{attr}={dtype.name}" for attr, dtype in types.items()))
+        try:
+            yield CHECKS[name](task.op_name, types, thorough)
+        except Exception:
+            found = checks.begin(name, task.op_name, types)
+            found.problems.append(traceback.format_exc())
+            yield found
+
+
+def main():
+    from parity.campaign import Task
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ops", nargs="+", help="names of ops")
+    parser.add_argument("--check", choices=CHECKS, default="values", help="what to compare")
+    parser.add_argument("--thorough", action="store_true", help="each combination of dtypes")
+    options = parser.parse_args()
+    enter("")
+    failed = False
+    for op_name in options.ops:
+        begin = time.perf_counter()
+        check = options.check + THOROUGH * options.thorough
+        found = list(perform(Task(check, op_name)))
+        paths = sum((Counter(one.paths) for one in found), start=Counter())
+        print(
+            f"{op_name}: {len(found)} combinations, {sum(one.cases for one in found)} cases, "
+            f"{dict(paths)}, {time.perf_counter() - begin:.1f} s",
+            *(f"  {one.types}: {one.rejected}" for one in found if one.rejected),
+            *[f"  ! {problem}" for one in found for problem in one.problems][:MOST_SHOWN],
+            sep="\n",
+            flush=True,
+        )
+        failed |= any(one.problems for one in found)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
