@@ -532,6 +532,7 @@ def test_denormals_are_flushed_as_tensorflow_flushes_them():
         "Equal": {"x": x, "y": tf.zeros([5])},
         "Reshape": {"tensor": x, "shape": tf.constant([5, 1])},
         "MatMul": {"a": x[None], "b": x[:, None]},
+        "LeakyRelu": {"features": tf.constant([-1.0], tf.float64), "alpha": 1e-40},
     }.items():
         check(op_name, **arguments)
     half = struct.unpack("f", struct.pack("I", 1))[0]

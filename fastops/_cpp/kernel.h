@@ -135,7 +135,10 @@ class PreparedKernel {
     owner_.reset(new tensorflow::KernelAndDeviceOp(
         /*rendezvous=*/nullptr, /*log_memory=*/false, library_, runner_,
         context_->GetCollectiveExecutorHandle(), device_));
-    TF_RETURN_IF_ERROR(owner_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
+    {
+      ScopedFloatMode mode;  // kernels are made so, too: they convert attributes
+      TF_RETURN_IF_ERROR(owner_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
+    }
     kernel_ = const_cast<tensorflow::OpKernel*>(owner_->kernel());
     if (kernel_->AsAsync() != nullptr) return absl::UnimplementedError("asynchronous kernel");
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
@@ -144,8 +147,8 @@ class PreparedKernel {
     resource_manager_ = device_->resource_manager();
     if (thorough_) {
       collective_ = context_->GetCollectiveExecutorHandle();
-      rendezvous_ = std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(
-          context_->local_device_mgr());
+      rendezvous_ =
+          std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(context_->local_device_mgr());
     }
     return absl::OkStatus();
   }

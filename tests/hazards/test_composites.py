@@ -365,6 +365,7 @@ def test_lists_of_tensors():
     assert want[-2].kind is tf.errors.InvalidArgumentError
     assert paths.pop("Square") == [DIRECT]
     assert paths.pop("Neg") == ["tensorflow:first_call"], "it fails, so it is never prepared"
+    assert paths.pop("TensorListGetItem") == ["capi:op", "tensorflow:kernel_error"]
     assert distinct(paths) == {"capi:op", "capi:dtype"}, paths
     for op in ("Identity", "Pack", "GatherV2", "AddN", "ZerosLike"):
         assert set(paths[op]) == {"capi:dtype"}, "a variant passes through"
@@ -385,7 +386,8 @@ def test_optionals():
     want, paths = settled(program)
     assert [one.numpy() for one in want[0]] == [True, False, True]
     assert want[2].kind is tf.errors.InvalidArgumentError
-    assert distinct(paths) == {"capi:op", "capi:dtype"}
+    assert paths.pop("OptionalGetValue") == ["capi:op", "tensorflow:kernel_error"]
+    assert distinct(paths) == {"capi:op", "capi:dtype"}, paths
 
 
 def test_variables_and_their_handles():

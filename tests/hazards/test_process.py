@@ -54,11 +54,16 @@ def test_an_exit_under_load(load):
         v, array = tf.Variable(x), np.ones([2, 2], np.float32)
         calls = 0
 
+        def call():
+            {calls}
+
         def loop():
             global calls
             while True:
-                {calls}
+                call()
                 calls += 1
+
+        call()
 
         for _ in range(4):
             threading.Thread(target=loop, daemon=True).start()
@@ -280,7 +285,11 @@ def test_forks_that_end_as_processes_do():
 
 
 def test_an_interrupt_in_the_middle_of_calls():
-    """Whichever instruction it meets, all calls are made or not made, and the next ones work."""
+    """Whichever instruction it meets, all calls are made or not made, and the next ones work.
+
+    Lists are left out: TensorFlow, interrupted while it converts one, ends with a segmentation
+    fault after some hundred times.
+    """
     out = python("""
         import random, signal
         from support import took
@@ -292,14 +301,15 @@ def test_an_interrupt_in_the_middle_of_calls():
         begun = done = 0
 
         def direct():
-            ops.mat_mul(a=ops.add_v2(x=big, y=np.float32(0)), b=big)
+            ops.mat_mul(a=ops.add_v2(x=big, y=0.0), b=big)
 
         def capi():
             with fastops.options(path="capi"):
                 ops.mat_mul(a=big, b=big)
 
-        def python_code():
-            ops.add_v2(x=[1.0, 2.0, 3.0], y=one)
+        def tensorflow():
+            with fastops.options(path="tensorflow"):
+                ops.mat_mul(a=big, b=big)
 
         def first_call():
             fastops.clear_cache()
@@ -316,7 +326,7 @@ def test_an_interrupt_in_the_middle_of_calls():
             except tf.errors.InvalidArgumentError:
                 pass
 
-        for work in (direct, capi, python_code, first_call, taped, failing) * 8:
+        for work in (direct, capi, tensorflow, first_call, taped, failing) * 8:
             try:
                 signal.setitimer(signal.ITIMER_REAL, pick.uniform(0.001, 0.01))
                 while True:

@@ -49,7 +49,7 @@ def render(reports):
     ]
     assert len(rows) + totals[-1][1] == totals[0][1]
     if direct != len(rows):
-        totals.insert(3, ("with a kernel, but not verified direct", len(rows) - direct))
+        totals.insert(3, ("verified on another path", len(rows) - direct))
     lines = [
         PREAMBLE.format(version=tf.version.VERSION),
         "| | |",
