@@ -125,9 +125,9 @@ CRASHES = """\
 # Where TensorFlow itself ends the process
 
 Malformed calls on which `tf.raw_ops` of TensorFlow {version} alone, in a fresh process, crashes,
-aborts, or takes more than ten seconds. fastops does not guard against them: a call that it has not seen yet goes to
-TensorFlow first. `make parity` finds these and writes this file; which of them a run meets depends
-a little on what is in memory, so no test holds it.
+aborts, or takes more than ten seconds. fastops does not guard against them: a call that it has not
+seen yet goes to TensorFlow first. `make parity` finds these and writes this file; which of them a
+run meets depends a little on what is in memory, so no test holds it.
 
 | op | mistakes | end | last words |
 | --- | --- | --- | --- |
