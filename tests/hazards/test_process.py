@@ -35,12 +35,17 @@ LOADS = {
         1,
     ),
     "capi": ("ops.random_uniform(shape=shape, dtype=tf.float32)", "sys.exit(3)", 3),
-    "python": (
-        "ops.add_v2(x=[1.0], y=1)",
+    "mixed": (
+        "ops.add_v2(x=x, y=x), ops.random_uniform(shape=shape, dtype=tf.float32)",
         "os.kill(os.getpid(), signal.SIGINT)",
         -signal.SIGINT,
     ),
 }
+"""What threads call, how the process ends meanwhile, and its status.
+
+No calls that take TensorFlow's own path: its conversions of lists abort now and then, as they do
+without fastops, since Python before 3.14 unwinds such a thread through them.
+"""
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -70,7 +75,7 @@ def test_an_exit_under_load(load):
         while calls < 200:
             time.sleep(0.01)
         seen = fastops.stats()
-        print({{"capi": seen.capi, "python": seen.tensorflow}}.get({load!r}, seen.direct) > 150)
+        print((seen.capi if {load!r} == "capi" else seen.direct) > 150)
         sys.stdout.flush()
         {end}
         """,
@@ -287,8 +292,8 @@ def test_forks_that_end_as_processes_do():
 def test_an_interrupt_in_the_middle_of_calls():
     """Whichever instruction it meets, all calls are made or not made, and the next ones work.
 
-    Lists are left out: TensorFlow, interrupted while it converts one, ends with a segmentation
-    fault after some hundred times.
+    What makes TensorFlow convert lists or scalars from Python, as its gradients do, is left out:
+    interrupted there it ends with a segmentation fault, in one of some hundred times.
     """
     out = python("""
         import random, signal
@@ -316,9 +321,8 @@ def test_an_interrupt_in_the_middle_of_calls():
             ops.leaky_relu(features=one, alpha=pick.random())
 
         def taped():
-            with tf.GradientTape() as tape:
-                y = ops.mul(x=v, y=v)
-            tape.gradient(y, v)
+            with tf.GradientTape():
+                ops.add_n(inputs=[ops.mul(x=v, y=v), one])
 
         def failing():
             try:
