@@ -21,8 +21,11 @@ MOST_DEATHS = 60
 MOST_HANGS = 3
 """Likewise: some ops wait for others by design."""
 
-PATIENCE = 10
-"""Seconds that a call of a search may take."""
+PATIENCE = {"both": 10, "tensorflow": 5, "fastops": 60}
+"""Seconds that a call of a search may take, by who makes it.
+
+What is merely slow on a busy machine is not to look like a hang of fastops' own.
+"""
 
 
 @dataclass
@@ -35,8 +38,9 @@ class Death:
         What died of what.
     number : int
         The combination, call or seed.
-    whose : {"tensorflow", "fastops", "unexplained"}
+    whose : {"tensorflow", "fastops", "unexplained", "nobody"}
         Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
+        "nobody": neither, and it was no crash, but a call that took long.
     """
 
     check: str
@@ -46,6 +50,11 @@ class Death:
     end: str
     message: str
     whose: str
+
+    @property
+    def ours(self):
+        """Whether TensorFlow does not have it."""
+        return self.whose in ("fastops", "unexplained")
 
 
 @dataclass
@@ -96,7 +105,7 @@ def run(world, tasks, progress=None):
         return rest if rest.stop is None or rest.start < rest.stop else None
 
     def patience(task):
-        return PATIENCE if task.check in SEARCHES else 30 * PATIENCE
+        return PATIENCE[task.arm] if task.check in SEARCHES else 300
 
     with Campaign(world, memory=dict.fromkeys(SEARCHES, MEMORY), patience=patience) as campaign:
         for task, found in campaign.perform(tasks, after):
@@ -156,6 +165,9 @@ def judged(campaign, crashes):
     for i, task in tasks.items():
         if (task.check, task.op_name, task.start, task.stop) in dead:
             whose[i] = "tensorflow"
+    for i in unexplained():
+        if crashes[i].end == "hangs":
+            whose[i] = "nobody"
     return [
         Death(
             crash.task.check,
