@@ -18,7 +18,7 @@ MEMORY = 2**30
 MOST_DEATHS = 60
 """Deaths by one op after which the search for more of them ends."""
 
-MOST_HANGS = 3
+MOST_HANGS = 5
 """Likewise: some ops wait for others by design."""
 
 PATIENCE = {"both": 10, "tensorflow": 5, "fastops": 60}

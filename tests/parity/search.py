@@ -7,9 +7,6 @@ from fastops import _registry
 from fastops._fallback import reference
 from parity import checks, malformed
 
-EVERY = 200
-"""Calls after which a search reports."""
-
 
 @dataclasses.dataclass
 class Bag:
@@ -30,20 +27,18 @@ class Bag:
 
 
 def hunt(task, progress):
-    """Make the malformed calls of a `parity.campaign.Task`; yield a `Bag` now and then."""
-    bag = Bag()
+    """Make the malformed calls of a `parity.campaign.Task`; yield a `Bag` for each."""
     fatal = [set(mistakes) for mistakes in task.fatal]
     for number, call in malformed.hunted(task.op_name, task.start, task.stop):
         mistakes = "; ".join(call.mistakes)
+        bag = Bag()
         if any(known <= set(call.mistakes) for known in fatal):
-            bag.left_out += 1
-            continue
-        bag.tried += 1
-        if task.arm == "both":
+            bag.left_out = 1
+        elif task.arm == "both":
             problem, raised = checks.compare_malformed(
                 task.op_name, call, partial(progress, number, mistakes)
             )
-            bag.raised += raised
+            bag.tried, bag.raised = 1, raised
             if problem:
                 bag.problems.append(f"{task.op_name}, {mistakes} (call {number}): {problem}")
         else:
@@ -51,7 +46,4 @@ def hunt(task, progress):
             function = {"tensorflow": reference, "fastops": _registry.op}[task.arm](task.op_name)
             for _ in range(2):
                 checks.outcome_of(call, function)
-        if bag.tried >= EVERY:
-            yield bag
-            bag = Bag()
-    yield bag
+        yield bag
