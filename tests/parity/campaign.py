@@ -121,8 +121,7 @@ def _serve(connection, folder, world, memory):
         while True:
             task = connection.recv()
             limit(memory.get(task.check))
-            for found in worker.perform(task, progress):
-                connection.send(found)
+            worker.perform(task, progress, connection.send)
             connection.send(None)
 
 
@@ -153,10 +152,11 @@ class Child:
         )
         self.process.start()
         end.close()
+        self.new = True
         self._seen, self._since = None, time.monotonic()
 
     def give(self, task):
-        self.task = task
+        self.task, self.new = task, False
         self.progress(task.start)
         self._seen, self._since = None, time.monotonic()
         with contextlib.suppress(OSError):  # it died: the next `receive` tells
@@ -202,7 +202,9 @@ class Child:
 
     def renew(self):
         """Begin a new life, without what earlier tasks left in memory."""
-        self.stop()
+        self.process.kill()  # TensorFlow takes its time to leave
+        self.process.join()
+        self.connection.close()
         self._start()
 
 
@@ -219,10 +221,14 @@ class Campaign:
         By check, the bytes that a child may take for a task; any number where none is given.
     patience : callable
         Returns the seconds without progress after which a child counts as hanging, given its task.
+    isolated : collection of str
+        Checks of which each task gets a process of its own, so that memory which one op's calls
+        spoil kills no other's.
     """
 
-    def __init__(self, world, jobs=None, memory=None, patience=lambda task: 120):
+    def __init__(self, world, jobs=None, memory=None, patience=lambda task: 120, isolated=()):
         self._patience = patience
+        self._isolated = frozenset(isolated)
         # Children that fork from here inherit the environment and the modules.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["parity.campaign", "parity.worker"])
@@ -239,7 +245,7 @@ class Campaign:
             child.stop()
         self._home.cleanup()
 
-    def perform(self, tasks, after_crash, fresh=False):
+    def perform(self, tasks, after_crash):
         """Perform tasks; yield what the checks find, each with its task.
 
         Parameters
@@ -248,8 +254,6 @@ class Campaign:
             What to do.
         after_crash : callable
             Given a `Crash`, returns the task to go on with, or `None`.
-        fresh : bool
-            Whether each task gets a process of its own.
 
         Yields
         ------
@@ -261,7 +265,7 @@ class Campaign:
         waiting = iter(tasks)
         busy = {}
         for child in self._children:
-            self._next(child, waiting, busy, fresh)
+            self._next(child, waiting, busy)
         while busy:
             ready = multiprocessing.connection.wait(list(busy), timeout=1)
             events = [(child, child.receive()) for child in map(busy.get, ready)]
@@ -284,12 +288,12 @@ class Campaign:
                 elif found is not None:
                     continue
                 busy.pop(child.connection, None)
-                self._next(child, waiting, busy, fresh)
+                self._next(child, waiting, busy)
 
-    def _next(self, child, waiting, busy, fresh):
+    def _next(self, child, waiting, busy):
         task = next(waiting, None)
         if task is not None:
-            if fresh:
+            if not child.new and not self._isolated.isdisjoint((child.task.check, task.check)):
                 child.renew()
             child.give(task)
             busy[child.connection] = child

@@ -15,11 +15,14 @@ SEARCHES = ("malformed", "properties")
 MEMORY = 2**30
 """Bytes that a call of a search may take: huge sizes are among what it tries."""
 
-MOST_DEATHS = 60
+MOST_DEATHS = {"malformed": 60, "properties": 4}
 """Deaths by one op after which the search for more of them ends."""
 
 MOST_HANGS = 5
 """Likewise: some ops wait for others by design."""
+
+SEED_STEP = 1_000_000
+"""From a seed whose example ends the process to the one with which the search goes on."""
 
 PATIENCE = {"both": 10, "tensorflow": 5, "fastops": 60}
 """Seconds that a call of a search may take, by who makes it.
@@ -94,20 +97,23 @@ def run(world, tasks, progress=None):
         if crash.task.check in SEARCHES:
             if crash.call:
                 fatal[op_name].append(tuple(crash.call.split("; ")))
-            hangs = sum(other.end == "hangs" and other.task.op_name == op_name for other in crashes)
-            if (
-                len(fatal[op_name]) >= MOST_DEATHS
-                or hangs >= MOST_HANGS
-                or crash.task.check == "properties"
-            ):
+            same = [
+                other.end
+                for other in crashes
+                if (other.task.op_name, other.task.check) == (op_name, crash.task.check)
+            ]
+            if len(same) >= MOST_DEATHS[crash.task.check] or same.count("hangs") >= MOST_HANGS:
                 return None
+        if crash.task.check == "properties":
+            return crash.task._replace(start=crash.step + SEED_STEP)
         rest = crash.task._replace(start=crash.step + 1, fatal=tuple(fatal[op_name]))
         return rest if rest.stop is None or rest.start < rest.stop else None
 
     def patience(task):
         return PATIENCE[task.arm] if task.check in SEARCHES else 300
 
-    with Campaign(world, memory=dict.fromkeys(SEARCHES, MEMORY), patience=patience) as campaign:
+    memory = dict.fromkeys(SEARCHES, MEMORY)
+    with Campaign(world, memory=memory, patience=patience, isolated=SEARCHES) as campaign:
         for task, found in campaign.perform(tasks, after):
             if found is None:
                 if progress:
@@ -129,44 +135,24 @@ def run(world, tasks, progress=None):
 
 def judged(campaign, crashes):
     """Find out whose each crash is: who makes the calls alone, and crashes."""
-
-    def crash(tasks):
-        dead = set()
-        for task, found in campaign.perform(tasks, lambda crash: None, fresh=True):
-            if isinstance(found, Crash):
-                dead.add((task.check, task.op_name, task.start, task.stop))
-        return dead
-
-    def alone(crash, arm):
-        if crash.task.check == "malformed":
-            return crash.task._replace(start=crash.step, stop=crash.step + 1, arm=arm, fatal=())
-        return crash.task._replace(start=crash.step, arm=arm)
-
     whose = dict.fromkeys(range(len(crashes)), "unexplained")
-
-    def unexplained():
-        return [
-            i
-            for i, owner in whose.items()
-            if owner == "unexplained" and crashes[i].task.check in SEARCHES
+    # Memory that one call spoils may kill a later one, and does not each time: TensorFlow makes all
+    # of them, again and again.
+    again = [("tensorflow", all_calls)] * 3
+    for arm, part in (("tensorflow", last_call), *again, ("fastops", last_call)):
+        tasks = {
+            i: part(crash)._replace(arm=arm)
+            for i, crash in enumerate(crashes)
+            if whose[i] == "unexplained" and crash.task.check in SEARCHES
+        }
+        dead = [
+            task
+            for task, found in campaign.perform(tasks.values(), lambda crash: None)
+            if isinstance(found, Crash)
         ]
-
-    for arm in ("tensorflow", "fastops"):
-        left = unexplained()
-        tasks = {i: alone(crashes[i], arm) for i in left}
-        dead = crash(tasks.values())
-        for i, task in tasks.items():
-            if (task.check, task.op_name, task.start, task.stop) in dead:
-                whose[i] = arm
-    # Memory that one call spoils may kill a later one: TensorFlow makes them all, alone.
-    left = unexplained()
-    tasks = {i: crashes[i].task._replace(stop=crashes[i].step + 1, arm="tensorflow") for i in left}
-    dead = crash(tasks.values())
-    for i, task in tasks.items():
-        if (task.check, task.op_name, task.start, task.stop) in dead:
-            whose[i] = "tensorflow"
-    for i in unexplained():
-        if crashes[i].end == "hangs":
+        whose |= {i: arm for i, task in tasks.items() if task in dead}
+    for i, crash in enumerate(crashes):
+        if whose[i] == "unexplained" and crash.end == "hangs":
             whose[i] = "nobody"
     return [
         Death(
@@ -180,6 +166,20 @@ def judged(campaign, crashes):
         )
         for i, crash in enumerate(crashes)
     ]
+
+
+def all_calls(crash):
+    """Return the task that makes the calls which a child had made when it died."""
+    if crash.task.check == "properties":
+        return crash.task
+    return crash.task._replace(stop=crash.step + 1)
+
+
+def last_call(crash):
+    """Likewise the last of them, even if it is known to be fatal."""
+    if crash.task.check == "properties":
+        return crash.task
+    return crash.task._replace(start=crash.step, stop=crash.step + 1, fatal=())
 
 
 def main():

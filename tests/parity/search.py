@@ -26,8 +26,8 @@ class Bag:
     problems: list = dataclasses.field(default_factory=list)
 
 
-def hunt(task, progress):
-    """Make the malformed calls of a `parity.campaign.Task`; yield a `Bag` for each."""
+def hunt(task, progress, report):
+    """Make the malformed calls of a `parity.campaign.Task`; report a `Bag` for each."""
     fatal = [set(mistakes) for mistakes in task.fatal]
     for number, call in malformed.hunted(task.op_name, task.start, task.stop):
         mistakes = "; ".join(call.mistakes)
@@ -46,4 +46,4 @@ def hunt(task, progress):
             function = {"tensorflow": reference, "fastops": _registry.op}[task.arm](task.op_name)
             for _ in range(2):
                 checks.outcome_of(call, function)
-        yield bag
+        report(bag)

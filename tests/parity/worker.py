@@ -1,6 +1,7 @@
 """Checks ops in this process: ``python -m parity.worker AddV2 MatMul``."""
 
 import argparse
+import gc
 import itertools
 import sys
 import time
@@ -30,9 +31,11 @@ MOST_SHOWN = 6
 """Problems of one op that are printed."""
 
 
-# Here, so that children who fork find it done.
+# Here, so that children who fork find it done, and share the memory: to collect garbage in it would
+# write to all of it.
 recipes.load()
 cases.op_names()
+gc.freeze()
 
 
 def enter(world):
@@ -45,13 +48,13 @@ def enter(world):
         tf.random.set_seed(1)
 
 
-def perform(task, progress=lambda step, call: None):
-    """Do a `parity.campaign.Task`; yield what is found."""
+def perform(task, progress, report):
+    """Do a `parity.campaign.Task`; report what is found."""
     if task.check in SEARCHES:
         try:
-            yield from SEARCHES[task.check](task, progress)
+            SEARCHES[task.check](task, progress, report)
         except Exception:
-            yield search.Bag(problems=[f"{task.op_name}: {traceback.format_exc()}"])
+            report(search.Bag(problems=[f"{task.op_name}: {traceback.format_exc()}"]))
         return
     name = task.check.removesuffix(THOROUGH)
     thorough = name != task.check
@@ -59,11 +62,11 @@ def perform(task, progress=lambda step, call: None):
     for step, types in itertools.islice(enumerate(combinations), task.start, task.stop):
         progress(step, " ".join(f"{attr}={dtype.name}" for attr, dtype in types.items()))
         try:
-            yield CHECKS[name](task.op_name, types, thorough)
+            report(CHECKS[name](task.op_name, types, thorough))
         except Exception:
             found = checks.begin(name, task.op_name, types)
             found.problems.append(traceback.format_exc())
-            yield found
+            report(found)
 
 
 def main():
@@ -79,7 +82,8 @@ def main():
     for op_name in options.ops:
         begin = time.perf_counter()
         check = options.check + THOROUGH * options.thorough
-        found = list(perform(Task(check, op_name)))
+        found = []
+        perform(Task(check, op_name), lambda step, call: None, found.append)
         paths = sum((Counter(one.paths) for one in found), start=Counter())
         print(
             f"{op_name}: {len(found)} combinations, {sum(one.cases for one in found)} cases, "
