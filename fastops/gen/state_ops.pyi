@@ -257,7 +257,7 @@ def resource_count_up_to(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

@@ -74,7 +74,7 @@ def rng_read_and_skip(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -115,7 +115,7 @@ def rng_skip(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -245,7 +245,7 @@ def stateful_standard_normal_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -288,7 +288,7 @@ def stateful_truncated_normal(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -331,7 +331,7 @@ def stateful_uniform(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -374,7 +374,7 @@ def stateful_uniform_full_int(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -421,7 +421,7 @@ def stateful_uniform_int(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

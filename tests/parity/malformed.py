@@ -42,15 +42,24 @@ class Call(NamedTuple):
         Positional arguments: all ops refuse them.
     kwargs : dict
         Keyword arguments.
+    variables : tuple of (tf.Variable, tf.Tensor)
+        The variables whose handles are among the arguments, and what they hold before the call.
     """
 
     mistakes: tuple
     args: tuple
     kwargs: dict
+    variables: tuple = ()
 
     def of(self, function):
-        """Call a function so."""
+        """Call a function so, with the variables as they were."""
+        for variable, value in self.variables:
+            tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         return function(*self.args, **self.kwargs)
+
+    def state(self):
+        """Return what the variables hold now."""
+        return [variable.read_value() for variable, _ in self.variables]
 
 
 class Foreign:
@@ -247,7 +256,11 @@ def hunted(op_name, start, stop):
     an order drawn at random; those after them make one to three mistakes in any of some cases.
     """
     chosen = _cases(op_name)
-    singles = [list(mutations(case)) for case in chosen]
+    variables = [_variables(case) for case in chosen]
+    singles = [
+        [call._replace(variables=held) for call in mutations(case)]
+        for case, held in zip(chosen, variables, strict=True)
+    ]
     random.Random(op_name).shuffle(singles[0])
     for number in range(start, stop):
         if number < len(singles[0]):
@@ -256,7 +269,18 @@ def hunted(op_name, start, stop):
         rng = random.Random(f"{op_name} {number}")
         at = rng.randrange(len(chosen))
         mistakes = rng.sample(singles[at], rng.randint(1, min(3, len(singles[at]))))
-        yield number, _combined(chosen[at].arguments, mistakes)
+        yield number, _combined(chosen[at].arguments, mistakes)._replace(variables=variables[at])
+
+
+def _variables(case):
+    """Return the variables of a case that hold something, with what they hold."""
+    handles = {id(value) for value in case.arguments.values()}
+    return tuple(
+        (variable, variable.read_value())
+        for variable in case.draw.variables
+        if id(variable.handle) in handles
+        and tf.raw_ops.VarIsInitializedOp(resource=variable.handle)
+    )
 
 
 def _combined(right, mistakes):

@@ -1,11 +1,12 @@
-"""Stateless random numbers."""
+"""Random numbers, of seeds, states and generators."""
 
 from itertools import product
 
 import numpy as np
+import tensorflow as tf
 
-from parity.draw import ints
-from parity.recipes import LARGE, MANY, SIZES, binary, recipe, rejected
+from parity.draw import ints, longs
+from parity.recipes import LARGE, MANY, SIZES, binary, mismatched, recipe, rejected
 
 PHILOX, AUTO = 1, 3
 """Algorithms that the processor's kernels know: the one, and whichever is the device's own."""
@@ -232,6 +233,70 @@ def shuffle(d):
             yield {"value": d.T(*shape), **state(d, alg)}
     if d.thorough:
         yield {"value": d.T(*LARGE), **state(d, PHILOX)}
+
+
+# ---------------------------------------------------------------------------------------------
+# From a generator, whose state is a variable
+# ---------------------------------------------------------------------------------------------
+
+
+def generator(d):
+    """Make the variable of a generator: two words of a counter and a key."""
+    return d.variable(d.of("int64")(3))
+
+
+@recipe("RngReadAndSkip")
+def read_and_skip(d):
+    for alg, delta in product((PHILOX, AUTO), (0, 1, 256, 2**63, 2**64 - 1)):
+        yield {
+            "resource": generator(d),
+            "alg": ints(alg),
+            "delta": d.of("uint64").const(delta),
+        }
+
+
+@recipe("RngSkip")
+def skip(d):
+    for alg, delta in product((PHILOX, AUTO), (0, 1, 256, -1, 2**63 - 1)):
+        yield {"resource": generator(d), "algorithm": longs(alg), "delta": longs(delta)}
+
+
+def no_shape(types):
+    return types["shape_dtype"] not in (tf.int32, tf.int64)
+
+
+def shapes(d):
+    return () if no_shape(d.types) else sizes(d)
+
+
+@recipe("StatefulUniform StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniformFullInt")
+def of_generator(d):
+    for shape, alg in product(shapes(d), (PHILOX, AUTO)):
+        yield {
+            "resource": generator(d),
+            "algorithm": longs(alg),
+            "shape": d.shape_dtype.const(shape),
+        }
+
+
+@recipe("StatefulUniformInt")
+def integers_of_generator(d):
+    for shape, (low, end) in product(shapes(d), bounds(d.dtype.dtype)):
+        yield {
+            "resource": generator(d),
+            "algorithm": longs(AUTO),
+            "shape": d.shape_dtype.const(shape),
+            "minval": d.dtype.const(low),
+            "maxval": d.dtype.const(end),
+        }
+
+
+mismatched(
+    "StatefulUniform StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniformFullInt "
+    "StatefulUniformInt",
+    "a shape is int32 or int64, though the attribute allows more",
+    no_shape,
+)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -95,6 +95,12 @@ def variable_shape(d):
         yield {"input": d.variable(d.of(dtype)(*shape))}
 
 
+@recipe("ResourceCountUpTo")
+def count_up(d):
+    for value in (-1, 0, 6):
+        yield {"resource": d.variable(d.T.const(value)), "limit": 7}
+
+
 # ---------------------------------------------------------------------------------------------
 # Gathers and scatters
 # ---------------------------------------------------------------------------------------------
