@@ -1346,6 +1346,8 @@ cdef PyObject* _raise(Op op, PyObject** slots, const Status& status, bytes prefi
     try:
         RaiseNotOk(status, prefix, op.op_name_bytes)
     except _NotOkStatusException as error:
+        if not isinstance(error, _NotOkStatusException):
+            raise  # an interrupt came while it was made
         raise_from_not_ok_status(error, None if name == NULL else <object>name)
     raise SystemError("an error status raised nothing")
 

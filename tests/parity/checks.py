@@ -192,8 +192,11 @@ def gradients(op_name, types, thorough=False):
     if not has_gradient(op_name) or cases.rejection(op_name, types) is not None:
         return found
     op, theirs = _registry.op(op_name), reference(op_name)
+    fatal, _ = recipes.NOT_DIFFERENTIATED.get(op_name, (None, ""))
     for one, warm, other in same_cases(op_name, types, PLAIN, thorough=False):
         if not sources(one) or (found.cases >= MOST_DIFFERENTIATED and not thorough):
+            continue
+        if fatal and fatal(one.arguments):
             continue
         outcome(op, **warm.arguments)
         for derive in DERIVATIVES if thorough or not found.cases else DERIVATIVES[:1]:

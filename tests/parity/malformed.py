@@ -26,6 +26,16 @@ UNDEFINED = {
     "RFFT2D": "writes nothing for an input without elements",
     "RFFT3D": "writes nothing for an input without elements",
     "RaggedTensorToTensor": "reads beyond values that are too few",
+    **dict.fromkeys(
+        (
+            "ResourceScatterNdAdd",
+            "ResourceScatterNdMax",
+            "ResourceScatterNdMin",
+            "ResourceScatterNdSub",
+            "ResourceScatterNdUpdate",
+        ),
+        "prints a dimension that a scalar does not have",
+    ),
     "StatelessRandomBinomial": "writes nothing where a probability is NaN",
 }
 """Ops to whose malformed calls TensorFlow answers with whatever is in memory, and why."""

@@ -15,6 +15,9 @@ SEARCHES = ("malformed", "properties")
 MEMORY = 2**30
 """Bytes that a call of a search may take: huge sizes are among what it tries."""
 
+EXHAUSTED = ("pthread_create() failed", "std::bad_alloc")
+"""The last words of a process that was not given more."""
+
 MOST_DEATHS = {"malformed": 60, "properties": 4}
 """Deaths by one op after which the search for more of them ends."""
 
@@ -43,7 +46,7 @@ class Death:
         The combination, call or seed.
     whose : {"tensorflow", "fastops", "unexplained", "nobody"}
         Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
-        "nobody": neither, and it was no crash, but a call that took long.
+        "nobody": neither, and it was no crash, but a call that took long, or more than `MEMORY`.
     """
 
     check: str
@@ -152,7 +155,8 @@ def judged(campaign, crashes):
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
     for i, crash in enumerate(crashes):
-        if whose[i] == "unexplained" and crash.end == "hangs":
+        no_crash = crash.end == "hangs" or any(words in crash.message for words in EXHAUSTED)
+        if whose[i] == "unexplained" and no_crash:
             whose[i] = "nobody"
     return [
         Death(

@@ -28,6 +28,9 @@ MISMATCHED = {}
 UNSTABLE = {}
 """Op name to `Unstable`."""
 
+NOT_DIFFERENTIATED = {}
+"""Op name to (which calls, why): TensorFlow's gradient of them ends the process."""
+
 INDIRECT = {}
 """Op name to (path, why): it has a kernel, which fastops does not run itself."""
 
@@ -58,16 +61,22 @@ class Unstable(NamedTuple):
                 return False
             if place in self.undefined or _bytes(ours) in map(_bytes, theirs):
                 continue
-            ours, *theirs = (np.asarray(tensor.numpy(), np.float64) for tensor in (ours, *theirs))
+            ours, *theirs = map(_reals, (ours, *theirs))
             low, high = np.min(theirs, axis=0), np.max(theirs, axis=0)
             slack = (high - low) if place in self.varying else 0
-            if not ((low - slack <= ours) & (ours <= high + slack)).all():
+            within = (low - slack <= ours) & (ours <= high + slack)
+            if not (within | (np.isnan(ours) & np.isnan(low))).all():
                 return False
         return True
 
 
 def _bytes(tensor):
     return tensor.numpy().tobytes()
+
+
+def _reals(tensor):
+    values = tensor.numpy()
+    return np.stack([values.real, values.imag]).astype(np.float64)
 
 
 SIZES = (
@@ -165,6 +174,12 @@ def mismatched(op_names, because, which):
     """
     for op_name in op_names.split():
         MISMATCHED.setdefault(op_name, []).append((which, because))
+
+
+def not_differentiated(op_names, because, which):
+    """Note calls whose gradient ends TensorFlow's process; `which` tells by their arguments."""
+    for op_name in op_names.split():
+        NOT_DIFFERENTIATED[op_name] = (which, because)
 
 
 def unstable(op_names, because, **outputs):

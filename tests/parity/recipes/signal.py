@@ -5,7 +5,7 @@ import itertools
 import tensorflow as tf
 
 from parity.draw import ints, strings
-from parity.recipes import mismatched, recipe
+from parity.recipes import mismatched, not_differentiated, recipe
 
 # ---------------------------------------------------------------------------------------------
 # Fourier transforms
@@ -74,6 +74,12 @@ mismatched(
     "RFFT RFFT2D RFFT3D IRFFT IRFFT2D IRFFT3D",
     "Tcomplex is the complex dtype of the precision of Treal",
     lambda types: types["Tcomplex"].real_dtype != types["Treal"],
+)
+
+not_differentiated(
+    "RFFT RFFT2D",
+    "the gradient makes an inverse transform, which aborts where it is empty",
+    lambda arguments: 0 in arguments["input"].shape,
 )
 
 # ---------------------------------------------------------------------------------------------
