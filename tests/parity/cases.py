@@ -81,7 +81,7 @@ def combinations(op_name, thorough=False):
             for constraint in kernel.constraint
         }
         choices = [_choices(attr, limits.get(attr.name)) for attr in attrs]
-        if thorough and len(found) <= MOST_COMBINATIONS:
+        if (thorough or op_name in recipes.MISMATCHED) and len(found) <= MOST_COMBINATIONS:
             rows = itertools.product(*choices)
         else:
             longest = max(map(len, choices), default=1)
@@ -150,13 +150,12 @@ def calls(op_name, types, mode=PLAIN, thorough=False):
 
 def modes(op_name, types):
     """Return the kinds of values worth comparing: special ones only where a dtype has some."""
-    record = _registry.op(op_name).record
-    dtypes = [types.get(arg.type_attr) or arg.dtype for arg in record.op_def.inputs]
-    special = any(
-        dtype and (tf.as_dtype(dtype).is_floating or tf.as_dtype(dtype).is_complex
-                   or tf.as_dtype(dtype).is_integer or dtype == "string")
-        for dtype in dtypes
-    )  # fmt: skip
+    inputs = _registry.op(op_name).record.op_def.inputs
+    dtypes = [types.get(arg.type_attr) or arg.dtype for arg in inputs]
+    special = any(arg.type_list_attr for arg in inputs) or any(
+        dtype.is_floating or dtype.is_complex or dtype.is_integer or dtype == tf.string
+        for dtype in map(tf.as_dtype, filter(None, dtypes))
+    )
     return (PLAIN, SPECIAL) if special else (PLAIN,)
 
 
