@@ -48,7 +48,7 @@ lint: $(VENV)/.built  ## check style, types and spelling
 
 clean:  ## remove the environments and everything that was built
 	rm -rf $(VENV) $(PEERS) build dist *.egg-info bench/results
-	rm -f fastops/*.so fastops/_dispatch.cpp fastops/_dispatch.html fastops/_build_info.py
+	rm -f fastops/*.so fastops/*.cpp fastops/*.html fastops/_build_info.py
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/.requirements: pyproject.toml

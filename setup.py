@@ -65,19 +65,22 @@ class BuildExtension(build_ext):
         (package / "_build_info.py").write_text(text)
 
 
-extension = Extension(
-    "fastops._dispatch",
-    ["fastops/_dispatch.pyx"],
-    include_dirs=["fastops/_cpp", "fastops/_cpp/shim", numpy.get_include()],
-    depends=[str(path) for path in sorted(HERE.glob("fastops/_cpp/**/*.h"))],
-    extra_compile_args=tensorflow_flags(),
-    extra_link_args=libraries(),
-    language="c++",
-)
+extensions = [
+    Extension(
+        f"fastops.{name}",
+        [f"fastops/{name}.pyx"],
+        include_dirs=["fastops/_cpp", "fastops/_cpp/shim", numpy.get_include()],
+        depends=[str(path) for path in sorted(HERE.glob("fastops/_cpp/**/*.h"))],
+        extra_compile_args=tensorflow_flags(),
+        extra_link_args=libraries(),
+        language="c++",
+    )
+    for name in ("_dispatch", "_intercept")
+]
 
 setup(
     ext_modules=cythonize(
-        [extension],
+        extensions,
         compiler_directives={
             "language_level": 3,
             "boundscheck": False,

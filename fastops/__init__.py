@@ -12,6 +12,7 @@ from fastops._errors import (  # noqa: E402
     FallbackWarning,
     MissingOpError,
 )
+from fastops._install import accelerated, install, is_installed, uninstall  # noqa: E402
 from fastops._options import (  # noqa: E402
     cache_info,
     clear_cache,
@@ -25,7 +26,8 @@ from fastops._version import __version__  # noqa: E402
 
 REASONS = dict(_REASONS)
 
-read_environment()
+if read_environment():
+    install()
 del read_environment
 
 __all__ = [
@@ -37,9 +39,12 @@ __all__ = [
     "OpStats",
     "Stats",
     "__version__",
+    "accelerated",
     "cache_info",
     "clear_cache",
     "gen",
+    "install",
+    "is_installed",
     "load_op_library",
     "ops",
     "options",
@@ -47,4 +52,5 @@ __all__ = [
     "reset_stats",
     "set_cache_size",
     "stats",
+    "uninstall",
 ]

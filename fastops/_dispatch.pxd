@@ -23,6 +23,15 @@ cdef struct CallShape:
     unsigned char slots[FASTOPS_MAX_PARAMS]
 
 
+# A call as it came in, and TensorFlow's function that takes it where fastops does not.
+cdef struct Invocation:
+    PyObject* target     # borrowed; null for the op's function in tf.raw_ops
+    PyObject* const* args
+    size_t nargsf
+    PyObject* keywords
+    bint raises_status   # an error is raised as TFE_Py_FastPathExecute raises it
+
+
 cdef class Entry:
     """One key of one op, and how to run it. Immutable but for what is made on first use."""
     cdef bytes signature            # Frame.signature
@@ -87,9 +96,9 @@ cdef class Op:
     cdef Entry prepare(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
                        bint onednn)
     cdef int encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
+    cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL
     cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
-                              Frame* frame, bint onednn, PyObject* const* args, size_t nargsf,
-                              PyObject* keywords) except NULL
+                              Frame* frame, bint onednn, Invocation* call) except NULL
     cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL
     cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1
     cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame)

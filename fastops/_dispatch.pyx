@@ -971,12 +971,68 @@ cdef class Op:
         AddDefaultsToNodeDef(deref(self.facts.definition), node)
         return True
 
+    cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL:
+        """Runs a call whose arguments are in their slots; the op must be loaded."""
+        cdef PyObject* device_name = NULL
+        cdef Frame frame
+        cdef Options* options = &ThreadOptions()
+        cdef Entry entry
+        cdef uint64_t key
+        cdef int reason
+
+        # First: may this thread run kernels now?
+        reason = _gate(&device_name)
+        if reason != R_DIRECT:
+            return _tensorflow(self, call, reason)
+        if options.path == kTensorflow:
+            return _tensorflow(self, call, R_OPTIONS)
+
+        # Next: the inputs as tensors.
+        reason = self.collect(slots, &frame)
+        if reason == R_CONVERT and options.path == kAuto:
+            reason = self.collect_unwrapped(slots, device_name, &frame, options.onednn)
+        if reason == R_CONVERT:
+            reason = self.convert(slots, device_name, &frame)
+        if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
+            return _tensorflow(self, call, reason)
+
+        # Then: the entry for these dtypes, attributes and device. Most often it is the last one.
+        entry = self.last
+        if entry is None or not self.matches(entry, slots, device_name, &frame, options.onednn):
+            key = self.key(slots, device_name, &frame, options.onednn)
+            if key == 0:
+                return _tensorflow(self, call, R_ATTR_VALUE)
+            entry = self.find(key, slots, device_name, &frame, options.onednn)
+            if entry is None:
+                if frame.num_unwrapped:
+                    reason = self.convert(slots, device_name, &frame)
+                    if reason != R_DIRECT:
+                        return _tensorflow(self, call, reason)
+                return self.first_call(key, slots, device_name, &frame, options.onednn, call)
+        if reason == R_DIRECT:
+            reason = entry.reason
+            if reason == R_DIRECT:
+                if Async(_runtime):
+                    reason = R_ASYNC
+                elif Observed(_runtime):
+                    reason = R_OBSERVED
+                elif options.path == kCapi:
+                    reason = R_OPTIONS
+
+        # Finally: run.
+        if reason == R_DIRECT:
+            return _direct(self, entry, &frame, slots, call)
+        if entry.node.get() == NULL or options.path == kDirect or (
+            frame.num_unwrapped and self.convert(slots, device_name, &frame) != R_DIRECT
+        ):
+            return _tensorflow(self, call, reason)
+        return _capi(self, entry, &frame, slots, device_name, reason, call)
+
     cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
-                              Frame* frame, bint onednn, PyObject* const* args, size_t nargsf,
-                              PyObject* keywords) except NULL:
+                              Frame* frame, bint onednn, Invocation* call) except NULL:
         """TensorFlow runs a key's first call: what it rejects is never prepared."""
         cdef PyObject* now
-        cdef PyObject* result = _tensorflow(self, args, nargsf, keywords, R_FIRST_CALL)
+        cdef PyObject* result = _tensorflow(self, call, R_FIRST_CALL)
         now = GetPyEagerContext()
         if now == NULL:
             PyErr_Clear()
@@ -984,7 +1040,9 @@ cdef class Op:
         Py_DECREF(<object>now)
         if _runtime.Current(now):
             try:
-                self.prepare(key, slots, device_name, frame, onednn)
+                # TensorFlow's function may have come through here itself: see _intercept.pyx.
+                if self.find(key, slots, device_name, frame, onednn) is None:
+                    self.prepare(key, slots, device_name, frame, onednn)
             except Exception:  # a defect of fastops, but the caller has his result
                 PyErr_WriteUnraisable(self)
         return result
@@ -1200,71 +1258,23 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
     cdef Op op = <Op>callable
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
-    cdef PyObject* device_name = NULL
-    cdef Frame frame
-    cdef Options* options = &ThreadOptions()
-    cdef Entry entry
-    cdef uint64_t key
-    cdef int reason
-
-    # First: which argument is which, and may this thread run kernels now?
+    cdef Invocation call
+    call.target = NULL
+    call.args = args
+    call.nargsf = nargsf
+    call.keywords = keywords
+    call.raises_status = False
+    # Which argument is which?
     if PyVectorcall_NARGS(nargsf) != 0 or not op.bind(args, keywords, slots):
         if not op.ready:
             op.load()
             return _call(callable, args, nargsf, keywords)
-        return _tensorflow(op, args, nargsf, keywords, R_ARGUMENTS)
-    reason = _gate(&device_name)
-    if reason != R_DIRECT:
-        return _tensorflow(op, args, nargsf, keywords, reason)
-    if options.path == kTensorflow:
-        return _tensorflow(op, args, nargsf, keywords, R_OPTIONS)
-
-    # Next: the inputs as tensors.
-    reason = op.collect(slots, &frame)
-    if reason == R_CONVERT and options.path == kAuto:
-        reason = op.collect_unwrapped(slots, device_name, &frame, options.onednn)
-    if reason == R_CONVERT:
-        reason = op.convert(slots, device_name, &frame)
-    if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
-        return _tensorflow(op, args, nargsf, keywords, reason)
-
-    # Then: the entry for these dtypes, attributes and device. Most often it is the last one.
-    entry = op.last
-    if entry is None or not op.matches(entry, slots, device_name, &frame, options.onednn):
-        key = op.key(slots, device_name, &frame, options.onednn)
-        if key == 0:
-            return _tensorflow(op, args, nargsf, keywords, R_ATTR_VALUE)
-        entry = op.find(key, slots, device_name, &frame, options.onednn)
-        if entry is None:
-            if frame.num_unwrapped:
-                reason = op.convert(slots, device_name, &frame)
-                if reason != R_DIRECT:
-                    return _tensorflow(op, args, nargsf, keywords, reason)
-            return op.first_call(
-                key, slots, device_name, &frame, options.onednn, args, nargsf, keywords
-            )
-    if reason == R_DIRECT:
-        reason = entry.reason
-        if reason == R_DIRECT:
-            if Async(_runtime):
-                reason = R_ASYNC
-            elif Observed(_runtime):
-                reason = R_OBSERVED
-            elif options.path == kCapi:
-                reason = R_OPTIONS
-
-    # Finally: run.
-    if reason == R_DIRECT:
-        return _direct(op, entry, &frame, slots, args, nargsf, keywords)
-    if entry.node.get() == NULL or options.path == kDirect or (
-        frame.num_unwrapped and op.convert(slots, device_name, &frame) != R_DIRECT
-    ):
-        return _tensorflow(op, args, nargsf, keywords, reason)
-    return _capi(op, entry, &frame, slots, device_name, reason, args, nargsf, keywords)
+        return _tensorflow(op, &call, R_ARGUMENTS)
+    return op.run(slots, &call)
 
 
-cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* const* args,
-                       size_t nargsf, PyObject* keywords) except NULL:
+cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots,
+                       Invocation* call) except NULL:
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef PyObject** results = inline_results
     cdef Status status
@@ -1286,15 +1296,14 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, PyObj
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
     if not op.facts.stateful:
-        return _tensorflow(op, args, nargsf, keywords, R_KERNEL_ERROR)
+        return _tensorflow(op, call, R_KERNEL_ERROR)
     # What this kernel may have changed must not be changed again.
     op.calls_direct += 1
-    return _raise(op, slots, status, _fallback.kernel_error_prefix(op.op_name).encode())
+    return _raise(op, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode())
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
-                     int reason, PyObject* const* args, size_t nargsf,
-                     PyObject* keywords) except NULL:
+                     int reason, Invocation* call) except NULL:
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef PyObject** results = inline_results
     cdef Status status
@@ -1324,30 +1333,33 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
     if not op.facts.stateful and reason == entry.reason:
         op.calls_capi -= 1
         op.calls_reason[reason] -= 1
-        return _tensorflow(op, args, nargsf, keywords, R_KERNEL_ERROR)
+        return _tensorflow(op, call, R_KERNEL_ERROR)
     # What it may have changed must not be changed again; who watches must not see it twice.
-    return _raise(op, slots, status, b"")
+    return _raise(op, slots, call, status, b"")
 
 
-cdef PyObject* _tensorflow(Op op, PyObject* const* args, size_t nargsf, PyObject* keywords,
-                           int reason) except NULL:
+cdef PyObject* _tensorflow(Op op, Invocation* call, int reason) except NULL:
     op.calls_tensorflow += 1
     op.calls_reason[reason] += 1
     if ThreadOptions().on_fallback != kIgnore and not _is_expected(reason):
         _report(op, "tensorflow", reason)
+    if call.target != NULL:
+        return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
     if op.reference is None:
         op.reference = _fallback.reference(op.op_name)
-    return PyObject_Vectorcall(<PyObject*>op.reference, args, nargsf, keywords)
+    return PyObject_Vectorcall(<PyObject*>op.reference, call.args, call.nargsf, call.keywords)
 
 
-cdef PyObject* _raise(Op op, PyObject** slots, const Status& status, bytes prefix) except NULL:
+cdef PyObject* _raise(Op op, PyObject** slots, Invocation* call, const Status& status,
+                      bytes prefix) except NULL:
     """Raises what TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
     try:
         RaiseNotOk(status, prefix, op.op_name_bytes)
     except _NotOkStatusException as error:
-        if not isinstance(error, _NotOkStatusException):
-            raise  # an interrupt came while it was made
+        # Not what it should be: an interrupt came while it was made.
+        if call.raises_status or not isinstance(error, _NotOkStatusException):
+            raise
         raise_from_not_ok_status(error, None if name == NULL else <object>name)
     raise SystemError("an error status raised nothing")
 

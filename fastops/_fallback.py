@@ -40,7 +40,7 @@ def reference(op_name):
     attribute = raw_name(op_name)
     function = getattr(tf.raw_ops, attribute, None)
     if function is not None:
-        return function
+        return getattr(function, "original", function)  # `fastops.install` may have replaced it
     for name, module in list(sys.modules.items()):
         if name.rpartition(".")[2].startswith("gen_") or _PLUGIN_MARK in vars(module or object()):
             function = vars(module).get(attribute)

@@ -44,11 +44,17 @@ ENVIRONMENT = (
     EnvironmentVariable(
         "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
     ),
+    EnvironmentVariable(
+        "FASTOPS_INSTALL", "0", ("0", "1"), "whether `import fastops` calls fastops.install()"
+    ),
 )
 
 
 def _choose(setting, value, origin):
-    choices = _CHOICES[setting]
+    return _one_of(_CHOICES[setting], value, origin)
+
+
+def _one_of(choices, value, origin):
     if value not in choices:
         raise ValueError(f"{origin} must be one of {', '.join(choices)}, not {value!r}")
     return value
@@ -107,7 +113,13 @@ def options(*, path=None, on_fallback=None, onednn=None):
 
 
 def read_environment():
-    """Apply the ``FASTOPS_*`` variables to this thread and to all new ones."""
+    """Apply the ``FASTOPS_*`` variables to this thread and to all new ones.
+
+    Returns
+    -------
+    bool
+        Whether TensorFlow's functions are to be replaced, too.
+    """
     value = {variable.name: variable.value for variable in ENVIRONMENT}
     settings = {
         setting: _choose(setting, value[f"FASTOPS_{setting.upper()}"], f"FASTOPS_{setting.upper()}")
@@ -120,6 +132,7 @@ def read_environment():
     except ValueError:
         size = value["FASTOPS_CACHE_SIZE"]
         raise ValueError(f"FASTOPS_CACHE_SIZE must be a positive number, not {size!r}") from None
+    return _one_of(("0", "1"), value["FASTOPS_INSTALL"], "FASTOPS_INSTALL") == "1"
 
 
 def clear_cache():

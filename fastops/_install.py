@@ -1,0 +1,317 @@
+"""`fastops.install`: unchanged programs take the fast path.
+
+What is replaced is data: `targets` lists it, layer by layer. A replacement decides call by call
+whether it may take the direct path, and else hands the call, untouched, to what it replaced.
+"""
+
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import FunctionType
+
+import tensorflow as tf
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.framework.tensor import Tensor
+
+from fastops import _intercept, _opdef, _registry
+from fastops._fallback import raw_name
+from fastops.gen import _index
+
+# ---------------------------------------------------------------------------------------------
+# What is replaced
+# ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """One attribute that holds a callable of TensorFlow's.
+
+    Attributes
+    ----------
+    layer : str
+        One of `LAYERS`.
+    name : str
+        What users call it, such as ``"tf.Tensor.__add__"``; that of a function, as in
+        ``"gen_math_ops.tanh"``, stands for whatever refers to it, here `tf.math.tanh`.
+    holder : object
+        The module or class whose attribute it is.
+    attribute : str
+        The attribute.
+    make : callable
+        Given the original, returns the replacement.
+    """
+
+    layer: str
+    name: str
+    holder: object
+    attribute: str
+    make: Callable
+
+
+LAYERS = {
+    "dispatch": "the call by which every generated function of TensorFlow runs its op",
+    "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
+    "operators": "the operators of eager tensors",
+}
+"""By name, what is replaced: from the lowest to the highest."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """How an operator of `tf.Tensor` comes down to one op.
+
+    Attributes
+    ----------
+    names : str
+        The methods, separated by blanks: the plain one, and the reflected one if there is one.
+    ops : dict of str to str
+        Names of dtypes, separated by blanks, to the op that runs for tensors of these.
+    options : dict
+        Of `fastops._intercept.Operator`.
+    """
+
+    names: str
+    ops: dict[str, str]
+    options: dict = field(default_factory=dict)
+
+
+FLOATS = "bfloat16 float16 float32 float64"
+COMPLEX = "complex64 complex128"
+SIGNED = "int8 int16 int32 int64"
+UNSIGNED = "uint8 uint16 uint32 uint64"
+INTS = f"{SIGNED} {UNSIGNED}"
+REAL = f"{FLOATS} {INTS}"
+
+WITH_FLOAT = FLOATS
+WITH_INT = f"{FLOATS} int32 int64"
+"""The dtypes of tensors that a Python float, or int, may accompany."""
+
+_BY_VALUE = {"attrs": {"incompatible_shape_error": False}, "compares": True}
+
+OPERATORS = (
+    Operator("__add__ __radd__", {f"{REAL} {COMPLEX}": "AddV2"}),
+    Operator("__sub__ __rsub__", {f"{REAL} {COMPLEX}": "Sub"}),
+    Operator("__mul__ __rmul__", {f"{REAL} {COMPLEX}": "Mul"}),
+    Operator("__truediv__ __rtruediv__", {f"{FLOATS} {COMPLEX}": "RealDiv"}),
+    Operator("__floordiv__ __rfloordiv__", {REAL: "FloorDiv"}),
+    Operator("__mod__ __rmod__", {f"{FLOATS} int32 int64": "FloorMod"}),
+    Operator("__pow__ __rpow__", {f"{FLOATS} {COMPLEX} int32 int64": "Pow"}),
+    Operator("__and__", {"bool": "LogicalAnd", INTS: "BitwiseAnd"}),
+    Operator("__or__", {"bool": "LogicalOr", INTS: "BitwiseOr"}),
+    Operator("__xor__", {INTS: "BitwiseXor"}),
+    Operator("__lt__", {REAL: "Less"}),
+    Operator("__le__", {REAL: "LessEqual"}),
+    Operator("__gt__", {REAL: "Greater"}),
+    Operator("__ge__", {REAL: "GreaterEqual"}),
+    Operator("__eq__", {f"{REAL} {COMPLEX} bool string": "Equal"}, options=_BY_VALUE),
+    Operator("__ne__", {f"{REAL} {COMPLEX} bool string": "NotEqual"}, options=_BY_VALUE),
+    Operator("__neg__", {f"{FLOATS} {SIGNED} {COMPLEX}": "Neg"}, options={"arity": 1}),
+    Operator("__abs__", {f"{FLOATS} {SIGNED}": "Abs"}, options={"arity": 1}),
+    Operator("__invert__", {"bool": "LogicalNot", INTS: "Invert"}, options={"arity": 1}),
+)
+"""Operators, by what they run for eager tensors; all else is TensorFlow's."""
+
+
+def _dtypes(names):
+    return [tf.as_dtype(name) for name in names.split()]
+
+
+def _find(op_name):
+    """Return the op for the name in a dispatch call, or `None` if it is not public."""
+    if op_name.startswith("_") or _opdef.registered(op_name) is None:
+        return None
+    return _registry.op(op_name)
+
+
+def _dispatch_targets():
+    yield Target(
+        "dispatch",
+        "TFE_Py_FastPathExecute",
+        pywrap_tfe,
+        "TFE_Py_FastPathExecute",
+        lambda original: _intercept.FastPathExecute(original, _find),
+    )
+
+
+def _function_targets():
+    """Yield the generated functions, then whatever refers to one of them."""
+    originals = {}
+    for name, op_name in _index.NAMES.items():
+        module = sys.modules.get(f"tensorflow.python.ops.gen_{_index.FAMILIES[op_name]}")
+        for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
+            original = getattr(module, attribute, None)
+            if isinstance(original, FunctionType) and id(original) not in originals:
+                replacement = _intercept.Generated(
+                    original, _registry.op(op_name), keyword_only=keyword_only
+                )
+                shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
+                originals[id(original)] = shown, replacement
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] in ("tensorflow", "keras"):
+            for attribute, value in list(vars(module).items()):
+                if (found := originals.get(id(value))) is not None:
+                    shown, replacement = found
+                    yield Target(
+                        "functions",
+                        shown,
+                        module,
+                        attribute,
+                        lambda original, replacement=replacement: replacement,
+                    )
+
+
+def _operator_targets():
+    for operator in OPERATORS:
+        ops = {
+            dtype: _registry.op(op_name)
+            for names, op_name in operator.ops.items()
+            for dtype in _dtypes(names)
+        }
+        for reflected, name in enumerate(operator.names.split()):
+
+            def make(original, ops=ops, operator=operator, reflected=reflected):
+                return _intercept.Operator(
+                    original,
+                    ops,
+                    floats=_dtypes(WITH_FLOAT),
+                    ints=_dtypes(WITH_INT),
+                    reflected=bool(reflected),
+                    **operator.options,
+                )
+
+            yield Target("operators", f"tf.Tensor.{name}", Tensor, name, make)
+
+
+def targets():
+    """Yield every `Target` of the running TensorFlow."""
+    yield from _dispatch_targets()
+    yield from _function_targets()
+    yield from _operator_targets()
+
+
+# ---------------------------------------------------------------------------------------------
+# Putting them in, and taking them out
+# ---------------------------------------------------------------------------------------------
+
+_LOCK = threading.RLock()
+_placed: list[tuple] = []  # holder, attribute, original, replacement
+_holds = 0  # of `accelerated`, nested
+
+
+@contextmanager
+def _no_collections():
+    """Keep the garbage collector from looking at all of TensorFlow a few times meanwhile."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _chosen(target, only, exclude):
+    def among(patterns):
+        return any(
+            pattern == target.layer or fnmatchcase(target.name, pattern) for pattern in patterns
+        )
+
+    return (only is None or among(only)) and not (exclude is not None and among(exclude))
+
+
+def _patterns(value, name):
+    if value is None:
+        return None
+    if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+        raise TypeError(f"{name} must be a list of names, not {value!r}")
+    return tuple(value)
+
+
+def install(*, only=None, exclude=None):
+    """Let unchanged programs take the fast path, in the whole process.
+
+    Parameters
+    ----------
+    only, exclude : list of str, optional
+        What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
+        ``"operators"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
+        ``*`` stands for any letters.
+
+    Notes
+    -----
+    Does nothing where it is in force already. Whatever a replacement cannot take (graphs, symbolic
+    and composite tensors, other dtypes, wrong arguments) reaches TensorFlow's own function with the
+    arguments untouched.
+
+    See Also
+    --------
+    uninstall : puts back what was there.
+    accelerated : for a block.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> fastops.install()
+    >>> tf.constant(1.0) + tf.constant(2.0)
+    <tf.Tensor: shape=(), dtype=float32, numpy=3.0>
+    >>> fastops.uninstall()
+    """
+    only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
+    with _LOCK:
+        if _placed:
+            return
+        with _no_collections():
+            for target in list(targets()):
+                if _chosen(target, only, exclude):
+                    original = vars(target.holder)[target.attribute]
+                    replacement = target.make(original)
+                    setattr(target.holder, target.attribute, replacement)
+                    _placed.append((target.holder, target.attribute, original, replacement))
+        _intercept.set_live(True)
+
+
+def uninstall():
+    """Put back the very objects that `install` replaced.
+
+    An attribute that somebody else has set meanwhile keeps what it has.
+    """
+    with _LOCK:
+        _intercept.set_live(False)
+        while _placed:
+            holder, attribute, original, replacement = _placed.pop()
+            if vars(holder).get(attribute) is replacement:
+                setattr(holder, attribute, original)
+
+
+def is_installed():
+    """Tell whether `install` is in force."""
+    return bool(_placed)
+
+
+@contextmanager
+def accelerated(*, only=None, exclude=None):
+    """`install` for a block; the whole process takes part in it.
+
+    Blocks may nest and overlap between threads: the last one to end takes out what the first one
+    put in. Inside `install` it changes nothing.
+    """
+    global _holds
+    with _LOCK:
+        if not _holds and not _placed:
+            install(only=only, exclude=exclude)
+            _holds = 1
+        elif _holds:
+            _holds += 1
+        mine = bool(_holds)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            if mine and _holds:
+                _holds -= 1
+                if not _holds:
+                    uninstall()

@@ -1,0 +1,409 @@
+# distutils: language = c++
+"""Callables that stand in for TensorFlow's own, and take the direct path where it is the same.
+
+Each holds the callable that it replaces and hands it the arguments, untouched, whenever anything is
+out of the ordinary: what a call means is for TensorFlow to say. `fastops._install` puts them into
+their places and takes them out again.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.string cimport memset
+
+from fastops._cpp.native cimport EnableVectorcall, HandleDtype, IsEagerTensor
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, vectorcall_t
+from fastops._tf.eager cimport EagerTensor_Handle
+
+from types import MethodType
+
+from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.framework.tensor import Tensor as _Tensor
+
+cdef extern from "Python.h":
+    PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    object PyVectorcall_Call(object, object, object)
+    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
+    PyTypeObject PyFloat_Type
+    PyTypeObject PyLong_Type
+
+
+cdef dict _settings = _tf_ops.__dict__
+cdef str _CONVERSION = "_dtype_conversion_mode"
+cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
+
+
+@cython.no_gc_clear
+cdef class Replacement:
+    """A callable in the place of another one.
+
+    It looks like the one it replaces: what has a name, a signature, a source or attributes of that
+    one finds them here, and either is a key to what is stored under the other.
+
+    Parameters
+    ----------
+    original : callable
+        What it stands in for.
+    """
+
+    cdef vectorcall_t vectorcall
+    cdef readonly object original
+    cdef object __weakref__
+
+    def __init__(self, original):
+        self.original = original
+
+    @property
+    def __wrapped__(self):
+        return self.original
+
+    @property
+    def __dict__(self):
+        return self.original.__dict__
+
+    @property
+    def __module__(self):
+        return self.original.__module__
+
+    def __getattribute__(self, name):
+        if name == "__doc__":  # each class of Cython has its own
+            return self.original.__doc__
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name):
+        return getattr(self.original, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.original, name, value)
+
+    def __delattr__(self, name):
+        delattr(self.original, name)
+
+    def __repr__(self):
+        return repr(self.original)
+
+    def __hash__(self):
+        return hash(self.original)
+
+    def __eq__(self, other):
+        if isinstance(other, Replacement):
+            other = (<Replacement>other).original
+        return self.original == other
+
+    def __reduce__(self):
+        return self.original.__qualname__
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __call__(self, *args, **kwargs):
+        # For callers that ask for the attribute; a call itself goes to `vectorcall`.
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
+
+
+cdef inline void _begin(Invocation* call, Replacement self, PyObject* const* args, size_t nargsf,
+                        PyObject* keywords) noexcept:
+    call.target = <PyObject*>self.original
+    call.args = args
+    call.nargsf = nargsf
+    call.keywords = keywords
+    call.raises_status = False
+
+
+cdef bint _live = False
+
+
+def set_live(live):
+    """Sets whether replacements do anything but call what they replace."""
+    global _live
+    _live = live
+
+
+cdef inline PyObject* _original(Replacement self, PyObject* const* args, size_t nargsf,
+                                PyObject* keywords) except NULL:
+    return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
+
+
+# ---------------------------------------------------------------------------------------------
+# The dispatch call of all generated functions
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class FastPathExecute(Replacement):
+    """In the place of ``pywrap_tfe.TFE_Py_FastPathExecute``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    find : callable
+        Returns the `Op` for an op's name, or `None` for one that has none.
+    """
+
+    cdef object find
+    cdef dict ops
+
+    def __init__(self, original, find):
+        super().__init__(original)
+        self.find = find
+        self.ops = {}
+        self.vectorcall = _fast_path_execute
+
+
+cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, size_t nargsf,
+                                  PyObject* keywords) except NULL:
+    # The context, the op's name, the node's name, the inputs, and pairs of attribute and value.
+    cdef FastPathExecute self = <FastPathExecute>callable
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
+    cdef PyObject* found
+    cdef Op op
+    cdef Invocation call
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef Py_ssize_t i, j, first
+    if keywords != NULL or n < 3 or not PyUnicode_CheckExact(<object>args[1]) or not _live:
+        return _original(self, args, nargsf, keywords)
+    found = PyDict_GetItem(self.ops, <object>args[1])
+    if found == NULL:
+        op = self.find(<object>args[1])
+        if op is not None and not _load(op):
+            op = None
+        self.ops[<object>args[1]] = op
+    else:
+        op = <Op>found
+    if op is None:
+        return _original(self, args, nargsf, keywords)
+    first = 3 + op.num_inputs
+    if n < first or (n - first) % 2:
+        return _original(self, args, nargsf, keywords)
+    memset(slots, 0, op.num_params * sizeof(PyObject*))
+    for i in range(op.num_inputs):
+        slots[op.input_slots[i]] = args[3 + i]
+    slots[op.num_params - 1] = args[2]
+    for i in range((n - first) // 2):
+        j = _attribute(op, <object>args[first + 2 * i], i)
+        if j < 0:
+            return _original(self, args, nargsf, keywords)
+        slots[op.attr_slots[j]] = args[first + 2 * i + 1]
+    _begin(&call, self, args, nargsf, keywords)
+    call.raises_status = True
+    return op.run(slots, &call)
+
+
+cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
+    """The number of an attribute among those of an op, -1 if it has none of that name."""
+    cdef Py_ssize_t i
+    if guess < op.num_attrs and name is op.attr_names[guess]:
+        return guess
+    for i in range(op.num_attrs):
+        if name == op.attr_names[i]:
+            return i
+    return -1
+
+
+# ---------------------------------------------------------------------------------------------
+# Generated functions
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Generated(Replacement):
+    """In the place of the generated function of an op, such as ``gen_math_ops.add_v2``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    op : Op
+        The op. Its parameters are in the order of the function's.
+    keyword_only : bool
+        Whether all arguments must be named, as in `tf.raw_ops`.
+    """
+
+    cdef readonly Op op
+    cdef bint keyword_only
+
+    def __init__(self, original, Op op not None, *, keyword_only=False):
+        super().__init__(original)
+        self.op = op
+        self.keyword_only = keyword_only
+        self.vectorcall = _first_generated
+
+
+cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_t nargsf,
+                                PyObject* keywords) except NULL:
+    """The first call finds out whether the op may run in a kernel of ours at all."""
+    cdef Generated self = <Generated>callable
+    if not _live:
+        return _original(self, args, nargsf, keywords)
+    self.vectorcall = _generated if _load(self.op) else _never
+    return self.vectorcall(callable, args, nargsf, keywords)
+
+
+cdef bint _load(Op op) except -1:
+    record = op.record
+    if record.error is not None or record.exclusion is not None:
+        return False
+    op.load()
+    return True
+
+
+cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* keywords) except NULL:
+    return _original(<Replacement>callable, args, nargsf, keywords)
+
+
+cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef Generated self = <Generated>callable
+    cdef Op op = self.op
+    cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf)
+    cdef Invocation call
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    if (
+        not _live
+        or n > (0 if self.keyword_only else op.num_params)
+        or not op.bind(args + n, keywords, slots)
+    ):
+        return _original(self, args, nargsf, keywords)
+    for i in range(n):
+        if slots[i] != NULL:  # given twice
+            return _original(self, args, nargsf, keywords)
+        slots[i] = args[i]
+    _begin(&call, self, args, nargsf, keywords)
+    return op.run(slots, &call)
+
+
+# ---------------------------------------------------------------------------------------------
+# Operators
+# ---------------------------------------------------------------------------------------------
+
+cdef enum:
+    DTYPES = 64  # a bit for each, and more than TensorFlow has
+
+
+cdef unsigned long long _bits(dtypes) except? 0:
+    cdef unsigned long long bits = 0
+    for dtype in dtypes:
+        bits |= (<unsigned long long>1) << <int>dtype.as_datatype_enum
+    return bits
+
+
+@cython.final
+cdef class Operator(Replacement):
+    """In the place of an operator of ``tf.Tensor``, such as ``tf.Tensor.__add__``.
+
+    Two tensors must be of one dtype.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's, which takes the tensor first.
+    ops : dict of tf.DType to Op
+        What it runs, by the dtype of the tensor. With any other dtype it is TensorFlow's.
+    arity : {1, 2}
+        Number of operands.
+    attrs : dict of str to object
+        Attributes that it sets.
+    floats, ints : iterable of tf.DType
+        With tensors of which dtypes the other operand may be a Python float, or an int.
+    reflected : bool
+        Whether the tensor is the second operand.
+    compares : bool
+        Whether ``tf.Tensor`` must compare by value at present.
+    """
+
+    cdef dict ops
+    cdef PyObject* by_dtype[DTYPES]  # borrowed from `ops`
+    cdef int arity
+    cdef dict attrs
+    cdef unsigned long long floats
+    cdef unsigned long long ints
+    cdef bint reflected
+    cdef bint compares
+
+    def __init__(self, original, ops, *, arity=2, attrs=None, floats=(), ints=(), reflected=False,
+                 compares=False):
+        cdef Op op
+        super().__init__(original)
+        self.ops = {int(dtype.as_datatype_enum): op for dtype, op in ops.items()}
+        for number, op in self.ops.items():
+            op.load()
+            self.by_dtype[<int>number] = <PyObject*>op
+        self.arity = arity
+        self.attrs = attrs
+        self.floats = _bits(floats)
+        self.ints = _bits(ints)
+        self.reflected = reflected
+        self.compares = compares
+        self.vectorcall = _operator
+
+
+cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    cdef Operator self = <Operator>callable
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef Invocation call
+    cdef PyObject* found
+    cdef PyObject* other
+    cdef Op op
+    cdef unsigned long long numbers
+    cdef int dtype, i
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != self.arity
+        or not IsEagerTensor(args[0])
+        or not _live
+    ):
+        return _original(self, args, nargsf, keywords)
+    dtype = <int>HandleDtype(EagerTensor_Handle(args[0]))
+    found = self.by_dtype[dtype] if dtype < DTYPES else NULL
+    if found == NULL or not _ordinary(self):
+        return _original(self, args, nargsf, keywords)
+    if self.arity == 2:
+        other = args[1]
+        if IsEagerTensor(other):
+            if <int>HandleDtype(EagerTensor_Handle(other)) != dtype:
+                return _original(self, args, nargsf, keywords)
+        else:
+            numbers = 0
+            if Py_TYPE(<object>other) == &PyFloat_Type:
+                numbers = self.floats
+            elif Py_TYPE(<object>other) == &PyLong_Type:
+                numbers = self.ints
+            if not (numbers >> dtype) & 1:
+                return _original(self, args, nargsf, keywords)
+    op = <Op>found
+    memset(slots, 0, op.num_params * sizeof(PyObject*))
+    for i in range(self.arity):
+        slots[op.input_slots[i]] = args[1 - i if self.reflected else i]
+    if self.attrs is not None:
+        for i in range(op.num_attrs):
+            slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])
+    _begin(&call, self, args, nargsf, keywords)
+    return op.run(slots, &call)
+
+
+cdef bint _ordinary(Operator self) except -1:
+    """Whether TensorFlow promotes no dtypes, and tensors are compared as version 2 does."""
+    cdef PyObject* mode = PyDict_GetItem(_settings, _CONVERSION)
+    if mode != <PyObject*>_NO_CONVERSION:
+        return False
+    return not self.compares or _Tensor._USE_EQUALITY is True
+
+
+cdef int _enable() except -1:
+    cdef Replacement one = Replacement.__new__(Replacement)
+    for kind in (Replacement, FastPathExecute, Generated, Operator):
+        EnableVectorcall(<PyTypeObject*>kind, <char*>&one.vectorcall - <char*><void*>one)
+        (<PyTypeObject*>kind).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
+    return 0
+
+
+_enable()
