@@ -351,8 +351,10 @@ def unlike(op_name, got, want, again):
 
 def shows_memory(want, again):
     """Tell whether TensorFlow's result is other if other values lie in the memory that is free."""
+    held = []
     for value in range(1, ROUNDS + 1):
         dropped = [tf.fill([2**n], value / 7) for n in range(12)]
+        held += dropped[::value]
         del dropped
         if difference(again(), want):
             return True
