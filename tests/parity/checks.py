@@ -338,10 +338,8 @@ def unlike(op_name, got, want, again):
     """
     try:
         found = difference(got, want)
-    except (
-        ValueError,
-        tf.errors.InvalidArgumentError,
-    ):  # NumPy has no array of such a shape, though it be empty
+    except (ValueError, tf.errors.InvalidArgumentError):
+        # NumPy has no array of such a shape, though it be empty.
         found = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"
     undefined = op_name in malformed.UNDEFINED and type(got) is type(want)
     if not found or undefined or excusable(op_name, got, want, again):
