@@ -6,6 +6,7 @@ Whatever the fast paths do must equal what the functions found here do.
 import inspect
 import sys
 import warnings
+from functools import cache
 
 import tensorflow as tf
 from tensorflow.python.framework import _pywrap_python_op_gen
@@ -49,6 +50,7 @@ def reference(op_name):
     return _generate(op_name)
 
 
+@cache
 def _generate(op_name):
     from tensorflow.core.framework import op_def_pb2
 

@@ -16,18 +16,24 @@ from parity import cases, recipes
 from parity.draw import CONTAINERS, Draw, constant
 
 UNDEFINED = {
+    "BlockLSTMGrad": "reads beyond inputs that are too small",
     "Cholesky": "leaves the rest unwritten where the input is not positive definite",
+    "Conv2D": "reads beyond explicit_paddings that are too few",
     "DecodeJSONExample": "prints its message with blanks at random",
     "FractionalMaxPoolGrad": "prints an index from beyond a list that is too short",
     "ImageProjectiveTransformV2": "an unknown interpolation leaves the choice unset",
     "ImageProjectiveTransformV3": "an unknown interpolation leaves the choice unset",
+    "LSTMBlockCell": "reads beyond inputs that are too small",
+    "LSTMBlockCellGrad": "reads beyond inputs that are too small",
     "MaxPool3DGradGrad": "writes nothing where the maximum is NaN",
     "RFFT": "writes nothing for an input without elements",
     "RFFT2D": "writes nothing for an input without elements",
     "RFFT3D": "writes nothing for an input without elements",
     "RaggedTensorToTensor": "reads beyond values that are too few",
+    "ResourceCountUpTo": "takes a variable of another dtype for one of its own",
     **dict.fromkeys(
         (
+            "ScatterNdNonAliasingAdd",
             "ResourceScatterNdAdd",
             "ResourceScatterNdMax",
             "ResourceScatterNdMin",

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from parity.recipes import mismatched, recipe, unstable
+from parity.recipes import mismatched, not_differentiated, recipe, unstable
 
 BOTH = (False, True)
 
@@ -122,6 +122,13 @@ mismatched(
 def function_of_matrices(d):
     for shape in squares(d):
         yield {"input": d.T(*shape) if d.special else definite(d.T, *shape)}
+
+
+not_differentiated(
+    "MatrixSquareRoot",
+    "the function that makes the jvp divides by zero where the matrix is empty",
+    lambda arguments: 0 in arguments["input"].shape,
+)
 
 
 @recipe("MatrixInverse")
