@@ -6,10 +6,12 @@ Writes docs/coverage.md and docs/crashes.md, and prints the figures.
 import argparse
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import tensorflow as tf
@@ -125,27 +127,39 @@ CRASHES = """\
 # Where TensorFlow itself ends the process
 
 Malformed calls on which `tf.raw_ops` of TensorFlow {version} alone, in a fresh process, crashes,
-aborts, or takes more than ten seconds. fastops does not guard against them: a call that it has not
-seen yet goes to TensorFlow first. `make parity` finds these and writes this file; which of them a
-run meets depends a little on what is in memory, so no test holds it.
+aborts, or takes more than ten seconds: {count:,} of them, of {ops} ops. fastops does not guard
+against them: a call that it has not seen yet goes to TensorFlow first. `make parity` finds these
+and writes this file; which of them a run meets depends a little on what is in memory, so no test
+holds it. A row has what ends in one way.
 
 | op | mistakes | end | last words |
 | --- | --- | --- | --- |
 """
 
+MOST_MISTAKES = 4
+"""Mistakes that are named in a row; of the others there, only how many they are."""
+
 
 def crashes(reports):
     """Return the text of docs/crashes.md."""
-    rows = sorted(
-        {
-            (death.op_name, death.call.replace("|", "\\|"), death.end, last_words(death))
-            for report in reports
-            for death in report.deaths
-            if death.whose == "tensorflow" and death.check == "malformed"
-        }
-    )
-    table = "".join(f"| {op} | {call} | {end} | {words} |\n" for op, call, end, words in rows)
-    return CRASHES.format(version=tf.version.VERSION) + table
+    found = [
+        death
+        for report in reports
+        for death in report.deaths
+        if death.whose == "tensorflow" and death.check == "malformed"
+    ]
+    rows = defaultdict(list)
+    for death in sorted(found, key=lambda death: (death.call.count(";"), death.number)):
+        words = last_words(death)
+        rows[death.op_name, death.end, re.sub(r"\d+", "", words)].append((death.call, words))
+    table = ""
+    for (op_name, end, _), calls in sorted(rows.items()):
+        mistakes = "<br>".join(call.replace("|", "\\|") for call, _ in calls[:MOST_MISTAKES])
+        if len(calls) > MOST_MISTAKES:
+            mistakes += f"<br>and {len(calls) - MOST_MISTAKES} more"
+        table += f"| {op_name} | {mistakes} | {end} | {calls[0][1]} |\n"
+    ops = len({op_name for op_name, *_ in rows})
+    return CRASHES.format(version=tf.version.VERSION, count=len(found), ops=ops) + table
 
 
 def last_words(death):
