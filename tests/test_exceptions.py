@@ -309,3 +309,20 @@ def test_an_error_of_a_kernel_with_state_is_not_run_twice():
     assert failure(raw_ops.ResourceScatterAdd, **wrong) == want
     assert (variable.numpy() - after_tensorflow).tolist() == (after_tensorflow - [2, 0, 0]).tolist()
     assert want.kind is tf.errors.InvalidArgumentError
+
+
+def test_a_kernel_that_returns_another_dtype():
+    """It takes what a handle holds for its own; TensorFlow looks at what comes out."""
+
+    def count(m, dtype):
+        variable = tf.Variable(5, dtype=dtype)
+        return outcome(m.ResourceCountUpTo, resource=variable.handle, limit=100, T=tf.int32)
+
+    for _ in range(2):
+        assert_same(count(raw_ops, tf.int32), count(tf.raw_ops, tf.int32))
+    handle = tf.Variable(5).handle
+    _, path = took(raw_ops.ResourceCountUpTo, resource=handle, limit=100, T=tf.int32)
+    assert path == DIRECT
+    want = count(tf.raw_ops, tf.int64)
+    assert want.kind is tf.errors.InvalidArgumentError
+    assert_same(count(raw_ops, tf.int64), want)

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "gil.h"
 #include "handle.h"
 #include "onednn.h"
@@ -62,14 +63,21 @@ class PreparedKernel {
       if (!status->ok()) return 1;
       for (int i = 0; i < num_outputs_; ++i) {
         const bool set = context->mutable_output(i) != nullptr;
-        if (set) {
+        const auto expected = kernel_->output_type(i);
+        const bool typed = set && context->mutable_output(i)->dtype() == expected;
+        if (typed) {
           std::unique_ptr<tensorflow::Tensor> output(context->release_output(i).tensor);
           results[i] = TakingGil([&] { return Wrap(std::move(*output), device_, context_.get()); });
           if (results[i] != nullptr) continue;
         }
         for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
-        if (set) return -1;
-        *status = absl::InternalError("the kernel left an output unset");
+        if (typed) return -1;
+        // A kernel may return what a handle holds, whatever its dtype: TensorFlow looks at it, too.
+        *status = set ? absl::InvalidArgumentError(absl::StrCat(
+                            "Type mismatch: actual ",
+                            tensorflow::DataTypeString(context->mutable_output(i)->dtype()),
+                            " vs. expect ", tensorflow::DataTypeString(expected)))
+                      : absl::InternalError("the kernel left an output unset");
         return 1;
       }
       return 0;

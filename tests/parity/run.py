@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from parity import malformed
 from parity.campaign import WORLDS, Campaign, Crash, Task
 
 SEARCHES = ("malformed", "properties")
@@ -46,7 +47,8 @@ class Death:
         The combination, call or seed.
     whose : {"tensorflow", "fastops", "unexplained", "nobody"}
         Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
-        "nobody": neither, and it was no crash, but a call that took long, or more than `MEMORY`.
+        "nobody": neither, and it was no crash, but a call that took long, or more than `MEMORY`;
+        or the op is one of `parity.malformed.UNDEFINED`, whose kernels read what is not theirs.
     """
 
     check: str
@@ -155,8 +157,9 @@ def judged(campaign, crashes):
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
     for i, crash in enumerate(crashes):
-        no_crash = crash.end == "hangs" or any(words in crash.message for words in EXHAUSTED)
-        if whose[i] == "unexplained" and no_crash:
+        exhausted = any(words in crash.message for words in EXHAUSTED)
+        stray = crash.task.op_name in malformed.UNDEFINED
+        if whose[i] == "unexplained" and (crash.end == "hangs" or exhausted or stray):
             whose[i] = "nobody"
     return [
         Death(
