@@ -260,18 +260,28 @@ def install(*, only=None, exclude=None):
     <tf.Tensor: shape=(), dtype=float32, numpy=3.0>
     >>> fastops.uninstall()
     """
+    global _holds
     only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
     with _LOCK:
+        _holds = 0  # it outlasts the blocks of `accelerated` around it
         if _placed:
             return
-        with _no_collections():
-            for target in list(targets()):
-                if _chosen(target, only, exclude):
-                    original = vars(target.holder)[target.attribute]
-                    replacement = target.make(original)
-                    setattr(target.holder, target.attribute, replacement)
-                    _placed.append((target.holder, target.attribute, original, replacement))
+        try:
+            with _no_collections():
+                for target in list(targets()):
+                    if _chosen(target, only, exclude):
+                        _place(target)
+        except BaseException:
+            uninstall()
+            raise
         _intercept.set_live(True)
+
+
+def _place(target):
+    original = vars(target.holder)[target.attribute]
+    replacement = target.make(original)
+    _placed.append((target.holder, target.attribute, original, replacement))
+    setattr(target.holder, target.attribute, replacement)
 
 
 def uninstall():
@@ -279,7 +289,9 @@ def uninstall():
 
     An attribute that somebody else has set meanwhile keeps what it has.
     """
+    global _holds
     with _LOCK:
+        _holds = 0
         _intercept.set_live(False)
         while _placed:
             holder, attribute, original, replacement = _placed.pop()

@@ -18,6 +18,7 @@ from fastops._tf.eager cimport EagerTensor_Handle
 
 from types import MethodType
 
+from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
 
@@ -30,6 +31,8 @@ cdef extern from "Python.h":
     PyTypeObject PyLong_Type
 
 
+cdef dict _contexts = _tf_context.__dict__
+cdef str _CONTEXT = "_context"
 cdef dict _settings = _tf_ops.__dict__
 cdef str _CONVERSION = "_dtype_conversion_mode"
 cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
@@ -137,6 +140,7 @@ cdef inline PyObject* _original(Replacement self, PyObject* const* args, size_t 
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
+@cython.no_gc_clear
 cdef class FastPathExecute(Replacement):
     """In the place of ``pywrap_tfe.TFE_Py_FastPathExecute``.
 
@@ -168,7 +172,13 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
     cdef Invocation call
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     cdef Py_ssize_t i, j, first
-    if keywords != NULL or n < 3 or not PyUnicode_CheckExact(<object>args[1]) or not _live:
+    if (
+        keywords != NULL
+        or n < 3
+        or not PyUnicode_CheckExact(<object>args[1])
+        or args[0] != PyDict_GetItem(_contexts, _CONTEXT)
+        or not _live
+    ):
         return _original(self, args, nargsf, keywords)
     found = PyDict_GetItem(self.ops, <object>args[1])
     if found == NULL:
@@ -213,6 +223,7 @@ cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
+@cython.no_gc_clear
 cdef class Generated(Replacement):
     """In the place of the generated function of an op, such as ``gen_math_ops.add_v2``.
 
@@ -246,11 +257,15 @@ cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
-cdef bint _load(Op op) except -1:
-    record = op.record
-    if record.error is not None or record.exclusion is not None:
+cdef bint _load(Op op) noexcept:
+    """Makes an op callable. False for one that never runs in a kernel of ours."""
+    try:
+        record = op.record
+        if record.error is not None or record.exclusion is not None:
+            return False
+        op.load()
+    except Exception:  # a call of the user's is no place to learn of it
         return False
-    op.load()
     return True
 
 
@@ -296,6 +311,7 @@ cdef unsigned long long _bits(dtypes) except? 0:
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class Operator(Replacement):
     """In the place of an operator of ``tf.Tensor``, such as ``tf.Tensor.__add__``.
 

@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import inspect
+import itertools
 import operator
 import pickle
 import threading
@@ -158,7 +159,39 @@ def test_blocks():
     with fastops.accelerated():
         fastops.uninstall()
         assert not fastops.is_installed()
+        with fastops.accelerated():
+            assert fastops.is_installed()
+        assert not fastops.is_installed()
     assert not fastops.is_installed()
+    with fastops.accelerated():
+        fastops.install()
+    assert fastops.is_installed()
+
+
+def test_a_failure_half_way_puts_everything_back(monkeypatch):
+    before = held()
+    fine = _install._operator_targets
+
+    def targets():
+        yield from itertools.islice(fine(), 3)
+        yield _install.Target("operators", "tf.Tensor.__nothing__", Tensor, "__nothing__", None)
+
+    monkeypatch.setattr(_install, "_operator_targets", targets)
+    with pytest.raises(KeyError, match="__nothing__"):
+        fastops.install()
+    assert not fastops.is_installed()
+    monkeypatch.undo()
+    assert all(one is other for (_, one), (_, other) in zip(before, held(), strict=True))
+
+
+def test_another_context_is_tensorflows():
+    arguments = object(), "Neg", None, tf.constant([1.0])
+    want = outcome(pywrap_tfe.TFE_Py_FastPathExecute, *arguments)
+    assert isinstance(want, Failure)
+    fastops.install()
+    fastops.reset_stats()
+    assert outcome(pywrap_tfe.TFE_Py_FastPathExecute, *arguments) == want
+    assert fastops.stats().ops == {}
 
 
 def test_references_that_outlive_it():

@@ -62,9 +62,8 @@ class PreparedKernel {
       *status = context->status();
       if (!status->ok()) return 1;
       for (int i = 0; i < num_outputs_; ++i) {
-        const bool set = context->mutable_output(i) != nullptr;
-        const auto expected = kernel_->output_type(i);
-        const bool typed = set && context->mutable_output(i)->dtype() == expected;
+        const tensorflow::Tensor* made = context->mutable_output(i);
+        const bool typed = made != nullptr && made->dtype() == kernel_->output_type(i);
         if (typed) {
           std::unique_ptr<tensorflow::Tensor> output(context->release_output(i).tensor);
           results[i] = TakingGil([&] { return Wrap(std::move(*output), device_, context_.get()); });
@@ -73,11 +72,11 @@ class PreparedKernel {
         for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
         if (typed) return -1;
         // A kernel may return what a handle holds, whatever its dtype: TensorFlow looks at it, too.
-        *status = set ? absl::InvalidArgumentError(absl::StrCat(
-                            "Type mismatch: actual ",
-                            tensorflow::DataTypeString(context->mutable_output(i)->dtype()),
-                            " vs. expect ", tensorflow::DataTypeString(expected)))
-                      : absl::InternalError("the kernel left an output unset");
+        *status = made == nullptr
+                      ? absl::InternalError("the kernel left an output unset")
+                      : absl::InvalidArgumentError(absl::StrCat(
+                            "Type mismatch: actual ", tensorflow::DataTypeString(made->dtype()),
+                            " vs. expect ", tensorflow::DataTypeString(kernel_->output_type(i))));
         return 1;
       }
       return 0;
