@@ -19,6 +19,13 @@ MEMORY = 2**30
 EXHAUSTED = ("pthread_create() failed", "std::bad_alloc")
 """The last words of a process that was not given more."""
 
+SPOILT_CACHE = "Check failed: !PyErr_Occurred()"
+"""The last words of TensorFlow's cache of scalars.
+
+Its conversion of an integer beyond uint64 succeeds, with an OverflowError left set, and the cache
+checks for one whenever the hash of the integer is like that of another. Hashes differ by process.
+"""
+
 MOST_DEATHS = {"malformed": 60, "properties": 4}
 """Deaths by one op after which the search for more of them ends."""
 
@@ -48,7 +55,8 @@ class Death:
     whose : {"tensorflow", "fastops", "unexplained", "nobody"}
         Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
         "nobody": neither, and it was no crash, but a call that took long, or more than `MEMORY`;
-        or the op is one of `parity.malformed.UNDEFINED`, whose kernels read what is not theirs.
+        or `SPOILT_CACHE`; or the op is one of `parity.malformed.UNDEFINED`, whose kernels read what
+        is not theirs.
     """
 
     check: str
@@ -157,9 +165,12 @@ def judged(campaign, crashes):
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
     for i, crash in enumerate(crashes):
-        exhausted = any(words in crash.message for words in EXHAUSTED)
-        stray = crash.task.op_name in malformed.UNDEFINED
-        if whose[i] == "unexplained" and (crash.end == "hangs" or exhausted or stray):
+        chance = (
+            crash.end == "hangs"
+            or any(words in crash.message for words in (*EXHAUSTED, SPOILT_CACHE))
+            or crash.task.op_name in malformed.UNDEFINED
+        )
+        if whose[i] == "unexplained" and chance:
             whose[i] = "nobody"
     return [
         Death(
