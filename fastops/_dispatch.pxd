@@ -4,7 +4,7 @@ from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
 from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel
-from fastops._tf.protos cimport NodeDef
+from fastops._tf.protos cimport DataType, NodeDef
 
 cdef extern from *:
     # The longest parameter list of TensorFlow's registry has 31 entries (LoadTPUEmbedding...).
@@ -87,6 +87,7 @@ cdef class Op:
     cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
                                bint onednn) except -1
     cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1
+    cdef bint lists_convert(self, PyObject** values) noexcept
     cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except -1
     cdef uint64_t key(self, PyObject** slots, PyObject* device_name, Frame* frame,
@@ -102,3 +103,6 @@ cdef class Op:
     cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL
     cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1
     cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame)
+
+
+cdef object constant(object value, DataType dtype)

@@ -22,13 +22,14 @@ import weakref
 from copy import copy
 
 cimport cython
-from cpython.exc cimport PyErr_Clear, PyErr_WriteUnraisable
+from cpython.dict cimport PyDict_GetItem
+from cpython.exc cimport PyErr_Clear, PyErr_Occurred, PyErr_WriteUnraisable
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 from libcpp.string cimport string
@@ -96,6 +97,8 @@ from fastops._tf.eager cimport (
     wrap,
 )
 from fastops._tf.protos cimport (
+    DT_FLOAT,
+    DT_INT32,
     DT_INVALID,
     AddDefaultsToNodeDef,
     AttrDef,
@@ -123,6 +126,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t)
     object PyVectorcall_Call(object, object, object)
     const char* PyUnicode_AsUTF8(PyObject*) except NULL
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     PyObject* Py_None
     PyObject* Py_True
     PyTypeObject PyFloat_Type
@@ -146,7 +150,7 @@ REASONS = (
     ("async", "the thread's executor is asynchronous"),
     ("observed", "device placement, memory or the profiler are recording"),
     ("arguments", "an argument is missing, unknown or positional"),
-    ("input_type", "an input is not a tensor, variable, array or Python number"),
+    ("input_type", "an input is not a tensor, variable or array, or made of Python numbers"),
     ("input_device", "an input lives on another device"),
     ("input_state", "an input is remote, packed, not computed yet, or failed"),
     ("conversion", "an input could not be converted to a tensor"),
@@ -193,6 +197,10 @@ cdef bint _is_expected(int reason) noexcept:
 # State of the process
 # ---------------------------------------------------------------------------------------------
 
+cdef enum:
+    MAX_RANK = 8         # of nested lists that are looked into, and the length of `_vectors`
+    MAX_VECTORS = 1024
+
 cdef object _MISSING = object()     # an attribute that was not given
 cdef object _NO_DEVICE = ""
 cdef object _DType = _dtypes.DType
@@ -204,6 +212,7 @@ cdef Runtime _runtime               # what the cached kernels were made for
 cdef object _watch = None           # weak reference to the Python context
 cdef list _ops = []                 # every Op that was ever called
 cdef int _cache_size = 256          # entries an op
+cdef dict _vectors = {}             # tuples of ints -> EagerTensors of int32 on the host
 cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint _unknown_kernels = UnknownKernels() != NULL
 cdef Op _read_variable = None       # "ReadVariableOp"
@@ -223,6 +232,7 @@ cdef int _flush() except -1:
     for op in _ops:
         op.last = None
         op.table = {}
+    _vectors.clear()
     return 0
 
 
@@ -725,9 +735,11 @@ cdef class Op:
 
         Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
         the dtype of a number is that of the first tensor that shares its type attribute, at any
-        position, else the attribute's default. Everything else is TensorFlow's to convert.
+        position, else the attribute's default. Lists of numbers are converted where
+        `lists_convert` knows how. Everything else is TensorFlow's to convert.
         """
         cdef int i, attr
+        cdef bint has_list = False
         cdef InputArg* arg
         cdef PyObject* value
         cdef DataType hint
@@ -744,13 +756,17 @@ cdef class Op:
             value = converted[i]
             if self.facts.inputs[i].kind == kSingle:
                 if not IsEagerTensor(value) and not _convertible(value, &self.facts.inputs[i]):
-                    return R_INPUT_TYPE
+                    if not _of_one_kind(value):
+                        return R_INPUT_TYPE
+                    has_list = True
             elif type(<object>value) not in (list, tuple):
                 return R_INPUT_TYPE
             else:
                 for item in <object>value:
                     if not IsEagerTensor(<PyObject*>item) and type(item) is not ResourceVariable:
                         return R_INPUT_TYPE
+        if has_list and not self.lists_convert(converted):
+            return R_INPUT_TYPE
         frame.Reset(self.num_inputs, 0)
         # Next: variables, whose dtypes give hints too.
         for i in range(self.num_inputs):
@@ -789,7 +805,10 @@ cdef class Op:
                 continue
             hint = arg.fixed
             if hint == DT_INVALID:
-                hint = dtypes[arg.attr] if dtypes[arg.attr] != DT_INVALID else arg.fallback
+                hint = dtypes[arg.attr]
+            # A list brings its dtype along, unless it is empty.
+            if hint == DT_INVALID and (not _is_list(value) or not <object>value):
+                hint = arg.fallback
             try:
                 value = _to_tensor(value, hint, device_name)
             except Exception:  # TensorFlow will say what is wrong
@@ -803,6 +822,59 @@ cdef class Op:
             converted_slots[self.input_slots[i]] = converted[i]
         i = self.collect(converted_slots, frame)
         return R_INPUT_TYPE if i == R_CONVERT else i
+
+    cdef bint lists_convert(self, PyObject** values) noexcept:
+        """Whether inputs convert alone, or as a tensor beside them says.
+
+        TensorFlow's fast path refuses lists. The slow path has other rules for dtypes, which come
+        to the same for inputs of a fixed dtype, for those that share theirs with an EagerTensor,
+        for a list that shares it with nothing, and for short lists of ints among themselves.
+        """
+        cdef int i, j
+        cdef bint alone, told, vectors
+        cdef DataType fallback
+        cdef PyObject* value
+        cdef PyObject* other
+        if self.facts.stateful:
+            return False  # errors of that path are others, and it must not run a second time
+        for i in range(self.num_inputs):
+            value = values[i]
+            if (
+                self.facts.inputs[i].kind != kSingle
+                or self.facts.inputs[i].fixed != DT_INVALID
+                or IsEagerTensor(value)
+            ):
+                continue
+            alone, told = True, False
+            vectors = _is_vector(value) and <object>value
+            for j in range(self.num_inputs):
+                if j != i and self.facts.inputs[j].attr == self.facts.inputs[i].attr:
+                    other = values[j]
+                    if self.facts.inputs[j].kind != kSingle:
+                        return False
+                    if IsEagerTensor(other):
+                        told = True
+                    elif (
+                        Py_TYPE(<object>value) == _variable_type
+                        or Py_TYPE(<object>other) == _variable_type
+                    ):
+                        return False
+                    alone = False
+                    vectors = vectors and _is_vector(other) and <object>other
+            if vectors or told or alone and Py_TYPE(<object>value) == _variable_type:
+                continue
+            if not alone:
+                return False
+            fallback = self.facts.inputs[i].fallback
+            if _is_list(value):
+                if fallback != DT_INT32 and not <object>value:
+                    return False
+            elif fallback != DT_INVALID and not (
+                fallback == DT_INT32 and Py_TYPE(<object>value) == &PyLong_Type
+                or fallback == DT_FLOAT and Py_TYPE(<object>value) == &PyFloat_Type
+            ):
+                return False
+        return True
 
     cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except -1:
@@ -1145,16 +1217,50 @@ cdef bint _convertible(PyObject* value, InputArg* arg) noexcept:
     cdef PyTypeObject* kind = Py_TYPE(<object>value)
     if kind == _variable_type:
         return arg.fixed == DT_INVALID or not IsHandleType(arg.fixed)
-    return (
-        kind == &PyFloat_Type
-        or kind == &PyLong_Type
-        or kind == &PyBool_Type
-        or kind == _array_type
-    )
+    return kind == _array_type or _is_number(value)
+
+
+cdef bint _is_number(PyObject* value) noexcept:
+    cdef PyTypeObject* kind = Py_TYPE(<object>value)
+    return kind == &PyFloat_Type or kind == &PyLong_Type or kind == &PyBool_Type
+
+
+cdef bint _is_list(PyObject* value) noexcept:
+    return PyList_CheckExact(<object>value) or PyTuple_CheckExact(<object>value)
+
+
+cdef bint _of_one_kind(PyObject* value) noexcept:
+    """Whether it is a list of ints, or of floats, in which nothing else is."""
+    cdef PyTypeObject* kind = NULL
+    return _is_list(value) and _are_of(value, &kind, MAX_RANK)
+
+
+cdef bint _are_of(PyObject* value, PyTypeObject** kind, int depth) noexcept:
+    """Whether all numbers are of a kind, which the first one sets."""
+    cdef Py_ssize_t i
+    if PyList_CheckExact(<object>value):
+        if depth == 0:
+            return False
+        for i in range(PyList_GET_SIZE(<object>value)):
+            if not _are_of(PyList_GET_ITEM(<object>value, i), kind, depth - 1):
+                return False
+        return True
+    if PyTuple_CheckExact(<object>value):
+        if depth == 0:
+            return False
+        for i in range(PyTuple_GET_SIZE(<object>value)):
+            if not _are_of(PyTuple_GET_ITEM(<object>value, i), kind, depth - 1):
+                return False
+        return True
+    if kind[0] == NULL:
+        kind[0] = Py_TYPE(<object>value)
+    elif kind[0] != Py_TYPE(<object>value):
+        return False
+    return kind[0] == &PyFloat_Type or kind[0] == &PyLong_Type
 
 
 cdef PyObject* _to_tensor(PyObject* value, DataType hint, PyObject* device_name) except? NULL:
-    """A new EagerTensor, or null with a Python exception.
+    """An EagerTensor, or null with a Python exception.
 
     TensorFlow's fast path passes the device scope on, and where none is open runs an op that
     places the value. Without an accelerator the host is where it comes to lie in any case, but
@@ -1163,8 +1269,11 @@ cdef PyObject* _to_tensor(PyObject* value, DataType hint, PyObject* device_name)
     cdef TFE_TensorHandle* handle
     cdef const char* device = PyUnicode_AsUTF8(device_name)
     cdef bint on_host = _runtime.only_host and device[0] == 0 and not Observed(_runtime)
-    if Py_TYPE(<object>value) == _array_type:
+    if not _is_number(value):
         if on_host:
+            # Without a hint, an empty list has another dtype.
+            if _is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
+                return _vector(value)
             device = NULL
         handle = ConvertToEagerTensorUncached(wrap(_runtime.context), value, hint, device)
     else:
@@ -1175,7 +1284,95 @@ cdef PyObject* _to_tensor(PyObject* value, DataType hint, PyObject* device_name)
         handle = ConvertToEagerTensor(wrap(_runtime.context), value, hint, device)
     if handle == NULL:
         return NULL
-    return EagerTensorFromHandle(handle)
+    cdef PyObject* tensor = EagerTensorFromHandle(handle)
+    if PyErr_Occurred() != NULL:  # of a number out of range, beside a tensor all the same
+        Py_XDECREF(tensor)
+        return NULL
+    return tensor
+
+
+cdef bint _is_vector(PyObject* value) noexcept:
+    """Whether it is a short list of ints that fit into 32 bits: a shape, a permutation, axes."""
+    cdef Py_ssize_t i
+    if PyList_CheckExact(<object>value):
+        if PyList_GET_SIZE(<object>value) > MAX_RANK:
+            return False
+        for i in range(PyList_GET_SIZE(<object>value)):
+            if not _is_int32(PyList_GET_ITEM(<object>value, i)):
+                return False
+        return True
+    if PyTuple_CheckExact(<object>value):
+        if PyTuple_GET_SIZE(<object>value) > MAX_RANK:
+            return False
+        for i in range(PyTuple_GET_SIZE(<object>value)):
+            if not _is_int32(PyTuple_GET_ITEM(<object>value, i)):
+                return False
+        return True
+    return False
+
+
+cdef bint _is_int32(PyObject* value) noexcept:
+    cdef int overflow = 0
+    cdef long long number
+    if Py_TYPE(<object>value) != &PyLong_Type:
+        return False
+    number = PyLong_AsLongLongAndOverflow(<object>value, &overflow)
+    return overflow == 0 and number == <int32_t>number
+
+
+cdef PyObject* _vector(PyObject* value) except? NULL:
+    """The tensor of int32 for a short list of ints: programs use few of them, again and again."""
+    cdef tuple key = tuple(<object>value)
+    cdef PyObject* tensor = PyDict_GetItem(_vectors, key)
+    if tensor != NULL:
+        Py_INCREF(<object>tensor)
+        return tensor
+    cdef TFE_TensorHandle* handle = ConvertToEagerTensorUncached(
+        wrap(_runtime.context), <PyObject*>key, DT_INT32, NULL
+    )
+    if handle == NULL:
+        return NULL
+    tensor = EagerTensorFromHandle(handle)
+    if tensor != NULL:
+        if len(_vectors) >= MAX_VECTORS:
+            _vectors.clear()
+        _vectors[key] = <object>tensor
+    return tensor
+
+
+cdef object constant(object value, DataType dtype):
+    """What `tf.constant` makes of Python numbers, or None where that is for TensorFlow to say."""
+    cdef PyObject* device_name = NULL
+    cdef PyObject* tensor
+    cdef TFE_TensorHandle* handle
+    if (
+        not _is_number(<PyObject*>value)
+        and not _of_one_kind(<PyObject*>value)
+        or _gate(&device_name) != R_DIRECT
+        or Observed(_runtime)
+    ):
+        return None
+    try:
+        if _is_number(<PyObject*>value):
+            tensor = _to_tensor(<PyObject*>value, dtype, device_name)
+        elif not _runtime.only_host or <object>device_name != _NO_DEVICE:
+            return None
+        else:  # not `_vector`: no two constants are one tensor
+            handle = ConvertToEagerTensorUncached(
+                wrap(_runtime.context), <PyObject*>value, dtype, NULL
+            )
+            tensor = NULL
+            if handle != NULL:
+                tensor = EagerTensorFromHandle(handle)
+    except Exception:  # TensorFlow will say what is wrong
+        return None
+    if PyErr_Occurred() != NULL:
+        PyErr_Clear()
+        Py_XDECREF(tensor)
+        return None
+    result = <object>tensor
+    Py_DECREF(result)
+    return result
 
 
 cdef Op _read_op():

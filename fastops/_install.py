@@ -5,20 +5,25 @@ whether it may take the direct path, and else hands the call, untouched, to what
 """
 
 import gc
+import inspect
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache, partial
 from types import FunctionType
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.framework.tensor import Tensor
+from tensorflow.python.util import dispatch
 
-from fastops import _intercept, _opdef, _registry
+from fastops import _functions, _intercept, _opdef, _public, _registry
 from fastops._fallback import raw_name
+from fastops._public import COMPLEX, FLOATS, INTS, REAL, SIGNED
 from fastops.gen import _index
 
 # ---------------------------------------------------------------------------------------------
@@ -55,7 +60,8 @@ class Target:
 LAYERS = {
     "dispatch": "the call by which every generated function of TensorFlow runs its op",
     "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
-    "operators": "the operators of eager tensors",
+    "operators": "the operators of eager tensors and variables",
+    "public": "public functions that are written in Python",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -78,13 +84,6 @@ class Operator:
     ops: dict[str, str]
     options: dict = field(default_factory=dict)
 
-
-FLOATS = "bfloat16 float16 float32 float64"
-COMPLEX = "complex64 complex128"
-SIGNED = "int8 int16 int32 int64"
-UNSIGNED = "uint8 uint16 uint32 uint64"
-INTS = f"{SIGNED} {UNSIGNED}"
-REAL = f"{FLOATS} {INTS}"
 
 WITH_FLOAT = FLOATS
 WITH_INT = f"{FLOATS} int32 int64"
@@ -137,31 +136,130 @@ def _dispatch_targets():
     )
 
 
-def _function_targets():
-    """Yield the generated functions, then whatever refers to one of them."""
+def _gen_module(op_name):
+    return sys.modules.get(f"tensorflow.python.ops.gen_{_index.FAMILIES[op_name]}")
+
+
+def _everywhere(originals):
+    """Yield a target for whatever in TensorFlow or Keras refers to one of some functions.
+
+    Parameters
+    ----------
+    originals : dict of int to tuple
+        By the function's identity: the layer, the name, and what makes its one replacement.
+    """
+    replacements = {}
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] not in ("tensorflow", "keras"):
+            continue
+        for attribute, value in list(vars(module).items()):
+            if (found := originals.get(id(value))) is None:
+                continue
+            layer, name, make = found
+
+            def one(original, make=make):
+                if id(original) not in replacements:
+                    replacements[id(original)] = make(original)
+                return replacements[id(original)]
+
+            yield Target(layer, name, module, attribute, one)
+
+
+def _generated_functions():
     originals = {}
     for name, op_name in _index.NAMES.items():
-        module = sys.modules.get(f"tensorflow.python.ops.gen_{_index.FAMILIES[op_name]}")
+        module = _gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = getattr(module, attribute, None)
             if isinstance(original, FunctionType) and id(original) not in originals:
-                replacement = _intercept.Generated(
-                    original, _registry.op(op_name), keyword_only=keyword_only
-                )
-                shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
-                originals[id(original)] = shown, replacement
-    for module_name, module in list(sys.modules.items()):
-        if module_name.partition(".")[0] in ("tensorflow", "keras"):
-            for attribute, value in list(vars(module).items()):
-                if (found := originals.get(id(value))) is not None:
-                    shown, replacement = found
-                    yield Target(
-                        "functions",
-                        shown,
-                        module,
-                        attribute,
-                        lambda original, replacement=replacement: replacement,
+
+                def make(original, op_name=op_name, keyword_only=keyword_only):
+                    return _intercept.Generated(
+                        original, _registry.op(op_name), keyword_only=keyword_only
                     )
+
+                shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
+                originals[id(original)] = "functions", shown, make
+    return originals
+
+
+def _public_functions():
+    originals = {}
+    for function in _public.FUNCTIONS:
+        holder, attribute = _resolve(function.name)
+        original = vars(holder).get(attribute)
+        if isinstance(original, FunctionType) and _signature(original) == function.signature:
+            originals[id(original)] = "public", function.name, partial(_stand_in, function)
+    return originals
+
+
+def _resolve(name):
+    """Return what holds a public name, and the attribute."""
+    *path, attribute = name.split(".")
+    holder = tf
+    for part in path[1:]:
+        holder = getattr(holder, part)
+    return holder, attribute
+
+
+def _signature(function):
+    signature = inspect.signature(function)
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+
+
+def _stand_in(function, original):
+    """Return what replaces a public function."""
+    parameters = inspect.signature(original).parameters.values()
+    names = tuple(sys.intern(parameter.name) for parameter in parameters)
+    made = tuple(function.made.split())
+    generated = [_generated(site.op) for site in function.sites]  # before anybody replaces them
+
+    def sites():
+        return [
+            _functions.Site(
+                _registry.op(site.op),
+                passed_by,
+                site.sources(),
+                site.constants,
+                _dtypes(site.dtypes),
+                names + made,
+            )
+            for site, passed_by in zip(function.sites, generated, strict=True)
+        ]
+
+    handlers, inner = [], original
+    while inner is not None:
+        if (found := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(inner)) is not None:
+            handlers.append(found)
+        inner = getattr(inner, "__wrapped__", None)
+    return _functions.Function(
+        original,
+        names=names,
+        made=made,
+        defaults=tuple(p.default for p in parameters if p.default is not p.empty),
+        needs=dict(item.split("=") for item in function.needs.split()),
+        sites=sites,
+        plan=function.plan,
+        handlers=handlers,
+    )
+
+
+def _generated(op_name):
+    """Return the module of an op's generated function, its name there, and the function."""
+    module = _gen_module(op_name)
+    for name in _names()[op_name]:
+        if (function := vars(module).get(name)) is not None:
+            return module, name, getattr(function, "original", function)
+    raise LookupError(f"{op_name} has no generated function")
+
+
+@cache
+def _names():
+    names = defaultdict(list)
+    for name, op_name in _index.NAMES.items():
+        names[op_name].append(name)
+    return names
 
 
 def _operator_targets():
@@ -172,24 +270,27 @@ def _operator_targets():
             for dtype in _dtypes(names)
         }
         for reflected, name in enumerate(operator.names.split()):
-
-            def make(original, ops=ops, operator=operator, reflected=reflected):
-                return _intercept.Operator(
-                    original,
-                    ops,
-                    floats=_dtypes(WITH_FLOAT),
-                    ints=_dtypes(WITH_INT),
-                    reflected=bool(reflected),
-                    **operator.options,
-                )
-
+            options = operator.options | {
+                "floats": _dtypes(WITH_FLOAT),
+                "ints": _dtypes(WITH_INT),
+                "reflected": bool(reflected),
+            }
+            make = partial(_intercept.Operator, ops=ops, **options)
             yield Target("operators", f"tf.Tensor.{name}", Tensor, name, make)
+            if "compares" not in options:  # those of variables are others
+                make = partial(make, of_variables=True)
+                yield Target("operators", f"tf.Variable.{name}", tf.Variable, name, make)
+    for function in _public.METHODS:
+        holder, name = _resolve(function.name)
+        original = vars(holder).get(name)
+        if isinstance(original, FunctionType) and _signature(original) == function.signature:
+            yield Target("operators", function.name, holder, name, partial(_stand_in, function))
 
 
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
-    yield from _function_targets()
+    yield from _everywhere(_generated_functions() | _public_functions())
     yield from _operator_targets()
 
 

@@ -13,7 +13,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport EnableVectorcall, HandleDtype, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, vectorcall_t
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op
 from fastops._tf.eager cimport EagerTensor_Handle
 
 from types import MethodType
@@ -21,9 +21,9 @@ from types import MethodType
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 cdef extern from "Python.h":
-    PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     object PyVectorcall_Call(object, object, object)
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
@@ -31,6 +31,7 @@ cdef extern from "Python.h":
     PyTypeObject PyLong_Type
 
 
+cdef PyTypeObject* _variable_type = <PyTypeObject*>_ResourceVariable
 cdef dict _contexts = _tf_context.__dict__
 cdef str _CONTEXT = "_context"
 cdef dict _settings = _tf_ops.__dict__
@@ -50,10 +51,6 @@ cdef class Replacement:
     original : callable
         What it stands in for.
     """
-
-    cdef vectorcall_t vectorcall
-    cdef readonly object original
-    cdef object __weakref__
 
     def __init__(self, original):
         self.original = original
@@ -112,27 +109,13 @@ cdef class Replacement:
         return self if instance is None else MethodType(self, instance)
 
 
-cdef inline void _begin(Invocation* call, Replacement self, PyObject* const* args, size_t nargsf,
-                        PyObject* keywords) noexcept:
-    call.target = <PyObject*>self.original
-    call.args = args
-    call.nargsf = nargsf
-    call.keywords = keywords
-    call.raises_status = False
+live = False
 
 
-cdef bint _live = False
-
-
-def set_live(live):
+def set_live(value):
     """Sets whether replacements do anything but call what they replace."""
-    global _live
-    _live = live
-
-
-cdef inline PyObject* _original(Replacement self, PyObject* const* args, size_t nargsf,
-                                PyObject* keywords) except NULL:
-    return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
+    global live
+    live = value
 
 
 # ---------------------------------------------------------------------------------------------
@@ -177,22 +160,22 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         or n < 3
         or not PyUnicode_CheckExact(<object>args[1])
         or args[0] != PyDict_GetItem(_contexts, _CONTEXT)
-        or not _live
+        or not live
     ):
-        return _original(self, args, nargsf, keywords)
+        return call_original(self, args, nargsf, keywords)
     found = PyDict_GetItem(self.ops, <object>args[1])
     if found == NULL:
         op = self.find(<object>args[1])
-        if op is not None and not _load(op):
+        if op is not None and not load(op):
             op = None
         self.ops[<object>args[1]] = op
     else:
         op = <Op>found
     if op is None:
-        return _original(self, args, nargsf, keywords)
+        return call_original(self, args, nargsf, keywords)
     first = 3 + op.num_inputs
     if n < first or (n - first) % 2:
-        return _original(self, args, nargsf, keywords)
+        return call_original(self, args, nargsf, keywords)
     memset(slots, 0, op.num_params * sizeof(PyObject*))
     for i in range(op.num_inputs):
         slots[op.input_slots[i]] = args[3 + i]
@@ -200,9 +183,9 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
     for i in range((n - first) // 2):
         j = _attribute(op, <object>args[first + 2 * i], i)
         if j < 0:
-            return _original(self, args, nargsf, keywords)
+            return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
-    _begin(&call, self, args, nargsf, keywords)
+    begin(&call, self, args, nargsf, keywords)
     call.raises_status = True
     return op.run(slots, &call)
 
@@ -237,9 +220,6 @@ cdef class Generated(Replacement):
         Whether all arguments must be named, as in `tf.raw_ops`.
     """
 
-    cdef readonly Op op
-    cdef bint keyword_only
-
     def __init__(self, original, Op op not None, *, keyword_only=False):
         super().__init__(original)
         self.op = op
@@ -251,13 +231,13 @@ cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_
                                 PyObject* keywords) except NULL:
     """The first call finds out whether the op may run in a kernel of ours at all."""
     cdef Generated self = <Generated>callable
-    if not _live:
-        return _original(self, args, nargsf, keywords)
-    self.vectorcall = _generated if _load(self.op) else _never
+    if not live:
+        return call_original(self, args, nargsf, keywords)
+    self.vectorcall = _generated if load(self.op) else _never
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
-cdef bint _load(Op op) noexcept:
+cdef bint load(Op op) noexcept:
     """Makes an op callable. False for one that never runs in a kernel of ours."""
     try:
         record = op.record
@@ -271,7 +251,7 @@ cdef bint _load(Op op) noexcept:
 
 cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
                       PyObject* keywords) except NULL:
-    return _original(<Replacement>callable, args, nargsf, keywords)
+    return call_original(<Replacement>callable, args, nargsf, keywords)
 
 
 cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -282,16 +262,16 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
     cdef Invocation call
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     if (
-        not _live
+        not live
         or n > (0 if self.keyword_only else op.num_params)
         or not op.bind(args + n, keywords, slots)
     ):
-        return _original(self, args, nargsf, keywords)
+        return call_original(self, args, nargsf, keywords)
     for i in range(n):
         if slots[i] != NULL:  # given twice
-            return _original(self, args, nargsf, keywords)
+            return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
-    _begin(&call, self, args, nargsf, keywords)
+    begin(&call, self, args, nargsf, keywords)
     return op.run(slots, &call)
 
 
@@ -303,7 +283,7 @@ cdef enum:
     DTYPES = 64  # a bit for each, and more than TensorFlow has
 
 
-cdef unsigned long long _bits(dtypes) except? 0:
+cdef unsigned long long dtype_bits(dtypes) except? 0:
     cdef unsigned long long bits = 0
     for dtype in dtypes:
         bits |= (<unsigned long long>1) << <int>dtype.as_datatype_enum
@@ -313,9 +293,10 @@ cdef unsigned long long _bits(dtypes) except? 0:
 @cython.final
 @cython.no_gc_clear
 cdef class Operator(Replacement):
-    """In the place of an operator of ``tf.Tensor``, such as ``tf.Tensor.__add__``.
+    """In the place of an operator of ``tf.Tensor`` or ``tf.Variable``, such as ``__add__``.
 
-    Two tensors must be of one dtype.
+    Two tensors must be of one dtype. A variable is as good as a tensor where it is the second
+    operand, and the first one if it is the class's own operator.
 
     Parameters
     ----------
@@ -333,6 +314,8 @@ cdef class Operator(Replacement):
         Whether the tensor is the second operand.
     compares : bool
         Whether ``tf.Tensor`` must compare by value at present.
+    of_variables : bool
+        Whether the first operand is a variable.
     """
 
     cdef dict ops
@@ -343,9 +326,10 @@ cdef class Operator(Replacement):
     cdef unsigned long long ints
     cdef bint reflected
     cdef bint compares
+    cdef bint of_variables
 
     def __init__(self, original, ops, *, arity=2, attrs=None, floats=(), ints=(), reflected=False,
-                 compares=False):
+                 compares=False, of_variables=False):
         cdef Op op
         super().__init__(original)
         self.ops = {int(dtype.as_datatype_enum): op for dtype, op in ops.items()}
@@ -354,10 +338,11 @@ cdef class Operator(Replacement):
             self.by_dtype[<int>number] = <PyObject*>op
         self.arity = arity
         self.attrs = attrs
-        self.floats = _bits(floats)
-        self.ints = _bits(ints)
+        self.floats = dtype_bits(floats)
+        self.ints = dtype_bits(ints)
         self.reflected = reflected
         self.compares = compares
+        self.of_variables = of_variables
         self.vectorcall = _operator
 
 
@@ -374,19 +359,23 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     if (
         keywords != NULL
         or PyVectorcall_NARGS(nargsf) != self.arity
-        or not IsEagerTensor(args[0])
-        or not _live
+        or not (_is_variable(args[0]) if self.of_variables else IsEagerTensor(args[0]))
+        or not live
     ):
-        return _original(self, args, nargsf, keywords)
-    dtype = <int>HandleDtype(EagerTensor_Handle(args[0]))
+        return call_original(self, args, nargsf, keywords)
+    dtype = tensor_dtype(args[0])
     found = self.by_dtype[dtype] if dtype < DTYPES else NULL
-    if found == NULL or not _ordinary(self):
-        return _original(self, args, nargsf, keywords)
+    if (
+        found == NULL
+        or not promotes_no_dtypes()
+        or self.compares and _Tensor._USE_EQUALITY is not True
+    ):
+        return call_original(self, args, nargsf, keywords)
     if self.arity == 2:
         other = args[1]
-        if IsEagerTensor(other):
-            if <int>HandleDtype(EagerTensor_Handle(other)) != dtype:
-                return _original(self, args, nargsf, keywords)
+        if IsEagerTensor(other) or _is_variable(other):
+            if tensor_dtype(other) != dtype:
+                return call_original(self, args, nargsf, keywords)
         else:
             numbers = 0
             if Py_TYPE(<object>other) == &PyFloat_Type:
@@ -394,7 +383,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
             elif Py_TYPE(<object>other) == &PyLong_Type:
                 numbers = self.ints
             if not (numbers >> dtype) & 1:
-                return _original(self, args, nargsf, keywords)
+                return call_original(self, args, nargsf, keywords)
     op = <Op>found
     memset(slots, 0, op.num_params * sizeof(PyObject*))
     for i in range(self.arity):
@@ -402,24 +391,33 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     if self.attrs is not None:
         for i in range(op.num_attrs):
             slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])
-    _begin(&call, self, args, nargsf, keywords)
+    begin(&call, self, args, nargsf, keywords)
     return op.run(slots, &call)
 
 
-cdef bint _ordinary(Operator self) except -1:
-    """Whether TensorFlow promotes no dtypes, and tensors are compared as version 2 does."""
-    cdef PyObject* mode = PyDict_GetItem(_settings, _CONVERSION)
-    if mode != <PyObject*>_NO_CONVERSION:
-        return False
-    return not self.compares or _Tensor._USE_EQUALITY is True
+cdef inline bint _is_variable(PyObject* value) noexcept:
+    return Py_TYPE(<object>value) == _variable_type
 
 
-cdef int _enable() except -1:
+cdef int tensor_dtype(PyObject* value) except -1:
+    """The number of the dtype of an EagerTensor or a variable."""
+    if IsEagerTensor(value):
+        return <int>HandleDtype(EagerTensor_Handle(value))
+    return (<object>value)._dtype._type_enum
+
+
+cdef bint promotes_no_dtypes() except -1:
+    """Whether TensorFlow takes two dtypes for an error: NumPy's ways are off."""
+    return PyDict_GetItem(_settings, _CONVERSION) == <PyObject*>_NO_CONVERSION
+
+
+cdef int enable(type kind) except -1:
+    """Makes instances of a class callable through their `vectorcall`, and methods in classes."""
     cdef Replacement one = Replacement.__new__(Replacement)
-    for kind in (Replacement, FastPathExecute, Generated, Operator):
-        EnableVectorcall(<PyTypeObject*>kind, <char*>&one.vectorcall - <char*><void*>one)
-        (<PyTypeObject*>kind).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
+    EnableVectorcall(<PyTypeObject*>kind, <char*>&one.vectorcall - <char*><void*>one)
+    (<PyTypeObject*>kind).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
     return 0
 
 
-_enable()
+for _kind in (Replacement, FastPathExecute, Generated, Operator):
+    enable(_kind)

@@ -305,6 +305,89 @@ def test_numbers_and_arrays_run_direct():
         check("AddV2", first=took(ops.add_v2, **arguments) and DIRECT, **arguments)
 
 
+LISTS_OF_NUMBERS = (
+    [1, 2],
+    (1, 2),
+    [1.0, 2.0],
+    [],
+    [1, 2.0],
+    [True, False],
+    [[1, 2], [3, 4]],
+    [[1], [2, 3]],
+)
+LISTS_OF_NUMBERS += (
+    [2**31, 1],
+    [2**63, 1],
+    [-1, 2],
+    [300, 1],
+    [1e300, 1.0],
+    [None],
+    [[]],
+    ["a"],
+    [1j, 2],
+)
+
+
+@pytest.mark.parametrize("value", LISTS_OF_NUMBERS, ids=str)
+def test_lists_of_numbers_convert_as_tensorflow_converts_them(value):
+    variable = tf.Variable([1.0, 2.0])
+    for dtype in ("float32", "float64", "int32", "int64", "uint8", "uint64", "complex64", "bool"):
+        one = tf.cast(tf.constant([1, 2]), dtype)
+        assert_same_outcome("AddV2", x=one, y=value)
+        assert_same_outcome("AddV2", x=value, y=one)
+        assert_same_outcome("SelectV2", condition=tf.constant([True, False]), t=value, e=one)
+        assert_same_outcome("SelectV2", condition=value, t=one, e=one)
+        assert_same_outcome("Cast", x=value, DstT=tf.as_dtype(dtype))
+        assert_same_outcome("Fill", dims=[2], value=one[0])
+    assert_same_outcome("AddV2", x=value, y=value)
+    assert_same_outcome("AddV2", x=value, y=variable)
+    assert_same_outcome("AddV2", x=variable, y=value)
+    assert_same_outcome("AddV2", x=value, y=2.0)
+    assert_same_outcome("AddV2", x=value, y=np.ones(2, np.float32))
+    assert_same_outcome("Neg", x=value)
+    assert_same_outcome("LeakyRelu", features=value)
+    assert_same_outcome("Sum", input=value, axis=0)
+    assert_same_outcome("Sum", input=value, axis=np.array(0))
+    assert_same_outcome("Sum", input=variable, axis=value)
+    assert_same_outcome("Reshape", tensor=variable, shape=value)
+    assert_same_outcome("Reshape", tensor=value, shape=[1, 2])
+    assert_same_outcome("SplitV", value=A, size_splits=value, axis=0, num_split=2)
+    assert_same_outcome("GatherV2", params=A, indices=value, axis=0)
+    assert_same_outcome("GatherV2", params=value, indices=value, axis=0)
+    if 2**31 not in value:  # as many bytes again
+        assert_same_outcome("Pad", input=A, paddings=[value])
+    assert_same_outcome("ConcatV2", values=[A, A], axis=value)
+    assert_same_outcome("Range", start=value, limit=5, delta=1)
+    assert_same_outcome("OneHot", indices=value, depth=2, on_value=1.0, off_value=0.0)
+    assert_same_outcome("ClipByValue", t=A, clip_value_min=value, clip_value_max=3.0)
+    assert_same_outcome("StridedSlice", input=A, begin=value, end=value, strides=value)
+
+
+def test_lists_of_numbers_run_direct():
+    x = tf.ones([2, 3])
+    for op_name, arguments in (
+        ("Reshape", {"tensor": x, "shape": [6]}),
+        ("Sum", {"input": x, "axis": (0, 1)}),
+        ("Pad", {"input": x, "paddings": [[1, 1], [0, 2]]}),
+        ("AddV2", {"x": x, "y": [1, 2, 3]}),
+        ("Neg", {"x": [[1.0, 2.0], [3.0, 4.0]]}),
+        ("Transpose", {"x": x, "perm": [1, 0]}),
+    ):
+        check(
+            op_name,
+            first=took(getattr(fastops.raw_ops, op_name), **arguments) and DIRECT,
+            **arguments,
+        )
+
+
+def test_changed_lists_are_other_inputs():
+    x, shape = tf.ones([2, 3]), [6]
+    for _ in range(3):
+        assert ops.reshape(tensor=x, shape=shape).shape == (6,)
+    shape[:] = [3, 2]
+    assert ops.reshape(tensor=x, shape=shape).shape == (3, 2)
+
+
 ARRAYS = {
     "not contiguous": np.arange(12, dtype=np.float32).reshape(3, 4)[:, ::2],
     "transposed": np.arange(6, dtype=np.float32).reshape(2, 3).T,
@@ -827,7 +910,7 @@ def test_fallbacks_can_be_forbidden():
         for _ in range(2):
             ops.add_v2(x=A, y=B)  # a first call is none
         with pytest.raises(fastops.FallbackError, match=r"AddV2 .*'tensorflow'.*\[input_type\]"):
-            ops.add_v2(x=[1.0, 2.0], y=B[:2])
+            ops.add_v2(x=[A[0], 2.0], y=B[:2])
         ops.random_uniform(shape=SHAPE, dtype=tf.float32)
         with pytest.raises(fastops.FallbackError, match=r"RandomUniform .*'capi'.*\[op\]"):
             ops.random_uniform(shape=SHAPE, dtype=tf.float32)
@@ -835,15 +918,15 @@ def test_fallbacks_can_be_forbidden():
             ops.add_v2(x=1.0, y=2.0)
         with fastops.options(path="capi"):
             ops.add_v2(x=A, y=B)
-    ops.add_v2(x=[1.0, 2.0], y=B[:2])
+    ops.add_v2(x=[A[0], 2.0], y=B[:2])
 
 
 def test_fallback_happens_before_anything_ran():
     variable = tf.Variable([1.0])
     for _ in range(2):
-        ops.assign_add_variable_op(resource=variable.handle, value=[1.0])
+        ops.assign_add_variable_op(resource=variable.handle, value=[B[0] / 10.0])
     with fastops.options(on_fallback="raise"), pytest.raises(fastops.FallbackError):
-        ops.assign_add_variable_op(resource=variable.handle, value=[1.0])
+        ops.assign_add_variable_op(resource=variable.handle, value=[B[0] / 10.0])
     assert variable.numpy() == [3.0]
 
 
@@ -852,7 +935,7 @@ def test_fallbacks_can_warn():
         fastops.options(on_fallback="warn"),
         pytest.warns(fastops.FallbackWarning, match=r"AddV2 ran through 'tensorflow'") as caught,
     ):
-        result = ops.add_v2(x=[1.0, 2.0], y=B[:2])
+        result = ops.add_v2(x=[A[0], 2.0], y=B[:2])
     assert result.numpy().tolist() == [11.0, 22.0]
     assert caught[0].filename == __file__
 

@@ -42,6 +42,12 @@ inline tensorflow::DataType HandleDtype(TFE_TensorHandle* opaque) {
   return static_cast<tensorflow::TensorHandle*>(base)->dtype;
 }
 
+// The tensor of an EagerTensor that lies on the host and is there already, else null.
+inline const tensorflow::Tensor* TensorOnHost(TFE_TensorHandle* opaque) {
+  const tensorflow::Tensor* tensor = nullptr;
+  return Inspect(opaque, nullptr, &tensor) == InputState::kReady ? tensor : nullptr;
+}
+
 // Wraps a result on the host as TensorFlow does. Returns a new reference, or null with a Python
 // exception. The GIL is held.
 inline PyObject* Wrap(tensorflow::Tensor&& tensor, tensorflow::Device* device,

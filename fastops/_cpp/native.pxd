@@ -27,6 +27,7 @@ cdef extern from "handle.h" namespace "fastops":
 
     bool IsEagerTensor(PyObject*)
     DataType HandleDtype(TFE_TensorHandle*)
+    const Tensor* TensorOnHost(TFE_TensorHandle*)
 
 
 cdef extern from "runtime.h" namespace "fastops":

@@ -7,6 +7,8 @@ from libcpp.string cimport string
 cdef extern from "tensorflow/core/framework/types.pb.h" namespace "tensorflow" nogil:
     ctypedef enum DataType:
         DT_INVALID
+        DT_FLOAT
+        DT_INT32
         DT_RESOURCE
         DT_VARIANT
 

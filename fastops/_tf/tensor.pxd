@@ -1,5 +1,6 @@
 # tensorflow/core/framework/{tensor,op_kernel}.h
 from libc.stdint cimport int64_t
+from libcpp cimport bool
 
 from fastops._tf.protos cimport DataType
 
@@ -8,6 +9,10 @@ cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nog
     cdef cppclass Tensor:
         Tensor()
         DataType dtype() const
+        int dims() const
+        int64_t dim_size(int) const
+        int64_t NumElements() const
+        bool IsSameSize(const Tensor&) const
         size_t TotalBytes() const
 
 
