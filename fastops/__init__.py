@@ -13,12 +13,25 @@ from fastops._errors import (  # noqa: E402
     MissingOpError,
 )
 from fastops._install import accelerated, install, is_installed, uninstall  # noqa: E402
+from fastops._ipython import (  # noqa: E402
+    load_ipython_extension,
+    unload_ipython_extension,
+)
 from fastops._options import (  # noqa: E402
     cache_info,
     clear_cache,
     options,
     read_environment,
     set_cache_size,
+)
+from fastops._profile import (  # noqa: E402
+    Change,
+    Detour,
+    Explanation,
+    OpProfile,
+    Profile,
+    explain,
+    profile,
 )
 from fastops._registry import load_op_library  # noqa: E402
 from fastops._stats import OpStats, Stats, reset_stats, stats  # noqa: E402
@@ -32,25 +45,34 @@ del read_environment
 
 __all__ = [
     "REASONS",
+    "Change",
     "DeprecatedOpError",
+    "Detour",
+    "Explanation",
     "FallbackError",
     "FallbackWarning",
     "MissingOpError",
+    "OpProfile",
     "OpStats",
+    "Profile",
     "Stats",
     "__version__",
     "accelerated",
     "cache_info",
     "clear_cache",
+    "explain",
     "gen",
     "install",
     "is_installed",
+    "load_ipython_extension",
     "load_op_library",
     "ops",
     "options",
+    "profile",
     "raw_ops",
     "reset_stats",
     "set_cache_size",
     "stats",
     "uninstall",
+    "unload_ipython_extension",
 ]

@@ -119,6 +119,8 @@ cdef inline void _begin(Invocation* call, Replacement self, PyObject* const* arg
     call.nargsf = nargsf
     call.keywords = keywords
     call.raises_status = False
+    call.counts = 1
+    call.measured = NULL
 
 
 cdef bint _live = False
@@ -190,6 +192,9 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         op = <Op>found
     if op is None:
         return _original(self, args, nargsf, keywords)
+    _begin(&call, self, args, nargsf, keywords)
+    if op.never:
+        return op.run_elsewhere(&call)
     first = 3 + op.num_inputs
     if n < first or (n - first) % 2:
         return _original(self, args, nargsf, keywords)
@@ -202,7 +207,6 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         if j < 0:
             return _original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
-    _begin(&call, self, args, nargsf, keywords)
     call.raises_status = True
     return op.run(slots, &call)
 
@@ -253,25 +257,32 @@ cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_
     cdef Generated self = <Generated>callable
     if not _live:
         return _original(self, args, nargsf, keywords)
-    self.vectorcall = _generated if _load(self.op) else _never
+    self.vectorcall = _original_call
+    if _load(self.op):
+        self.vectorcall = _never if self.op.never else _generated
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
 cdef bint _load(Op op) noexcept:
-    """Makes an op callable. False for one that never runs in a kernel of ours."""
+    """Makes an op callable. False for one that cannot be."""
     try:
-        record = op.record
-        if record.error is not None or record.exclusion is not None:
-            return False
         op.load()
     except Exception:  # a call of the user's is no place to learn of it
         return False
     return True
 
 
+cdef PyObject* _original_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+    return _original(<Replacement>callable, args, nargsf, keywords)
+
+
 cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
                       PyObject* keywords) except NULL:
-    return _original(<Replacement>callable, args, nargsf, keywords)
+    cdef Generated self = <Generated>callable
+    cdef Invocation call
+    _begin(&call, self, args, nargsf, keywords)
+    return self.op.run_elsewhere(&call)
 
 
 cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,
