@@ -1133,11 +1133,9 @@ cdef class Op:
                 other = _MISSING if given == NULL else <object>given
                 if one is not other and not _same(one, other):
                     default = self.attr_defaults[i]
-                    changes.append((
-                        self.attr_names[i],
-                        _shown(default if one is _MISSING else one),
-                        _shown(default if other is _MISSING else other),
-                    ))
+                    changes.append(
+                        (self.attr_names[i], _shown(one, default), _shown(other, default))
+                    )
             if entry.device_name != <object>device_name:
                 changes.append(("device", entry.device_name, <object>device_name))
             if entry.onednn != onednn:
@@ -1232,8 +1230,10 @@ cdef str _what_it_is(str name, object value):
     return f"{name} is of type {type(value).__name__}"
 
 
-cdef str _shown(object value):
+cdef str _shown(object value, object default):
     """An attribute's value as text."""
+    if value is _MISSING:
+        return f"{_shown(default, None)} (default)"
     return value.name if isinstance(value, _DType) else repr(value)
 
 

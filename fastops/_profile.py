@@ -235,7 +235,7 @@ _COLUMNS = ("op", "calls", *_dispatch.PATHS, "in dispatch", "in kernel", "in Ten
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _TEXTS = ("op", *_DETOUR_COLUMNS[2:])
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
-_WIDTH = 100
+_WIDTH = 120
 
 
 def _row(name, op):
