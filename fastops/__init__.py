@@ -1,56 +1,7 @@
 """Every TensorFlow op as a keyword-only function, dispatched at kernel speed."""
 
-from fastops import _build
+from fastops import _launch
 
-_build.check()
-
-from fastops import gen, ops, raw_ops  # noqa: E402
-from fastops._dispatch import REASONS as _REASONS  # noqa: E402
-from fastops._errors import (  # noqa: E402
-    DeprecatedOpError,
-    FallbackError,
-    FallbackWarning,
-    MissingOpError,
-)
-from fastops._install import accelerated, install, is_installed, uninstall  # noqa: E402
-from fastops._options import (  # noqa: E402
-    cache_info,
-    clear_cache,
-    options,
-    read_environment,
-    set_cache_size,
-)
-from fastops._registry import load_op_library  # noqa: E402
-from fastops._stats import OpStats, Stats, reset_stats, stats  # noqa: E402
-from fastops._version import __version__  # noqa: E402
-
-REASONS = dict(_REASONS)
-
-if read_environment():
-    install()
-del read_environment
-
-__all__ = [
-    "REASONS",
-    "DeprecatedOpError",
-    "FallbackError",
-    "FallbackWarning",
-    "MissingOpError",
-    "OpStats",
-    "Stats",
-    "__version__",
-    "accelerated",
-    "cache_info",
-    "clear_cache",
-    "gen",
-    "install",
-    "is_installed",
-    "load_op_library",
-    "ops",
-    "options",
-    "raw_ops",
-    "reset_stats",
-    "set_cache_size",
-    "stats",
-    "uninstall",
-]
+if not _launch.is_due():
+    from fastops._api import *  # noqa: F403
+    from fastops._api import __all__  # noqa: F401

@@ -1,13 +1,17 @@
-"""``python -m fastops``: what is in force, and whether the direct path is live."""
+"""Run a program with `fastops.install` in force, or say what is in force here."""
 
 import argparse
+import atexit
+import os
 import sys
 
-from rich.console import Console
-from rich.table import Table
+from fastops import _launch, _run
+from fastops._version import __version__
 
 
 def _table(title, *columns):
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left")
     table.add_column(columns[0], no_wrap=True)
     for column in columns[1:]:
@@ -71,15 +75,86 @@ def doctor(console):
 
 COMMANDS = {"config": config, "doctor": doctor}
 
+_PROGRAMS = """\
+programs:
+  script.py        a file, a directory or zip file with a __main__.py, or - for the standard input
+  -m module        a module
+  -c code          code
+
+commands:
+"""
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m fastops",
+        usage="%(prog)s [--profile] [--strict] program [arguments ...]\n       %(prog)s command",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_PROGRAMS + "".join(f"  {n:<17}{c.__doc__}\n" for n, c in COMMANDS.items()),
+    )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="at the end, report to stderr what became of the program's calls, and their time",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
+    )
+    parser.add_argument("--version", action="version", version=f"fastops {__version__}")
+    return parser
+
+
+def _split(arguments):
+    """Split the arguments into ours and the program's, which begin with what is no option."""
+    for place, argument in enumerate(arguments):
+        if argument[:2] in ("-m", "-c"):
+            attached = [argument[2:]] if argument[2:] else []
+            return arguments[:place], [argument[:2], *attached, *arguments[place + 1 :]]
+        if argument == "-" or not argument.startswith("-"):
+            return arguments[:place], arguments[place:]
+    return arguments, []
+
+
+def _accelerate(chosen, profiles):
+    """Put in force what was asked for: the program has just imported TensorFlow."""
+    from fastops import _options, _profile, install
+
+    install()
+    if chosen.strict:
+        _options.set_everywhere(on_fallback="raise")
+    if chosen.profile:
+        profiles.append(_profile.start())
+
+
+def _report(profiles, process):
+    if os.getpid() == process:  # and not one that was forked
+        for profile in profiles:
+            print(profile, file=sys.stderr)
+
 
 def main(arguments=None):
-    """Run a command and return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m fastops", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for name, command in COMMANDS.items():
-        commands.add_parser(name, help=command.__doc__, description=command.__doc__)
-    return COMMANDS[parser.parse_args(arguments).command](Console())
+    """Run a command, whose exit status is returned, or a program."""
+    options, program = _split(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    chosen = parser.parse_args(options)
+    if not program:
+        parser.error("a program or a command is missing")
+    if program[0] in COMMANDS:
+        if options or program[1:]:
+            parser.error(f"{program[0]} takes no arguments")
+        _launch.load()
+        from rich.console import Console
+
+        return COMMANDS[program[0]](Console())
+    if program[0] in ("-m", "-c") and len(program) == 1:
+        parser.error(f"argument expected for the {program[0]} option")
+    profiles = []
+    atexit.register(_report, profiles, os.getpid())  # first in, last out
+    _launch.when_imported(lambda: _accelerate(chosen, profiles))
+    _run.run(program)
+    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (status := main()):
+    sys.exit(status)

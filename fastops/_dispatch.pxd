@@ -3,7 +3,7 @@ from libc.stdint cimport uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
-from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel
+from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel, Thread
 from fastops._tf.protos cimport DataType, NodeDef
 
 cdef extern from *:
@@ -30,6 +30,8 @@ cdef struct Invocation:
     size_t nargsf
     PyObject* keywords
     bint raises_status   # an error is raised as TFE_Py_FastPathExecute raises it
+    int counts           # 1; 0 where it is part of a call that is counted already
+    PyObject* measured   # borrowed, a Measurement; null unless a profile is open
 
 
 cdef class Entry:
@@ -67,6 +69,7 @@ cdef class Op:
     cdef list attr_names            # OpDef names of the explicit attributes
     cdef list attr_defaults
     cdef bint direct                # whether any call may take the direct path
+    cdef bint never                 # whether none may, whatever TensorFlow it is
     cdef bint handles               # state lives behind resource handles
     cdef bint unbounded             # runs without the GIL however small the inputs
     cdef bint thorough
@@ -85,7 +88,7 @@ cdef class Op:
     cdef int collect(self, PyObject** slots, Frame* frame) except -1
     cdef int count_inputs(self, PyObject** slots) noexcept
     cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
-                               bint onednn) except -1
+                               Thread* thread) except -1
     cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1
     cdef bint lists_convert(self, PyObject** values) noexcept
     cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
@@ -98,8 +101,14 @@ cdef class Op:
                        bint onednn)
     cdef int encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
     cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL
+    cdef bint measures(self, Invocation* call, Thread* thread) except -1
+    cdef PyObject* run_measured(self, PyObject** slots, Invocation* call,
+                                Thread* thread) except NULL
     cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
                               Frame* frame, bint onednn, Invocation* call) except NULL
+    cdef PyObject* run_elsewhere(self, Invocation* call) except NULL
+    cdef str detail(self, int reason, PyObject** slots, Entry entry)
+    cdef tuple changes(self, PyObject** slots, PyObject* device_name, Frame* frame, bint onednn)
     cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL
     cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1
     cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame)

@@ -5,10 +5,11 @@ from typing import Any, Literal, final
 from fastops._record import Record
 
 _Path = Literal["auto", "direct", "capi", "tensorflow"]
-_OnFallback = Literal["ignore", "warn", "raise"]
+_OnFallback = Literal["ignore", "warn", "log", "raise"]
 _OneDnn = Literal["auto", "off"]
 
 REASONS: tuple[tuple[str, str], ...]
+PATHS: tuple[str, ...]
 
 @final
 class Op:
@@ -30,6 +31,15 @@ class Op:
     def __qualname__(self) -> str: ...
     @property
     def __signature__(self) -> Signature: ...
+
+@final
+class Recorder:
+    def open(self, *, new_threads: bool = False) -> None: ...
+    def close(self) -> None: ...
+    def times(self) -> tuple[int, int]: ...
+    def calls(
+        self,
+    ) -> dict[str, tuple[tuple[int, int, int], int, int, int, dict[tuple[Any, ...], int]]]: ...
 
 @final
 class CallFloor:

@@ -39,7 +39,7 @@ from fastops._cpp.native cimport (
     Async,
     CachedOp,
     DataTypeVector,
-    DefaultOptions,
+    DefaultThread,
     Describe,
     EnableVectorcall,
     FRAME_INPUTS,
@@ -53,6 +53,7 @@ from fastops._cpp.native cimport (
     IsEagerTensor,
     IsHandleType,
     Message,
+    Nanoseconds,
     Observed,
     OneDnnEnabled,
     OnFallback,
@@ -65,7 +66,8 @@ from fastops._cpp.native cimport (
     RaiseNotOk,
     Remote,
     Runtime,
-    ThreadOptions,
+    ThisThread,
+    Thread,
     UnknownKernels,
     kAuto,
     kCapi,
@@ -75,7 +77,6 @@ from fastops._cpp.native cimport (
     kList,
     kNone,
     kOtherDevice,
-    kRaise,
     kReady,
     kSingle,
     kTensor,
@@ -511,7 +512,8 @@ cdef class Op:
                     self.attr_names.append(sys.intern(param.op_def_name))
                     self.attr_defaults.append(param.default)
             self.num_attrs = len(self.attr_names)
-            self.direct = record.exclusion is None and not _unknown_kernels
+            self.never = record.exclusion is not None
+            self.direct = not self.never and not _unknown_kernels
             self.handles = record.handles
             # Cost that inputs' sizes do not bound: by their values, or by what a handle holds.
             self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
@@ -704,7 +706,7 @@ cdef class Op:
         return <int>min(count, 0x7FFFFFFF)
 
     cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
-                               bint onednn) except -1:
+                               Thread* thread) except -1:
         """`collect` for tensors and variables while no tape records.
 
         Variables are read into tensors that no Python object holds, which takes half the time.
@@ -725,7 +727,7 @@ cdef class Op:
             elif (
                 Py_TYPE(<object>value) != _variable_type
                 or not _convertible(value, &self.facts.inputs[i])
-                or not _read_unwrapped(<object>value, device_name, frame, onednn)
+                or not _read_unwrapped(<object>value, device_name, frame, thread)
             ):
                 return R_CONVERT
         return R_DIRECT
@@ -1047,39 +1049,44 @@ cdef class Op:
         """Runs a call whose arguments are in their slots; the op must be loaded."""
         cdef PyObject* device_name = NULL
         cdef Frame frame
-        cdef Options* options = &ThreadOptions()
+        cdef Thread* thread = &ThisThread()
+        cdef Options* options = &thread.options
         cdef Entry entry
         cdef uint64_t key
         cdef int reason
 
+        # Before all: is it part of another call, or does a profile want to know?
+        if <size_t>thread.underway | <size_t>thread.recorder and self.measures(call, thread):
+            return self.run_measured(slots, call, thread)
+
         # First: may this thread run kernels now?
         reason = _gate(&device_name)
         if reason != R_DIRECT:
-            return _tensorflow(self, call, reason)
+            return _tensorflow(self, call, reason, slots, None)
         if options.path == kTensorflow:
-            return _tensorflow(self, call, R_OPTIONS)
+            return _tensorflow(self, call, R_OPTIONS, slots, None)
 
         # Next: the inputs as tensors.
         reason = self.collect(slots, &frame)
         if reason == R_CONVERT and options.path == kAuto:
-            reason = self.collect_unwrapped(slots, device_name, &frame, options.onednn)
+            reason = self.collect_unwrapped(slots, device_name, &frame, thread)
         if reason == R_CONVERT:
             reason = self.convert(slots, device_name, &frame)
         if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
-            return _tensorflow(self, call, reason)
+            return _tensorflow(self, call, reason, slots, None)
 
         # Then: the entry for these dtypes, attributes and device. Most often it is the last one.
         entry = self.last
         if entry is None or not self.matches(entry, slots, device_name, &frame, options.onednn):
             key = self.key(slots, device_name, &frame, options.onednn)
             if key == 0:
-                return _tensorflow(self, call, R_ATTR_VALUE)
+                return _tensorflow(self, call, R_ATTR_VALUE, slots, None)
             entry = self.find(key, slots, device_name, &frame, options.onednn)
             if entry is None:
                 if frame.num_unwrapped:
                     reason = self.convert(slots, device_name, &frame)
                     if reason != R_DIRECT:
-                        return _tensorflow(self, call, reason)
+                        return _tensorflow(self, call, reason, slots, None)
                 return self.first_call(key, slots, device_name, &frame, options.onednn, call)
         if reason == R_DIRECT:
             reason = entry.reason
@@ -1097,14 +1104,17 @@ cdef class Op:
         if entry.node.get() == NULL or options.path == kDirect or (
             frame.num_unwrapped and self.convert(slots, device_name, &frame) != R_DIRECT
         ):
-            return _tensorflow(self, call, reason)
+            return _tensorflow(self, call, reason, slots, entry)
         return _capi(self, entry, &frame, slots, device_name, reason, call)
 
     cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
                               Frame* frame, bint onednn, Invocation* call) except NULL:
         """TensorFlow runs a key's first call: what it rejects is never prepared."""
         cdef PyObject* now
-        cdef PyObject* result = _tensorflow(self, call, R_FIRST_CALL)
+        cdef PyObject* result
+        if call.measured != NULL:
+            (<Measurement>call.measured).changes = self.changes(slots, device_name, frame, onednn)
+        result = _tensorflow(self, call, R_FIRST_CALL, slots, None)
         now = GetPyEagerContext()
         if now == NULL:
             PyErr_Clear()
@@ -1118,6 +1128,92 @@ cdef class Op:
             except Exception:  # a defect of fastops, but the caller has his result
                 PyErr_WriteUnraisable(self)
         return result
+
+    cdef bint measures(self, Invocation* call, Thread* thread) except -1:
+        """Whether a call has yet to be measured. Finds out whether it is part of another one."""
+        if thread.underway == <PyObject*>self:
+            thread.underway = NULL
+            call.counts = 0
+        return call.counts and call.measured == NULL and _recording(thread)
+
+    cdef PyObject* run_measured(self, PyObject** slots, Invocation* call,
+                                Thread* thread) except NULL:
+        cdef Measurement measured = Measurement.__new__(Measurement)
+        call.measured = <PyObject*>measured
+        measured.begin(thread)
+        try:
+            return self.run(slots, call)
+        finally:
+            measured.end(self, thread)
+
+    cdef PyObject* run_elsewhere(self, Invocation* call) except NULL:
+        """Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it."""
+        cdef Thread* thread = &ThisThread()
+        cdef Measurement measured
+        call.counts = 0
+        if thread.underway == <PyObject*>self:
+            thread.underway = NULL
+        elif _recording(thread):
+            measured = Measurement.__new__(Measurement)
+            call.measured = <PyObject*>measured
+            measured.begin(thread)
+            try:
+                return _tensorflow(self, call, R_OP, NULL, None)
+            finally:
+                measured.end(self, thread)
+        return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
+
+    cdef str detail(self, int reason, PyObject** slots, Entry entry):
+        """What the text of a reason leaves open, or None."""
+        cdef int i
+        cdef PyObject* value
+        if reason == R_OP:
+            return self.never_direct
+        if slots != NULL and reason == R_INPUT_TYPE:
+            for i in range(self.num_inputs):
+                value = slots[self.input_slots[i]]
+                if (
+                    value != NULL
+                    and self.facts.inputs[i].kind == kSingle
+                    and not IsEagerTensor(value)
+                    and not _convertible(value, &self.facts.inputs[i])
+                ):
+                    return _what_it_is(self.keywords[self.input_slots[i]], <object>value)
+        if slots != NULL and reason == R_ATTR_VALUE:
+            for i in range(self.num_attrs):
+                value = slots[self.attr_slots[i]]
+                if value != NULL and not _comparable(<object>value):
+                    return _what_it_is(self.keywords[self.attr_slots[i]], <object>value)
+        return None if entry is None else entry.detail
+
+    cdef tuple changes(self, PyObject** slots, PyObject* device_name, Frame* frame, bint onednn):
+        """In what a key differs from the nearest known one: parts, with their former and present
+        values. None where no key is known."""
+        cdef Entry entry
+        cdef PyObject* given
+        cdef int i
+        nearest = None
+        signature = frame.signature[:frame.signature_size]
+        for entry in reversed(list(self.table.values())):
+            changes = []
+            if entry.signature != signature:
+                changes.append(("dtypes", _dtype_names(entry.signature), _dtype_names(signature)))
+            for i in range(self.num_attrs):
+                given = slots[self.attr_slots[i]]
+                one = entry.attrs[i]
+                other = _MISSING if given == NULL else <object>given
+                if one is not other and not _same(one, other):
+                    default = self.attr_defaults[i]
+                    changes.append(
+                        (self.attr_names[i], _shown(one, default), _shown(other, default))
+                    )
+            if entry.device_name != <object>device_name:
+                changes.append(("device", entry.device_name, <object>device_name))
+            if entry.onednn != onednn:
+                changes.append(("oneDNN", _ONEDNN[entry.onednn], _ONEDNN[onednn]))
+            if nearest is None or len(changes) < len(nearest):
+                nearest = changes
+        return None if nearest is None else tuple(nearest)
 
     cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL:
         """The structure that TensorFlow's function returns, recorded on the tapes.
@@ -1199,6 +1295,40 @@ cdef class Op:
                 attrs += [arg.list_attr.decode(), tuple(types)]
             flat += length
         return tuple(attrs)
+
+
+cdef str _what_it_is(str name, object value):
+    return f"{name} is of type {type(value).__name__}"
+
+
+cdef str _shown(object value, object default):
+    """An attribute's value as text."""
+    if value is _MISSING:
+        return f"{_shown(default, None)} (default)"
+    return value.name if isinstance(value, _DType) else repr(value)
+
+
+cdef str _dtype_names(bytes signature):
+    """The dtypes of a `Frame.signature` as text."""
+    cdef Py_ssize_t i = 0, length = 0
+    cdef list names = []
+    cdef list items = None  # of the list that is being read
+    while i < len(signature):
+        if signature[i] == 0xff:
+            length = signature[i + 1] | signature[i + 2] << 8
+            items = []
+            i += 3
+        if items is None:
+            names.append(_dtypes.as_dtype(signature[i]).name)
+            i += 1
+            continue
+        if len(items) < length:
+            items.append(_dtypes.as_dtype(signature[i]).name)
+            i += 1
+        if len(items) == length:
+            names.append(f"[{', '.join(items)}]")
+            items = None
+    return ", ".join(names)
 
 
 cdef bint _has_handles(Frame* frame) noexcept:
@@ -1392,7 +1522,7 @@ cdef int _tell_watchers(object variable) except -1:
 
 
 cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
-                          bint onednn) except -1:
+                          Thread* thread) except -1:
     """Reads a variable into the frame. False unless its kernel is prepared and no tape records."""
     cdef Op op = _read_op()
     cdef Entry entry = op.last
@@ -1401,6 +1531,8 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     cdef Frame handle_frame
     cdef Tensor value
     cdef uint64_t key
+    cdef bint onednn = thread.options.onednn
+    cdef bint ran
     if entry is None or frame.num_unwrapped == FRAME_UNWRAPPED:
         return False
     no_tape = TFE_Py_TapeSetIsEmpty()
@@ -1419,14 +1551,28 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     if not op.matches(entry, slots, device_name, &handle_frame, onednn):
         key = op.key(slots, device_name, &handle_frame, onednn)
         entry = None if key == 0 else op.find(key, slots, device_name, &handle_frame, onednn)
-    if entry is None or entry.reason != R_DIRECT or not deref(entry.kernel).RunUnwrapped(
-        handle_frame.tensors, &value
-    ):
+    if entry is None or entry.reason != R_DIRECT:
+        return False
+    if thread.recorder == NULL:
+        ran = deref(entry.kernel).RunUnwrapped(handle_frame.tensors, &value, NULL)
+    else:
+        ran = _read_measured(op, entry, &handle_frame, &value, thread)
+    if not ran:
         return False
     _tell_watchers(variable)
     op.calls_direct += 1
     frame.AddUnwrapped(move(value))
     return True
+
+
+cdef bint _read_measured(Op op, Entry entry, Frame* frame, Tensor* value,
+                         Thread* thread) except -1:
+    cdef Measurement measured = Measurement.__new__(Measurement)
+    cdef bint ran
+    measured.begin(thread)
+    ran = deref(entry.kernel).RunUnwrapped(frame.tensors, value, &measured.kernel_ns)
+    measured.end(op if ran else None, thread)
+    return ran
 
 
 cdef object _read(object variable):
@@ -1461,12 +1607,14 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
     call.nargsf = nargsf
     call.keywords = keywords
     call.raises_status = False
+    call.counts = 1
+    call.measured = NULL
     # Which argument is which?
     if PyVectorcall_NARGS(nargsf) != 0 or not op.bind(args, keywords, slots):
         if not op.ready:
             op.load()
             return _call(callable, args, nargsf, keywords)
-        return _tensorflow(op, &call, R_ARGUMENTS)
+        return _tensorflow(op, &call, R_ARGUMENTS, NULL, None)
     return op.run(slots, &call)
 
 
@@ -1475,17 +1623,20 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots,
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef PyObject** results = inline_results
     cdef Status status
+    cdef int64_t* kernel_ns = NULL
     cdef int code
+    if call.measured != NULL:
+        kernel_ns = &(<Measurement>call.measured).kernel_ns
     if entry.num_outputs > INLINE_RESULTS:
         results = <PyObject**>malloc(entry.num_outputs * sizeof(PyObject*))
         if results == NULL:
             raise MemoryError()
     try:
         code = deref(entry.kernel).Run(
-            frame.tensors, op.unbounded or frame.bytes > GIL_BYTES, results, &status
+            frame.tensors, op.unbounded or frame.bytes > GIL_BYTES, results, &status, kernel_ns
         )
         if code == 0:
-            op.calls_direct += 1
+            op.calls_direct += call.counts
             return op.finish(entry, frame, results)
     finally:
         if results != inline_results:
@@ -1493,9 +1644,9 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots,
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
     if not op.facts.stateful:
-        return _tensorflow(op, call, R_KERNEL_ERROR)
+        return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What this kernel may have changed must not be changed again.
-    op.calls_direct += 1
+    op.calls_direct += call.counts
     return _raise(op, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode())
 
 
@@ -1505,10 +1656,9 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
     cdef PyObject** results = inline_results
     cdef Status status
     cdef int code
-    op.calls_capi += 1
-    op.calls_reason[reason] += 1
-    if ThreadOptions().on_fallback != kIgnore and not _is_expected(reason):
-        _report(op, "capi", reason)
+    op.calls_capi += call.counts
+    op.calls_reason[reason] += call.counts
+    _note(op, call, P_CAPI, reason, slots, entry)
     if entry.capi.get() == NULL:
         entry.capi.reset(new CachedOp(_runtime.context, deref(entry.node), entry.num_outputs))
     if entry.num_outputs > INLINE_RESULTS:
@@ -1516,10 +1666,12 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
         if results == NULL:
             raise MemoryError()
     try:
+        _leave(call)
         code = deref(entry.capi).Run(
             frame.handles, frame.size, PyUnicode_AsUTF8(device_name),
             results, &status,
         )
+        _come_back(call)
         if code == 0:
             return op.finish(entry, frame, results)
     finally:
@@ -1528,23 +1680,32 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
     if not op.facts.stateful and reason == entry.reason:
-        op.calls_capi -= 1
-        op.calls_reason[reason] -= 1
-        return _tensorflow(op, call, R_KERNEL_ERROR)
+        op.calls_capi -= call.counts
+        op.calls_reason[reason] -= call.counts
+        return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What it may have changed must not be changed again; who watches must not see it twice.
     return _raise(op, slots, call, status, b"")
 
 
-cdef PyObject* _tensorflow(Op op, Invocation* call, int reason) except NULL:
-    op.calls_tensorflow += 1
-    op.calls_reason[reason] += 1
-    if ThreadOptions().on_fallback != kIgnore and not _is_expected(reason):
-        _report(op, "tensorflow", reason)
-    if call.target != NULL:
-        return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
-    if op.reference is None:
-        op.reference = _fallback.reference(op.op_name)
-    return PyObject_Vectorcall(<PyObject*>op.reference, call.args, call.nargsf, call.keywords)
+cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots,
+                           Entry entry) except NULL:
+    cdef Thread* thread = &ThisThread()
+    cdef PyObject* before = thread.underway
+    cdef PyObject* target = call.target
+    cdef PyObject* result
+    op.calls_tensorflow += call.counts
+    op.calls_reason[reason] += call.counts
+    _note(op, call, P_TENSORFLOW, reason, slots, entry)
+    if target == NULL:
+        if op.reference is None:
+            op.reference = _fallback.reference(op.op_name)
+        target = <PyObject*>op.reference
+    thread.underway = <PyObject*>op
+    _leave(call)
+    result = PyObject_Vectorcall(target, call.args, call.nargsf, call.keywords)
+    _come_back(call)
+    thread.underway = before
+    return result
 
 
 cdef PyObject* _raise(Op op, PyObject** slots, Invocation* call, const Status& status,
@@ -1561,32 +1722,224 @@ cdef PyObject* _raise(Op op, PyObject** slots, Invocation* call, const Status& s
     raise SystemError("an error status raised nothing")
 
 
-cdef int _report(Op op, str path, int reason) except -1:
-    name, text = REASONS[reason]
-    if reason == R_OP:
-        text = f"{text}: {op.never_direct}"
-    _fallback.report(op.op_name, path, name, text, ThreadOptions().on_fallback == kRaise)
+cdef int _note(Op op, Invocation* call, int path, int reason, PyObject** slots,
+               Entry entry) except -1:
+    """Tells those who want to know that a call does not take the direct path."""
+    cdef Measurement measured
+    cdef OnFallback how = ThisThread().options.on_fallback
+    if call.measured != NULL:
+        measured = <Measurement>call.measured
+        measured.path = path
+        measured.reason = reason
+        measured.detail = op.detail(reason, slots, entry)
+    if how != kIgnore and call.counts and not _is_expected(reason):
+        name, text = REASONS[reason]
+        _fallback.report(
+            op.op_name, PATHS[path], name, text, op.detail(reason, slots, entry),
+            _ON_FALLBACK[<int>how],
+        )
     return 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Measuring calls, where a profile is open
+# ---------------------------------------------------------------------------------------------
+
+PATHS = ("direct", "capi", "tensorflow")
+
+cdef enum:
+    P_DIRECT = 0
+    P_CAPI
+    P_TENSORFLOW
+    NUM_PATHS
+
+
+@cython.final
+@cython.freelist(16)
+cdef class Measurement:
+    """One call, while it is measured. What runs inside it is measured on its own."""
+    cdef Measurement outer    # the measured call that this one is made in
+    cdef Recorder recorder    # who is told
+    cdef int path
+    cdef int reason
+    cdef str detail           # see Op.detail
+    cdef tuple changes        # see Op.changes
+    cdef int64_t start
+    cdef int64_t left         # when the call went to TensorFlow
+    cdef int64_t inside_left  # what `inside_ns` was then
+    cdef int64_t inside_ns    # time in the measured calls inside
+    cdef int64_t kernel_ns
+    cdef int64_t tensorflow_ns
+
+    cdef void begin(self, Thread* thread) noexcept:
+        self.outer = <Measurement>thread.measurement if thread.measurement != NULL else None
+        self.recorder = <Recorder>thread.recorder
+        _put(&thread.measurement, self)
+        self.start = Nanoseconds()
+
+    cdef int end(self, Op op, Thread* thread) except -1:
+        """Ends the measurement. None for an op: the call did not take place."""
+        cdef int64_t now = Nanoseconds()
+        cdef int64_t dispatch_ns
+        cdef Recorder recorder = self.recorder
+        _put(&thread.measurement, self.outer)
+        dispatch_ns = now - self.start - self.inside_ns - self.kernel_ns - self.tensorflow_ns
+        while op is not None and recorder is not None:
+            recorder.add(op, self, dispatch_ns)
+            recorder = recorder.outer
+        # The time that this took belongs to nobody.
+        recorder = self.recorder
+        while recorder is not None:
+            if recorder.thread == thread:
+                recorder.inside_ns += Nanoseconds() - self.start - self.inside_ns
+            recorder = recorder.outer
+        if self.outer is not None:
+            self.outer.inside_ns += Nanoseconds() - self.start
+        return 0
+
+
+cdef inline void _leave(Invocation* call) noexcept:
+    """Notes that TensorFlow takes over."""
+    cdef Measurement measured
+    if call.measured != NULL:
+        measured = <Measurement>call.measured
+        measured.inside_left = measured.inside_ns
+        measured.left = Nanoseconds()
+
+
+cdef inline void _come_back(Invocation* call) noexcept:
+    cdef Measurement measured
+    if call.measured != NULL:
+        measured = <Measurement>call.measured
+        measured.tensorflow_ns += Nanoseconds() - measured.left
+        measured.tensorflow_ns -= measured.inside_ns - measured.inside_left
+
+
+@cython.final
+cdef class Tally:
+    """The calls of one op."""
+    cdef long long calls[NUM_PATHS]
+    cdef int64_t dispatch_ns
+    cdef int64_t kernel_ns
+    cdef int64_t tensorflow_ns
+    cdef dict reasons         # (path, reason, detail, changes) -> number of calls
+
+
+@cython.final
+cdef class Recorder:
+    """What the calls of a thread came to, from `open` to `close`.
+
+    Recorders of one thread nest: a call is told to the innermost one, and to those around it.
+    """
+    cdef Recorder outer
+    cdef Thread* thread       # the one that opened it; compared, never followed
+    cdef bint is_open
+    cdef int64_t start
+    cdef int64_t stop
+    cdef int64_t inside_ns    # time in calls on that thread, and in recording them
+    cdef dict tallies         # Op -> Tally
+
+    def __cinit__(self):
+        self.tallies = {}
+
+    def open(self, *, new_threads=False):
+        """Begins. With `new_threads`, calls on threads that start later are recorded, too."""
+        cdef Thread* thread = &ThisThread()
+        _recording(thread)
+        self.outer = <Recorder>thread.recorder if thread.recorder != NULL else None
+        _put(&thread.recorder, self)
+        if new_threads:
+            _put(&DefaultThread().recorder, self)
+        self.thread = thread
+        self.is_open = True
+        self.start = Nanoseconds()
+
+    def close(self):
+        """Ends, on whichever thread."""
+        if self.is_open:
+            self.stop = Nanoseconds()
+            self.is_open = False
+            _recording(&ThisThread())
+            _recording(&DefaultThread())
+
+    def times(self):
+        """Nanoseconds since it was opened, and those of them spent in calls or their recording."""
+        return (Nanoseconds() if self.is_open else self.stop) - self.start, self.inside_ns
+
+    def calls(self):
+        """By op name: calls by path, time in dispatch, kernel and TensorFlow, and the calls that
+        were not direct by path, reason, detail and changes."""
+        cdef Op op
+        cdef Tally tally
+        return {
+            op.op_name: (
+                tuple([tally.calls[i] for i in range(NUM_PATHS)]),
+                tally.dispatch_ns,
+                tally.kernel_ns,
+                tally.tensorflow_ns,
+                dict(tally.reasons),
+            )
+            for op, tally in list(self.tallies.items())
+        }
+
+    cdef int add(self, Op op, Measurement measured, int64_t dispatch_ns) except -1:
+        cdef PyObject* found
+        cdef Tally tally
+        if not self.is_open:
+            return 0
+        found = PyDict_GetItem(self.tallies, op)
+        if found == NULL:
+            tally = Tally.__new__(Tally)
+            tally.reasons = {}
+            self.tallies[op] = tally
+        else:
+            tally = <Tally>found
+        tally.calls[measured.path] += 1
+        tally.dispatch_ns += dispatch_ns
+        tally.kernel_ns += measured.kernel_ns
+        tally.tensorflow_ns += measured.tensorflow_ns
+        if measured.path != P_DIRECT:
+            key = (PATHS[measured.path], REASONS[measured.reason][0], measured.detail,
+                   measured.changes)
+            tally.reasons[key] = tally.reasons.get(key, 0) + 1
+        return 0
+
+
+cdef bint _recording(Thread* thread) noexcept:
+    """Whether calls are recorded for a thread. Lets go of recorders that were closed."""
+    while thread.recorder != NULL and not (<Recorder>thread.recorder).is_open:
+        _put(&thread.recorder, (<Recorder>thread.recorder).outer)
+    return thread.recorder != NULL
+
+
+cdef void _put(PyObject** place, object value) noexcept:
+    """Puts an object, or for None nothing, where a thread keeps a reference."""
+    cdef PyObject* before = place[0]
+    place[0] = NULL
+    if value is not None:
+        Py_INCREF(value)
+        place[0] = <PyObject*>value
+    Py_XDECREF(before)
 
 
 # ---------------------------------------------------------------------------------------------
 # Settings, counters, cache: what `fastops` shows of this module
 # ---------------------------------------------------------------------------------------------
 
-_PATHS = ("auto", "direct", "capi", "tensorflow")
-_ON_FALLBACK = ("ignore", "warn", "raise")
+_CHOICES_OF_PATH = ("auto", "direct", "capi", "tensorflow")
+_ON_FALLBACK = ("ignore", "warn", "log", "raise")
 _ONEDNN = ("off", "auto")
 
 
 cdef Options* _options(bint default) noexcept:
-    return &DefaultOptions() if default else &ThreadOptions()
+    return &DefaultThread().options if default else &ThisThread().options
 
 
 def get_options(*, default=False):
     """The settings of this thread (or those of a new one) as a dict of strings."""
     cdef Options* options = _options(default)
     return {
-        "path": _PATHS[<int>options.path],
+        "path": _CHOICES_OF_PATH[<int>options.path],
         "on_fallback": _ON_FALLBACK[<int>options.on_fallback],
         "onednn": _ONEDNN[options.onednn],
     }
@@ -1595,7 +1948,7 @@ def get_options(*, default=False):
 def set_options(*, path, on_fallback, onednn, default=False):
     """Sets all settings of this thread (or those that new threads start with)."""
     cdef Options* options = _options(default)
-    options.path = <Path><int>_PATHS.index(path)
+    options.path = <Path><int>_CHOICES_OF_PATH.index(path)
     options.on_fallback = <OnFallback><int>_ON_FALLBACK.index(on_fallback)
     options.onednn = _ONEDNN.index(onednn)
 
@@ -1754,7 +2107,7 @@ cdef PyObject* _call_bare(PyObject* callable, PyObject* const* args, size_t narg
     cdef Status status
     cdef int i
     if self.entry.num_outputs > INLINE_RESULTS or deref(self.entry.kernel).Run(
-        self.frame.tensors, self.release_gil, results, &status
+        self.frame.tensors, self.release_gil, results, &status, NULL
     ) != 0:
         raise RuntimeError("the kernel failed")
     if self.entry.num_outputs == 1:

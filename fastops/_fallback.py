@@ -4,6 +4,7 @@ Whatever the fast paths do must equal what the functions found here do.
 """
 
 import inspect
+import logging
 import sys
 import warnings
 from functools import cache
@@ -14,6 +15,8 @@ from tensorflow.python.framework import _pywrap_python_op_gen
 from fastops import _opdef
 from fastops._errors import FallbackError, FallbackWarning
 from fastops.gen import _index
+
+LOG = logging.getLogger("fastops.fallback")
 
 _PLUGIN_MARK = "_IS_TENSORFLOW_PLUGIN"
 
@@ -80,9 +83,14 @@ def _full_name(device):
     ).to_string()
 
 
-def report(op_name, path, reason, text, fatal):
+def report(op_name, path, reason, text, detail, how):
     """Tell of a call that did not take the direct path, as `fastops.options` asks."""
-    message = f"{op_name} ran through {path!r} instead of its kernel: {text} [{reason}]"
-    if fatal:
+    explained = text if detail is None else f"{text}: {detail}"
+    message = f"{op_name} ran through {path!r} instead of its kernel: {explained} [{reason}]"
+    if how == "raise":
         raise FallbackError(message)
-    warnings.warn(message, FallbackWarning, stacklevel=2)
+    if how == "warn":
+        warnings.warn(message, FallbackWarning, stacklevel=2)
+    else:
+        fields = {"op": op_name, "path": path, "reason": reason, "detail": detail}
+        LOG.warning(message, extra=fields, stacklevel=2)

@@ -27,6 +27,8 @@ cdef inline void begin(Invocation* call, Replacement self, PyObject* const* args
     call.nargsf = nargsf
     call.keywords = keywords
     call.raises_status = False
+    call.counts = 1
+    call.measured = NULL
 
 
 cdef inline PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,

@@ -173,6 +173,9 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         op = <Op>found
     if op is None:
         return call_original(self, args, nargsf, keywords)
+    begin(&call, self, args, nargsf, keywords)
+    if op.never:
+        return op.run_elsewhere(&call)
     first = 3 + op.num_inputs
     if n < first or (n - first) % 2:
         return call_original(self, args, nargsf, keywords)
@@ -185,7 +188,6 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         if j < 0:
             return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
-    begin(&call, self, args, nargsf, keywords)
     call.raises_status = True
     return op.run(slots, &call)
 
@@ -233,25 +235,32 @@ cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_
     cdef Generated self = <Generated>callable
     if not live:
         return call_original(self, args, nargsf, keywords)
-    self.vectorcall = _generated if load(self.op) else _never
+    self.vectorcall = _original_call
+    if load(self.op):
+        self.vectorcall = _never if self.op.never else _generated
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
 cdef bint load(Op op) noexcept:
-    """Makes an op callable. False for one that never runs in a kernel of ours."""
+    """Makes an op callable. False for one that cannot be."""
     try:
-        record = op.record
-        if record.error is not None or record.exclusion is not None:
-            return False
         op.load()
     except Exception:  # a call of the user's is no place to learn of it
         return False
     return True
 
 
+cdef PyObject* _original_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+    return call_original(<Replacement>callable, args, nargsf, keywords)
+
+
 cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
                       PyObject* keywords) except NULL:
-    return call_original(<Replacement>callable, args, nargsf, keywords)
+    cdef Generated self = <Generated>callable
+    cdef Invocation call
+    begin(&call, self, args, nargsf, keywords)
+    return self.op.run_elsewhere(&call)
 
 
 cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,

@@ -8,7 +8,7 @@ from fastops import _dispatch
 
 _CHOICES = {
     "path": ("auto", "direct", "capi", "tensorflow"),
-    "on_fallback": ("ignore", "warn", "raise"),
+    "on_fallback": ("ignore", "warn", "log", "raise"),
     "onednn": ("auto", "off"),
 }
 
@@ -70,10 +70,12 @@ def options(*, path=None, on_fallback=None, onednn=None):
         Which paths a call may take. ``"auto"`` tries the prepared kernel, then TensorFlow's C
         API, then TensorFlow's own function. ``"direct"`` leaves out the second, ``"capi"`` the
         first, ``"tensorflow"`` both. Not given: as before.
-    on_fallback : {"ignore", "warn", "raise"}, optional
+    on_fallback : {"ignore", "warn", "log", "raise"}, optional
         What to do when a call cannot run its prepared kernel: nothing, warn with
-        `FallbackWarning`, or raise `FallbackError` before anything has run. The first call of a
-        key, graph building and a `path` that was asked for are no fallbacks.
+        `FallbackWarning`, log a warning to the logger ``fastops.fallback``, or raise
+        `FallbackError` before anything has run. The first call of a key, graph building and a
+        `path` that was asked for are no fallbacks. Records of the log have the attributes ``op``,
+        ``path``, ``reason`` (of `fastops.REASONS`) and ``detail`` (a text, or `None`).
     onednn : {"auto", "off"}, optional
         ``"auto"`` runs the kernels that this TensorFlow would run. ``"off"`` runs the plain ones
         even where it would run oneDNN's: bit for bit what TensorFlow computes under
@@ -112,6 +114,13 @@ def options(*, path=None, on_fallback=None, onednn=None):
         _dispatch.set_options(**before)
 
 
+def set_everywhere(**settings):
+    """Change settings of this thread, and of all threads that start later."""
+    for default in (True, False):
+        before = _dispatch.get_options(default=default)
+        _dispatch.set_options(**before | settings, default=default)
+
+
 def read_environment():
     """Apply the ``FASTOPS_*`` variables to this thread and to all new ones.
 
@@ -125,8 +134,7 @@ def read_environment():
         setting: _choose(setting, value[f"FASTOPS_{setting.upper()}"], f"FASTOPS_{setting.upper()}")
         for setting in _CHOICES
     }
-    _dispatch.set_options(**settings, default=True)
-    _dispatch.set_options(**settings)
+    set_everywhere(**settings)
     try:
         set_cache_size(int(value["FASTOPS_CACHE_SIZE"]))
     except ValueError:

@@ -3,6 +3,8 @@
 The parity suite makes many more of them, over the whole registry.
 """
 
+import traceback
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -326,3 +328,23 @@ def test_a_kernel_that_returns_another_dtype():
     want = count(tf.raw_ops, tf.int64)
     assert want.kind is tf.errors.InvalidArgumentError
     assert_same(count(raw_ops, tf.int64), want)
+
+
+def test_tracebacks_are_those_without_fastops():
+    def wrong():
+        for call in (
+            lambda: X + tf.ones([3, 5]),
+            lambda: X + None,
+            lambda: tf.reshape(X, [7]),
+            lambda: tf.math.tanh("a"),
+            lambda: tf.raw_ops.AddV2(x=X, y="a"),
+        ):
+            try:
+                call()
+            except Exception:
+                yield traceback.format_exc()
+
+    want = list(wrong())
+    with fastops.accelerated():
+        for _ in range(2):
+            assert list(wrong()) == want

@@ -18,6 +18,7 @@
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "timer.h"
 
 namespace fastops {
 
@@ -55,10 +56,11 @@ class PreparedKernel {
 
   // Runs the kernel and wraps its results. On success `results[i]` are new references and 0 is
   // returned; 1 when the kernel failed (`status`), -1 with a Python exception. Results may alias
-  // inputs, as TensorFlow's do. The GIL is held on entry and exit.
+  // inputs, as TensorFlow's do. The time in the kernel is added to `kernel_ns` unless that is null.
+  // The GIL is held on entry and exit.
   int Run(const tensorflow::TensorValue* inputs, bool release_gil, PyObject** results,
-          absl::Status* status) const {
-    return Execute(inputs, release_gil, [&](tensorflow::OpKernelContext* context) {
+          absl::Status* status, int64_t* kernel_ns) const {
+    return Execute(inputs, release_gil, kernel_ns, [&](tensorflow::OpKernelContext* context) {
       *status = context->status();
       if (!status->ok()) return 1;
       for (int i = 0; i < num_outputs_; ++i) {
@@ -84,13 +86,15 @@ class PreparedKernel {
   }
 
   // Runs the kernel for its first output and leaves it unwrapped. False when the kernel fails.
-  bool RunUnwrapped(const tensorflow::TensorValue* inputs, tensorflow::Tensor* result) const {
-    return 0 == Execute(inputs, /*release_gil=*/false, [&](tensorflow::OpKernelContext* context) {
-             if (!context->status().ok() || context->mutable_output(0) == nullptr) return 1;
-             std::unique_ptr<tensorflow::Tensor> output(context->release_output(0).tensor);
-             *result = std::move(*output);
-             return 0;
-           });
+  bool RunUnwrapped(const tensorflow::TensorValue* inputs, tensorflow::Tensor* result,
+                    int64_t* kernel_ns) const {
+    const auto take = [&](tensorflow::OpKernelContext* context) {
+      if (!context->status().ok() || context->mutable_output(0) == nullptr) return 1;
+      std::unique_ptr<tensorflow::Tensor> output(context->release_output(0).tensor);
+      *result = std::move(*output);
+      return 0;
+    };
+    return 0 == Execute(inputs, /*release_gil=*/false, kernel_ns, take);
   }
 
   int num_outputs() const { return num_outputs_; }
@@ -107,7 +111,8 @@ class PreparedKernel {
 
   // Computes, and hands the context to `consume`, whose result it returns.
   template <typename Consume>
-  int Execute(const tensorflow::TensorValue* inputs, bool release_gil, Consume consume) const {
+  int Execute(const tensorflow::TensorValue* inputs, bool release_gil, int64_t* kernel_ns,
+              Consume consume) const {
     tensorflow::OpKernelContext::Params params;
     params.op_kernel = kernel_;
     params.device = kernel_device_.get();
@@ -128,6 +133,7 @@ class PreparedKernel {
     tensorflow::OpKernelContext context(&params);
     {
       ScopedGilRelease gil(release_gil);
+      ScopedTimer timer(kernel_ns);
       ScopedFloatMode mode;
       kernel_->Compute(&context);
     }

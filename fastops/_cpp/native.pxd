@@ -1,5 +1,6 @@
 # The C++ helpers beside this file.
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
 from libcpp cimport bool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -97,8 +98,8 @@ cdef extern from "kernel.h" namespace "fastops":
             const Runtime&, NodeDef, int, bool, bool, Status*
         ) except +
         # 0, 1 with a status, or -1 with a Python exception
-        int Run(const TensorValue*, bool, PyObject**, Status*) except +
-        bool RunUnwrapped(const TensorValue*, Tensor*) except +
+        int Run(const TensorValue*, bool, PyObject**, Status*, int64_t*) except +
+        bool RunUnwrapped(const TensorValue*, Tensor*, int64_t*) except +
         int num_outputs()
 
 
@@ -120,6 +121,7 @@ cdef extern from "options.h" namespace "fastops":
     enum OnFallback "fastops::OnFallback":
         kIgnore "fastops::OnFallback::kIgnore"
         kWarn "fastops::OnFallback::kWarn"
+        kLog "fastops::OnFallback::kLog"
         kRaise "fastops::OnFallback::kRaise"
 
     cdef cppclass Options:
@@ -127,8 +129,18 @@ cdef extern from "options.h" namespace "fastops":
         OnFallback on_fallback
         bool onednn
 
-    Options& ThreadOptions()
-    Options& DefaultOptions()
+    cdef cppclass Thread:
+        Options options
+        PyObject* underway
+        PyObject* recorder
+        PyObject* measurement
+
+    Thread& ThisThread()
+    Thread& DefaultThread()
+
+
+cdef extern from "timer.h" namespace "fastops":
+    int64_t Nanoseconds()
 
 
 cdef extern from "frame.h" namespace "fastops":
@@ -161,3 +173,7 @@ cdef extern from "vectorcall.h" namespace "fastops":
 cdef extern from "text.h" namespace "fastops":
     string Message(const Status&)
     int RaiseNotOk(const Status&, const string&, const string&) except -1
+
+
+cdef extern from "traces.h":
+    pass

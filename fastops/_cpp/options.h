@@ -1,11 +1,13 @@
-// The settings of `fastops.options`, one set a thread.
+// What fastops keeps for each thread: the settings of `fastops.options`, and who watches its calls.
 #ifndef FASTOPS_CPP_OPTIONS_H_
 #define FASTOPS_CPP_OPTIONS_H_
+
+#include <Python.h>
 
 namespace fastops {
 
 enum class Path : char { kAuto, kDirect, kCapi, kTensorflow };
-enum class OnFallback : char { kIgnore, kWarn, kRaise };
+enum class OnFallback : char { kIgnore, kWarn, kLog, kRaise };
 
 struct Options {
   Path path = Path::kAuto;
@@ -13,15 +15,30 @@ struct Options {
   bool onednn = true;  // false: the plain kernels, even where this TensorFlow would replace them
 };
 
-// What a new thread starts with. Set once at import, from the environment.
-inline Options& DefaultOptions() {
-  static Options options;
-  return options;
+struct Thread {
+  Thread() = default;
+  Thread(const Thread& start) : options(start.options), recorder(start.recorder) {
+    Py_XINCREF(recorder);
+  }
+
+  Options options;
+  // The op whose call TensorFlow's own function is making: where that function comes through
+  // fastops again, it is still the same call. Borrowed.
+  PyObject* underway = nullptr;
+  // Owned, and leaked by a thread that ends before its profile does.
+  PyObject* recorder = nullptr;     // the innermost one that is open
+  PyObject* measurement = nullptr;  // of the innermost call that is measured
+};
+
+// What a new thread starts with. The GIL guards it.
+inline Thread& DefaultThread() {
+  static Thread thread;
+  return thread;
 }
 
-inline Options& ThreadOptions() {
-  static thread_local Options options = DefaultOptions();
-  return options;
+inline Thread& ThisThread() {
+  static thread_local Thread thread = DefaultThread();
+  return thread;
 }
 
 }  // namespace fastops

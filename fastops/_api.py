@@ -1,0 +1,78 @@
+"""The public names of fastops."""
+
+from fastops import _build
+
+_build.check()
+
+from fastops import gen, ops, raw_ops  # noqa: E402
+from fastops._dispatch import REASONS as _REASONS  # noqa: E402
+from fastops._errors import (  # noqa: E402
+    DeprecatedOpError,
+    FallbackError,
+    FallbackWarning,
+    MissingOpError,
+)
+from fastops._install import accelerated, install, is_installed, uninstall  # noqa: E402
+from fastops._ipython import (  # noqa: E402
+    load_ipython_extension,
+    unload_ipython_extension,
+)
+from fastops._options import (  # noqa: E402
+    cache_info,
+    clear_cache,
+    options,
+    read_environment,
+    set_cache_size,
+)
+from fastops._profile import (  # noqa: E402
+    Change,
+    Detour,
+    Explanation,
+    OpProfile,
+    Profile,
+    explain,
+    profile,
+)
+from fastops._registry import load_op_library  # noqa: E402
+from fastops._stats import OpStats, Stats, reset_stats, stats  # noqa: E402
+from fastops._version import __version__  # noqa: E402
+
+REASONS = dict(_REASONS)
+
+if read_environment():
+    install()
+del read_environment
+
+__all__ = [
+    "REASONS",
+    "Change",
+    "DeprecatedOpError",
+    "Detour",
+    "Explanation",
+    "FallbackError",
+    "FallbackWarning",
+    "MissingOpError",
+    "OpProfile",
+    "OpStats",
+    "Profile",
+    "Stats",
+    "__version__",
+    "accelerated",
+    "cache_info",
+    "clear_cache",
+    "explain",
+    "gen",
+    "install",
+    "is_installed",
+    "load_ipython_extension",
+    "load_op_library",
+    "ops",
+    "options",
+    "profile",
+    "raw_ops",
+    "reset_stats",
+    "set_cache_size",
+    "stats",
+    "uninstall",
+    "unload_ipython_extension",
+]

@@ -1,0 +1,309 @@
+"""``python -m fastops``: programs run as Python itself would run them, and the commands."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from support import ROOT
+
+import fastops
+
+ABOUT = """
+import os, pickle, sys
+print(__name__, __package__, globals().get("__file__"), __spec__ and __spec__.name)
+print(globals().get("__cached__"), getattr(__loader__, "__name__", type(__loader__)), __builtins__)
+print(sorted(globals()))
+print(sys.argv, sys.path)
+class Thing: pass
+thing = pickle.loads(pickle.dumps(Thing()))
+print(type(thing) is Thing, Thing, sys.modules["__main__"].Thing is Thing)
+"""
+
+ENDS = {
+    "end": "",
+    "status": "sys.exit(3)",
+    "message": "sys.exit('bye')",
+    "none": "sys.exit()",
+    "error": "def deeper():\n    raise ValueError('no')\n\ndeeper()",
+    "chain": "try:\n    1 / 0\nexcept Exception as error:\n    raise KeyError(1) from error",
+    "group": "class Odd(BaseException): pass\nraise Odd",
+    "interrupt": "import signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)",
+    "hook": (
+        "def hook(kind, value, traceback):\n"
+        "    print(kind, traceback.tb_lineno, traceback.tb_frame.f_globals is globals())\n"
+        "    print(sys.last_traceback is traceback, value.__traceback__ is traceback)\n"
+        "sys.excepthook = hook\n"
+        "1 / 0"
+    ),
+    "thread": "import threading\nthreading.Thread(target=lambda: 1 / 0).start()",
+    "atexit": "import atexit\natexit.register(lambda: print(thing, Thing))\nos.write(1, b'x')",
+    "os._exit": "sys.stdout.flush()\nos._exit(7)",
+}
+
+
+def start(arguments, cwd, *, text=None, timeout=120, **environment):
+    """Run Python and return its exit status, standard output and standard error."""
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **environment,
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=variables,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    # TensorFlow says a word where it is imported, and objects have addresses.
+    error = re.sub(r"^(WARNING: All log|[IWE]\d{4} ).*\n", "", done.stderr, flags=re.M)
+    return done.returncode, *(re.sub(r"0x\w+", "0x", seen) for seen in (done.stdout, error))
+
+
+def assert_as_plain(arguments, cwd, **settings):
+    """Run a program by Python and by fastops; return how it ended."""
+    plain = start(arguments, cwd, **settings)
+    assert start(["-m", "fastops", *arguments], cwd, **settings) == plain
+    return plain
+
+
+# ---------------------------------------------------------------------------------------------
+# As in a plain run
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_scripts(end, tmp_path):
+    (tmp_path / "script.py").write_text(ABOUT + ENDS[end])
+    status, out, _ = assert_as_plain(["script.py", "--profile", "-x", "a b"], tmp_path)
+    assert status == {
+        "status": 3, "message": 1, "error": 1, "chain": 1, "group": 1, "hook": 1,
+        "interrupt": -signal.SIGINT, "os._exit": 7,
+    }.get(end, 0)  # fmt: skip
+    assert "['script.py', '--profile', '-x', 'a b']" in out
+
+
+@pytest.mark.parametrize("name", ["./sub/script.py", "sub/../sub/script.py", "link.py"])
+def test_names_of_scripts(name, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "script.py").write_text(ABOUT + "import beside")
+    (tmp_path / "sub" / "beside.py").write_text("print(__name__)")
+    (tmp_path / "link.py").symlink_to("sub/script.py")
+    assert assert_as_plain([name], tmp_path)[0] == 0
+
+
+def test_scripts_that_do_not_start(tmp_path):
+    (tmp_path / "wrong.py").write_text("a = 1\ndef f(:\n")
+    assert assert_as_plain(["wrong.py"], tmp_path)[0] == 1
+    assert assert_as_plain(["none.py"], tmp_path)[0] == 2
+
+
+def test_scripts_in_another_encoding(tmp_path):
+    text = "# -*- coding: latin-1 -*-\nprint(len('\xe9'))"
+    (tmp_path / "script.py").write_text(text, encoding="latin-1")
+    assert assert_as_plain(["script.py"], tmp_path)[:2] == (0, "1\n")
+
+
+def test_compiled_scripts(tmp_path):
+    (tmp_path / "script.py").write_text(ABOUT + ENDS["error"])
+    code = "import py_compile; py_compile.compile('script.py', cfile='script.pyc')"
+    assert start(["-c", code], tmp_path)[0] == 0
+    assert assert_as_plain(["script.pyc"], tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("arguments", [["-m", "package"], ["-m", "package.tool", "x"]])
+def test_modules(arguments, tmp_path):
+    (tmp_path / "package").mkdir()
+    for name in ("__init__", "__main__", "tool"):
+        text = "" if name == "__init__" else ABOUT + ENDS["error"]
+        (tmp_path / "package" / f"{name}.py").write_text(text)
+    assert assert_as_plain(arguments, tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["nothing", "package.nothing", "json.nothing"])
+def test_modules_that_are_not_there(name, tmp_path):
+    assert assert_as_plain(["-m", name], tmp_path)[0] == 1
+
+
+def test_code(tmp_path):
+    assert assert_as_plain(["-c", ABOUT + ENDS["status"], "-m", "x"], tmp_path)[0] == 3
+
+
+def test_the_standard_input(tmp_path):
+    assert assert_as_plain(["-", "x"], tmp_path, text=ABOUT + ENDS["status"])[0] == 3
+
+
+def test_directories_and_zip_files(tmp_path):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__main__.py").write_text(ABOUT + ENDS["error"])
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.writestr("__main__.py", ABOUT + ENDS["error"])
+    (tmp_path / "empty").mkdir()
+    for name in ("app", "./app/", "app.zip", "empty"):
+        assert assert_as_plain([name, "x"], tmp_path)[0] == 1
+
+
+def test_processes_that_are_spawned(tmp_path):
+    (tmp_path / "script.py").write_text("""
+import multiprocessing, os, sys
+
+class Thing:
+    def __init__(self, value):
+        self.value = value
+
+def work(thing):
+    return Thing(thing.value + 1), __name__, sys.argv
+
+if __name__ == "__main__":
+    for method in ("spawn", "fork", "forkserver"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            thing, name, arguments = pool.apply(work, (Thing(1),))
+            print(thing.value, name, arguments)
+""")
+    assert assert_as_plain(["script.py", "x"], tmp_path)[0] == 0
+
+
+def test_without_the_script_s_directory(tmp_path):
+    (tmp_path / "script.py").write_text("import sys; print(sys.path)")
+    plain = start(["-I", "script.py"], tmp_path)[1]
+    code = f"import sys; sys.path.append({str(ROOT)!r}); import runpy; "
+    code += "sys.argv = ['fastops', 'script.py']; runpy._run_module_as_main('fastops', False)"
+    assert start(["-I", "-c", code], tmp_path)[1] == plain.replace("]", f", {str(ROOT)!r}]")
+
+
+# ---------------------------------------------------------------------------------------------
+# With fastops
+# ---------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, threading, tensorflow as tf
+x = tf.constant([1.0, 2.0])
+def work():
+    for _ in range(10):
+        tf.math.tanh(x)
+work()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+import fastops
+print(fastops.is_installed(), fastops.stats().ops["Tanh"].direct)
+print("noise", file=sys.stderr)
+"""
+
+
+def test_it_is_installed(tmp_path):
+    assert start(["-m", "fastops", "-c", PROGRAM], tmp_path) == (0, "True 19\n", "noise\n")
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "1 / 0"])
+def test_the_profile(end, tmp_path):
+    (tmp_path / "script.py").write_text(PROGRAM + end)
+    status, out, error = start(["-m", "fastops", "--profile", "script.py"], tmp_path)
+    assert (status, out) == ({"": 0, "sys.exit(3)": 3, "1 / 0": 1}[end], "True 19\n")
+    words = [line.split()[:5] for line in error.splitlines()]
+    assert words[0] == ["noise"]
+    assert ["Tanh", "20", "19", "0", "1"] in words
+    if end == "1 / 0":
+        assert error.index("ZeroDivisionError") < error.index("Tanh")
+
+
+def test_the_profile_is_that_of_the_process(tmp_path):
+    code = "import os, fastops; pid = os.fork(); pid and os.waitpid(pid, 0)"
+    status, _, error = start(["-m", "fastops", "--profile", "-c", code], tmp_path)
+    assert (status, error.count("above the dispatch")) == (0, 1)
+
+
+def test_strict(tmp_path):
+    code = "import tensorflow as tf; x = tf.raw_ops.Neg(x=[1.0]); print(x.numpy())"
+    assert start(["-m", "fastops", "-c", code], tmp_path) == (0, "[-1.]\n", "")
+    status, out, error = start(["-m", "fastops", "--strict", "-c", code], tmp_path)
+    assert (status, out) == (1, "")
+    assert "FallbackError: Neg ran through 'tensorflow'" in error
+    code = f"import tensorflow, threading; threading.Thread(target=exec, args=[{code!r}]).start()"
+    status, out, error = start(["-m", "fastops", "--strict", "-c", code], tmp_path)
+    assert (status, out) == (0, "")
+    assert "FallbackError" in error
+
+
+def test_the_program_imports_tensorflow(tmp_path):
+    """And says before how."""
+    code = (
+        "import os, sys\n"
+        "assert not {'tensorflow', 'fastops'} & set(sys.modules)\n"
+        "os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'\n"
+        "import importlib.util\n"
+        "assert importlib.util.find_spec('tensorflow')\n"
+        "import FIRST\n"
+        "import fastops\n"
+        "from fastops import _dispatch\n"
+        "print(fastops.is_installed(), _dispatch.onednn_enabled())\n"
+        "assert not [one for one in sys.meta_path if type(one).__module__ == 'fastops._launch']\n"
+    )
+    for first in ("tensorflow", "keras", "fastops.ops", "tensorflow.python.ops.math_ops"):
+        ended = start(["-m", "fastops", "-c", code.replace("FIRST", first)], tmp_path)
+        assert ended == (0, "True False\n", "")
+
+
+def test_a_tensorflow_that_cannot_be_imported(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("import nothing")
+    code = "import sys\ntry:\n    import tensorflow\nfinally:\n    print(sys.argv)"
+    status, out, error = start(["-m", "fastops", "-c", code], tmp_path)
+    assert (status, out) == (1, "['-c']\n")
+    assert "No module named 'nothing'" in error
+
+
+def test_errors_of_tensorflow_show_no_line_of_fastops(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import tensorflow as tf\n"
+        "x = tf.ones([2])\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        x + tf.ones([3])\n"
+        "    except tf.errors.InvalidArgumentError:\n"
+        "        pass\n"
+        "x + tf.ones([3])\n"
+    )
+    assert assert_as_plain(["script.py"], tmp_path)[0] == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# The command line
+# ---------------------------------------------------------------------------------------------
+
+
+def test_help_and_version(tmp_path):
+    status, out, error = start(["-m", "fastops", "--help"], tmp_path)
+    assert (status, error) == (0, "")
+    assert all(word in out for word in ("--profile", "--strict", "doctor", "config", "-m module"))
+    assert start(["-m", "fastops", "--version"], tmp_path)[1] == f"fastops {fastops.__version__}\n"
+
+
+def test_commands(tmp_path):
+    status, out, _ = start(["-m", "fastops", "config"], tmp_path)
+    assert status == 0
+    assert "FASTOPS_ON_FALLBACK" in out
+    assert start(["-m", "fastops", "doctor"], tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a program or a command is missing"),
+        (["--profile"], "a program or a command is missing"),
+        (["--wrong", "script.py"], "unrecognized arguments: --wrong"),
+        (["-m"], "argument expected for the -m option"),
+        (["config", "x"], "config takes no arguments"),
+    ],
+)
+def test_wrong_usage(arguments, message, tmp_path):
+    status, out, error = start(["-m", "fastops", *arguments], tmp_path)
+    assert (status, out) == (2, "")
+    assert message in error
