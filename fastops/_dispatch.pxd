@@ -102,3 +102,8 @@ cdef class Op:
     cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL
     cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1
     cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame)
+
+
+# Whether this thread runs eagerly on the host, at once and unobserved: what it makes, TensorFlow
+# would have made in the same place.
+cdef bint on_host() except -1

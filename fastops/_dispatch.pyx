@@ -274,6 +274,16 @@ cdef int _gate(PyObject** device_name) except -1:
     return R_DIRECT
 
 
+cdef bint on_host() except -1:
+    cdef PyObject* device_name = NULL
+    return (
+        _gate(&device_name) == R_DIRECT
+        and _runtime.only_host
+        and not Async(_runtime)
+        and not Observed(_runtime)
+    )
+
+
 # ---------------------------------------------------------------------------------------------
 # Attribute values: encoded once, compared on every call
 # ---------------------------------------------------------------------------------------------

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from types import FunctionType
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop
 from tensorflow.python.framework.tensor import Tensor
 
-from fastops import _intercept, _opdef, _registry
+from fastops import _gradients, _intercept, _opdef, _registry, _tapes
 from fastops._fallback import raw_name
 from fastops.gen import _index
 
@@ -43,6 +45,8 @@ class Target:
         The attribute.
     make : callable
         Given the original, returns the replacement.
+    announce : callable, optional
+        Is told what the attribute holds, whenever that changes: who keeps a reference of its own.
     """
 
     layer: str
@@ -50,12 +54,14 @@ class Target:
     holder: object
     attribute: str
     make: Callable
+    announce: Callable | None = None
 
 
 LAYERS = {
     "dispatch": "the call by which every generated function of TensorFlow runs its op",
     "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
     "operators": "the operators of eager tensors",
+    "gradients": "what a tape calls for the gradient of each op, and its methods",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -186,11 +192,31 @@ def _operator_targets():
             yield Target("operators", f"tf.Tensor.{name}", Tensor, name, make)
 
 
+@cache
+def _gradient_function(original):
+    """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
+    return _gradients.GradientFunction(original)
+
+
+def _gradient_targets():
+    yield Target(
+        "gradients",
+        "backprop._gradient_function",
+        backprop,
+        "_gradient_function",
+        _gradient_function,
+        announce=pywrap_tfe.TFE_Py_RegisterGradientFunction,
+    )
+    for name, make in (("gradient", _tapes.Gradient), ("watch", _tapes.Watch)):
+        yield Target("gradients", f"tf.GradientTape.{name}", backprop.GradientTape, name, make)
+
+
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
     yield from _function_targets()
     yield from _operator_targets()
+    yield from _gradient_targets()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -198,7 +224,7 @@ def targets():
 # ---------------------------------------------------------------------------------------------
 
 _LOCK = threading.RLock()
-_placed: list[tuple] = []  # holder, attribute, original, replacement
+_placed: list[tuple] = []  # target, original, replacement
 _holds = 0  # of `accelerated`, nested
 
 
@@ -238,7 +264,7 @@ def install(*, only=None, exclude=None):
     ----------
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
-        ``"operators"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
+        ``"operators"``, ``"gradients"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
         ``*`` stands for any letters.
 
     Notes
@@ -280,8 +306,14 @@ def install(*, only=None, exclude=None):
 def _place(target):
     original = vars(target.holder)[target.attribute]
     replacement = target.make(original)
-    _placed.append((target.holder, target.attribute, original, replacement))
-    setattr(target.holder, target.attribute, replacement)
+    _placed.append((target, original, replacement))
+    _set(target, replacement)
+
+
+def _set(target, value):
+    setattr(target.holder, target.attribute, value)
+    if target.announce is not None:
+        target.announce(value)
 
 
 def uninstall():
@@ -294,9 +326,9 @@ def uninstall():
         _holds = 0
         _intercept.set_live(False)
         while _placed:
-            holder, attribute, original, replacement = _placed.pop()
-            if vars(holder).get(attribute) is replacement:
-                setattr(holder, attribute, original)
+            target, original, replacement = _placed.pop()
+            if vars(target.holder).get(target.attribute) is replacement:
+                _set(target, original)
 
 
 def is_installed():

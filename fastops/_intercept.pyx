@@ -51,10 +51,6 @@ cdef class Replacement:
         What it stands in for.
     """
 
-    cdef vectorcall_t vectorcall
-    cdef readonly object original
-    cdef object __weakref__
-
     def __init__(self, original):
         self.original = original
 
@@ -130,9 +126,24 @@ def set_live(live):
     _live = live
 
 
+cdef bint is_live() noexcept:
+    return _live
+
+
 cdef inline PyObject* _original(Replacement self, PyObject* const* args, size_t nargsf,
                                 PyObject* keywords) except NULL:
     return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
+
+
+cdef PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,
+                             PyObject* keywords) except NULL:
+    return _original(self, args, nargsf, keywords)
+
+
+cdef bint promotes_dtypes() except -1:
+    """Whether TensorFlow promotes dtypes, as NumPy does."""
+    cdef PyObject* mode = PyDict_GetItem(_settings, _CONVERSION)
+    return mode != <PyObject*>_NO_CONVERSION
 
 
 # ---------------------------------------------------------------------------------------------
@@ -408,18 +419,17 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
 
 cdef bint _ordinary(Operator self) except -1:
     """Whether TensorFlow promotes no dtypes, and tensors are compared as version 2 does."""
-    cdef PyObject* mode = PyDict_GetItem(_settings, _CONVERSION)
-    if mode != <PyObject*>_NO_CONVERSION:
+    if promotes_dtypes():
         return False
     return not self.compares or _Tensor._USE_EQUALITY is True
 
 
-cdef int _enable() except -1:
+def enable(*kinds):
+    """Lets instances of subclasses of `Replacement` be called through their field."""
     cdef Replacement one = Replacement.__new__(Replacement)
-    for kind in (Replacement, FastPathExecute, Generated, Operator):
+    for kind in kinds:
         EnableVectorcall(<PyTypeObject*>kind, <char*>&one.vectorcall - <char*><void*>one)
         (<PyTypeObject*>kind).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
-    return 0
 
 
-_enable()
+enable(Replacement, FastPathExecute, Generated, Operator)

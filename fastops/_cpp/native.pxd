@@ -1,5 +1,6 @@
 # The C++ helpers beside this file.
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
 from libcpp cimport bool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -160,3 +161,22 @@ cdef extern from "vectorcall.h" namespace "fastops":
 cdef extern from "text.h" namespace "fastops":
     string Message(const Status&)
     int RaiseNotOk(const Status&, const string&, const string&) except -1
+
+
+cdef extern from "gradient.h" namespace "fastops":
+    cdef cppclass Sizes:
+        Sizes()
+        size_t size()
+        void push_back(int64_t)
+        int64_t& operator[](size_t)
+
+    # Borrowed; null for what is not an EagerTensor on the host, computed.
+    const Tensor* HostTensor(PyObject*)
+    bool IsLocal(PyObject*)
+    Sizes ShapeOf(const Tensor&)
+    bool HasShape(const Tensor&, PyObject*)
+    bool IntsOf(const Tensor&, Sizes*)
+    bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
+    # New references.
+    object IntTensor(const Sizes&, DataType, int)
+    object OnesLike(const Tensor&)

@@ -1,5 +1,6 @@
 # tensorflow/core/framework/{tensor,op_kernel}.h
 from libc.stdint cimport int64_t
+from libcpp cimport bool
 
 from fastops._tf.protos cimport DataType
 
@@ -9,6 +10,10 @@ cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nog
         Tensor()
         DataType dtype() const
         size_t TotalBytes() const
+        int dims() const
+        int64_t dim_size(int) const
+        int64_t NumElements() const
+        bool SharesShape "IsSameSize"(const Tensor&) const
 
 
 cdef extern from "tensorflow/core/framework/op_kernel.h" namespace "tensorflow" nogil:

@@ -1,0 +1,15 @@
+from cpython.object cimport PyObject
+
+from fastops._dispatch cimport vectorcall_t
+
+
+cdef class Replacement:
+    cdef vectorcall_t vectorcall
+    cdef readonly object original
+    cdef object __weakref__
+
+
+cdef bint is_live() noexcept
+cdef bint promotes_dtypes() except -1
+cdef PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,
+                             PyObject* keywords) except NULL
