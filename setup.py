@@ -75,7 +75,7 @@ extensions = [
         extra_link_args=libraries(),
         language="c++",
     )
-    for name in ("_dispatch", "_gradients", "_intercept", "_tapes")
+    for name in ("_dispatch", "_gradients", "_intercept", "_tapes", "_variables")
 ]
 
 setup(

@@ -26,8 +26,8 @@ from fastops._cpp.native cimport (
     ShapeOf,
     Sizes,
 )
-from fastops._dispatch cimport Op, on_host
-from fastops._intercept cimport Replacement, call_original, is_live, promotes_dtypes
+from fastops._dispatch cimport on_host
+from fastops._intercept cimport Call, Replacement, call_original, is_live, promotes_dtypes
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
     DT_COMPLEX64,
@@ -41,50 +41,20 @@ from fastops._tf.protos cimport (
 )
 from fastops._tf.tensor cimport Tensor
 
-import sys
-
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.indexed_slices import IndexedSlices as _IndexedSlices
 
-from fastops import _registry
 from fastops._intercept import enable
 
 cdef extern from "Python.h":
-    object PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     PyObject** PySequence_Fast_ITEMS(PyObject*)
 
 
 # ---------------------------------------------------------------------------------------------
-# Running ops
+# Rules
 # ---------------------------------------------------------------------------------------------
-
-@cython.final
-cdef class Call:
-    """An op, and the names of the arguments that it is given.
-
-    Parameters
-    ----------
-    op_name : str
-        Its name in TensorFlow's registry.
-    names : str
-        Those of its arguments, separated by blanks.
-    """
-
-    cdef Op op
-    cdef tuple names
-
-    def __init__(self, op_name, names):
-        self.op = _registry.op(op_name)
-        self.names = tuple([sys.intern(name) for name in names.split()])
-
-    cdef object run(self, tuple arguments):
-        return PyObject_Vectorcall(
-            <PyObject*>self.op, PySequence_Fast_ITEMS(<PyObject*>arguments), 0,
-            <PyObject*>self.names,
-        )
-
 
 cdef Call _SIGN = Call("Sign", "x")
 cdef Call _ADD = Call("AddV2", "x y")
@@ -120,10 +90,6 @@ cdef Call _TRANSPOSE = Call("Transpose", "x perm")
 cdef Call _UNPACK = Call("Unpack", "value num axis")
 cdef Call _ZEROS_LIKE = Call("ZerosLike", "x")
 
-
-# ---------------------------------------------------------------------------------------------
-# Rules
-# ---------------------------------------------------------------------------------------------
 
 # One op of the backward pass. Pointers are borrowed from tuples that the caller holds.
 cdef struct Step:

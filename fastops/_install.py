@@ -18,8 +18,9 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop
 from tensorflow.python.framework.tensor import Tensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from fastops import _gradients, _intercept, _opdef, _registry, _tapes
+from fastops import _gradients, _intercept, _opdef, _registry, _tapes, _variables
 from fastops._fallback import raw_name
 from fastops.gen import _index
 
@@ -62,6 +63,7 @@ LAYERS = {
     "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
     "operators": "the operators of eager tensors",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
+    "variables": "reads and assignments of variables",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -211,12 +213,19 @@ def _gradient_targets():
         yield Target("gradients", f"tf.GradientTape.{name}", backprop.GradientTape, name, make)
 
 
+def _variable_targets():
+    for name, make in _variables.METHODS.items():
+        holder = next(kind for kind in ResourceVariable.__mro__ if name in vars(kind))
+        yield Target("variables", f"tf.Variable.{name}", holder, name, make)
+
+
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
     yield from _function_targets()
     yield from _operator_targets()
     yield from _gradient_targets()
+    yield from _variable_targets()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -264,7 +273,7 @@ def install(*, only=None, exclude=None):
     ----------
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
-        ``"operators"``, ``"gradients"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
+        ``"operators"``, ``"gradients"``, ``"variables"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
         ``*`` stands for any letters.
 
     Notes

@@ -16,14 +16,19 @@ from fastops._cpp.native cimport EnableVectorcall, HandleDtype, IsEagerTensor
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, vectorcall_t
 from fastops._tf.eager cimport EagerTensor_Handle
 
+import sys
 from types import MethodType
 
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
 
+from fastops import _registry
+
 cdef extern from "Python.h":
     PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
+    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
+    PyObject** PySequence_Fast_ITEMS(PyObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     object PyVectorcall_Call(object, object, object)
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
@@ -144,6 +149,29 @@ cdef bint promotes_dtypes() except -1:
     """Whether TensorFlow promotes dtypes, as NumPy does."""
     cdef PyObject* mode = PyDict_GetItem(_settings, _CONVERSION)
     return mode != <PyObject*>_NO_CONVERSION
+
+
+@cython.final
+cdef class Call:
+    """An op, and the names of the arguments that code of ours gives it.
+
+    Parameters
+    ----------
+    op_name : str
+        Its name in TensorFlow's registry.
+    names : str
+        Those of its arguments, separated by blanks.
+    """
+
+    def __init__(self, op_name, names):
+        self.op = _registry.op(op_name)
+        self.names = tuple([sys.intern(name) for name in names.split()])
+
+    cdef object run(self, tuple arguments):
+        return call_object(
+            <PyObject*>self.op, PySequence_Fast_ITEMS(<PyObject*>arguments), 0,
+            <PyObject*>self.names,
+        )
 
 
 # ---------------------------------------------------------------------------------------------
