@@ -58,7 +58,8 @@ cdef extern from "Python.h":
 
 cdef Call _SIGN = Call("Sign", "x")
 cdef Call _ADD = Call("AddV2", "x y")
-cdef Call _BATCH_MATMUL = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
+cdef Call _BATCH_MATMUL_X = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
+cdef Call _BATCH_MATMUL_Y = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
 cdef Call _BIAS_ADD_GRAD = Call("BiasAddGrad", "out_backprop data_format")
 cdef Call _BROADCAST_TO = Call("BroadcastTo", "input shape")
 cdef Call _CAST = Call("Cast", "x DstT")
@@ -71,7 +72,8 @@ cdef Call _GREATER_EQUAL = Call("GreaterEqual", "x y")
 cdef Call _INVERT_PERMUTATION = Call("InvertPermutation", "x")
 cdef Call _LESS_EQUAL = Call("LessEqual", "x y")
 cdef Call _LOG_SOFTMAX = Call("LogSoftmax", "logits")
-cdef Call _MATMUL = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
+cdef Call _MATMUL_A = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
+cdef Call _MATMUL_B = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
 cdef Call _MUL = Call("Mul", "x y")
 cdef Call _NEG = Call("Neg", "x")
 cdef Call _PACK = Call("Pack", "values axis")
@@ -133,12 +135,11 @@ cdef inline bint _wanted(Step* step, Py_ssize_t i) noexcept:
 
 
 cdef object _attr(Step* step, str name):
-    """An attribute's value; `_TENSORFLOW` where there is none of that name."""
     cdef Py_ssize_t i
     for i in range(0, PyTuple_GET_SIZE(<object>step.attrs) - 1, 2):
         if <object>PyTuple_GET_ITEM(<object>step.attrs, i) == name:
             return <object>PyTuple_GET_ITEM(<object>step.attrs, i + 1)
-    return _TENSORFLOW
+    raise KeyError(name)
 
 
 cdef inline const Tensor* _tensor(object value) except NULL:
@@ -449,10 +450,10 @@ cdef object _sparse_cross_entropy(Step* step):
 
 
 cdef object _bias_add(Step* step):
-    grad = _grad(step)
+    grad, data_format = _grad(step), _attr(step, "data_format")
     bias_grad = None
     if _wanted(step, 1):
-        bias_grad = _BIAS_ADD_GRAD.run((grad, _attr(step, "data_format")))
+        bias_grad = _BIAS_ADD_GRAD.run((grad, data_format))
     return grad, bias_grad
 
 
@@ -465,15 +466,15 @@ cdef object _matmul(Step* step):
     if _wanted(step, 0):
         b = _conj(_input(step, 1))
         if transpose_a:
-            a_grad = _MATMUL.run((b, grad, transpose_b, True, True, False))
+            a_grad = _MATMUL_A.run((b, grad, transpose_b, True, True, False))
         else:
-            a_grad = _MATMUL.run((grad, b, False, not transpose_b, True, False))
+            a_grad = _MATMUL_A.run((grad, b, False, not transpose_b, True, False))
     if _wanted(step, 1):
         a = _conj(_input(step, 0))
         if transpose_b:
-            b_grad = _MATMUL.run((grad, a, True, transpose_a, False, True))
+            b_grad = _MATMUL_B.run((grad, a, True, transpose_a, False, True))
         else:
-            b_grad = _MATMUL.run((a, grad, not transpose_a, False, False, True))
+            b_grad = _MATMUL_B.run((a, grad, not transpose_a, False, False, True))
     return a_grad, b_grad
 
 
@@ -496,14 +497,14 @@ cdef object _batch_matmul(Step* step):
     x_grad = y_grad = None
     if _wanted(step, 0):
         if adj_x:
-            x_grad = _BATCH_MATMUL.run((y, grad, adj_y, True, True, False))
+            x_grad = _BATCH_MATMUL_X.run((y, grad, adj_y, True, True, False))
         else:
-            x_grad = _BATCH_MATMUL.run((grad, y, False, not adj_y, True, False))
+            x_grad = _BATCH_MATMUL_X.run((grad, y, False, not adj_y, True, False))
     if _wanted(step, 1):
         if adj_y:
-            y_grad = _BATCH_MATMUL.run((grad, x, True, adj_x, False, True))
+            y_grad = _BATCH_MATMUL_Y.run((grad, x, True, adj_x, False, True))
         else:
-            y_grad = _BATCH_MATMUL.run((x, grad, not adj_x, False, False, True))
+            y_grad = _BATCH_MATMUL_Y.run((x, grad, not adj_x, False, False, True))
     return x_grad, y_grad
 
 
@@ -778,12 +779,17 @@ cdef class Rule:
 
     cdef rule_t function
     cdef readonly str stands_for
+    cdef dict entry         # of TensorFlow's registry; None where that has something else
+    cdef object registered  # the gradient function in it
     cdef bint any_grad
     cdef readonly long long taken
     cdef readonly long long left
 
 
-RULES = {}
+cdef dict _registrations = _tf_ops._gradient_registry._registry
+
+cdef dict _rules = {}
+RULES = _rules
 """Rules by the names of ops."""
 
 
@@ -794,7 +800,12 @@ cdef int _rule(str op_names, str stands_for, rule_t function, bint any_grad=Fals
         rule.function = function
         rule.stands_for = f"tensorflow.python.ops.{stands_for}"
         rule.any_grad = any_grad
-        RULES[op_name] = rule
+        entry = _registrations.get(op_name)
+        registered = None if entry is None else entry["type"]
+        if f"{registered.__module__}.{registered.__name__}" == rule.stands_for:
+            rule.entry = entry
+            rule.registered = registered
+        _rules[op_name] = rule
     return 0
 
 
@@ -867,7 +878,7 @@ _rule("Unpack", "array_grad._UnpackGrad", _unpack)
 def reset_counters():
     """Sets the counters of all rules to zero."""
     cdef Rule rule
-    for rule in RULES.values():
+    for rule in _rules.values():
         rule.taken = rule.left = 0
 
 
@@ -886,22 +897,9 @@ cdef class GradientFunction(Replacement):
         TensorFlow's.
     """
 
-    cdef dict entries  # op name -> the registry's entry for a rule's op, when it is TensorFlow's
-
     def __init__(self, original):
-        cdef Rule rule
         super().__init__(original)
-        self.entries = {}
-        for op_name, rule in RULES.items():
-            entry = _registrations.get(op_name)
-            function = None if entry is None else entry["type"]
-            found = f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', '')}"
-            if found == rule.stands_for:
-                self.entries[op_name] = (entry, function, rule)
         self.vectorcall = _gradient_function
-
-
-cdef dict _registrations = _tf_ops._gradient_registry._registry
 
 
 cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -911,7 +909,7 @@ cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, siz
     cdef GradientFunction self = <GradientFunction>callable
     if keywords == NULL and PyVectorcall_NARGS(nargsf) == 8 and is_live():
         result = _gradient(
-            self, <object>args[0], <object>args[1], <object>args[3], <object>args[4],
+            <object>args[0], <object>args[1], <object>args[3], <object>args[4],
             <object>args[5], <object>args[6],
         )
         if result is not _TENSORFLOW:
@@ -920,27 +918,26 @@ cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, siz
     return call_original(self, args, nargsf, keywords)
 
 
-cdef object _gradient(GradientFunction self, object op_name, object attrs, object inputs,
-                      object outputs, object grads, object unused):
+cdef object _gradient(object op_name, object attrs, object inputs, object outputs, object grads,
+                      object unused):
     """What a rule makes of an op, if one may run."""
     cdef Step step
     cdef Rule rule
-    cdef tuple held_inputs, held_outputs
-    known = self.entries.get(op_name) if type(op_name) is str else None
-    if known is None:
-        return _TENSORFLOW
-    entry, function, rule = <tuple>known
+    cdef tuple held_attrs, held_inputs, held_outputs
+    rule = _rules.get(op_name) if type(op_name) is str else None
     if (
+        rule is None
+        or rule.entry is None
         # Somebody may have registered another function.
-        _registrations.get(op_name) is not entry
-        or (<dict>entry).get("type") is not function
+        or _registrations.get(op_name) is not rule.entry
+        or rule.entry.get("type") is not rule.registered
         or type(grads) is not tuple
-        or type(attrs) is not tuple
     ):
         return _TENSORFLOW
+    held_attrs = _as_tuple(attrs)
     held_inputs = _as_tuple(inputs)
     held_outputs = _as_tuple(outputs)
-    if held_inputs is None or held_outputs is None:
+    if held_attrs is None or held_inputs is None or held_outputs is None:
         return _TENSORFLOW
     step.inputs = PySequence_Fast_ITEMS(<PyObject*>held_inputs)
     step.outputs = PySequence_Fast_ITEMS(<PyObject*>held_outputs)
@@ -948,7 +945,7 @@ cdef object _gradient(GradientFunction self, object op_name, object attrs, objec
     step.num_inputs = PyTuple_GET_SIZE(held_inputs)
     step.num_outputs = PyTuple_GET_SIZE(held_outputs)
     step.num_grads = PyTuple_GET_SIZE(grads)
-    step.attrs = <PyObject*>attrs
+    step.attrs = <PyObject*>held_attrs
     step.unused = 0
     if unused is not None:
         for i in unused:
@@ -976,7 +973,7 @@ cdef object _gradient(GradientFunction self, object op_name, object attrs, objec
 
 
 cdef tuple _as_tuple(object values):
-    """Values in a tuple, which nobody changes meanwhile. None for what is neither list nor tuple."""
+    """Values in a tuple, which nobody changes meanwhile. None where they are in something else."""
     if type(values) is tuple:
         return <tuple>values
     if type(values) is list:

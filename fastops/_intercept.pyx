@@ -23,8 +23,6 @@ from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
 
-from fastops import _registry
-
 cdef extern from "Python.h":
     PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
     object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
@@ -153,7 +151,9 @@ cdef bint promotes_dtypes() except -1:
 
 @cython.final
 cdef class Call:
-    """An op, and the names of the arguments that code of ours gives it.
+    """A way in which code of ours calls an op: the op, and the names of the arguments.
+
+    The op is one of its own, since an op finds the key of its last call sooner than others.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ cdef class Call:
     """
 
     def __init__(self, op_name, names):
-        self.op = _registry.op(op_name)
+        self.op = Op(op_name)
         self.names = tuple([sys.intern(name) for name in names.split()])
 
     cdef object run(self, tuple arguments):

@@ -15,6 +15,9 @@ from fastops._tf.eager cimport (
     TFE_Py_VariableWatcherVariableAccessed,
 )
 
+from tensorflow.python.distribute.distribute_lib import (
+    get_local_results_or_value_container as _local_results,
+)
 from tensorflow.python.eager import tape as _tf_tape
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.ops.resource_variable_ops import (
@@ -39,30 +42,41 @@ cdef object _default_graph = _tf_ops.get_default_graph
 cdef object _convert = _tf_ops.convert_to_tensor
 
 
-cdef bint _ordinary(PyObject* variable) except -1:
-    """Whether it is a variable of this very class, on the host, which nothing caches."""
+cdef object _graph_of(PyObject* variable):
+    """The default graph; None for a variable that is not an ordinary one.
+
+    It is of this very class, on the host, and nothing caches it.
+    """
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
         or not is_live()
         or promotes_dtypes()
         or not on_host()
     ):
-        return False
+        return None
     self = <object>variable
-    return (
-        IsEagerTensor(<PyObject*>self._handle)
-        and self._cached_value is None
-        and self._caching_device is None
-        # A function that is being traced wants to know of its variables.
-        and type(_default_graph()) is _Graph
-    )
+    if (
+        not IsEagerTensor(<PyObject*>self._handle)
+        or self._cached_value is not None
+        or self._caching_device is not None
+    ):
+        return None
+    graph = _default_graph()
+    # A function that is being traced wants to know of its variables.
+    return graph if type(graph) is _Graph else None
 
 
-cdef int _tell_tapes(object variable) except -1:
-    if variable._trainable:
-        for one in _tf_tape._variables_override(variable):
-            TFE_Py_TapeVariableAccessed(<PyObject*>one)
-            TFE_Py_VariableWatcherVariableAccessed(<PyObject*>one)
+cdef int _tell_tapes(object variable, object graph) except -1:
+    if not variable._trainable:
+        return 0
+    variables = (variable,)
+    # Without a distribution strategy a variable stands for itself.
+    resolve = _tf_tape._variables_override
+    if resolve is not _local_results or graph._distribution_strategy_stack:
+        variables = resolve(variable)
+    for one in variables:
+        TFE_Py_TapeVariableAccessed(<PyObject*>one)
+        TFE_Py_VariableWatcherVariableAccessed(<PyObject*>one)
     return 0
 
 
@@ -100,10 +114,13 @@ cdef class Read(Replacement):
 cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
     cdef Read self = <Read>callable
-    if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1 or not _ordinary(args[0]):
+    if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1:
+        return call_original(self, args, nargsf, keywords)
+    graph = _graph_of(args[0])
+    if graph is None:
         return call_original(self, args, nargsf, keywords)
     variable = <object>args[0]
-    _tell_tapes(variable)
+    _tell_tapes(variable, graph)
     variable._variable_read = True
     result = _READ.run((variable._handle, variable._dtype))
     if self.kind != VALUE:
@@ -148,7 +165,10 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Assign self = <Assign>callable
     cdef Py_ssize_t i
     cdef bint read_value = True
-    if PyVectorcall_NARGS(nargsf) != 2 or not _ordinary(args[0]):
+    if PyVectorcall_NARGS(nargsf) != 2:
+        return call_original(self, args, nargsf, keywords)
+    graph = _graph_of(args[0])
+    if graph is None:
         return call_original(self, args, nargsf, keywords)
     if keywords != NULL:
         for i in range(PyTuple_GET_SIZE(<object>keywords)):
@@ -178,7 +198,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     else:
         return call_original(self, args, nargsf, keywords)
     if read_value:
-        result = _unread(variable, result)
+        result = _unread(variable, graph, result)
     Py_INCREF(result)
     return <PyObject*>result
 
@@ -186,11 +206,11 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
 cdef dict _unread_state = None  # the attributes of an unread variable
 
 
-cdef object _unread(object variable, object parent_op):
+cdef object _unread(object variable, object graph, object parent_op):
     """What an assignment returns: a variable that is read when somebody looks at it."""
     global _unread_state
     cdef dict state
-    _tell_tapes(variable)
+    _tell_tapes(variable, graph)
     if _unread_state is None:
         result = _UnreadVariable(
             handle=variable._handle,
@@ -203,7 +223,7 @@ cdef object _unread(object variable, object parent_op):
         _unread_state = dict(result.__dict__)
         return result
     state = _unread_state.copy()
-    state["_graph_key"] = _default_graph()._graph_key
+    state["_graph_key"] = graph._graph_key
     state["_shape"] = variable._shape
     state["_dtype"] = variable._dtype
     state["_handle"] = variable._handle

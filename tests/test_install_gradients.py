@@ -356,3 +356,642 @@ def test_rule(case):
 
 def test_every_rule_is_tested():
     assert {case.op for case in CASES} | {"ReadVariableOp"} == set(_gradients.RULES)
+
+
+# ---------------------------------------------------------------------------------------------
+# What a rule hands over
+# ---------------------------------------------------------------------------------------------
+
+X = tf.constant(floats(3, 4))
+Y = tf.constant(floats(3, 4, seed=1))
+
+
+def assert_unchanged(function, *, rules=(), tape=None):
+    """Hold what a function returns under `install` against what it returns without.
+
+    Also that these rules ran, and no other; and how many gradients the tape's method took.
+    """
+    want = attempt(function)
+    with fastops.accelerated():
+        method = vars(tf.GradientTape)["gradient"]
+        for _ in range(2):
+            before = method.taken
+            _gradients.reset_counters()
+            found = difference(attempt(function), want)
+            assert found is None, found
+            if tape is not None:
+                assert method.taken - before == tape
+            if rules is not None:
+                assert {name for name, rule in _gradients.RULES.items() if rule.taken} == set(rules)
+    return want
+
+
+def gradient_of(function, sources, **options):
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        target = function()
+    return tape.gradient(target, sources, **options)
+
+
+def test_another_function_is_registered(monkeypatch):
+    entry = framework._gradient_registry._registry["Tanh"]
+    monkeypatch.setitem(entry, "type", lambda op, grad: grad * 7.0)
+    result = assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
+    assert_same(result, tf.fill([3, 4], 7.0))
+
+
+def test_the_entry_is_replaced(monkeypatch):
+    registry = framework._gradient_registry._registry
+    monkeypatch.setitem(registry, "Tanh", {**registry["Tanh"], "type": lambda op, grad: grad})
+    assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
+
+
+def test_custom_gradients():
+    @tf.custom_gradient
+    def twice(x):
+        return 2.0 * x, lambda dy: dy * 3.0
+
+    assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=twice(X)), X), rules=["Tanh"], tape=1)
+
+
+def test_sparse_gradients():
+    table = tf.Variable(floats(5, 2))
+    indices = ints([0, 3, 0])
+
+    def rows():
+        with tf.GradientTape() as tape:
+            out = raw.Mul(x=raw.GatherV2(params=table, indices=indices, axis=0), y=2.0)
+        return tape.gradient(out, table)
+
+    def twice():
+        with tf.GradientTape() as tape:
+            out = raw.AddV2(
+                x=raw.GatherV2(params=table, indices=indices, axis=0),
+                y=raw.GatherV2(params=table, indices=ints([1, 1, 1]), axis=0),
+            )
+        return tape.gradient(out, table)
+
+    def through_reshape():
+        with tf.GradientTape() as tape:
+            flat = raw.Reshape(tensor=table, shape=ints([5, 2]))
+            out = raw.GatherV2(params=flat, indices=indices, axis=0)
+        return tape.gradient(out, table)
+
+    taken = ["GatherV2", "Mul", "ReadVariableOp"]
+    result = assert_unchanged(rows, rules=taken, tape=1)
+    assert isinstance(result, tf.IndexedSlices)
+    assert isinstance(
+        assert_unchanged(twice, rules=["GatherV2", "AddV2", "ReadVariableOp"], tape=1),
+        tf.IndexedSlices,
+    )
+    # What comes to Reshape is sparse: TensorFlow's.
+    assert_unchanged(through_reshape, rules=["GatherV2", "ReadVariableOp"], tape=1)
+
+
+def test_a_call_recorded_by_hand():
+    # Fewer inputs and outputs than the op has: no crash, and TensorFlow's error.
+    def record(op_name, inputs, attrs, outputs):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            out = tf.identity(Y)
+            tf.__internal__.record_gradient(op_name, inputs, attrs, [out, *outputs])
+        return tape.gradient(out, X)
+
+    for op_name in _gradients.RULES:
+        for inputs in ([X], [X, Y], [X, Y, X]):
+            assert_unchanged(
+                lambda n=op_name, i=inputs: record(n, i, ("axis", 0), []), rules=None
+            )
+
+
+def test_in_a_function():
+    @tf.function
+    def step(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_mean(tf.tanh(x * w) + w)
+        return tape.gradient(y, x)
+
+    assert_unchanged(lambda: step(X, Y), tape=0)
+
+    def traced_anew():
+        return tf.function(step.python_function)(X, Y)
+
+    assert_unchanged(traced_anew, tape=0)
+
+    def through():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Tanh(x=step(X, Y))
+        return tape.gradient(y, X)
+
+    assert_unchanged(through, rules=["Tanh"], tape=1)
+
+
+def test_jvp():
+    def forward_over_reverse():
+        with tf.autodiff.ForwardAccumulator(X, Y) as forward:
+            with tf.GradientTape() as tape:
+                tape.watch(X)
+                y = raw.Sum(input=raw.Mul(x=raw.Tanh(x=X), y=X), axis=[0, 1])
+            gradient = tape.gradient(y, X)
+        return forward.jvp(y), gradient, forward.jvp(gradient)
+
+    assert_unchanged(forward_over_reverse, rules=["Sum", "Mul", "Tanh"], tape=1)
+
+
+def test_other_dtypes_and_modes():
+    weak = tf.constant(2.0)
+
+    def promoted():
+        framework.set_dtype_conversion_mode("all")
+        try:
+            return gradient_of(lambda: raw.Mul(x=X, y=Y), X)
+        finally:
+            framework.set_dtype_conversion_mode("off")
+
+    assert_unchanged(promoted, rules=[])
+    with tf.device("/CPU:0"):
+        assert_unchanged(lambda: gradient_of(lambda: raw.Mul(x=X, y=weak), X), rules=["Mul"])
+
+
+def test_threads():
+    def gradient(seed):
+        x = tf.constant(floats(3, 4, seed=seed))
+        return gradient_of(lambda: raw.Mul(x=raw.Tanh(x=x), y=raw.AddV2(x=x, y=Y[0])), x)
+
+    wants = [gradient(i) for i in range(8)]
+    failures = []
+
+    def work(i):
+        for _ in range(50):
+            if found := difference(gradient(i), wants[i]):
+                failures.append(found)
+
+    with fastops.accelerated():
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):  # in and out meanwhile
+            fastops.uninstall()
+            fastops.install()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
+# ---------------------------------------------------------------------------------------------
+# The methods of tapes
+# ---------------------------------------------------------------------------------------------
+
+
+def squares(*tensors):
+    return [raw.Square(x=x) for x in tensors]
+
+
+STRUCTURES = {
+    "tensor": (X, 1),
+    "list": ([X, Y], 1),
+    "tuple": ((X, Y), 1),
+    "the same twice": ([X, X], 1),
+    "empty": ([], 1),
+    "dict": ({"a": X, "b": Y}, 0),
+    "nested": ([X, [Y]], 0),
+    "none": ([X, None], 0),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"unconnected_gradients": "zero"}, {"unconnected_gradients": tf.UnconnectedGradients.ZERO}, {"unconnected_gradients": "no"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_structures(structure, options):
+    sources, taken = STRUCTURES[structure]
+
+    def one():
+        with tf.GradientTape() as tape:
+            tape.watch([X, Y])
+            y = raw.Square(x=X)
+        return tf.nest.flatten(tape.gradient(y, sources, **options))
+
+    assert_unchanged(one, rules=None, tape=0 if "no" in options.values() else taken)
+
+
+@pytest.mark.parametrize(
+    ("targets", "taken"),
+    [
+        (lambda x, y: squares(x), 1),
+        (lambda x, y: tuple(squares(x, y, x)), 1),
+        (lambda x, y: [x, raw.Square(x=x)], 1),
+        (lambda x, y: x, 1),
+        (lambda x, y: tf.constant(1.0), 1),
+        (lambda x, y: [], 1),
+        (lambda x, y: [squares(x), y], 0),
+        (lambda x, y: tf.cast(x, tf.int32), 0),
+        (lambda x, y: None, 0),
+        (lambda x, y: 1.0, 0),
+        (lambda x, y: tf.ragged.constant([[1.0]]), 0),
+    ],
+)
+def test_targets(targets, taken):
+    def one():
+        with tf.GradientTape() as tape:
+            tape.watch([X, Y])
+            out = targets(X, Y)
+        return tape.gradient(out, [X, Y])
+
+    assert_unchanged(one, rules=None, tape=taken)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (Y, 1),
+        ([Y], 1),
+        ((Y,), 1),
+        (floats(3, 4), 0),
+        ([None], 0),
+        ([Y, Y], 0),
+        (tf.constant(1), 0),
+        (tf.ones([5]), 0),
+    ],
+)
+def test_output_gradients(given, taken):
+    assert_unchanged(
+        lambda: gradient_of(lambda: raw.Square(x=X), X, output_gradients=given),
+        rules=None,
+        tape=taken if not (isinstance(given, list) and len(given) == 2) else None,
+    )
+
+
+def test_arguments():
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(X)
+        y = raw.Square(x=X)
+
+    for call, taken in (
+        (lambda: tape.gradient(y, X), 1),
+        (lambda: tape.gradient(y, sources=X), 1),
+        (lambda: tape.gradient(sources=X, target=y), 1),
+        (lambda: tape.gradient(y, X, Y, "zero"), 1),
+        (lambda: tape.gradient(y, X, None, unconnected_gradients="none"), 1),
+        (lambda: tape.gradient(y), 0),
+        (lambda: tape.gradient(), 0),
+        (lambda: tape.gradient(y, X, target=y), 0),
+        (lambda: tape.gradient(y, X, wrong=1), 0),
+        (lambda: tape.gradient(y, X, None, "none", 1), 0),
+        (lambda: tf.GradientTape.gradient(tape, y, X), 1),
+    ):
+        assert_unchanged(call, rules=None, tape=taken)
+
+
+def test_variables():
+    v = tf.Variable(floats(3, 4))
+    scalar = tf.Variable(2.0)
+    other = tf.Variable(floats(2), trainable=False)
+
+    def one(zero):
+        with tf.GradientTape() as tape:
+            y = raw.Sum(input=raw.Mul(x=v, y=scalar), axis=[0, 1])
+        gradients = tape.gradient(y, [v, scalar, other], unconnected_gradients=zero)
+        return gradients, [one.name for one in tape.watched_variables()]
+
+    for zero in ("none", "zero"):
+        assert_unchanged(
+            lambda zero=zero: one(zero), rules=["Sum", "Mul", "ReadVariableOp"], tape=1
+        )
+
+
+def test_variables_of_keras():
+    keras = pytest.importorskip("keras")
+    v = keras.Variable(floats(3, 4))
+
+    def one():
+        with tf.GradientTape() as tape:
+            y = raw.Square(x=v.value)
+        return tape.gradient(y, [v])
+
+    assert_unchanged(one, rules=["Square", "ReadVariableOp"], tape=1)
+
+
+def test_used_up():
+    def twice(persistent):
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+        return tape.gradient(y, X), tape.gradient(y, X)
+
+    assert isinstance(assert_unchanged(lambda: twice(False), rules=["Square"]), Failure)
+    assert_unchanged(lambda: twice(True), rules=["Square"], tape=2)
+
+
+def test_inside_its_own_block():
+    def inside(persistent):
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+            return tape.gradient(y, X)
+
+    for persistent in (False, True):
+        assert_unchanged(lambda p=persistent: inside(p), rules=["Square"], tape=0)
+
+
+def test_never_entered():
+    assert isinstance(assert_unchanged(lambda: tf.GradientTape().gradient(X, X), tape=0), Failure)
+    assert isinstance(assert_unchanged(lambda: tf.GradientTape().watch(X)), Failure)
+
+
+def test_after_a_failure():
+    def failing():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.PreventGradient(input=raw.Square(x=X), message="no")
+        return attempt(tape.gradient, y, X), attempt(tape.gradient, y, X)
+
+    first, second = assert_unchanged(failing, rules=[])
+    assert first.kind is LookupError
+    assert second.kind is tf.errors.InternalError
+
+
+def test_nested_tapes():
+    def third():
+        with tf.GradientTape() as outer:
+            outer.watch(X)
+            with tf.GradientTape() as middle:
+                middle.watch(X)
+                with tf.GradientTape() as inner:
+                    inner.watch(X)
+                    y = raw.Mul(x=raw.Tanh(x=X), y=raw.Square(x=X))
+                one = inner.gradient(y, X)
+            two = middle.gradient(one, X)
+        return one, two, outer.gradient(two, X)
+
+    assert_unchanged(third, rules=None, tape=3)
+
+
+def test_a_tape_that_stops():
+    def stopped():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+            with tape.stop_recording():
+                z = raw.Square(x=y)
+            out = raw.AddV2(x=y, y=raw.StopGradient(input=z))
+        return tape.gradient(out, X)
+
+    assert_unchanged(stopped, rules=["AddV2", "Square"], tape=1)
+
+
+def test_jacobians():
+    def jacobian():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Tanh(x=X)
+        return tape.jacobian(y, X)
+
+    assert_unchanged(jacobian, rules=None)
+
+
+@pytest.mark.parametrize(
+    "watched", [X, [X, Y], (X,), {"a": X}, tf.Variable(1.0), 1.0, None, ints([1, 2]), tf.RaggedTensor.from_row_splits(X[0], [0, 4])]  # fmt: skip
+)
+def test_watch(watched):
+    def watch():
+        with tf.GradientTape() as tape:
+            tape.watch(watched)
+            y = raw.Square(x=X)
+        return tape.gradient(y, X)
+
+    assert_unchanged(watch, rules=None)
+
+
+def test_subclasses():
+    class Tape(tf.GradientTape):
+        def gradient(self, *args, **kwargs):
+            return super().gradient(*args, **kwargs), "mine"
+
+    def one():
+        with Tape() as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+        return tape.gradient(y, X)
+
+    assert_unchanged(one, rules=["Square"], tape=0)
+
+
+def test_nothing_stays_alive():
+    with fastops.accelerated():
+        for _ in range(3):
+            x = tf.constant(floats(3, 4))
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = raw.Mul(x=x, y=raw.AddV2(x=x, y=Y[0]))
+            gradient = tape.gradient(y, x)
+        gone = [weakref.ref(one) for one in (x, y, tape, gradient)]
+        del x, y, tape, gradient
+        gc.collect()
+        assert [one() for one in gone] == [None] * 4
+
+
+def test_the_originals_come_back():
+    function = backprop._gradient_function
+    methods = {name: vars(tf.GradientTape)[name] for name in ("gradient", "watch")}
+    fastops.install(only=["gradients"])
+    assert isinstance(backprop._gradient_function, _gradients.GradientFunction)
+    assert isinstance(vars(tf.GradientTape)["gradient"], _tapes.Gradient)
+    gradient_of(lambda: raw.Square(x=X), X)
+    assert _gradients.RULES["Square"].taken == 1
+    fastops.uninstall()
+    assert backprop._gradient_function is function
+    assert {name: vars(tf.GradientTape)[name] for name in methods} == methods
+    gradient_of(lambda: raw.Square(x=X), X)
+    assert _gradients.RULES["Square"].taken == 1
+    assert not [t for t in _install.targets() if isinstance(vars(t.holder)[t.attribute], _tapes.Watch)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Variables
+# ---------------------------------------------------------------------------------------------
+
+
+def state(variable):
+    """Everything that there is to see of an unread variable, but for what is its own."""
+    attributes = dict(vars(variable))
+    shared = {key: attributes.pop(key) for key in ("_handle", "_shape", "_dtype", "_unique_id")}
+    return type(variable).__name__, list(vars(variable)), attributes, shared["_shape"], repr(variable)
+
+
+ASSIGNMENTS = {
+    "tensor": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype)),
+    "no read": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), read_value=False),
+    "locking": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), use_locking=True),
+    "name": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), name="here"),
+    "positional": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), None, None, False),
+    "list": lambda v, call: call(v)([1, 2]),
+    "array": lambda v, call: call(v)(np.array([1, 2], v.dtype.as_numpy_dtype)),
+    "variable": lambda v, call: call(v)(v),
+    "twice": lambda v, call: call(call(v)(tf.constant([1, 2], v.dtype)))(tf.constant([1, 2], v.dtype)),
+    "number": lambda v, call: call(v)(1),
+    "scalar": lambda v, call: call(v)(tf.constant(1, v.dtype)),
+    "shape": lambda v, call: call(v)(tf.constant([1, 2, 3], v.dtype)),
+    "dtype": lambda v, call: call(v)(tf.constant([True, False])),
+    "nothing": lambda v, call: call(v)(),
+    "unknown": lambda v, call: call(v)(tf.constant([1, 2], v.dtype), unknown=1),
+    "None": lambda v, call: call(v)(None),
+    "string": lambda v, call: call(v)("a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ASSIGNMENTS)
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.int64, tf.complex64])
+def test_assignments(method, how, dtype):
+    def one():
+        v = tf.Variable(tf.constant([3, 4], dtype), name="v")
+        result = ASSIGNMENTS[how](v, lambda v: getattr(v, method))
+        shown = state(result) if isinstance(result, tf.Variable) else result
+        return v.numpy(), repr(shown)
+
+    want = attempt(one)
+    with fastops.accelerated():
+        for _ in range(2):
+            assert difference(attempt(one), want) is None, (attempt(one), want)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"shape": tf.TensorShape(None)}, [1.0, 2.0, 3.0]),
+        ({"shape": tf.TensorShape([None])}, [1.0, 2.0, 3.0]),
+        ({"validate_shape": False}, [1.0, 2.0, 3.0]),
+        ({"trainable": False}, [1.0, 2.0]),
+        ({"constraint": lambda x: x}, [1.0, 2.0]),
+    ],
+)
+def test_kinds_of_variables(options, value):
+    def one():
+        v = tf.Variable([3.0, 4.0], **options)
+        with tf.GradientTape() as tape:
+            after = v.assign(tf.constant(value))
+            y = raw.Square(x=v.value())
+        return repr(after), repr(v), tape.gradient(y, v), len(tape.watched_variables())
+
+    assert_unchanged(one, rules=None)
+
+
+def test_which_path_variables_take():
+    v = tf.Variable([3.0, 4.0])
+    d = tf.constant([0.5, 1.5])
+    with fastops.accelerated(only=["variables"]):
+        for _ in range(2):
+            fastops.reset_stats()
+            v.assign(d)
+            v.assign_add(d, read_value=False)
+            v.assign_sub(d)
+            v.assign_sub(0.0 * d, use_locking=False)
+            read = v.value(), v.read_value(), v.numpy()
+        calls = fastops.stats()
+    assert {name: calls.ops[name].direct for name in calls.ops} == {
+        "AssignVariableOp": 1,
+        "AssignAddVariableOp": 1,
+        "AssignSubVariableOp": 2,
+        "ReadVariableOp": 3,
+        "Identity": 2,
+    }
+    assert (calls.direct, calls.capi, calls.tensorflow) == (9, 0, 0)
+    for value in read:
+        np.testing.assert_array_equal(value, [0.5, 1.5])
+
+
+def test_an_unread_variable():
+    v = tf.Variable([3.0, 4.0])
+    d = tf.constant([0.5, 1.5])
+    want = v.assign(d)
+    with fastops.accelerated():
+        for _ in range(3):
+            got = v.assign(d)
+            assert state(got)[:4] == state(want)[:4]
+            assert got._handle is v._handle
+            assert got._unique_id == v._unique_id
+            assert_same(got + 1.0, want + 1.0)
+            assert_same(tf.convert_to_tensor(got), tf.convert_to_tensor(want))
+            assert got.name == want.name
+            assert got.trainable == want.trainable
+
+
+def test_tapes_learn_of_variables():
+    def one(method):
+        v = tf.Variable([3.0, 4.0])
+        fixed = tf.Variable([3.0, 4.0], trainable=False)
+        with tf.GradientTape() as tape:
+            for variable in (v, fixed):
+                getattr(variable, method)(*([] if method in READS else [tf.constant([1.0, 2.0])]))
+        return [variable is v for variable in tape.watched_variables()]
+
+    for method in (*READS, "assign", "assign_add", "assign_sub"):
+        assert assert_unchanged(lambda m=method: one(m)) == [True]
+
+
+READS = ("value", "read_value", "numpy")
+
+
+def test_gradients_of_reads():
+    v = tf.Variable(floats(3))
+
+    def one(method):
+        with tf.GradientTape() as tape:
+            y = raw.Square(x=getattr(v, method)())
+        return tape.gradient(y, v)
+
+    assert_unchanged(lambda: one("value"), rules=["Square", "ReadVariableOp"], tape=1)
+    assert_unchanged(
+        lambda: one("read_value"), rules=["Square", "Identity", "ReadVariableOp"], tape=1
+    )
+
+
+def test_variables_in_functions():
+    v = tf.Variable([3.0, 4.0])
+
+    def one():
+        @tf.function
+        def step(d):
+            with tf.init_scope():
+                lifted = v.read_value()
+            v.assign_add(d)
+            return v.value() + v.read_value() + lifted
+
+        v.assign([3.0, 4.0])
+        return step(tf.constant([1.0, 1.0])), v.numpy(), len(step.get_concrete_function(tf.constant([1.0, 1.0])).variables)  # fmt: skip
+
+    assert_unchanged(one, rules=None)
+
+
+def test_a_distribution_strategy():
+    def one():
+        strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+        with strategy.scope():
+            v = tf.Variable([3.0, 4.0])
+            with tf.GradientTape() as tape:
+                y = raw.Square(x=v.value())
+                v.assign_sub(tf.constant([1.0, 1.0]))
+            return tape.gradient(y, v.values[0]), v.numpy(), type(v).__name__
+
+    assert_unchanged(one, rules=None)
+
+
+def test_a_training_loop():
+    def train():
+        shapes = [(8, 16), (16,), (16, 1), (1,)]
+        weights = [tf.Variable(floats(*shape, seed=i) / 4) for i, shape in enumerate(shapes)]
+        inputs, targets = tf.constant(floats(4, 8, seed=9)), tf.constant(floats(4, 1, seed=8))
+        rate = tf.constant(0.05)
+        losses = []
+        for _ in range(20):
+            with tf.GradientTape() as tape:
+                hidden = tf.nn.relu(tf.matmul(inputs, weights[0]) + weights[1])
+                loss = tf.reduce_mean((tf.matmul(hidden, weights[2]) + weights[3] - targets) ** 2.0)
+            for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+                weight.assign_sub(rate * gradient)
+            losses.append(loss)
+        return losses, [weight.numpy() for weight in weights]
+
+    rules = ["AddV2", "MatMul", "Mean", "Pow", "ReadVariableOp", "Relu", "Sub"]
+    assert_unchanged(train, rules=rules, tape=20)
