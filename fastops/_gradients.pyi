@@ -12,6 +12,7 @@ class Rule:
 RULES: dict[str, Rule]
 
 def reset_counters() -> None: ...
+
 @final
 class GradientFunction(Replacement):
     def __init__(self, original: Callable[..., Any]) -> None: ...

@@ -802,7 +802,7 @@ cdef int _rule(str op_names, str stands_for, rule_t function, bint any_grad=Fals
         rule.any_grad = any_grad
         entry = _registrations.get(op_name)
         registered = None if entry is None else entry["type"]
-        if f"{registered.__module__}.{registered.__name__}" == rule.stands_for:
+        if registered and f"{registered.__module__}.{registered.__name__}" == rule.stands_for:
             rule.entry = entry
             rule.registered = registered
         _rules[op_name] = rule

@@ -194,6 +194,10 @@ def _operator_targets():
             yield Target("operators", f"tf.Tensor.{name}", Tensor, name, make)
 
 
+RESTATED = "2.21."
+"""The version of TensorFlow whose gradient functions and methods the layers below restate."""
+
+
 @cache
 def _gradient_function(original):
     """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
@@ -219,13 +223,18 @@ def _variable_targets():
         yield Target("variables", f"tf.Variable.{name}", holder, name, make)
 
 
+def _restated_targets():
+    if tf.version.VERSION.startswith(RESTATED):
+        yield from _gradient_targets()
+        yield from _variable_targets()
+
+
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
     yield from _function_targets()
     yield from _operator_targets()
-    yield from _gradient_targets()
-    yield from _variable_targets()
+    yield from _restated_targets()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -273,8 +282,8 @@ def install(*, only=None, exclude=None):
     ----------
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
-        ``"operators"``, ``"gradients"``, ``"variables"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
-        ``*`` stands for any letters.
+        ``"operators"``, ``"gradients"``, ``"variables"``) or of callables, as in
+        ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
 
     Notes
     -----

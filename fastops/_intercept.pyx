@@ -13,7 +13,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport EnableVectorcall, HandleDtype, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, vectorcall_t
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op
 from fastops._tf.eager cimport EagerTensor_Handle
 
 import sys

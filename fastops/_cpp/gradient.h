@@ -88,8 +88,8 @@ inline PyObject* IntTensor(const Sizes& values, tensorflow::DataType dtype, int 
 inline PyObject* OnesLike(const tensorflow::Tensor& like) {
   tensorflow::Tensor tensor(like.dtype(), like.shape());
   switch (like.dtype()) {
-#define FASTOPS_ONES(Enum, Type)                      \
-  case tensorflow::Enum:                              \
+#define FASTOPS_ONES(Enum, Type)                              \
+  case tensorflow::Enum:                                      \
     tensor.flat<Type>().setConstant(static_cast<Type>(1.0f)); \
     break
     FASTOPS_ONES(DT_HALF, Eigen::half);
