@@ -372,6 +372,26 @@ def test_rule(case):
                 assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
 
 
+@pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
+def test_forward_over_reverse(op):
+    case = next(case for case in CASES if case.op == op and case.taken)
+    dtype = case.dtypes[0]
+    inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
+    tangents = [values(one.shape, dtype, i + 3) for i, one in enumerate(inputs)]
+
+    def products():
+        with tf.autodiff.ForwardAccumulator(inputs, tangents) as forward:
+            gradients = [dense(one) for one in first(case, inputs, inputs) if one is not None]
+        return [forward.jvp(one) for one in gradients]
+
+    want = products()
+    with fastops.accelerated():
+        for _ in range(2):
+            _gradients.reset_counters()
+            assert_same(products(), want)
+            assert _gradients.RULES[op].taken
+
+
 def test_every_rule_is_tested():
     assert {case.op for case in CASES} | {"ReadVariableOp"} == set(_gradients.RULES)
 
