@@ -1463,7 +1463,11 @@ def cached_keys(Op op):
 def cache_info():
     """The number of cached entries by op name, and the bound for each op."""
     cdef Op op
-    return {op.op_name: len(op.table) for op in _ops if op.table}, _cache_size
+    entries = {}
+    for op in _ops:
+        if op.table:
+            entries[op.op_name] = entries.get(op.op_name, 0) + len(op.table)
+    return entries, _cache_size
 
 
 def set_cache_size(size):

@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import Failure, assert_same, difference, floats
-from tensorflow.python.eager import backprop
+from support import Failure, assert_same, difference, floats, python
+from tensorflow.python.eager import backprop, context
+from tensorflow.python.eager import executor as tf_executor
+from tensorflow.python.framework import op_callbacks as framework_callbacks
 from tensorflow.python.framework import ops as framework
 
 import fastops
@@ -1055,3 +1057,101 @@ def test_a_training_loop():
 
     rules = ["AddV2", "MatMul", "Mean", "Pow", "ReadVariableOp", "Relu", "Sub"]
     assert_unchanged(train, rules=rules, tape=20)
+
+
+# ---------------------------------------------------------------------------------------------
+# The world around
+# ---------------------------------------------------------------------------------------------
+
+
+def test_installed_under_a_tape():
+    def gradient(change):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Mul(x=raw.Tanh(x=X), y=Y)
+            change()
+            y = raw.Square(x=y)
+        return tape.gradient(y, X)
+
+    want = gradient(lambda: None)
+    assert_same(gradient(fastops.install), want)
+    assert_same(gradient(fastops.uninstall), want)
+
+
+def test_asynchronous():
+    executor = tf_executor.new_executor(enable_async=True)
+    v = tf.Variable([1.0, 2.0])
+
+    def one():
+        with context.executor_scope(executor):
+            with tf.GradientTape() as tape:
+                y = raw.Square(x=v)
+            gradient = tape.gradient(y, v)
+            v.assign([1.0, 2.0])
+            return gradient.numpy(), v.numpy()
+
+    assert_unchanged(one, rules=[], tape=0)
+
+
+def test_callbacks_see_every_op():
+    seen = []
+
+    def callback(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        seen.append(op_type)
+
+    def one():
+        seen.clear()
+        framework_callbacks.add_op_callback(callback)
+        try:
+            gradient_of(lambda: raw.Mul(x=X, y=Y), X)
+        finally:
+            framework_callbacks.remove_op_callback(callback)
+        return list(seen)
+
+    assert_unchanged(one, rules=[], tape=0)
+
+
+def test_another_context():
+    code = """
+        from tensorflow.python.eager import context
+        fastops.install()
+
+        def gradient():
+            x = tf.constant([1.0, 2.0])
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_mean(x * x + 2.0) * x
+            return tape.gradient(y, x).numpy().tolist()
+
+        wants = [gradient() for _ in range(3)]
+        context._reset_context()
+        assert [gradient() for _ in range(3)] == wants, wants
+        print("done")
+        """
+    assert python(code).endswith("done\n")
+
+
+def test_memory_stays_flat():
+    code = """
+        import resource
+        fastops.install()
+        v, b = tf.Variable(np.ones([8, 8], "f")), tf.Variable(np.ones([8], "f"))
+        x = tf.ones([4, 8])
+
+        def step():
+            with tf.GradientTape() as tape:
+                y = tf.reduce_mean(tf.tanh(tf.matmul(x, v) + b))
+            for one, gradient in zip([v, b], tape.gradient(y, [v, b])):
+                one.assign_sub(gradient * 0.0)
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        for _ in range(3000):
+            step()
+        before = peak()
+        for _ in range(20000):
+            step()
+        print(peak() - before)
+        """
+    assert int(python(code).split()[-1]) < 4096  # KiB
