@@ -203,14 +203,22 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     return <PyObject*>result
 
 
-cdef dict _unread_state = None  # the attributes of an unread variable
+cdef dict _unread_state = None  # what all unread variables have in common
 
 
 cdef object _unread(object variable, object graph, object parent_op):
     """What an assignment returns: a variable that is read when somebody looks at it."""
     global _unread_state
-    cdef dict state
+    cdef dict state, own
     _tell_tapes(variable, graph)
+    own = {
+        "_graph_key": graph._graph_key,
+        "_shape": variable._shape,
+        "_dtype": variable._dtype,
+        "_handle": variable._handle,
+        "_unique_id": variable._unique_id,
+        "_parent_op": parent_op,
+    }
     if _unread_state is None:
         result = _UnreadVariable(
             handle=variable._handle,
@@ -220,15 +228,13 @@ cdef object _unread(object variable, object graph, object parent_op):
             parent_op=parent_op,
             unique_id=variable._unique_id,
         )
-        _unread_state = dict(result.__dict__)
+        # In the order of the attributes, and keeping nothing alive.
+        _unread_state = {
+            name: None if name in own else value for name, value in result.__dict__.items()
+        }
         return result
     state = _unread_state.copy()
-    state["_graph_key"] = graph._graph_key
-    state["_shape"] = variable._shape
-    state["_dtype"] = variable._dtype
-    state["_handle"] = variable._handle
-    state["_unique_id"] = variable._unique_id
-    state["_parent_op"] = parent_op
+    state.update(own)
     result = _UnreadVariable.__new__(_UnreadVariable)
     result.__dict__ = state
     return result

@@ -978,6 +978,18 @@ def test_an_unread_variable():
             assert got.trainable == want.trainable
 
 
+def test_an_unread_variable_keeps_nothing_alive():
+    with fastops.accelerated():
+        d = tf.constant([0.5, 1.5])
+        for _ in range(3):
+            v = tf.Variable([3.0, 4.0])
+            after = v.assign(d)
+            gone = [weakref.ref(one) for one in (v, v.handle, after)]
+            del v, after
+            gc.collect()
+            assert [one() for one in gone] == [None] * 3
+
+
 def test_tapes_learn_of_variables():
     def one(method):
         v = tf.Variable([3.0, 4.0])
