@@ -14,6 +14,7 @@ from fastops._tf.eager cimport (
     TFE_Py_TapeVariableAccessed,
     TFE_Py_VariableWatcherVariableAccessed,
 )
+from fastops._tf.protos cimport DT_VARIANT
 
 from tensorflow.python.distribute.distribute_lib import (
     get_local_results_or_value_container as _local_results,
@@ -59,6 +60,8 @@ cdef object _graph_of(PyObject* variable):
         not IsEagerTensor(<PyObject*>self._handle)
         or self._cached_value is not None
         or self._caching_device is not None
+        # What is read of a variant carries what the handle knows of it.
+        or <int>self._dtype._type_enum == <int>DT_VARIANT
     ):
         return None
     graph = _default_graph()

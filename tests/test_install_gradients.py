@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import Failure, assert_same, difference, floats, python
+from tensorflow.core.framework.cpp_shape_inference_pb2 import CppShapeInferenceResult
 from tensorflow.python.eager import backprop, context
 from tensorflow.python.eager import executor as tf_executor
 from tensorflow.python.framework import op_callbacks as framework_callbacks
@@ -976,6 +977,20 @@ def test_an_unread_variable():
             assert_same(tf.convert_to_tensor(got), tf.convert_to_tensor(want))
             assert got.name == want.name
             assert got.trainable == want.trainable
+
+
+def test_variants_carry_what_their_handle_knows():
+    def one():
+        empty = raw.EmptyTensorList(
+            element_shape=ints([2]), max_num_elements=1, element_dtype=tf.float32
+        )
+        result = CppShapeInferenceResult
+        kind = result.HandleShapeAndType(dtype=tf.float32.as_datatype_enum)
+        empty._handle_data = result.HandleData(is_set=True, shape_and_type=[kind])
+        v = tf.Variable(empty)
+        return [str(read()._handle_data) for read in (v.value, v.read_value)]
+
+    assert assert_unchanged(one)[0] != "None"
 
 
 def test_an_unread_variable_keeps_nothing_alive():
