@@ -75,7 +75,14 @@ extensions = [
         extra_link_args=libraries(),
         language="c++",
     )
-    for name in ("_dispatch", "_intercept", "_functions")
+    for name in (
+        "_dispatch",
+        "_functions",
+        "_gradients",
+        "_intercept",
+        "_tapes",
+        "_variables",
+    )
 ]
 
 setup(

@@ -115,3 +115,6 @@ cdef class Op:
 
 
 cdef object constant(object value, DataType dtype)
+# Whether this thread runs eagerly on the host, at once and unobserved: what it makes, TensorFlow
+# would have made in the same place.
+cdef bint on_host() except -1

@@ -285,6 +285,16 @@ cdef int _gate(PyObject** device_name) except -1:
     return R_DIRECT
 
 
+cdef bint on_host() except -1:
+    cdef PyObject* device_name = NULL
+    return (
+        _gate(&device_name) == R_DIRECT
+        and _runtime.only_host
+        and not Async(_runtime)
+        and not Observed(_runtime)
+    )
+
+
 # ---------------------------------------------------------------------------------------------
 # Attribute values: encoded once, compared on every call
 # ---------------------------------------------------------------------------------------------
@@ -2003,7 +2013,11 @@ def cached_keys(Op op):
 def cache_info():
     """The number of cached entries by op name, and the bound for each op."""
     cdef Op op
-    return {op.op_name: len(op.table) for op in _ops if op.table}, _cache_size
+    entries = {}
+    for op in _ops:
+        if op.table:
+            entries[op.op_name] = entries.get(op.op_name, 0) + len(op.table)
+    return entries, _cache_size
 
 
 def set_cache_size(size):

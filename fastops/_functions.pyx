@@ -18,7 +18,7 @@ from cpython.tuple cimport (
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.native cimport HandleDtype, IsEagerTensor, TensorOnHost
+from fastops._cpp.native cimport HandleDtype, HostTensor, IsEagerTensor
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, constant
 from fastops._intercept cimport (
     Generated,
@@ -408,7 +408,7 @@ cdef int _rank(PyObject* tensor) except -2:
     """The rank of an EagerTensor or a variable, -1 if that is not known."""
     cdef const Tensor* value
     if IsEagerTensor(tensor):
-        value = TensorOnHost(EagerTensor_Handle(tensor))
+        value = HostTensor(tensor)
         return -1 if value == NULL else value.dims()
     dims = (<object>tensor)._shape._dims
     return -1 if dims is None else <int>len(dims)
@@ -478,8 +478,8 @@ cdef inline Op _op(Function self, Py_ssize_t i):
 
 
 cdef bint _same_shape(object x, object y):
-    cdef const Tensor* one = TensorOnHost(EagerTensor_Handle(<PyObject*>x))
-    cdef const Tensor* other = TensorOnHost(EagerTensor_Handle(<PyObject*>y))
+    cdef const Tensor* one = HostTensor(<PyObject*>x)
+    cdef const Tensor* other = HostTensor(<PyObject*>y)
     return one != NULL and other != NULL and one.IsSameSize(other[0])
 
 
@@ -539,7 +539,7 @@ cdef int _stack(Function self, Draft* draft) except -1:
 
 cdef int _unstack(Function self, Draft* draft) except -1:
     # value, num, axis
-    cdef const Tensor* value = TensorOnHost(EagerTensor_Handle(draft.values[0]))
+    cdef const Tensor* value = HostTensor(draft.values[0])
     cdef long long axis
     if draft.values[1] != Py_None:
         return CHOSEN if Py_TYPE(<object>draft.values[1]) == &PyLong_Type else DECLINED
@@ -685,7 +685,7 @@ cdef int _shape(Function self, Draft* draft) except -1:
 
 cdef int _size(Function self, Draft* draft) except -1:
     # input, out_type
-    cdef const Tensor* value = TensorOnHost(EagerTensor_Handle(draft.values[0]))
+    cdef const Tensor* value = HostTensor(draft.values[0])
     if value == NULL or value.NumElements() >= <long long>1 << 31:
         return DECLINED
     if draft.values[1] != Py_None and <object>draft.values[1] is not _int32_dtype:
@@ -697,7 +697,7 @@ cdef int _size(Function self, Draft* draft) except -1:
 
 cdef int _rank_of(Function self, Draft* draft) except -1:
     # input
-    cdef const Tensor* value = TensorOnHost(EagerTensor_Handle(draft.values[0]))
+    cdef const Tensor* value = HostTensor(draft.values[0])
     return DECLINED if value == NULL else _number(draft, value.dims())
 
 

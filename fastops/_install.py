@@ -18,10 +18,21 @@ from types import FunctionType
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop
 from tensorflow.python.framework.tensor import Tensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.util import dispatch
 
-from fastops import _functions, _intercept, _opdef, _public, _registry
+from fastops import (
+    _functions,
+    _gradients,
+    _intercept,
+    _opdef,
+    _public,
+    _registry,
+    _tapes,
+    _variables,
+)
 from fastops._fallback import raw_name
 from fastops._public import COMPLEX, FLOATS, INTS, REAL, SIGNED
 from fastops.gen import _index
@@ -48,6 +59,8 @@ class Target:
         The attribute.
     make : callable
         Given the original, returns the replacement.
+    announce : callable, optional
+        Is told what the attribute holds, whenever that changes: who keeps a reference of its own.
     """
 
     layer: str
@@ -55,6 +68,7 @@ class Target:
     holder: object
     attribute: str
     make: Callable
+    announce: Callable | None = None
 
 
 LAYERS = {
@@ -62,6 +76,8 @@ LAYERS = {
     "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
     "operators": "the operators of eager tensors and variables",
     "public": "public functions that are written in Python",
+    "gradients": "what a tape calls for the gradient of each op, and its methods",
+    "variables": "reads and assignments of variables",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -287,11 +303,47 @@ def _operator_targets():
             yield Target("operators", function.name, holder, name, partial(_stand_in, function))
 
 
+RESTATED = "2.21."
+"""The version of TensorFlow whose gradient functions and methods the layers below restate."""
+
+
+@cache
+def _gradient_function(original):
+    """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
+    return _gradients.GradientFunction(original)
+
+
+def _gradient_targets():
+    yield Target(
+        "gradients",
+        "backprop._gradient_function",
+        backprop,
+        "_gradient_function",
+        _gradient_function,
+        announce=pywrap_tfe.TFE_Py_RegisterGradientFunction,
+    )
+    for name, make in (("gradient", _tapes.Gradient), ("watch", _tapes.Watch)):
+        yield Target("gradients", f"tf.GradientTape.{name}", backprop.GradientTape, name, make)
+
+
+def _variable_targets():
+    for name, make in _variables.METHODS.items():
+        holder = next(kind for kind in ResourceVariable.__mro__ if name in vars(kind))
+        yield Target("variables", f"tf.Variable.{name}", holder, name, make)
+
+
+def _restated_targets():
+    if tf.version.VERSION.startswith(RESTATED):
+        yield from _gradient_targets()
+        yield from _variable_targets()
+
+
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
     yield from _everywhere(_generated_functions() | _public_functions())
     yield from _operator_targets()
+    yield from _restated_targets()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -299,7 +351,7 @@ def targets():
 # ---------------------------------------------------------------------------------------------
 
 _LOCK = threading.RLock()
-_placed: list[tuple] = []  # holder, attribute, original, replacement
+_placed: list[tuple] = []  # target, original, replacement
 _holds = 0  # of `accelerated`, nested
 
 
@@ -339,8 +391,8 @@ def install(*, only=None, exclude=None):
     ----------
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
-        ``"operators"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``;
-        ``*`` stands for any letters.
+        ``"operators"``, ``"gradients"``, ``"variables"``) or of callables, as in
+        ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
 
     Notes
     -----
@@ -381,8 +433,14 @@ def install(*, only=None, exclude=None):
 def _place(target):
     original = vars(target.holder)[target.attribute]
     replacement = target.make(original)
-    _placed.append((target.holder, target.attribute, original, replacement))
-    setattr(target.holder, target.attribute, replacement)
+    _placed.append((target, original, replacement))
+    _set(target, replacement)
+
+
+def _set(target, value):
+    setattr(target.holder, target.attribute, value)
+    if target.announce is not None:
+        target.announce(value)
 
 
 def uninstall():
@@ -395,9 +453,9 @@ def uninstall():
         _holds = 0
         _intercept.set_live(False)
         while _placed:
-            holder, attribute, original, replacement = _placed.pop()
-            if vars(holder).get(attribute) is replacement:
-                setattr(holder, attribute, original)
+            target, original, replacement = _placed.pop()
+            if vars(target.holder).get(target.attribute) is replacement:
+                _set(target, original)
 
 
 def is_installed():

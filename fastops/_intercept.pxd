@@ -20,6 +20,12 @@ cdef class Generated(Replacement):
     cdef bint keyword_only
 
 
+cdef class Call:
+    cdef Op op
+    cdef tuple names
+    cdef object run(self, tuple arguments)
+
+
 cdef inline void begin(Invocation* call, Replacement self, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) noexcept:
     call.target = <PyObject*>self.original

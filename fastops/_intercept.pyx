@@ -16,6 +16,7 @@ from fastops._cpp.native cimport EnableVectorcall, HandleDtype, IsEagerTensor
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op
 from fastops._tf.eager cimport EagerTensor_Handle
 
+import sys
 from types import MethodType
 
 from tensorflow.python.eager import context as _tf_context
@@ -24,6 +25,8 @@ from tensorflow.python.framework.tensor import Tensor as _Tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 cdef extern from "Python.h":
+    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
+    PyObject** PySequence_Fast_ITEMS(PyObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     object PyVectorcall_Call(object, object, object)
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
@@ -116,6 +119,31 @@ def set_live(value):
     """Sets whether replacements do anything but call what they replace."""
     global live
     live = value
+
+
+@cython.final
+cdef class Call:
+    """A way in which code of ours calls an op: the op, and the names of the arguments.
+
+    The op is one of its own, since an op finds the key of its last call sooner than others.
+
+    Parameters
+    ----------
+    op_name : str
+        Its name in TensorFlow's registry.
+    names : str
+        Those of its arguments, separated by blanks.
+    """
+
+    def __init__(self, op_name, names):
+        self.op = Op(op_name)
+        self.names = tuple([sys.intern(name) for name in names.split()])
+
+    cdef object run(self, tuple arguments):
+        return call_object(
+            <PyObject*>self.op, PySequence_Fast_ITEMS(<PyObject*>arguments), 0,
+            <PyObject*>self.names,
+        )
 
 
 # ---------------------------------------------------------------------------------------------

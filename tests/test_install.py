@@ -132,7 +132,7 @@ def test_what_somebody_else_has_set_stays():
     def theirs(self, other):
         return "theirs"
 
-    original = next(one for holder, name, one, _ in _install._placed if name == "__add__")
+    original = next(one for t, one, _ in _install._placed if t.attribute == "__add__")
     Tensor.__add__ = theirs
     try:
         assert tf.constant(1.0) + 1.0 == "theirs"

@@ -42,10 +42,15 @@ inline tensorflow::DataType HandleDtype(TFE_TensorHandle* opaque) {
   return static_cast<tensorflow::TensorHandle*>(base)->dtype;
 }
 
-// The tensor of an EagerTensor that lies on the host and is there already, else null.
-inline const tensorflow::Tensor* TensorOnHost(TFE_TensorHandle* opaque) {
+// The tensor of an EagerTensor on the host, borrowed; null for any other object, and for a tensor
+// that is not computed yet.
+inline const tensorflow::Tensor* HostTensor(PyObject* object) {
   const tensorflow::Tensor* tensor = nullptr;
-  return Inspect(opaque, nullptr, &tensor) == InputState::kReady ? tensor : nullptr;
+  if (!IsEagerTensor(object) ||
+      Inspect(EagerTensor_Handle(object), nullptr, &tensor) != InputState::kReady) {
+    return nullptr;
+  }
+  return tensor;
 }
 
 // Wraps a result on the host as TensorFlow does. Returns a new reference, or null with a Python

@@ -28,7 +28,8 @@ cdef extern from "handle.h" namespace "fastops":
 
     bool IsEagerTensor(PyObject*)
     DataType HandleDtype(TFE_TensorHandle*)
-    const Tensor* TensorOnHost(TFE_TensorHandle*)
+    # Borrowed; null for what is not an EagerTensor on the host, computed.
+    const Tensor* HostTensor(PyObject*)
 
 
 cdef extern from "runtime.h" namespace "fastops":
@@ -177,3 +178,20 @@ cdef extern from "text.h" namespace "fastops":
 
 cdef extern from "traces.h":
     pass
+
+
+cdef extern from "gradient.h" namespace "fastops":
+    cdef cppclass Sizes:
+        Sizes()
+        size_t size()
+        void push_back(int64_t)
+        int64_t& operator[](size_t)
+
+    bool IsLocal(PyObject*)
+    Sizes ShapeOf(const Tensor&)
+    bool HasShape(const Tensor&, PyObject*)
+    bool IntsOf(const Tensor&, Sizes*)
+    bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
+    # New references.
+    object IntTensor(const Sizes&, DataType, int)
+    object OnesLike(const Tensor&)

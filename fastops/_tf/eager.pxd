@@ -45,6 +45,7 @@ cdef extern from "tensorflow/python/eager/pywrap_tfe.h":
     PyObject* TFE_Py_RecordGradient(
         PyObject* op_name, PyObject* inputs, PyObject* attrs, PyObject* results, PyObject* scope
     )
+    void TFE_Py_TapeWatch(PyObject* tape, PyObject* tensor)
     void TFE_Py_TapeVariableAccessed(PyObject* variable)
     void TFE_Py_VariableWatcherVariableAccessed(PyObject* variable)
 

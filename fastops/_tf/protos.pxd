@@ -6,9 +6,15 @@ from libcpp.string cimport string
 
 cdef extern from "tensorflow/core/framework/types.pb.h" namespace "tensorflow" nogil:
     ctypedef enum DataType:
-        DT_INVALID
+        DT_BFLOAT16
+        DT_COMPLEX64
+        DT_COMPLEX128
+        DT_DOUBLE
         DT_FLOAT
+        DT_HALF
         DT_INT32
+        DT_INT64
+        DT_INVALID
         DT_RESOURCE
         DT_VARIANT
 

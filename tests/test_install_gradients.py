@@ -1,0 +1,1184 @@
+"""Gradients and variables under `fastops.install`: TensorFlow's own, by the path claimed."""
+
+import gc
+import threading
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import Failure, assert_same, difference, floats, python
+from tensorflow.core.framework.cpp_shape_inference_pb2 import CppShapeInferenceResult
+from tensorflow.python.eager import backprop, context
+from tensorflow.python.eager import executor as tf_executor
+from tensorflow.python.framework import op_callbacks as framework_callbacks
+from tensorflow.python.framework import ops as framework
+
+import fastops
+from fastops import _gradients, _install, _tapes
+
+pytestmark = [
+    pytest.mark.usefixtures("fresh"),
+    pytest.mark.skipif(
+        not tf.version.VERSION.startswith(_install.RESTATED),
+        reason="the layers are for one version of TensorFlow",
+    ),
+]
+
+raw = tf.raw_ops
+ints = tf.constant
+FLOATS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
+COMPLEX = (tf.complex64, tf.complex128)
+
+
+@pytest.fixture(autouse=True)
+def not_installed():
+    assert not fastops.is_installed()
+    _gradients.reset_counters()
+    yield
+    fastops.uninstall()
+
+
+class Case(NamedTuple):
+    """A differentiable call.
+
+    Attributes
+    ----------
+    op : str
+        Whose gradient it is about.
+    call : callable
+        Takes tensors.
+    shapes : tuple
+        Of these.
+    dtypes : tuple
+        Of all of them, in turn.
+    taken : bool
+        Whether the rule of the op answers, rather than TensorFlow.
+    positive : bool
+        Whether the values must be.
+    """
+
+    op: str
+    call: object
+    shapes: tuple
+    dtypes: tuple = FLOATS
+    taken: bool = True
+    positive: bool = False
+
+
+def values(shape, dtype, seed, positive=False):
+    def draw(seed):
+        array = floats(*shape, seed=seed) if shape else np.float32(0.7 + seed)
+        return np.abs(array) + 0.5 if positive else array
+
+    array = draw(seed)
+    if dtype.is_complex:
+        array = array + 1j * draw(seed + 10)
+    return tf.cast(tf.constant(array), dtype)
+
+
+def unary(op, argument="x", dtypes=FLOATS, **options):
+    return Case(op, lambda x: getattr(raw, op)(**{argument: x}), ((3, 4),), dtypes, **options)
+
+
+PAIRS = (
+    ((3, 4), (3, 4)),
+    ((), ()),
+    ((3, 4), ()),
+    ((), (3, 4)),
+    ((3, 4), (4,)),
+    ((3, 1), (1, 4)),
+    ((1, 3, 1), (2, 1, 1)),
+    ((2, 0), (1, 0)),
+)
+
+
+def binary(op, dtypes=FLOATS, pairs=PAIRS, **options):
+    return [
+        Case(op, lambda x, y: getattr(raw, op)(x=x, y=y), pair, dtypes, **options) for pair in pairs
+    ]
+
+
+def reductions(op, dtypes=FLOATS, taken=True):
+    return [
+        Case(
+            op,
+            lambda x, axis=axis, index=index, keep=keep: getattr(raw, op)(
+                input=x, axis=ints(axis, index), keep_dims=keep
+            ),
+            (shape,),
+            dtypes,
+            taken,
+        )
+        for index in (tf.int32, tf.int64)
+        for keep in (False, True)
+        for shape, axis in (
+            ((3, 4), [0, 1]),
+            ((3, 4), 1),
+            ((3, 4), [-1]),
+            ((3, 4), [1, 0]),
+            ((2, 3, 4), [0, -1]),
+            ((5,), 0),
+            ((5,), [0]),
+            ((), []),
+            ((0, 3), [0]),
+        )
+    ]
+
+
+MATRICES = [
+    Case(
+        "MatMul",
+        lambda a, b, ta=ta, tb=tb: raw.MatMul(a=a, b=b, transpose_a=ta, transpose_b=tb),
+        ((4, 3) if ta else (3, 4), (5, 4) if tb else (4, 5)),
+        (tf.float32, tf.float64, *COMPLEX),
+    )
+    for ta in (False, True)
+    for tb in (False, True)
+]
+
+BATCHES = [
+    Case(
+        "BatchMatMulV2",
+        lambda x, y, ax=ax, ay=ay: raw.BatchMatMulV2(x=x, y=y, adj_x=ax, adj_y=ay),
+        ((*batch, 4, 3) if ax else (*batch, 3, 4), (2, 5, 4) if ay else (2, 4, 5)),
+        (tf.float32, tf.float64, *COMPLEX),
+        batch == (2,),
+    )
+    for ax in (False, True)
+    for ay in (False, True)
+    for batch in ((2,), ())
+]
+
+IMAGE = (2, 6, 6, 3)
+CONVOLUTION = {"strides": [1, 2, 2, 1], "padding": "SAME", "dilations": [1, 1, 1, 1]}
+POOL = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+
+CASES = [
+    unary("Abs"),
+    *(unary(op, dtypes=FLOATS + COMPLEX) for op in ("Exp", "Neg", "Sigmoid", "Square", "Tanh")),
+    *(
+        unary(op, dtypes=FLOATS + COMPLEX, positive=True)
+        for op in ("Log", "Log1p", "Reciprocal", "Rsqrt", "Sqrt")
+    ),
+    *(unary(op, "features") for op in ("Elu", "Relu", "Relu6", "Selu", "Softplus")),
+    *(unary(op, "logits") for op in ("Softmax", "LogSoftmax")),
+    unary("Identity", "input", dtypes=FLOATS + COMPLEX),
+    *binary("Add", dtypes=FLOATS + COMPLEX),
+    *binary("AddV2", dtypes=FLOATS + COMPLEX),
+    *binary("Sub", dtypes=FLOATS + COMPLEX),
+    *binary("Mul", dtypes=FLOATS + COMPLEX),
+    *binary("RealDiv", dtypes=FLOATS + COMPLEX),
+    *binary("SquaredDifference"),
+    *binary("Maximum"),
+    *binary("Minimum"),
+    Case("TanhGrad", lambda y, dy: raw.TanhGrad(y=y, dy=dy), ((3, 4), (3, 4)), FLOATS + COMPLEX),
+    Case("LeakyRelu", lambda x: raw.LeakyRelu(features=x, alpha=0.3), ((3, 4),)),
+    *(
+        Case("SelectV2", lambda x, y: raw.SelectV2(condition=CONDITION, t=x, e=y), pair)
+        for pair in (((3, 4), (3, 4)), ((), (3, 4)), ((3, 1), ()), ((2, 3, 4), (4,)))
+    ),
+    Case("AddN", lambda x, y, z: raw.AddN(inputs=[x, y, z]), ((3, 4),) * 3),
+    Case("Cast", lambda x: raw.Cast(x=x, DstT=tf.float64), ((3, 4),)),
+    Case("Cast", lambda x: raw.Cast(x=x, DstT=tf.complex128), ((3,),), (tf.complex64,)),
+    *reductions("Sum", FLOATS + COMPLEX),
+    *reductions("Mean", FLOATS + COMPLEX),
+    *reductions("Max"),
+    *reductions("Min", (tf.float32,)),
+    *MATRICES,
+    *BATCHES,
+    Case("BiasAdd", lambda x, b: raw.BiasAdd(value=x, bias=b), ((3, 4), (4,))),
+    Case(
+        "BiasAdd",
+        lambda x, b: raw.BiasAdd(value=x, bias=b, data_format="NHWC"),
+        ((2, 3, 3, 4), (4,)),
+        (tf.float32,),
+    ),
+    Case(
+        "SoftmaxCrossEntropyWithLogits",
+        lambda x, y: raw.SoftmaxCrossEntropyWithLogits(features=x, labels=raw.Softmax(logits=y))[0],
+        ((3, 4), (3, 4)),
+        (tf.float32, tf.float64),
+    ),
+    Case(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        lambda x: raw.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=ints([0, 1, 3]))[0],
+        ((3, 4),),
+        (tf.float32, tf.float64),
+    ),
+    Case(
+        "Conv2D",
+        lambda x, f: raw.Conv2D(input=x, filter=f, **CONVOLUTION),
+        (IMAGE, (3, 3, 3, 4)),
+        (tf.float32, tf.float64),
+    ),
+    Case("MaxPool", lambda x: raw.MaxPool(input=x, **POOL), (IMAGE,), (tf.float32, tf.float64)),
+    Case("AvgPool", lambda x: raw.AvgPool(value=x, **POOL), (IMAGE,), (tf.float32, tf.float64)),
+    Case("Reshape", lambda x: raw.Reshape(tensor=x, shape=ints([2, 6])), ((3, 4),)),
+    Case("ExpandDims", lambda x: raw.ExpandDims(input=x, axis=1), ((3, 4),)),
+    Case("Squeeze", lambda x: raw.Squeeze(input=x, axis=[1]), ((3, 1, 4),)),
+    Case("Transpose", lambda x: raw.Transpose(x=x, perm=ints([2, 0, 1])), ((2, 3, 4),)),
+    *(
+        Case("BroadcastTo", lambda x, i=i: raw.BroadcastTo(input=x, shape=ints([2, 3, 4], i)), (s,))
+        for s in ((3, 1), (4,), (), (1, 3, 4))
+        for i in (tf.int32, tf.int64)
+    ),
+    *(
+        Case("Tile", lambda x, i=i: raw.Tile(input=x, multiples=ints([2, 3], i)), ((3, 4),))
+        for i in (tf.int32, tf.int64)
+    ),
+    *(
+        Case("Pad", lambda x, i=i: raw.Pad(input=x, paddings=ints([[1, 0], [0, 2]], i)), ((3, 4),))
+        for i in (tf.int32, tf.int64)
+    ),
+    Case(
+        "PadV2",
+        lambda x, c: raw.PadV2(input=x, paddings=ints([[1, 0], [0, 2]]), constant_values=c),
+        ((3, 4), ()),
+        (tf.float32,),
+    ),
+    *(
+        Case(
+            "Slice",
+            lambda x, i=i: raw.Slice(input=x, begin=ints([1, 0], i), size=ints([2, -1], i)),
+            ((3, 4),),
+        )
+        for i in (tf.int32, tf.int64)
+    ),
+    *(
+        Case(
+            "StridedSlice",
+            lambda x, i=i, masks=masks: raw.StridedSlice(
+                input=x,
+                begin=ints([0, 1], i),
+                end=ints([3, 4], i),
+                strides=ints([2, 1], i),
+                **masks,
+            ),
+            ((3, 4),),
+        )
+        for i in (tf.int32, tf.int64)
+        for masks in (
+            {},
+            {"shrink_axis_mask": 1},
+            {"end_mask": 1, "begin_mask": 2},
+            {"new_axis_mask": 1},
+        )
+    ),
+    *(
+        Case("ConcatV2", lambda x, y, a=a, i=i: raw.ConcatV2(values=[x, y], axis=ints(a, i)), s)
+        for i in (tf.int32, tf.int64)
+        for a, s in ((0, ((3, 4), (2, 4))), (-1, ((3, 4), (3, 1))))
+    ),
+    *(
+        Case("Pack", lambda x, y, a=a: raw.Pack(values=[x, y], axis=a), ((3, 4), (3, 4)))
+        for a in (0, 1, -1)
+    ),
+    *(
+        Case("Unpack", lambda x, n=n, a=a, k=k: raw.Unpack(value=x, num=n, axis=a)[k], ((3, 4),))
+        for n, a in ((3, 0), (4, 1), (4, -1))
+        for k in (0, 2)
+    ),
+    *(
+        Case("Split", lambda x, k=k: raw.Split(axis=1, value=x, num_split=2)[k], ((3, 4),))
+        for k in (0, 1)
+    ),
+    Case("Split", lambda x: raw.Split(axis=1, value=x, num_split=1)[0], ((3, 4),), taken=False),
+    *(
+        Case(
+            "GatherV2",
+            lambda x, i=i, a=a: raw.GatherV2(params=x, indices=i, axis=a),
+            ((3, 4),),
+            taken=a == 0,
+        )
+        for i in (ints([0, 2, 0]), ints([[1], [2]], tf.int64), ints(1))
+        for a in (0, 1)
+    ),
+]
+CONDITION = tf.constant(floats(3, 4, seed=5) > 0)
+
+
+def power(call, *shapes, taken):
+    return Case("Pow", call, shapes, FLOATS, taken, positive=True)
+
+
+CASES += [
+    power(lambda x: raw.Pow(x=x, y=raw.Cast(x=3.0, DstT=x.dtype)), (3, 4), taken=True),
+    power(lambda x: raw.Pow(x=x, y=raw.Cast(x=[1.0, 2.0], DstT=x.dtype)), (3, 1), taken=True),
+    power(lambda x, y: raw.Pow(x=x, y=y), (3, 4), (3, 4), taken=False),
+]
+
+
+def dense(value):
+    return tf.convert_to_tensor(value) if isinstance(value, tf.IndexedSlices) else value
+
+
+def attempt(function, *args):
+    try:
+        return function(*args)
+    except Exception as error:
+        return Failure(type(error), str(error))
+
+
+def first(case, inputs, wanted, seed=None):
+    with tf.GradientTape() as tape:
+        tape.watch(wanted)
+        output = case.call(*inputs)
+    return tape.gradient(output, wanted, output_gradients=seed)
+
+
+def second(case, inputs, wanted, seed):
+    with tf.GradientTape() as outer:
+        outer.watch([*wanted, seed])
+        gradients = first(case, inputs, wanted, seed)
+        gradients = [dense(one) for one in gradients if one is not None]
+    return outer.gradient(gradients, [*wanted, seed])
+
+
+def derivatives(case, inputs, wanted, seed):
+    return [
+        attempt(first, case, inputs, wanted),
+        attempt(first, case, inputs, wanted, seed),
+        attempt(second, case, inputs, wanted, seed),
+    ]
+
+
+def name(case):
+    return f"{case.op}-{'-'.join('x'.join(map(str, shape)) for shape in case.shapes)}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_rule(case):
+    rule = _gradients.RULES[case.op]
+    calls = []
+    for dtype in case.dtypes:
+        inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
+        try:
+            like = case.call(*inputs)
+        except Exception:  # no kernel: the same failure is what is asked for
+            like = inputs[0]
+        seed = values(like.shape, like.dtype, 7)
+        for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
+            calls.append((case, inputs, wanted, seed))
+    wants = [derivatives(*call) for call in calls]
+    with fastops.accelerated():
+        for call, want in zip(calls, wants, strict=True):
+            for _ in range(2):
+                found = difference(derivatives(*call), want)
+                assert found is None, f"{case.op} of {call[1][0].dtype.name}: {found}"
+            if isinstance(want[1], Failure):
+                continue
+            _gradients.reset_counters()
+            first(*call)
+            if call[1] is call[2]:
+                assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
+
+
+@pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
+def test_forward_over_reverse(op):
+    case = next(case for case in CASES if case.op == op and case.taken)
+    dtype = case.dtypes[0]
+    inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
+    tangents = [values(one.shape, dtype, i + 3) for i, one in enumerate(inputs)]
+
+    def products():
+        with tf.autodiff.ForwardAccumulator(inputs, tangents) as forward:
+            gradients = [dense(one) for one in first(case, inputs, inputs) if one is not None]
+        return [forward.jvp(one) for one in gradients]
+
+    want = products()
+    with fastops.accelerated():
+        for _ in range(2):
+            _gradients.reset_counters()
+            assert_same(products(), want)
+            assert _gradients.RULES[op].taken
+
+
+def test_every_rule_is_tested():
+    assert {case.op for case in CASES} | {"ReadVariableOp"} == set(_gradients.RULES)
+
+
+# ---------------------------------------------------------------------------------------------
+# What a rule hands over
+# ---------------------------------------------------------------------------------------------
+
+X = tf.constant(floats(3, 4))
+Y = tf.constant(floats(3, 4, seed=1))
+
+
+def assert_unchanged(function, *, rules=(), tape=None):
+    """Hold what a function returns under `install` against what it returns without.
+
+    Also that these rules ran, and no other; and how many gradients the tape's method took.
+    """
+    want = attempt(function)
+    with fastops.accelerated():
+        method = vars(tf.GradientTape)["gradient"]
+        for _ in range(2):
+            before = method.taken
+            _gradients.reset_counters()
+            found = difference(attempt(function), want)
+            assert found is None, found
+            if tape is not None:
+                assert method.taken - before == tape
+            if rules is not None:
+                assert {name for name, rule in _gradients.RULES.items() if rule.taken} == set(rules)
+    return want
+
+
+def gradient_of(function, sources, **options):
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        target = function()
+    return tape.gradient(target, sources, **options)
+
+
+def test_another_function_is_registered(monkeypatch):
+    entry = framework._gradient_registry._registry["Tanh"]
+    monkeypatch.setitem(entry, "type", lambda op, grad: grad * 7.0)
+    result = assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
+    assert_same(result, tf.fill([3, 4], 7.0))
+
+
+def test_the_entry_is_replaced(monkeypatch):
+    registry = framework._gradient_registry._registry
+    monkeypatch.setitem(registry, "Tanh", {**registry["Tanh"], "type": lambda op, grad: grad})
+    assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
+
+
+def test_custom_gradients():
+    @tf.custom_gradient
+    def twice(x):
+        return 2.0 * x, lambda dy: dy * 3.0
+
+    assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=twice(X)), X), rules=["Tanh"], tape=1)
+
+
+def test_sparse_gradients():
+    table = tf.Variable(floats(5, 2))
+    indices = ints([0, 3, 0])
+
+    def rows():
+        with tf.GradientTape() as tape:
+            out = raw.Mul(x=raw.GatherV2(params=table, indices=indices, axis=0), y=2.0)
+        return tape.gradient(out, table)
+
+    def twice():
+        with tf.GradientTape() as tape:
+            out = raw.AddV2(
+                x=raw.GatherV2(params=table, indices=indices, axis=0),
+                y=raw.GatherV2(params=table, indices=ints([1, 1, 1]), axis=0),
+            )
+        return tape.gradient(out, table)
+
+    def through_reshape():
+        with tf.GradientTape() as tape:
+            flat = raw.Reshape(tensor=table, shape=ints([5, 2]))
+            out = raw.GatherV2(params=flat, indices=indices, axis=0)
+        return tape.gradient(out, table)
+
+    taken = ["GatherV2", "Mul", "ReadVariableOp"]
+    result = assert_unchanged(rows, rules=taken, tape=1)
+    assert isinstance(result, tf.IndexedSlices)
+    assert isinstance(
+        assert_unchanged(twice, rules=["GatherV2", "AddV2", "ReadVariableOp"], tape=1),
+        tf.IndexedSlices,
+    )
+    # What comes to Reshape is sparse: TensorFlow's.
+    assert_unchanged(through_reshape, rules=["GatherV2", "ReadVariableOp"], tape=1)
+
+
+def test_a_call_recorded_by_hand():
+    # Fewer inputs and outputs than the op has: no crash, and TensorFlow's error.
+    def record(op_name, inputs, attrs, outputs):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            out = tf.identity(Y)
+            tf.__internal__.record_gradient(op_name, inputs, attrs, [out, *outputs])
+        return tape.gradient(out, X)
+
+    for op_name in _gradients.RULES:
+        for inputs in ([X], [X, Y], [X, Y, X]):
+            assert_unchanged(lambda n=op_name, i=inputs: record(n, i, ("axis", 0), []), rules=None)
+
+
+def test_in_a_function():
+    @tf.function
+    def step(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_mean(tf.tanh(x * w) + w)
+        return tape.gradient(y, x)
+
+    assert_unchanged(lambda: step(X, Y), tape=0)
+
+    def traced_anew():
+        return tf.function(step.python_function)(X, Y)
+
+    assert_unchanged(traced_anew, tape=0)
+
+    def through():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Tanh(x=step(X, Y))
+        return tape.gradient(y, X)
+
+    assert_unchanged(through, rules=["Tanh"], tape=1)
+
+
+def test_jvp():
+    def forward_over_reverse():
+        with tf.autodiff.ForwardAccumulator(X, Y) as forward:
+            with tf.GradientTape() as tape:
+                tape.watch(X)
+                y = raw.Sum(input=raw.Mul(x=raw.Tanh(x=X), y=X), axis=[0, 1])
+            gradient = tape.gradient(y, X)
+        return forward.jvp(y), gradient, forward.jvp(gradient)
+
+    assert_unchanged(forward_over_reverse, rules=["Sum", "Mul", "Tanh"], tape=1)
+
+
+def test_other_dtypes_and_modes():
+    weak = tf.constant(2.0)
+
+    def promoted():
+        framework.set_dtype_conversion_mode("all")
+        try:
+            return gradient_of(lambda: raw.Mul(x=X, y=Y), X)
+        finally:
+            framework.set_dtype_conversion_mode("off")
+
+    assert_unchanged(promoted, rules=[])
+    with tf.device("/CPU:0"):
+        assert_unchanged(lambda: gradient_of(lambda: raw.Mul(x=X, y=weak), X), rules=["Mul"])
+
+
+def test_threads():
+    def gradient(seed):
+        x = tf.constant(floats(3, 4, seed=seed))
+        return gradient_of(lambda: raw.Mul(x=raw.Tanh(x=x), y=raw.AddV2(x=x, y=Y[0])), x)
+
+    wants = [gradient(i) for i in range(8)]
+    failures = []
+
+    def work(i):
+        for _ in range(50):
+            if found := difference(gradient(i), wants[i]):
+                failures.append(found)
+
+    with fastops.accelerated():
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):  # in and out meanwhile
+            fastops.uninstall()
+            fastops.install()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
+# ---------------------------------------------------------------------------------------------
+# The methods of tapes
+# ---------------------------------------------------------------------------------------------
+
+
+def squares(*tensors):
+    return [raw.Square(x=x) for x in tensors]
+
+
+STRUCTURES = {
+    "tensor": (X, 1),
+    "list": ([X, Y], 1),
+    "tuple": ((X, Y), 1),
+    "the same twice": ([X, X], 1),
+    "empty": ([], 1),
+    "dict": ({"a": X, "b": Y}, 0),
+    "nested": ([X, [Y]], 0),
+    "none": ([X, None], 0),
+}
+
+
+KINDS = ("none", "zero", tf.UnconnectedGradients.ZERO, "no")
+UNCONNECTED = ({}, *({"unconnected_gradients": kind} for kind in KINDS))
+
+
+@pytest.mark.parametrize("options", UNCONNECTED, ids=str)
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_structures(structure, options):
+    sources, taken = STRUCTURES[structure]
+
+    def one():
+        with tf.GradientTape() as tape:
+            tape.watch([X, Y])
+            y = raw.Square(x=X)
+        return tf.nest.flatten(tape.gradient(y, sources, **options))
+
+    assert_unchanged(one, rules=None, tape=0 if "no" in options.values() else taken)
+
+
+@pytest.mark.parametrize(
+    ("targets", "taken"),
+    [
+        (lambda x, y: squares(x), 1),
+        (lambda x, y: tuple(squares(x, y, x)), 1),
+        (lambda x, y: [x, raw.Square(x=x)], 1),
+        (lambda x, y: x, 1),
+        (lambda x, y: tf.constant(1.0), 1),
+        (lambda x, y: [], 1),
+        (lambda x, y: [squares(x), y], 0),
+        (lambda x, y: tf.cast(x, tf.int32), 0),
+        (lambda x, y: None, 0),
+        (lambda x, y: 1.0, 0),
+        (lambda x, y: tf.ragged.constant([[1.0]]), 0),
+    ],
+)
+def test_targets(targets, taken):
+    def one():
+        with tf.GradientTape() as tape:
+            tape.watch([X, Y])
+            out = targets(X, Y)
+        return tape.gradient(out, [X, Y])
+
+    assert_unchanged(one, rules=None, tape=taken)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (Y, 1),
+        ([Y], 1),
+        ((Y,), 1),
+        (floats(3, 4), 0),
+        ([None], 0),
+        ([Y, Y], 0),
+        (tf.constant(1), 0),
+        (tf.ones([5]), 0),
+    ],
+)
+def test_output_gradients(given, taken):
+    assert_unchanged(
+        lambda: gradient_of(lambda: raw.Square(x=X), X, output_gradients=given),
+        rules=None,
+        tape=taken if not (isinstance(given, list) and len(given) == 2) else None,
+    )
+
+
+def test_arguments():
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(X)
+        y = raw.Square(x=X)
+
+    for call, taken in (
+        (lambda: tape.gradient(y, X), 1),
+        (lambda: tape.gradient(y, sources=X), 1),
+        (lambda: tape.gradient(sources=X, target=y), 1),
+        (lambda: tape.gradient(y, X, Y, "zero"), 1),
+        (lambda: tape.gradient(y, X, None, unconnected_gradients="none"), 1),
+        (lambda: tape.gradient(y), 0),
+        (lambda: tape.gradient(), 0),
+        (lambda: tape.gradient(y, X, target=y), 0),
+        (lambda: tape.gradient(y, X, wrong=1), 0),
+        (lambda: tape.gradient(y, X, None, "none", 1), 0),
+        (lambda: tf.GradientTape.gradient(tape, y, X), 1),
+    ):
+        assert_unchanged(call, rules=None, tape=taken)
+
+
+def test_variables():
+    v = tf.Variable(floats(3, 4))
+    scalar = tf.Variable(2.0)
+    other = tf.Variable(floats(2), trainable=False)
+
+    def one(zero):
+        with tf.GradientTape() as tape:
+            y = raw.Sum(input=raw.Mul(x=v, y=scalar), axis=[0, 1])
+        gradients = tape.gradient(y, [v, scalar, other], unconnected_gradients=zero)
+        return gradients, [one.name for one in tape.watched_variables()]
+
+    for zero in ("none", "zero"):
+        assert_unchanged(
+            lambda zero=zero: one(zero), rules=["Sum", "Mul", "ReadVariableOp"], tape=1
+        )
+
+
+def test_variables_of_keras():
+    keras = pytest.importorskip("keras")
+    v = keras.Variable(floats(3, 4))
+
+    def one():
+        with tf.GradientTape() as tape:
+            y = raw.Square(x=v.value)
+        return tape.gradient(y, [v])
+
+    assert_unchanged(one, rules=["Square", "ReadVariableOp"], tape=1)
+
+
+def test_used_up():
+    def twice(persistent):
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+        return tape.gradient(y, X), tape.gradient(y, X)
+
+    assert isinstance(assert_unchanged(lambda: twice(False), rules=["Square"]), Failure)
+    assert_unchanged(lambda: twice(True), rules=["Square"], tape=2)
+
+
+def test_inside_its_own_block():
+    def inside(persistent):
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+            return tape.gradient(y, X)
+
+    for persistent in (False, True):
+        assert_unchanged(lambda p=persistent: inside(p), rules=["Square"], tape=0)
+
+
+def test_never_entered():
+    assert isinstance(assert_unchanged(lambda: tf.GradientTape().gradient(X, X), tape=0), Failure)
+    assert isinstance(assert_unchanged(lambda: tf.GradientTape().watch(X)), Failure)
+
+
+def test_after_a_failure():
+    def failing():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.PreventGradient(input=raw.Square(x=X), message="no")
+        return attempt(tape.gradient, y, X), attempt(tape.gradient, y, X)
+
+    first, second = assert_unchanged(failing, rules=[])
+    assert first.kind is LookupError
+    assert second.kind is tf.errors.InternalError
+
+
+def test_nested_tapes():
+    def third():
+        with tf.GradientTape() as outer:
+            outer.watch(X)
+            with tf.GradientTape() as middle:
+                middle.watch(X)
+                with tf.GradientTape() as inner:
+                    inner.watch(X)
+                    y = raw.Mul(x=raw.Tanh(x=X), y=raw.Square(x=X))
+                one = inner.gradient(y, X)
+            two = middle.gradient(one, X)
+        return one, two, outer.gradient(two, X)
+
+    assert_unchanged(third, rules=None, tape=3)
+
+
+def test_a_tape_that_stops():
+    def stopped():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+            with tape.stop_recording():
+                z = raw.Square(x=y)
+            out = raw.AddV2(x=y, y=raw.StopGradient(input=z))
+        return tape.gradient(out, X)
+
+    assert_unchanged(stopped, rules=["AddV2", "Square"], tape=1)
+
+
+def test_jacobians():
+    def jacobian():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Tanh(x=X)
+        return tape.jacobian(y, X)
+
+    assert_unchanged(jacobian, rules=None)
+
+
+@pytest.mark.parametrize(
+    "watched",
+    [
+        X,
+        [X, Y],
+        (X,),
+        {"a": X},
+        tf.Variable(1.0),
+        1.0,
+        None,
+        ints([1, 2]),
+        tf.RaggedTensor.from_row_splits(X[0], [0, 4]),
+    ],
+)
+def test_watch(watched):
+    def watch():
+        with tf.GradientTape() as tape:
+            tape.watch(watched)
+            y = raw.Square(x=X)
+        return tape.gradient(y, X)
+
+    assert_unchanged(watch, rules=None)
+
+
+def test_subclasses():
+    class Tape(tf.GradientTape):
+        def gradient(self, *args, **kwargs):
+            return super().gradient(*args, **kwargs), "mine"
+
+    def one():
+        with Tape() as tape:
+            tape.watch(X)
+            y = raw.Square(x=X)
+        return tape.gradient(y, X)
+
+    assert_unchanged(one, rules=["Square"], tape=0)
+
+
+def test_nothing_stays_alive():
+    with fastops.accelerated():
+        for _ in range(3):
+            x = tf.constant(floats(3, 4))
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = raw.Mul(x=x, y=raw.AddV2(x=x, y=Y[0]))
+            gradient = tape.gradient(y, x)
+        gone = [weakref.ref(one) for one in (x, y, tape, gradient)]
+        del x, y, tape, gradient
+        gc.collect()
+        assert [one() for one in gone] == [None] * 4
+
+
+def test_the_originals_come_back():
+    function = backprop._gradient_function
+    methods = {name: vars(tf.GradientTape)[name] for name in ("gradient", "watch")}
+    fastops.install(only=["gradients"])
+    assert isinstance(backprop._gradient_function, _gradients.GradientFunction)
+    assert isinstance(vars(tf.GradientTape)["gradient"], _tapes.Gradient)
+    gradient_of(lambda: raw.Square(x=X), X)
+    assert _gradients.RULES["Square"].taken == 1
+    fastops.uninstall()
+    assert backprop._gradient_function is function
+    assert {name: vars(tf.GradientTape)[name] for name in methods} == methods
+    gradient_of(lambda: raw.Square(x=X), X)
+    assert _gradients.RULES["Square"].taken == 1
+    assert not [
+        t for t in _install.targets() if isinstance(vars(t.holder)[t.attribute], _tapes.Watch)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# Variables
+# ---------------------------------------------------------------------------------------------
+
+
+def state(variable):
+    """Everything that there is to see of an unread variable, but for what is its own."""
+    attributes = dict(vars(variable))
+    shared = {key: attributes.pop(key) for key in ("_handle", "_shape", "_dtype", "_unique_id")}
+    return (
+        type(variable).__name__,
+        list(vars(variable)),
+        attributes,
+        shared["_shape"],
+        repr(variable),
+    )
+
+
+ASSIGNMENTS = {
+    "tensor": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype)),
+    "no read": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), read_value=False),
+    "locking": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), use_locking=True),
+    "name": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), name="here"),
+    "positional": lambda v, call: call(v)(tf.constant([0.5, 1.5], v.dtype), None, None, False),
+    "list": lambda v, call: call(v)([1, 2]),
+    "array": lambda v, call: call(v)(np.array([1, 2], v.dtype.as_numpy_dtype)),
+    "variable": lambda v, call: call(v)(v),
+    "twice": lambda v, call: call(call(v)([1, 2]))(tf.constant([1, 2], v.dtype)),
+    "number": lambda v, call: call(v)(1),
+    "scalar": lambda v, call: call(v)(tf.constant(1, v.dtype)),
+    "shape": lambda v, call: call(v)(tf.constant([1, 2, 3], v.dtype)),
+    "dtype": lambda v, call: call(v)(tf.constant([True, False])),
+    "nothing": lambda v, call: call(v)(),
+    "unknown": lambda v, call: call(v)(tf.constant([1, 2], v.dtype), unknown=1),
+    "None": lambda v, call: call(v)(None),
+    "string": lambda v, call: call(v)("a"),
+}
+
+
+@pytest.mark.parametrize("how", ASSIGNMENTS)
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.int64, tf.complex64])
+def test_assignments(method, how, dtype):
+    def one():
+        v = tf.Variable(tf.constant([3, 4], dtype), name="v")
+        result = ASSIGNMENTS[how](v, lambda v: getattr(v, method))
+        shown = state(result) if isinstance(result, tf.Variable) else result
+        return v.numpy(), repr(shown)
+
+    want = attempt(one)
+    with fastops.accelerated():
+        for _ in range(2):
+            assert difference(attempt(one), want) is None, (attempt(one), want)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"shape": tf.TensorShape(None)}, [1.0, 2.0, 3.0]),
+        ({"shape": tf.TensorShape([None])}, [1.0, 2.0, 3.0]),
+        ({"validate_shape": False}, [1.0, 2.0, 3.0]),
+        ({"trainable": False}, [1.0, 2.0]),
+        ({"constraint": lambda x: x}, [1.0, 2.0]),
+    ],
+)
+def test_kinds_of_variables(options, value):
+    def one():
+        v = tf.Variable([3.0, 4.0], **options)
+        with tf.GradientTape() as tape:
+            after = v.assign(tf.constant(value))
+            y = raw.Square(x=v.value())
+        return repr(after), repr(v), tape.gradient(y, v), len(tape.watched_variables())
+
+    assert_unchanged(one, rules=None)
+
+
+def test_which_path_variables_take():
+    v = tf.Variable([3.0, 4.0])
+    d = tf.constant([0.5, 1.5])
+    with fastops.accelerated(only=["variables"]):
+        for _ in range(2):
+            fastops.reset_stats()
+            v.assign(d)
+            v.assign_add(d, read_value=False)
+            v.assign_sub(d)
+            v.assign_sub(0.0 * d, use_locking=False)
+            read = v.value(), v.read_value(), v.numpy()
+        calls = fastops.stats()
+    assert {name: calls.ops[name].direct for name in calls.ops} == {
+        "AssignVariableOp": 1,
+        "AssignAddVariableOp": 1,
+        "AssignSubVariableOp": 2,
+        "ReadVariableOp": 3,
+        "Identity": 2,
+    }
+    assert (calls.direct, calls.capi, calls.tensorflow) == (9, 0, 0)
+    for value in read:
+        np.testing.assert_array_equal(value, [0.5, 1.5])
+
+
+def test_an_unread_variable():
+    v = tf.Variable([3.0, 4.0])
+    d = tf.constant([0.5, 1.5])
+    want = v.assign(d)
+    with fastops.accelerated():
+        for _ in range(3):
+            got = v.assign(d)
+            assert state(got)[:4] == state(want)[:4]
+            assert got._handle is v._handle
+            assert got._unique_id == v._unique_id
+            assert_same(got + 1.0, want + 1.0)
+            assert_same(tf.convert_to_tensor(got), tf.convert_to_tensor(want))
+            assert got.name == want.name
+            assert got.trainable == want.trainable
+
+
+def test_variants_carry_what_their_handle_knows():
+    def one():
+        empty = raw.EmptyTensorList(
+            element_shape=ints([2]), max_num_elements=1, element_dtype=tf.float32
+        )
+        result = CppShapeInferenceResult
+        kind = result.HandleShapeAndType(dtype=tf.float32.as_datatype_enum)
+        empty._handle_data = result.HandleData(is_set=True, shape_and_type=[kind])
+        v = tf.Variable(empty)
+        return [str(read()._handle_data) for read in (v.value, v.read_value)]
+
+    assert assert_unchanged(one)[0] != "None"
+
+
+def test_an_unread_variable_keeps_nothing_alive():
+    with fastops.accelerated():
+        d = tf.constant([0.5, 1.5])
+        for _ in range(3):
+            v = tf.Variable([3.0, 4.0])
+            after = v.assign(d)
+            gone = [weakref.ref(one) for one in (v, v.handle, after)]
+            del v, after
+            gc.collect()
+            assert [one() for one in gone] == [None] * 3
+
+
+def test_tapes_learn_of_variables():
+    def one(method):
+        v = tf.Variable([3.0, 4.0])
+        fixed = tf.Variable([3.0, 4.0], trainable=False)
+        with tf.GradientTape() as tape:
+            for variable in (v, fixed):
+                getattr(variable, method)(*([] if method in READS else [tf.constant([1.0, 2.0])]))
+        return [variable is v for variable in tape.watched_variables()]
+
+    for method in (*READS, "assign", "assign_add", "assign_sub"):
+        assert assert_unchanged(lambda m=method: one(m)) == [True]
+
+
+READS = ("value", "read_value", "numpy")
+
+
+def test_gradients_of_reads():
+    v = tf.Variable(floats(3))
+
+    def one(method):
+        with tf.GradientTape() as tape:
+            y = raw.Square(x=getattr(v, method)())
+        return tape.gradient(y, v)
+
+    assert_unchanged(lambda: one("value"), rules=["Square", "ReadVariableOp"], tape=1)
+    assert_unchanged(
+        lambda: one("read_value"), rules=["Square", "Identity", "ReadVariableOp"], tape=1
+    )
+
+
+def test_variables_in_functions():
+    v = tf.Variable([3.0, 4.0])
+
+    def one():
+        @tf.function
+        def step(d):
+            with tf.init_scope():
+                lifted = v.read_value()
+            v.assign_add(d)
+            return v.value() + v.read_value() + lifted
+
+        v.assign([3.0, 4.0])
+        ones = tf.constant([1.0, 1.0])
+        return step(ones), v.numpy(), len(step.get_concrete_function(ones).variables)
+
+    assert_unchanged(one, rules=None)
+
+
+def test_a_distribution_strategy():
+    def one():
+        strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+        with strategy.scope():
+            v = tf.Variable([3.0, 4.0])
+            with tf.GradientTape() as tape:
+                y = raw.Square(x=v.value())
+                v.assign_sub(tf.constant([1.0, 1.0]))
+            return tape.gradient(y, v.values[0]), v.numpy(), type(v).__name__
+
+    assert_unchanged(one, rules=None)
+
+
+def test_a_training_loop():
+    def train():
+        shapes = [(8, 16), (16,), (16, 1), (1,)]
+        weights = [tf.Variable(floats(*shape, seed=i) / 4) for i, shape in enumerate(shapes)]
+        inputs, targets = tf.constant(floats(4, 8, seed=9)), tf.constant(floats(4, 1, seed=8))
+        rate = tf.constant(0.05)
+        losses = []
+        for _ in range(20):
+            with tf.GradientTape() as tape:
+                hidden = tf.nn.relu(tf.matmul(inputs, weights[0]) + weights[1])
+                loss = tf.reduce_mean((tf.matmul(hidden, weights[2]) + weights[3] - targets) ** 2.0)
+            for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+                weight.assign_sub(rate * gradient)
+            losses.append(loss)
+        return losses, [weight.numpy() for weight in weights]
+
+    rules = ["AddV2", "MatMul", "Mean", "Pow", "ReadVariableOp", "Relu", "Sub"]
+    assert_unchanged(train, rules=rules, tape=20)
+
+
+# ---------------------------------------------------------------------------------------------
+# The world around
+# ---------------------------------------------------------------------------------------------
+
+
+def test_installed_under_a_tape():
+    def gradient(change):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = raw.Mul(x=raw.Tanh(x=X), y=Y)
+            change()
+            y = raw.Square(x=y)
+        return tape.gradient(y, X)
+
+    want = gradient(lambda: None)
+    assert_same(gradient(fastops.install), want)
+    assert_same(gradient(fastops.uninstall), want)
+
+
+def test_asynchronous():
+    executor = tf_executor.new_executor(enable_async=True)
+    v = tf.Variable([1.0, 2.0])
+
+    def one():
+        with context.executor_scope(executor):
+            with tf.GradientTape() as tape:
+                y = raw.Square(x=v)
+            gradient = tape.gradient(y, v)
+            v.assign([1.0, 2.0])
+            return gradient.numpy(), v.numpy()
+
+    assert_unchanged(one, rules=[], tape=0)
+
+
+def test_callbacks_see_every_op():
+    seen = []
+
+    def callback(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        seen.append(op_type)
+
+    def one():
+        seen.clear()
+        framework_callbacks.add_op_callback(callback)
+        try:
+            gradient_of(lambda: raw.Mul(x=X, y=Y), X)
+        finally:
+            framework_callbacks.remove_op_callback(callback)
+        return list(seen)
+
+    assert_unchanged(one, rules=[], tape=0)
+
+
+def test_another_context():
+    code = """
+        from tensorflow.python.eager import context
+        fastops.install()
+
+        def gradient():
+            x = tf.constant([1.0, 2.0])
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_mean(x * x + 2.0) * x
+            return tape.gradient(y, x).numpy().tolist()
+
+        wants = [gradient() for _ in range(3)]
+        context._reset_context()
+        assert [gradient() for _ in range(3)] == wants, wants
+        print("done")
+        """
+    assert python(code).endswith("done\n")
+
+
+def test_memory_stays_flat():
+    code = """
+        import resource
+        fastops.install()
+        v, b = tf.Variable(np.ones([8, 8], "f")), tf.Variable(np.ones([8], "f"))
+        x = tf.ones([4, 8])
+
+        def step():
+            with tf.GradientTape() as tape:
+                y = tf.reduce_mean(tf.tanh(tf.matmul(x, v) + b))
+            for one, gradient in zip([v, b], tape.gradient(y, [v, b])):
+                one.assign_sub(gradient * 0.0)
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        for _ in range(3000):
+            step()
+        before = peak()
+        for _ in range(20000):
+            step()
+        print(peak() - before)
+        """
+    assert int(python(code).split()[-1]) < 4096  # KiB
