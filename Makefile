@@ -12,7 +12,7 @@ PIP := $(BIN)python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml setup.py $(wildcard fastops/*.p[xy][xd] fastops/*/*.pxd fastops/_cpp/*.h fastops/_cpp/*/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers gen lint clean
+.PHONY: help demo test parity fuzz bench bench-peers bench-plot gen lint clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -32,11 +32,15 @@ fuzz: $(VENV)/.built  ## draw calls at random and compare them, until interrupte
 bench: $(VENV)/.built  ## measure, and hold the figures against what was promised
 	$(BIN)python bench/run.py $(ARGS)
 
+bench-plot: $(VENV)/.built  ## draw docs/install.svg from the figures of `make bench`
+	$(BIN)python bench/plot.py $(ARGS)
+
 bench-peers: $(PEERS)/.built  ## measure PyTorch and JAX; the next `make bench` shows them too
 	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)
 
-gen: $(VENV)/.built  ## write the wrappers in fastops/gen anew
+gen: $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew
 	$(BIN)python tools/gen.py $(ARGS)
+	$(BIN)python tools/replaced.py
 
 lint: $(VENV)/.built  ## check style, types and spelling
 	$(BIN)ruff check

@@ -33,11 +33,11 @@ def quick(request):
 def race(benchmark, quick):
     """Race arms, and leave their samples in the record of pytest-benchmark."""
 
-    def run(group, label, arms):
-        runners = Race(arms, block=1e-5 if quick else 2e-3)
+    def run(group, label, arms, rounds=31, block=2e-3):
+        runners = Race(arms, block=1e-5 if quick else block)
         benchmark.group = group
         benchmark.extra_info["label"] = label
-        benchmark.pedantic(runners.round, rounds=2 if quick else 31)
+        benchmark.pedantic(runners.round, rounds=2 if quick else rounds)
         benchmark.extra_info["samples"] = runners.samples()
 
     return run

@@ -16,6 +16,27 @@ YARDSTICK = "AddV2 scalar"
 PEERS = ("torch", "jax", "jax.jit")
 COLUMNS = ("floor", "numpy", "kernel", "fastops", "fast path", "raw_ops", "tf", *PEERS)
 PLAIN = "fastops, plain kernel"
+CALLS = {
+    "a + b": 15,
+    "2.0 * x": 15,
+    "x[0]": 20,
+    "tf.matmul(m, n)": 12,
+    "tf.reshape(m, [4])": 20,
+    "tf.reduce_sum(m)": 12,
+    "tf.zeros([4])": 12,
+    "tf.cast(x, tf.int32)": 10,
+    "tf.where(flags, x, x)": 10,
+    "tf.one_hot(labels, 3)": 15,
+}
+"""How many times faster a call must be in an unchanged program."""
+PROGRAMS = {
+    "three-layer perceptron on one row": 12,
+    "gradient of one multiplication": 6,
+    "training step of the perceptron": 6,
+    "Keras LSTM cell on one row": 2.5,
+    "Keras Sequential of three Dense layers on one row": 2.5,
+    "its eager training step with Adam": 3,
+}
 
 
 @dataclass(frozen=True)
@@ -124,6 +145,7 @@ def promises(main, ladder, plain, demo):
     for info in main.get("import", []):
         yield Promise("import fastops: ms", median(info["seconds"]) * 1e3, at_most=60)
         yield Promise("import fastops: MB", median(info["growth"]) / 1e6, at_most=20)
+    yield from _install_promises(main)
     for text, key, bound in (
         ("training step written out", "step", 8),
         ("prediction", "prediction", 8),
@@ -131,6 +153,35 @@ def promises(main, ladder, plain, demo):
     ):
         measured = demo["speedup"][key] if demo else None
         yield Promise(f"demo, {text}: times faster than raw_ops", measured, at_least=bound)
+
+
+def _install_promises(main):
+    calls = {row.label: row.ratio("stock", "installed") for row in rows(main, "calls")}
+    for label, bound in CALLS.items() if calls else ():
+        yield Promise(f"unchanged, {label}: times faster", calls[label], at_least=bound)
+    if calls:
+        text = f"unchanged, {len(calls)} calls: times faster"
+        yield Promise(f"{text}, median", median(calls.values()), at_least=10)
+        yield _least(f"{text}, least", calls, 1)
+    for row in rows(main, "programs"):
+        measured = row.ratio("stock", "installed")
+        yield Promise(f"unchanged, {row.label}: times faster", measured, PROGRAMS[row.label])
+    for row in rows(main, "no gain"):
+        measured = row.ratio("stock", "installed")
+        yield Promise(f"unchanged, {row.label}: times faster", measured, at_least=0.98)
+    for info in main.get("install", []):
+        yield Promise("fastops.install(): ms", median(info["seconds"]) * 1e3, at_most=100)
+
+
+def _install_table(main):
+    """Return what unchanged programs gain, in microseconds."""
+    lines = []
+    for group in ("programs", "calls"):
+        for row in rows(main, group):
+            times = (f"{row.time(arm) / 1e3:,.2f}" for arm in ("stock", "installed"))
+            lines.append([row.label, *times, f"{row.ratio('stock', 'installed'):.1f}"])
+    columns = ["unchanged program", "stock", "fastops.install()", "times faster"]
+    return "Microseconds per call", columns, lines
 
 
 def _ladder_promises(ladder, plain):
@@ -184,6 +235,7 @@ def show(results):
     tables = [_ladder_table(ladder, {row.label: row for row in plain})]
     if main:
         tables.insert(0, _promise_table(promises(main, ladder, plain, demo)))
+        tables.append(_install_table(main))
 
     console = Console()
     if not console.is_terminal:

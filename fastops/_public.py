@@ -123,7 +123,7 @@ FUNCTIONS = (
     Function(
         "tf.round",
         "(x, name=None)",
-        (Site("Round", "x", f"{FLOATS} {COMPLEX}"),),
+        (Site("Round", "x", FLOATS),),
         "x=eager",
         "round",
     ),

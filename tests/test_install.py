@@ -20,6 +20,7 @@ from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
 from fastops import _install, _intercept
+from tools import replaced
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -578,3 +579,7 @@ def test_nothing_is_kept_alive():
     del y
     gc.collect()
     assert dead() is None
+
+
+def test_the_table_in_the_docs_is_true():
+    assert replaced.FILE.read_text() == replaced.render(), "run `make gen`"

@@ -188,7 +188,7 @@ def test_forks_after_use():
         "gradient": gradient,
         "random": lambda m: m.RandomUniform(shape=two, dtype=tf.float32, seed=1, seed2=2),
         "error": lambda m: outcome(m.AddV2, x=x, y=tf.ones([3])),
-        "fallback": lambda m: m.AddV2(x=[1.0, 2.0], y=x),
+        "fallback": lambda m: m.Add(x=["a", "b"], y=tf.constant(["c", "d"])),
     }
     for call in used.values():
         for m in (raw_ops, raw_ops, tf.raw_ops):

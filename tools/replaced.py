@@ -1,0 +1,117 @@
+"""Writes docs/install.md: the table of what `fastops.install` replaces, from its data.
+
+Run in an environment with fastops and TensorFlow: ``make gen`` does.
+"""
+
+from pathlib import Path
+
+from fastops import _gradients, _install, _public
+
+FILE = Path(__file__).parents[1] / "docs" / "install.md"
+
+TEXT = """\
+# What `fastops.install` replaces
+
+Written by `make gen` from `fastops/_install.py`, `fastops/_public.py` and `fastops/_gradients.pyx`,
+and held true by a test. Each entry is a condition under which the fast path is taken; whatever does
+not meet it reaches TensorFlow's own function with its arguments untouched. Conditions of all: a
+plain call in eager mode, NumPy's behavior off, no handler that users have registered for the
+function, and TensorFlow's own generated functions in their places.
+
+## Layers
+
+`install(only=..., exclude=...)` takes these names, those of the tables below, and those of
+generated functions such as `gen_math_ops.tanh`; `*` stands for any letters.
+
+| layer | what |
+| --- | --- |
+{layers}
+## Public functions and methods
+
+"Tensor" is an eager tensor or a variable, "eager" a tensor alone. Arguments without a condition are
+whatever the op itself takes directly: tensors, variables, arrays, numbers, lists of numbers. Where
+a choice of several ops depends on the values of arguments, or none is run at all, a plan makes it.
+
+| function | parameters | conditions | ops | plan |
+| --- | --- | --- | --- | --- |
+{functions}
+## Operators
+
+Of `tf.Tensor`, and but for `==` and `!=` of `tf.Variable`. The other operand is a tensor or
+variable of the same dtype, a Python float beside {floats}, or a Python int beside {ints}.
+
+| operators | ops, and the dtypes they are run for |
+| --- | --- |
+{operators}
+## Gradients
+
+Ops whose gradients are computed without TensorFlow's Python, as long as TensorFlow's own gradient
+function is the registered one: {rules}.
+
+## Methods of tapes and variables
+
+{methods}.
+"""
+
+
+GROUPS = {
+    _public.NUMERIC: "numbers",
+    _public.REAL: "real numbers",
+    _public.INTS: "ints",
+    _public.FLOATS: "floats",
+    _public.COMPLEX: "complex",
+    _public.SIGNED: "signed ints",
+}
+
+
+def kinds(dtypes):
+    """Return names of dtypes, whole groups of them by the group's name."""
+    for group, name in GROUPS.items():
+        dtypes = dtypes.replace(group, f"{name},")
+    return dtypes.strip(",")
+
+
+def cell(text):
+    return str(text).replace("|", "\\\\|")
+
+
+def row(*cells):
+    return f"| {' | '.join(map(cell, cells))} |\n"
+
+
+def render():
+    """Return the text of docs/install.md."""
+    functions = "".join(
+        row(
+            f"`{function.name}`",
+            f"`{function.signature}`",
+            ", ".join(need.replace("=", ": ") for need in function.needs.split()),
+            ", ".join(
+                f"`{site.op}`" + (f" ({kinds(site.dtypes)})" if site.dtypes else "")
+                for site in function.sites
+            ),
+            f"`{function.plan}`" if function.plan else "",
+        )
+        for function in (*_public.FUNCTIONS, *_public.METHODS)
+    )
+    operators = "".join(
+        row(
+            ", ".join(f"`{name}`" for name in operator.names.split()),
+            "; ".join(f"`{op}`: {kinds(dtypes)}" for dtypes, op in operator.ops.items()),
+        )
+        for operator in _install.OPERATORS
+    )
+    names = {target.name for target in _install._restated_targets()}
+    return TEXT.format(
+        layers="".join(row(f"`{name}`", text) for name, text in _install.LAYERS.items()),
+        functions=functions,
+        floats=_install.WITH_FLOAT.replace(" ", ", "),
+        ints=_install.WITH_INT.replace(" ", ", "),
+        operators=operators,
+        rules=", ".join(f"`{name}`" for name in sorted(_gradients.RULES)),
+        methods=", ".join(f"`{name}`" for name in sorted(names) if name.startswith("tf.")),
+    )
+
+
+if __name__ == "__main__":
+    FILE.write_text(render())
