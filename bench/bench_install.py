@@ -30,7 +30,7 @@ i, flags, at = (
 )
 labels, weight = tf.constant([0, 1]), tf.Variable(normal(2, 2))
 
-CALLS = """
+TEXT = """
 a + b; 2.0 * x; x - 1.0; x / 2.0; x ** 2.0; -x; x > 2.0; x == x; weight + m; m @ n
 x[0]; x[1:3]; m[:, 0]; m[..., tf.newaxis]
 tf.add(x, x); tf.subtract(x, x); tf.multiply(x, x); tf.divide(x, x); tf.pow(x, x); tf.abs(x)
@@ -53,7 +53,7 @@ tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=m)
 tf.random.normal([4]); tf.random.uniform([4])
 weight.read_value(); weight.numpy(); weight.assign(m); weight.assign_add(m)
 """
-CALLS = [call.strip() for line in CALLS.strip().splitlines() for call in line.split(";")]
+CALLS = [call.strip() for line in TEXT.strip().splitlines() for call in line.split(";")]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ cdef class Op:
                        bint onednn)
     cdef int encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
     cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL
+    cdef bint is_underway(self, Thread* thread) noexcept
     cdef bint measures(self, Invocation* call, Thread* thread) except -1
     cdef PyObject* run_measured(self, PyObject** slots, Invocation* call,
                                 Thread* thread) except NULL

@@ -1141,10 +1141,14 @@ cdef class Op:
 
     cdef bint measures(self, Invocation* call, Thread* thread) except -1:
         """Whether a call has yet to be measured. Finds out whether it is part of another one."""
-        if thread.underway == <PyObject*>self:
+        if self.is_underway(thread):
             thread.underway = NULL
             call.counts = 0
         return call.counts and call.measured == NULL and _recording(thread)
+
+    cdef bint is_underway(self, Thread* thread) noexcept:
+        """Whether a call of this op, perhaps through another object, is with TensorFlow."""
+        return thread.underway != NULL and (<Op>thread.underway).op_name == self.op_name
 
     cdef PyObject* run_measured(self, PyObject** slots, Invocation* call,
                                 Thread* thread) except NULL:
@@ -1161,7 +1165,7 @@ cdef class Op:
         cdef Thread* thread = &ThisThread()
         cdef Measurement measured
         call.counts = 0
-        if thread.underway == <PyObject*>self:
+        if self.is_underway(thread):
             thread.underway = NULL
         elif _recording(thread):
             measured = Measurement.__new__(Measurement)
@@ -1847,7 +1851,7 @@ cdef class Recorder:
     cdef int64_t start
     cdef int64_t stop
     cdef int64_t inside_ns    # time in calls on that thread, and in recording them
-    cdef dict tallies         # Op -> Tally
+    cdef dict tallies         # op name -> Tally
 
     def __cinit__(self):
         self.tallies = {}
@@ -1879,17 +1883,16 @@ cdef class Recorder:
     def calls(self):
         """By op name: calls by path, time in dispatch, kernel and TensorFlow, and the calls that
         were not direct by path, reason, detail and changes."""
-        cdef Op op
         cdef Tally tally
         return {
-            op.op_name: (
+            name: (
                 tuple([tally.calls[i] for i in range(NUM_PATHS)]),
                 tally.dispatch_ns,
                 tally.kernel_ns,
                 tally.tensorflow_ns,
                 dict(tally.reasons),
             )
-            for op, tally in list(self.tallies.items())
+            for name, tally in list(self.tallies.items())
         }
 
     cdef int add(self, Op op, Measurement measured, int64_t dispatch_ns) except -1:
@@ -1897,11 +1900,11 @@ cdef class Recorder:
         cdef Tally tally
         if not self.is_open:
             return 0
-        found = PyDict_GetItem(self.tallies, op)
+        found = PyDict_GetItem(self.tallies, op.op_name)
         if found == NULL:
             tally = Tally.__new__(Tally)
             tally.reasons = {}
-            self.tallies[op] = tally
+            self.tallies[op.op_name] = tally
         else:
             tally = <Tally>found
         tally.calls[measured.path] += 1

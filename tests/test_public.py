@@ -529,7 +529,8 @@ def filled():
         call(tf.TensorShape(None)),
     )
     yield call(tf.TensorShape([None, 2]))
-    yield from map(call, ODD)
+    # Bytes are a large shape.
+    yield from (call(value) for value in ODD if not isinstance(value, bytes))
 
 
 def fills():
