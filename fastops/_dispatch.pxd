@@ -34,6 +34,17 @@ cdef struct Invocation:
     PyObject* measured   # borrowed, a Measurement; null unless a profile is open
 
 
+cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) noexcept:
+    call.target = target
+    call.args = args
+    call.nargsf = nargsf
+    call.keywords = keywords
+    call.raises_status = False
+    call.counts = 1
+    call.measured = NULL
+
+
 cdef class Entry:
     """One key of one op, and how to run it. Immutable but for what is made on first use."""
     cdef bytes signature            # Frame.signature

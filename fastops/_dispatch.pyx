@@ -1616,13 +1616,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Op op = <Op>callable
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     cdef Invocation call
-    call.target = NULL
-    call.args = args
-    call.nargsf = nargsf
-    call.keywords = keywords
-    call.raises_status = False
-    call.counts = 1
-    call.measured = NULL
+    begin(&call, NULL, args, nargsf, keywords)
     # Which argument is which?
     if PyVectorcall_NARGS(nargsf) != 0 or not op.bind(args, keywords, slots):
         if not op.ready:

@@ -19,11 +19,10 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport HandleDtype, HostTensor, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, constant
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant
 from fastops._intercept cimport (
     Generated,
     Replacement,
-    begin,
     call_original,
     dtype_bits,
     enable,
@@ -378,7 +377,7 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
         if outcome == CHOSEN:
             site = self.sites[draft.site]
             if site.passable():
-                begin(&call, self, args, nargsf, keywords)
+                begin(&call, <PyObject*>self.original, args, nargsf, keywords)
                 return site.run(draft.values, self.num_values, &call)
     finally:
         for i in range(draft.num_kept):

@@ -1,6 +1,6 @@
 from cpython.object cimport PyObject
 
-from fastops._dispatch cimport Invocation, Op, vectorcall_t
+from fastops._dispatch cimport Op, vectorcall_t
 
 cdef extern from "Python.h":
     PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
@@ -24,17 +24,6 @@ cdef class Call:
     cdef Op op
     cdef tuple names
     cdef object run(self, tuple arguments)
-
-
-cdef inline void begin(Invocation* call, Replacement self, PyObject* const* args, size_t nargsf,
-                       PyObject* keywords) noexcept:
-    call.target = <PyObject*>self.original
-    call.args = args
-    call.nargsf = nargsf
-    call.keywords = keywords
-    call.raises_status = False
-    call.counts = 1
-    call.measured = NULL
 
 
 cdef inline PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,

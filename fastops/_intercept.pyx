@@ -13,7 +13,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport EnableVectorcall, HandleDtype, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin
 from fastops._tf.eager cimport EagerTensor_Handle
 
 import sys
@@ -201,7 +201,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         op = <Op>found
     if op is None:
         return call_original(self, args, nargsf, keywords)
-    begin(&call, self, args, nargsf, keywords)
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
     if op.never:
         return op.run_elsewhere(&call)
     first = 3 + op.num_inputs
@@ -287,7 +287,7 @@ cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
                       PyObject* keywords) except NULL:
     cdef Generated self = <Generated>callable
     cdef Invocation call
-    begin(&call, self, args, nargsf, keywords)
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
     return self.op.run_elsewhere(&call)
 
 
@@ -308,7 +308,7 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
         if slots[i] != NULL:  # given twice
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
-    begin(&call, self, args, nargsf, keywords)
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
     return op.run(slots, &call)
 
 
@@ -428,7 +428,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     if self.attrs is not None:
         for i in range(op.num_attrs):
             slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])
-    begin(&call, self, args, nargsf, keywords)
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
     return op.run(slots, &call)
 
 
