@@ -80,6 +80,7 @@ extensions = [
         "_functions",
         "_gradients",
         "_intercept",
+        "_keras",
         "_tapes",
         "_variables",
     )

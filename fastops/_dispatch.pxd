@@ -127,6 +127,8 @@ cdef class Op:
 
 
 cdef object constant(object value, DataType dtype)
-# Whether this thread runs eagerly on the host, at once and unobserved: what it makes, TensorFlow
+# Whether this thread runs ops, and builds no graph.
+cdef bint eager() except -1
+# Whether it runs them on the host, at once and unobserved: what it makes, TensorFlow
 # would have made in the same place.
 cdef bint on_host() except -1

@@ -285,6 +285,11 @@ cdef int _gate(PyObject** device_name) except -1:
     return R_DIRECT
 
 
+cdef bint eager() except -1:
+    cdef PyObject* device_name = NULL
+    return _gate(&device_name) == R_DIRECT
+
+
 cdef bint on_host() except -1:
     cdef PyObject* device_name = NULL
     return (

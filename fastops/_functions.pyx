@@ -19,7 +19,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport HandleDtype, HostTensor, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager
 from fastops._intercept cimport (
     Generated,
     Replacement,
@@ -68,6 +68,8 @@ cdef enum:  # what an argument must be
     INT
     FLOAT
     NONE
+    KERAS
+    OPERAND
 
 KINDS = {
     "tensor": TENSOR,
@@ -77,8 +79,14 @@ KINDS = {
     "int": INT,
     "float": FLOAT,
     "none": NONE,
+    "keras": KERAS,
+    "operand": OPERAND,
 }
-"""By name, what an argument must be; a tensor may be a variable, too."""
+"""By name, what an argument must be.
+
+A tensor may be a variable, too; of Keras's functions ("keras"), or a variable of Keras's; and as an
+operand, or a Python int or float.
+"""
 
 cdef enum:  # what a plan has come to
     DECLINED  # the call is TensorFlow's
@@ -96,6 +104,9 @@ cdef struct Draft:
 ctypedef int (*plan_t)(Function, Draft*) except -1
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
+cdef PyTypeObject* _keras_variable_type = NULL
+cdef dict _keras_state = None
+cdef tuple _KERAS_SCOPES = ("stateless_scope", "autocast_scope")
 cdef object _DType = _dtypes.DType
 cdef object _bool_dtype = _dtypes.bool
 cdef object _float32_dtype = _dtypes.float32
@@ -108,9 +119,10 @@ cdef unsigned long long _COMPLEX = dtype_bits([_dtypes.complex64, _dtypes.comple
 cdef unsigned long long _INTEGERS = dtype_bits(
     getattr(_dtypes, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
-cdef unsigned long long _NUMERIC = _COMPLEX | _INTEGERS | dtype_bits(
+cdef unsigned long long _FLOATS = dtype_bits(
     [_dtypes.bfloat16, _dtypes.float16, _dtypes.float32, _dtypes.float64]
 )
+cdef unsigned long long _NUMERIC = _COMPLEX | _INTEGERS | _FLOATS
 
 
 # ---------------------------------------------------------------------------------------------
@@ -239,7 +251,7 @@ cdef class Function(Replacement):
         self.lead = -1
         for i, name in enumerate(names):
             self.kinds[<int>i] = KINDS[needs[name]] if name in needs else ANY
-            if self.lead < 0 and self.kinds[<int>i] in (TENSOR, VARIABLE, EAGER):
+            if self.lead < 0 and self.kinds[<int>i] in (TENSOR, VARIABLE, EAGER, KERAS):
                 self.lead = i
         self.make_sites = sites
         self.plan = _plan(plan)
@@ -280,9 +292,13 @@ cdef class Function(Replacement):
                 values[i] = PyTuple_GET_ITEM(self.defaults, i - self.num_required)
         return True
 
-    cdef bint fits(self, PyObject** values) except -1:
-        """Whether the arguments are of the kinds that they must be."""
+    cdef bint fits(self, Draft* draft) except -1:
+        """Whether the arguments are of the kinds that they must be.
+
+        What a variable of Keras's holds takes its place.
+        """
         cdef int i
+        cdef PyObject** values = draft.values
         cdef PyObject* value
         for i in range(self.num_params):
             if self.kinds[i] == ANY:
@@ -305,6 +321,13 @@ cdef class Function(Replacement):
                     return False
             elif self.kinds[i] == FLOAT:
                 if Py_TYPE(<object>value) != &PyFloat_Type:
+                    return False
+            elif self.kinds[i] == KERAS or self.kinds[i] == OPERAND:
+                if self.kinds[i] == OPERAND and _is_number(value):
+                    continue
+                if Py_TYPE(<object>value) == _keras_variable_type:
+                    value = values[i] = _held(draft, <object>value)
+                if not IsEagerTensor(value) and Py_TYPE(<object>value) != _variable_type:
                     return False
             elif value != Py_None:
                 return False
@@ -357,19 +380,17 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
     cdef Draft draft
     cdef Site site
     cdef int outcome, i
-    if (
-        not live
-        or not self.bind(args, PyVectorcall_NARGS(nargsf), keywords, draft.values)
-        or not self.fits(draft.values)
-        or not promotes_no_dtypes()
-    ):
+    if not live or not self.bind(args, PyVectorcall_NARGS(nargsf), keywords, draft.values):
         return call_original(self, args, nargsf, keywords)
     draft.site = 0
     draft.num_kept = 0
     draft.result = NULL
     try:
         try:
-            outcome = self.choose(&draft) if self.plan == NULL else self.plan(self, &draft)
+            if not self.fits(&draft) or not promotes_no_dtypes():
+                outcome = DECLINED
+            else:
+                outcome = self.choose(&draft) if self.plan == NULL else self.plan(self, &draft)
         except Exception:  # TensorFlow will say what is wrong
             outcome = DECLINED
         if outcome == DONE:
@@ -401,6 +422,19 @@ cdef inline int _done(Draft* draft, object result) noexcept:
     Py_INCREF(result)
     draft.result = <PyObject*>result
     return DONE
+
+
+cdef inline bint _is_number(PyObject* value) noexcept:
+    return Py_TYPE(<object>value) == &PyFloat_Type or Py_TYPE(<object>value) == &PyLong_Type
+
+
+cdef PyObject* _held(Draft* draft, object variable) except NULL:
+    """What a variable of Keras's holds; None where a scope gives it another value."""
+    tracker = _keras_state["GLOBAL_STATE_TRACKER"]
+    for scope in _KERAS_SCOPES:
+        if getattr(tracker, scope, None) is not None:
+            return Py_None
+    return _keep(draft, variable._value)
 
 
 cdef int _rank(PyObject* tensor) except -2:
@@ -464,8 +498,11 @@ cdef object _dimensions(object shape):
     return tuple(shape)
 
 
-cdef bint _all_passable(Function self):
+cdef bint _may_run(Function self) except -1:
+    """Whether a plan may run ops itself: in a graph, nodes have names that are not the op's."""
     cdef Site site
+    if not eager():
+        return False
     for site in self.sites:
         if not site.passable():
             return False
@@ -751,7 +788,7 @@ cdef int _filled(Function self, Draft* draft, object number, bint zeros) except 
     dims = _dimensions(<object>draft.values[0])
     to = _base_dtype(<object>draft.values[1])
     dtype = <int>to._type_enum
-    if dims is None or not _all_passable(self):
+    if dims is None or not _may_run(self):
         return DECLINED
     if to is _bool_dtype:
         number = bool(number)
@@ -768,7 +805,7 @@ cdef int _filled(Function self, Draft* draft, object number, bint zeros) except 
 
 cdef int _zeros_like(Function self, Draft* draft) except -1:
     # input, dtype
-    if _like(self, draft) == DECLINED or not _all_passable(self):
+    if _like(self, draft) == DECLINED or not _may_run(self):
         return DECLINED
     result = _op(self, 0)(x=<object>draft.values[0])
     result._is_zeros_tensor = True
@@ -786,7 +823,7 @@ cdef int _like(Function self, Draft* draft) except -1:
 
 cdef int _clip(Function self, Draft* draft) except -1:
     # t, clip_value_min, clip_value_max
-    if not _all_passable(self):
+    if not _may_run(self):
         return DECLINED
     tensor = <object>draft.values[0]
     low = _op(self, 0)(x=tensor, y=<object>draft.values[2])
@@ -798,7 +835,7 @@ cdef int _clip(Function self, Draft* draft) except -1:
 
 cdef int _logical_xor(Function self, Draft* draft) except -1:
     # x, y
-    if not _all_passable(self):
+    if not _may_run(self):
         return DECLINED
     x, y = <object>draft.values[0], <object>draft.values[1]
     either = _op(self, 0)(x=x, y=y)
@@ -811,7 +848,7 @@ cdef int _random_normal(Function self, Draft* draft) except -1:
     cdef DataType dtype
     shape = _dimensions(<object>draft.values[0])
     to = <object>draft.values[3]
-    if shape is None or type(to) is not _DType or not _unseeded() or not _all_passable(self):
+    if shape is None or type(to) is not _DType or not _unseeded() or not _may_run(self):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
@@ -828,7 +865,7 @@ cdef int _random_uniform(Function self, Draft* draft) except -1:
     shape = _dimensions(<object>draft.values[0])
     to = <object>draft.values[3]
     low, high = <object>draft.values[1], <object>draft.values[2]
-    if shape is None or type(to) is not _DType or not _unseeded() or not _all_passable(self):
+    if shape is None or type(to) is not _DType or not _unseeded() or not _may_run(self):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     shape = constant(shape, DT_INT32)
@@ -946,6 +983,154 @@ cdef int _matmul_operator(Function self, Draft* draft) except -1:
     return _matmul(self, draft)
 
 
+# ---------------------------------------------------------------------------------------------
+# Plans of Keras's functions, where its rules leave dtypes as they are
+# ---------------------------------------------------------------------------------------------
+
+def attach(keras):
+    """Finds in Keras what the plans look for.
+
+    Parameters
+    ----------
+    keras : module
+        ``keras.src``.
+    """
+    global _keras_variable_type, _keras_state
+    _keras_variable_type = <PyTypeObject*>keras.backend.Variable
+    _keras_state = keras.backend.common.global_state.__dict__
+
+
+cdef int _operands(Function self, Draft* draft) except -1:
+    # x1, x2
+    cdef int dtype = -1, i
+    cdef unsigned long long bit
+    cdef Site site
+    for i in range(2):
+        if _is_number(draft.values[i]):
+            continue
+        if dtype >= 0 and tensor_dtype(draft.values[i]) != dtype:
+            return DECLINED
+        dtype = tensor_dtype(draft.values[i])
+    if dtype < 0:
+        return DECLINED
+    bit = (<unsigned long long>1) << dtype
+    for i in range(2):
+        if Py_TYPE(<object>draft.values[i]) == &PyFloat_Type and not bit & _FLOATS:
+            return DECLINED
+        # Beside a variable, an op would not take its dtype.
+        if _is_number(draft.values[i]) and not IsEagerTensor(draft.values[1 - i]):
+            number = constant(<object>draft.values[i], <DataType>dtype)
+            if number is None:
+                return DECLINED
+            draft.values[i] = _keep(draft, number)
+    for i in range(<int>PyTuple_GET_SIZE(self.sites)):
+        site = self.sites[i]
+        if bit & site.dtypes:
+            draft.site = i
+            return CHOSEN
+    return DECLINED
+
+
+cdef int _keras_add(Function self, Draft* draft) except -1:
+    # x1, x2
+    cdef int outcome = _operands(self, draft)
+    cdef const Tensor* x
+    cdef long long size
+    if outcome == DECLINED or _is_number(draft.values[1]):
+        return outcome
+    # What may be a bias is added as one.
+    size = _bias_size(draft.values[1])
+    if size < 0:
+        return outcome
+    if not IsEagerTensor(draft.values[0]):
+        return outcome if _is_number(draft.values[0]) or _rank(draft.values[0]) < 2 else DECLINED
+    x = HostTensor(draft.values[0])
+    if x == NULL:
+        return DECLINED
+    if x.dims() < 2:
+        return outcome
+    if x.dim_size(x.dims() - 1) != size:
+        return DECLINED if x.dim_size(1) == size else outcome
+    draft.site = 1
+    if _rank(draft.values[1]) != 1:
+        if not IsEagerTensor(draft.values[1]) or not _may_run(self):
+            return DECLINED
+        draft.values[1] = _keep(draft, _op(self, 2)(input=<object>draft.values[1]))
+    return outcome
+
+
+cdef long long _bias_size(PyObject* tensor) except -2:
+    """The one size that is more than one, -1 if there is not exactly one."""
+    cdef const Tensor* value
+    cdef long long found = -1
+    cdef int i
+    if IsEagerTensor(tensor):
+        value = HostTensor(tensor)
+        sizes = () if value == NULL else tuple([value.dim_size(i) for i in range(value.dims())])
+    else:
+        sizes = (<object>tensor)._shape._dims
+    for size in sizes:
+        if size is None or size > 1:
+            if found >= 0 or size is None:
+                return -1
+            found = size
+    return found
+
+
+cdef int _keras_matmul(Function self, Draft* draft) except -1:
+    # x1, x2
+    if (
+        tensor_dtype(draft.values[0]) != tensor_dtype(draft.values[1])
+        or _rank(draft.values[0]) != 2
+        or _rank(draft.values[1]) != 2
+    ):
+        return DECLINED
+    return self.choose(draft)
+
+
+cdef int _keras_reduction(Function self, Draft* draft) except -1:
+    # x, axis, keepdims
+    if self.choose(draft) == DECLINED:
+        return DECLINED
+    return _reduction(self, draft)
+
+
+cdef int _keras_cast(Function self, Draft* draft) except -1:
+    # x, dtype
+    cdef object to = <object>draft.values[1]
+    cdef PyObject* found
+    if type(to) is not _DType:
+        found = PyDict_GetItem(_KERAS_DTYPES, to) if type(to) is str else NULL
+        if found == NULL:
+            return DECLINED
+        to = <object>found
+    if not IsEagerTensor(draft.values[0]):
+        if Py_TYPE(<object>draft.values[0]) != &PyFloat_Type or to is not _float32_dtype:
+            return DECLINED
+        number = constant(<object>draft.values[0], <DataType><int>to._type_enum)
+        return DECLINED if number is None else _done(draft, number)
+    draft.values[1] = <PyObject*>to
+    return _cast(self, draft)
+
+
+cdef int _keras_convert(Function self, Draft* draft) except -1:
+    # x, dtype
+    cdef PyObject* x = draft.values[0]
+    if draft.values[1] != Py_None:
+        return _keras_cast(self, draft)
+    if IsEagerTensor(x) or Py_TYPE(<object>x) == _keras_variable_type:
+        return _done(draft, <object>x)
+    return DECLINED
+
+
+cdef dict _KERAS_DTYPES = {
+    dtype.name: dtype
+    for dtype in map(_dtypes.as_dtype, (
+        "bfloat16 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+    ).split())
+}
+
+
 cdef plan_t _plan(str name) except? NULL:
     """The plan of a name."""
     if name is None:
@@ -1022,6 +1207,18 @@ cdef plan_t _plan(str name) except? NULL:
         return _getitem
     if name == "matmul_operator":
         return _matmul_operator
+    if name == "operands":
+        return _operands
+    if name == "keras_add":
+        return _keras_add
+    if name == "keras_matmul":
+        return _keras_matmul
+    if name == "keras_reduction":
+        return _keras_reduction
+    if name == "keras_cast":
+        return _keras_cast
+    if name == "keras_convert":
+        return _keras_convert
     raise ValueError(f"there is no plan {name}")
 
 

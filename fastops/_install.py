@@ -27,6 +27,7 @@ from fastops import (
     _functions,
     _gradients,
     _intercept,
+    _keras,
     _opdef,
     _public,
     _registry,
@@ -78,6 +79,7 @@ LAYERS = {
     "public": "public functions that are written in Python",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables",
+    "keras": "what Keras 3 does in Python before it reaches an op",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -200,20 +202,24 @@ def _generated_functions():
 
 
 def _public_functions():
+    return _of_functions("public", _public.FUNCTIONS)
+
+
+def _of_functions(layer, functions):
     originals = {}
-    for function in _public.FUNCTIONS:
+    for function in functions:
         holder, attribute = _resolve(function.name)
         original = vars(holder).get(attribute)
         if isinstance(original, FunctionType) and _signature(original) == function.signature:
-            originals[id(original)] = "public", function.name, partial(_stand_in, function)
+            originals[id(original)] = layer, function.name, partial(_stand_in, function)
     return originals
 
 
 def _resolve(name):
     """Return what holds a public name, and the attribute."""
-    *path, attribute = name.split(".")
-    holder = tf
-    for part in path[1:]:
+    root, *path, attribute = name.split(".")
+    holder = tf if root == "tf" else sys.modules[root]
+    for part in path:
         holder = getattr(holder, part)
     return holder, attribute
 
@@ -338,12 +344,54 @@ def _restated_targets():
         yield from _variable_targets()
 
 
+KERAS_RESTATED = "3.15."
+"""The version of Keras whose functions the layer ``"keras"`` restates."""
+
+
+def _keras_source():
+    """Return ``keras.src``, which TensorFlow imports, if it is of that version and runs on it."""
+    keras = sys.modules.get("keras")
+    if not getattr(keras, "__version__", "").startswith(KERAS_RESTATED):
+        return None
+    return keras.src if keras.config.backend() == "tensorflow" else None
+
+
+def _keras_functions():
+    """Return what `_everywhere` takes, for the functions of Keras."""
+    source = _keras_source()
+    if source is None:
+        return {}
+    _functions.attach(source)
+    _keras.attach(source)
+    originals = _of_functions("keras", _public.KERAS)
+    for helper in _keras.HELPERS:
+        name = f"keras.src.{helper}"
+        holder, attribute = _resolve(name)
+        original = vars(holder).get(attribute)
+        of_optree = getattr(holder, "tree_impl", None) in (None, source.tree.optree_impl)
+        if isinstance(original, FunctionType) and of_optree:
+            originals[id(original)] = "keras", name, partial(_keras.Helper, name=helper)
+    return originals
+
+
+def _keras_methods():
+    if _keras_source() is None:
+        return
+    for helper in _keras.METHODS:
+        name = f"keras.src.{helper}"
+        holder, attribute = _resolve(name)
+        if isinstance(vars(holder).get(attribute), FunctionType):
+            make = partial(_keras.Helper, name=helper)
+            yield Target("keras", name, holder, attribute, make)
+
+
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
-    yield from _everywhere(_generated_functions() | _public_functions())
+    yield from _everywhere(_generated_functions() | _public_functions() | _keras_functions())
     yield from _operator_targets()
     yield from _restated_targets()
+    yield from _keras_methods()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -391,8 +439,9 @@ def install(*, only=None, exclude=None):
     ----------
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
-        ``"operators"``, ``"gradients"``, ``"variables"``) or of callables, as in
-        ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
+        ``"operators"``, ``"public"``, ``"gradients"``, ``"variables"``, ``"keras"``) or of
+        callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any
+        letters.
 
     Notes
     -----

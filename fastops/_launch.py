@@ -8,6 +8,7 @@ import sys
 from importlib.abc import MetaPathFinder
 
 _NAMES = ("tensorflow", "fastops")
+_FOLLOWED = (*_NAMES, "keras")  # which imports TensorFlow half way
 
 
 def is_due():
@@ -42,7 +43,7 @@ class _Watch(MetaPathFinder):
         self.depth = 0  # of imports under way: fastops imports TensorFlow
 
     def find_spec(self, name, path, target=None):
-        if name not in _NAMES:
+        if name not in _FOLLOWED:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
         spec = next(filter(None, (f.find_spec(name, path, target) for f in others)), None)
@@ -60,7 +61,8 @@ class _Watch(MetaPathFinder):
                 execute(module)
             finally:
                 self.depth -= 1
-            if not self.depth and self in sys.meta_path:
+            arrived = not self.depth and any(name in sys.modules for name in _NAMES)
+            if arrived and self in sys.meta_path:
                 sys.meta_path.remove(self)
                 self.action()
 

@@ -451,3 +451,108 @@ METHODS = (
     ),
 )
 """Methods of tensors and variables."""
+
+
+_BACKEND = "keras.src.backend.tensorflow"
+
+
+def _keras_operator(name, *sites, plan="operands", needs="x1=operand x2=operand"):
+    return Function(f"{_BACKEND}.numpy.{name}", "(x1, x2)", sites, needs, plan)
+
+
+def _keras_elementwise(name, op):
+    return Function(f"{_BACKEND}.numpy.{name}", "(x)", (Site(op, "x", FLOATS),), "x=keras")
+
+
+def _keras_reduction(name, op, dtypes):
+    return Function(
+        f"{_BACKEND}.numpy.{name}",
+        "(x, axis=None, keepdims=False)",
+        (Site(op, "input=x axis keep_dims=keepdims", dtypes),),
+        "x=keras keepdims=bool",
+        "keras_reduction",
+    )
+
+
+_KEPT = f"{FLOATS} int32 int64"
+"""Dtypes that Keras's rules keep, beside a Python int as well."""
+
+KERAS = (
+    _keras_operator(
+        "add",
+        Site("AddV2", "x=x1 y=x2", _KEPT),
+        Site("BiasAdd", "value=x1 bias=x2", _KEPT, {"data_format": "NHWC"}),
+        Site("Squeeze", ""),
+        plan="keras_add",
+    ),
+    *(
+        _keras_operator(name, Site(op, "x=x1 y=x2", dtypes))
+        for name, op, dtypes in (
+            ("subtract", "Sub", _KEPT),
+            ("multiply", "Mul", _KEPT),
+            ("divide", "RealDiv", FLOATS),
+            ("true_divide", "RealDiv", FLOATS),
+            ("maximum", "Maximum", _KEPT),
+            ("minimum", "Minimum", _KEPT),
+            ("power", "Pow", FLOATS),
+        )
+    ),
+    *(
+        _keras_operator(name, Site(op, "x=x1 y=x2", _KEPT), needs="x1=keras x2=keras")
+        for name, op in (
+            ("equal", "Equal"),
+            ("not_equal", "NotEqual"),
+            ("less", "Less"),
+            ("less_equal", "LessEqual"),
+            ("greater", "Greater"),
+            ("greater_equal", "GreaterEqual"),
+        )
+    ),
+    *(
+        _keras_elementwise(name, op)
+        for name, op in (
+            ("absolute", "Abs"),
+            ("ceil", "Ceil"),
+            ("cos", "Cos"),
+            ("exp", "Exp"),
+            ("expm1", "Expm1"),
+            ("floor", "Floor"),
+            ("log", "Log"),
+            ("log1p", "Log1p"),
+            ("negative", "Neg"),
+            ("sign", "Sign"),
+            ("sin", "Sin"),
+            ("sqrt", "Sqrt"),
+            ("square", "Square"),
+            ("tanh", "Tanh"),
+        )
+    ),
+    _keras_operator(
+        "matmul",
+        Site(
+            "MatMul",
+            "a=x1 b=x2",
+            FLOATS,
+            {"transpose_a": False, "transpose_b": False, "grad_a": False, "grad_b": False},
+        ),
+        plan="keras_matmul",
+        needs="x1=keras x2=keras",
+    ),
+    _keras_reduction("sum", "Sum", f"{FLOATS} int32 int64"),
+    _keras_reduction("mean", "Mean", "float32 float64"),
+    Function(
+        f"{_BACKEND}.core.cast",
+        "(x, dtype)",
+        (Site("Cast", "x DstT=dtype"),),
+        "",
+        "keras_cast",
+    ),
+    Function(
+        f"{_BACKEND}.core.convert_to_tensor",
+        "(x, dtype=None, sparse=None, ragged=None)",
+        (Site("Cast", "x DstT=dtype"),),
+        "",
+        "keras_convert",
+    ),
+)
+"""Functions of Keras 3 on TensorFlow, where its rules for dtypes change none."""

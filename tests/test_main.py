@@ -245,11 +245,13 @@ def test_the_program_imports_tensorflow(tmp_path):
         "import fastops\n"
         "from fastops import _dispatch\n"
         "print(fastops.is_installed(), _dispatch.onednn_enabled())\n"
+        "from keras.src.layers import layer\n"
+        "print(type(vars(layer.CallSpec)['__init__']).__name__)\n"
         "assert not [one for one in sys.meta_path if type(one).__module__ == 'fastops._launch']\n"
     )
     for first in ("tensorflow", "keras", "fastops.ops", "tensorflow.python.ops.math_ops"):
         ended = start(["-m", "fastops", "-c", code.replace("FIRST", first)], tmp_path)
-        assert ended == (0, "True False\n", "")
+        assert ended == (0, "True False\nHelper\n", "")
 
 
 def test_a_tensorflow_that_cannot_be_imported(tmp_path):

@@ -5,18 +5,18 @@ Run in an environment with fastops and TensorFlow: ``make gen`` does.
 
 from pathlib import Path
 
-from fastops import _gradients, _install, _public
+from fastops import _gradients, _install, _keras, _public
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
 TEXT = """\
 # What `fastops.install` replaces
 
-Written by `make gen` from `fastops/_install.py`, `fastops/_public.py` and `fastops/_gradients.pyx`,
-and held true by a test. Each entry is a condition under which the fast path is taken; whatever does
-not meet it reaches TensorFlow's own function with its arguments untouched. Conditions of all: a
-plain call in eager mode, NumPy's behavior off, no handler that users have registered for the
-function, and TensorFlow's own generated functions in their places.
+Written by `make gen` from `fastops/_install.py`, `fastops/_public.py`, `fastops/_gradients.pyx` and
+`fastops/_keras.pyx`, and held true by a test. Each entry is a condition under which the fast path
+is taken; whatever does not meet it reaches TensorFlow's own function with its arguments untouched.
+Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
+registered for the function, and TensorFlow's own generated functions in their places.
 
 ## Layers
 
@@ -51,7 +51,21 @@ function is the registered one: {rules}.
 ## Methods of tapes and variables
 
 {methods}.
-"""
+
+## Keras
+
+Of Keras {keras} on TensorFlow, by their names in `keras.src`. Here "keras" is an eager tensor, a
+variable, or a variable of Keras's outside scopes that give it another value; "operand" is that, or
+a Python int or float. Two tensors must be of one dtype, which Keras's rules leave as it is.
+
+| function | parameters | conditions | ops | plan |
+| --- | --- | --- | --- | --- |
+{keras_functions}
+Beside these, what Keras asks in Python before it reaches an op:
+
+| function | what its stand-in does |
+| --- | --- |
+{helpers}"""
 
 
 GROUPS = {
@@ -79,11 +93,10 @@ def row(*cells):
     return f"| {' | '.join(map(cell, cells))} |\n"
 
 
-def render():
-    """Return the text of docs/install.md."""
-    functions = "".join(
+def rows(functions):
+    return "".join(
         row(
-            f"`{function.name}`",
+            f"`{function.name.removeprefix('keras.src.')}`",
             f"`{function.signature}`",
             ", ".join(need.replace("=", ": ") for need in function.needs.split()),
             ", ".join(
@@ -92,8 +105,12 @@ def render():
             ),
             f"`{function.plan}`" if function.plan else "",
         )
-        for function in (*_public.FUNCTIONS, *_public.METHODS)
+        for function in functions
     )
+
+
+def render():
+    """Return the text of docs/install.md."""
     operators = "".join(
         row(
             ", ".join(f"`{name}`" for name in operator.names.split()),
@@ -104,7 +121,12 @@ def render():
     names = {target.name for target in _install._restated_targets()}
     return TEXT.format(
         layers="".join(row(f"`{name}`", text) for name, text in _install.LAYERS.items()),
-        functions=functions,
+        functions=rows((*_public.FUNCTIONS, *_public.METHODS)),
+        keras=_install.KERAS_RESTATED + "*",
+        keras_functions=rows(_public.KERAS),
+        helpers="".join(
+            row(f"`{name}`", what) for name, what in (_keras.HELPERS | _keras.METHODS).items()
+        ),
         floats=_install.WITH_FLOAT.replace(" ", ", "),
         ints=_install.WITH_INT.replace(" ", ", "),
         operators=operators,
