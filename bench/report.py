@@ -107,22 +107,25 @@ def rows(groups, group):
     return [Row(info["label"], info["samples"]) for info in groups.get(group, [])]
 
 
-def merge(ladder, peers):
-    """Put the peers' arms into the ladder's rows, scaled by the yardstick."""
-    if not ladder or not peers:
-        return ladder or peers
+def merge(here, peers, yardstick=YARDSTICK):
+    """Put the peers' arms into the rows of the same label, scaled by the yardstick."""
+    if not here or not peers:
+        return here or peers
     peers = {row.label: row for row in peers}
-    here = next(row for row in ladder if row.label == YARDSTICK)
-    scale = here.time("numpy") / peers[YARDSTICK].time("numpy")
+    scale = next(row for row in here if row.label == yardstick).time("numpy")
+    scale /= peers[yardstick].time("numpy")
     return [
         Row(row.label, row.samples | peers[row.label].scaled(scale)) if row.label in peers else row
-        for row in ladder
+        for row in here
     ]
 
 
-def promises(main, ladder, plain, demo):
+def promises(main, ladder, perceptron, plain, demo):
     """Compare what was promised with what was measured."""
     yield from _ladder_promises(ladder, plain)
+    for row in perceptron:
+        measured = row.ratio("installed", "torch") if row.has("installed", "torch") else None
+        yield Promise(f"unchanged, {row.label}: times torch", measured, at_most=2)
     for row in rows(main, "tape"):
         yield Promise(
             f"{row.label} on a tape: ns above the call without",
@@ -231,10 +234,15 @@ def show(results):
     main, demo = load(results, "main"), results / "demo.json"
     demo = json.loads(demo.read_text()) if demo.exists() else None
     plain = rows(load(results, "plain"), "ladder")
-    ladder = merge(rows(main, "ladder"), rows(load(results, "peers"), "ladder"))
+    peers = load(results, "peers")
+    ladder = merge(rows(main, "ladder"), rows(peers, "ladder"))
+    perceptron = rows(main, "perceptron")
+    if perceptron:
+        label = perceptron[0].label
+        perceptron = merge(perceptron, rows(peers, "perceptron"), yardstick=label)
     tables = [_ladder_table(ladder, {row.label: row for row in plain})]
     if main:
-        tables.insert(0, _promise_table(promises(main, ladder, plain, demo)))
+        tables.insert(0, _promise_table(promises(main, ladder, perceptron, plain, demo)))
         tables.append(_install_table(main))
 
     console = Console()

@@ -37,7 +37,7 @@ def main():
         run("-m", "pytest", *options, file, *what, **environment)
 
     if args.peers_only:
-        measure("peers", "bench_ladder.py")
+        measure("peers", "bench_ladder.py", "bench_perceptron.py")
     else:
         measure("main", *sorted(path.name for path in HERE.glob("bench_*.py")))
         measure("plain", "bench_ladder.py", "-m", "onednn", TF_ENABLE_ONEDNN_OPTS="0")
