@@ -4,7 +4,14 @@ import numpy as np
 from common import Arm, installed
 
 STATEMENT = "relu(relu(row @ w1 + b1) @ w2 + b2) @ w3 + b3"
-WEIGHTS = {"w1": (32, 32), "b1": 32, "w2": (32, 32), "b2": 32, "w3": (32, 1), "b3": 1}
+WEIGHTS = {
+    "w1": (32, 32),
+    "b1": (32,),
+    "w2": (32, 32),
+    "b2": (32,),
+    "w3": (32, 1),
+    "b3": (1,),
+}
 
 rng = np.random.default_rng(0)
 ARRAYS = {

@@ -18,7 +18,7 @@ from cpython.tuple cimport (
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.native cimport HandleDtype, HostTensor, IsEagerTensor
+from fastops._cpp.native cimport HandleDtype, HostTensor, IntsOf, IsEagerTensor, Sizes
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager
 from fastops._intercept cimport (
     Generated,
@@ -31,7 +31,7 @@ from fastops._intercept cimport (
     tensor_dtype,
 )
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeSetIsEmpty
-from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
+from fastops._tf.protos cimport DT_BOOL, DT_INT32, DT_INVALID, DataType
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.core.config import flags as _tf_flags
@@ -922,16 +922,69 @@ cdef int _convert_hinted(Function self, Draft* draft) except -1:
     return _convert(self, draft)
 
 
+cdef int _boolean_mask(Function self, Draft* draft) except -1:
+    # tensor, mask, axis
+    cdef long long axis = 0
+    if draft.values[2] != Py_None and not _int32(draft.values[2], &axis):
+        return DECLINED
+    return _masked(self, 0, draft, <object>draft.values[0], <object>draft.values[1], axis)
+
+
+cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, object mask,
+                 long long axis) except -1:
+    """Takes the elements of a tensor for which a mask is true, by the ops from `first` on."""
+    cdef const Tensor* value = HostTensor(<PyObject*>tensor)
+    cdef const Tensor* chosen = HostTensor(<PyObject*>mask)
+    cdef long long size = 1
+    cdef int i, rank
+    if value == NULL or chosen == NULL or chosen.dtype() != DT_BOOL or not _may_run(self):
+        return DECLINED
+    rank = chosen.dims()
+    if rank == 0 or axis < 0 or axis + rank > value.dims():
+        return DECLINED
+    for i in range(rank):
+        if chosen.dim_size(i) != value.dim_size(<int>axis + i):
+            return DECLINED
+        size *= chosen.dim_size(i)
+    sizes = [value.dim_size(i) for i in range(value.dims())]
+    sizes[axis:axis + rank] = [size]
+    tensor = _op(self, first)(tensor=tensor, shape=sizes)
+    mask = _op(self, first)(tensor=mask, shape=[-1])
+    indices = _op(self, first + 2)(input=_op(self, first + 1)(condition=mask), axis=[1])
+    return _done(draft, _op(self, first + 3)(params=tensor, indices=indices, axis=axis))
+
+
+cdef object _index(object item, int* dtype):
+    """An int for what stands for one in an index: itself, or a tensor's only element.
+
+    None for tensors of another dtype than those before: TensorFlow packs them, and refuses.
+    """
+    cdef Sizes values
+    cdef const Tensor* value
+    if not IsEagerTensor(<PyObject*>item):
+        return item
+    value = HostTensor(<PyObject*>item)
+    if value == NULL or value.dims() != 0 or not IntsOf(value[0], &values):
+        return None
+    if dtype[0] != DT_INVALID and dtype[0] != <int>value.dtype():
+        return None
+    dtype[0] = <int>value.dtype()
+    return values[0]
+
+
 cdef int _getitem(Function self, Draft* draft) except -1:
     # tensor, slice_spec, var
     cdef Py_ssize_t i
     cdef long long number
     cdef int begin_mask = 0, end_mask = 0
     cdef int ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0
+    cdef int dtype = DT_INVALID
     if _tf_ops._numpy_style_slicing:
         return DECLINED
     spec = <object>draft.values[1]
     if type(spec) is not tuple and type(spec) is not list:
+        if IsEagerTensor(draft.values[1]) and tensor_dtype(draft.values[1]) == DT_BOOL:
+            return _masked(self, 1, draft, <object>draft.values[0], spec, 0)
         spec = (spec,)
     if not 0 < len(spec) <= MAX_RANK:
         return DECLINED
@@ -948,15 +1001,17 @@ cdef int _getitem(Function self, Draft* draft) except -1:
                 end_mask |= 1 << i
             if step is None:
                 step = 1
+            start, stop, step = [_index(bound, &dtype) for bound in (start, stop, step)]
         elif item is Ellipsis:
             ellipsis_mask |= 1 << i
         elif item is None:
             new_axis_mask |= 1 << i
-        elif _int32(<PyObject*>item, &number):
-            start, stop = item, number + 1
-            shrink_axis_mask |= 1 << i
         else:
-            return DECLINED
+            start = _index(item, &dtype)
+            if not _int32(<PyObject*>start, &number):
+                return DECLINED
+            stop = number + 1
+            shrink_axis_mask |= 1 << i
         begins.append(start)
         ends.append(stop)
         strides.append(step)
@@ -1203,6 +1258,8 @@ cdef plan_t _plan(str name) except? NULL:
         return _convert
     if name == "convert_hinted":
         return _convert_hinted
+    if name == "boolean_mask":
+        return _boolean_mask
     if name == "getitem":
         return _getitem
     if name == "matmul_operator":

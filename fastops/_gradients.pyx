@@ -173,7 +173,7 @@ cdef inline bint _is_scalar(object value) except -1:
 
 cdef inline bint _one_shape(object x, object y, object grad) except -1:
     cdef const Tensor* tensor = _tensor(x)
-    return tensor.SharesShape(_tensor(y)[0]) and tensor.SharesShape(_tensor(grad)[0])
+    return tensor.IsSameSize(_tensor(y)[0]) and tensor.IsSameSize(_tensor(grad)[0])
 
 
 cdef inline object _shape(object value):

@@ -93,6 +93,8 @@ def _reduction(name, op):
 
 _BINARY = "(x, y, name=None)"
 
+_MASKING = (Site("Reshape", ""), Site("Where", ""), Site("Squeeze", ""), Site("GatherV2", ""))
+
 FUNCTIONS = (
     # Arithmetic
     Function("tf.add", _BINARY, (Site("AddV2", "x y", NUMERIC),), "x=tensor"),
@@ -281,6 +283,13 @@ FUNCTIONS = (
         "gather_nd",
     ),
     Function(
+        "tf.boolean_mask",
+        "(tensor, mask, axis=None, name='boolean_mask')",
+        _MASKING,
+        "tensor=eager mask=eager",
+        "boolean_mask",
+    ),
+    Function(
         "tf.pad",
         "(tensor, paddings, mode='CONSTANT', constant_values=0, name=None)",
         (Site("Pad", "input=tensor paddings"),),
@@ -444,6 +453,7 @@ METHODS = (
                 "input=tensor begin end strides begin_mask end_mask ellipsis_mask new_axis_mask"
                 " shrink_axis_mask",
             ),
+            *_MASKING,
         ),
         "tensor=eager var=none",
         "getitem",

@@ -739,6 +739,30 @@ def biases():
     yield from (call(F, F), call(M), call(M, F, name="n"), call([[1.0]], [1.0]), call(S, S))
 
 
+def masks():
+    """Yield masks, for a tensor of shape [4, 3, 2]."""
+    for shape in ((4,), (4, 3), (4, 3, 2)):
+        yield from (make("bool", *shape), tf.ones(shape, tf.bool), tf.zeros(shape, tf.bool))
+
+
+def maskings():
+    for dtype in (*NUMERIC, tf.bool, tf.string):
+        x = make(dtype, 4, 3, 2)
+        yield from (fast(x, mask) for mask in masks())
+        yield fast(x, make("bool", 3), axis=1)
+        yield fast(x, make("bool", 3, 2), 1)
+        yield fast(make(dtype, 0), make("bool", 0))
+    x = make("float32", 4, 3, 2)
+    for axis in (-1, 2, 3, 2**40, True, 0.0, "0", tf.constant(0), np.int64(0), [0]):
+        yield from (call(x, make("bool", 2), axis), call(x, make("bool", 4), axis))
+    for mask in (B, tf.constant(True), make("int32", 4), [True, False, True, False], V, *ODD):
+        yield call(x, mask)
+    for value in (V, [1.0, 2.0, 3.0], np.ones(3), tf.ragged.constant([[1], [], [2]]), *ODD):
+        yield call(value, B)
+    yield from (call(x), call(x, make("bool", 4), name="n"), call(x, make("bool", 4), name=5))
+    yield call(tensor=x, mask=make("bool", 4))
+
+
 def items():
     """Yield indices, for a tensor of shape [4, 3, 2]."""
     x = make("float32", 4, 3, 2)
@@ -773,16 +797,37 @@ def items():
         "a",
     ):
         yield call(x, index)
-    for index in ((), [], (True, 0), tf.constant(1), tf.constant(1, tf.int64), (tf.constant(0), 1)):
-        yield call(x, index)
+    for kind in (tf.int32, tf.int64):
+        zero, one, two, last = (tf.constant(number, kind) for number in (0, 1, 2, -1))
+        yield from (fast(x, one), fast(x, (zero, 1)), fast(x, (..., last)), fast(x, (0, None, one)))
+        yield from (fast(x, slice(one, None)), fast(x, slice(None, last, two)))
+        yield fast(x, (slice(0, two), slice(one, 3)))
+        yield call(x, (slice(0, tf.constant(2)), slice(one, 3)))
+        yield from (call(x, number) for number in (tf.constant(4, kind), tf.constant(-5, kind)))
+        yield call(x, tf.constant(kind.max, kind))
+    for kind in (tf.int8, tf.uint8, tf.uint64, tf.float32, tf.bool, tf.string):
+        yield from (call(x, make(kind)), call(x, slice(make(kind), None)), call(x, (0, make(kind))))
     for index in (
-        slice(tf.constant(1), None),
-        slice(0, tf.constant(2, tf.int64)),
+        (),
+        [],
+        (True, 0),
         slice(1.0, None),
+        slice(tf.constant([1]), None),
+        tf.Variable(1),
     ):
         yield call(x, index)
-    for index in (tf.constant([True, False, True, False]), np.array([True, False, True, False])):
-        yield call(x, index)
+    for mask in masks():
+        yield fast(x, mask)
+    for mask in (
+        B,
+        tf.constant(True),
+        make("bool", 4, 3, 2, 1),
+        make("bool", 0),
+        (make("bool", 4),),
+    ):
+        yield call(x, mask)
+    yield from (call(x, [make("bool", 4)]), call(x, np.array([True, False, True, False])))
+    yield from (call(x, (make("bool", 4), 0)), call(x, tf.Variable(1)))
     for index in ([0, 1, 2, 3], [0.5], tf.constant([0, 1]), 2**31 - 1, 2**31, -(2**31), 2**40, x):
         yield call(x, index)
     yield from (
@@ -863,6 +908,7 @@ CALLS = {
     "tf.split": splits,
     "tf.gather": gathers,
     "tf.gather_nd": gathers_nd,
+    "tf.boolean_mask": maskings,
     "tf.pad": pads,
     "tf.constant": constants,
     "tf.convert_to_tensor": conversions,

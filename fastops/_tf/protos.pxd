@@ -7,6 +7,7 @@ from libcpp.string cimport string
 cdef extern from "tensorflow/core/framework/types.pb.h" namespace "tensorflow" nogil:
     ctypedef enum DataType:
         DT_BFLOAT16
+        DT_BOOL
         DT_COMPLEX64
         DT_COMPLEX128
         DT_DOUBLE

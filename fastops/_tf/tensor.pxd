@@ -14,10 +14,6 @@ cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nog
         int64_t NumElements() const
         bool IsSameSize(const Tensor&) const
         size_t TotalBytes() const
-        int dims() const
-        int64_t dim_size(int) const
-        int64_t NumElements() const
-        bool SharesShape "IsSameSize"(const Tensor&) const
 
 
 cdef extern from "tensorflow/core/framework/op_kernel.h" namespace "tensorflow" nogil:

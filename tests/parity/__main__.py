@@ -22,7 +22,9 @@ from parity import cases, coverage, recipes, worker
 from parity.campaign import WORLDS, Task, environment
 from parity.run import Death, Report
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+JOURNALS = ROOT / "build" / "parity"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +67,17 @@ def tasks(world, depth, op_names, seed):
     return planned + [Task("values" + suffix, name) for name in called]
 
 
-def run(world, planned):
-    """Perform tasks in a process of their own; return the `Report`."""
+def run(world, planned, journal=None, *, resume=False):
+    """Perform tasks in a process of their own; return the `Report`.
+
+    What is done stands in the journal, a path; whoever resumes leaves that out.
+    """
     with tempfile.TemporaryDirectory() as folder:
         plan, report = Path(folder, "plan.json"), Path(folder, "report.json")
         plan.write_text(json.dumps(planned))
-        command = [sys.executable, "-m", "parity.run", world, str(plan), str(report)]
+        files = [plan, report, journal or Path(folder, "journal.jsonl")]
+        command = [sys.executable, "-m", "parity.run", world, *map(str, files)]
+        command += ["--resume"] * resume
         subprocess.run(command, env=environment(world), check=True)
         found = json.loads(report.read_text())
     return Report(**found | {"deaths": [Death(**death) for death in found["deaths"]]})
@@ -177,6 +184,9 @@ def main():
     parser.add_argument("--examples", type=int, help="examples of each op that hypothesis draws")
     parser.add_argument("--seed", type=int, default=0, help="seed of hypothesis")
     parser.add_argument(
+        "--resume", action="store_true", help="go on with a run of these options that was stopped"
+    )
+    parser.add_argument(
         "--forever", action="store_true", help="draw examples with ever new seeds until stopped"
     )
     options = parser.parse_args()
@@ -193,8 +203,14 @@ def main():
     if options.forever:
         search_forever(console, options, depth)
     begin = time.perf_counter()
+    JOURNALS.mkdir(parents=True, exist_ok=True)
     reports = [
-        run(world, tasks(world, depth, options.ops or known, options.seed))
+        run(
+            world,
+            tasks(world, depth, options.ops or known, options.seed),
+            JOURNALS / f"{world}.jsonl",
+            resume=options.resume,
+        )
         for world in options.world or WORLDS
     ]
     for problem in problems(reports):

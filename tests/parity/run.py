@@ -98,28 +98,65 @@ class Report:
     deaths: list = field(default_factory=list)
 
 
-def run(world, tasks, progress=None):
-    """Perform tasks in a world; return a `Report`."""
-    report = Report(world)
-    crashes = []
-    fatal = defaultdict(list)
+class Journal:
+    """What each task has found, in a file that outlives a run that is stopped.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of JSON, a line for each task that has ended.
+    resume : bool
+        Whether to go on with what is there, or begin anew.
+    """
+
+    def __init__(self, path, resume):
+        self.records = {}
+        if resume and os.path.exists(path):
+            with open(path) as file:
+                for line in file:
+                    if line.endswith("\n"):
+                        self._keep(json.loads(line))
+        self._file = open(path, "a" if resume else "w")  # noqa: SIM115 - as long as the run
+
+    def _keep(self, record):
+        record["crashes"] = [
+            Crash(**crash | {"task": task_of(crash["task"])}) for crash in record["crashes"]
+        ]
+        self.records[record["check"], record["op_name"]] = record
+
+    def __contains__(self, task):
+        return (task.check, task.op_name) in self.records
+
+    def write(self, record):
+        """Keep a record: check, op_name, findings, bags, crashes."""
+        print(json.dumps(record, default=asdict), file=self._file, flush=True)
+        self.records[record["check"], record["op_name"]] = record
+
+
+def task_of(row):
+    """Return the `Task` of a row of JSON."""
+    *rest, fatal = row if len(row) == len(Task._fields) else (*row, ())
+    return Task(*rest, tuple(map(tuple, fatal)))
+
+
+def run(world, tasks, journal, progress=lambda task: None):
+    """Perform tasks in a world, but for those in the journal; return a `Report` of all."""
+    under_way = defaultdict(lambda: {"findings": [], "bags": [], "crashes": []})
 
     def after(crash):
+        op_name, check = crash.task.op_name, crash.task.check
+        crashes = under_way[check, op_name]["crashes"]
         crashes.append(crash)
-        op_name = crash.task.op_name
-        if crash.task.check in SEARCHES:
-            if crash.call:
-                fatal[op_name].append(tuple(crash.call.split("; ")))
-            same = [
-                other.end
-                for other in crashes
-                if (other.task.op_name, other.task.check) == (op_name, crash.task.check)
-            ]
-            if len(same) >= MOST_DEATHS[crash.task.check] or same.count("hangs") >= MOST_HANGS:
+        if check in SEARCHES:
+            ends = [other.end for other in crashes]
+            if len(ends) >= MOST_DEATHS[check] or ends.count("hangs") >= MOST_HANGS:
                 return None
-        if crash.task.check == "properties":
+        if check == "properties":
             return crash.task._replace(start=crash.step + SEED_STEP)
-        rest = crash.task._replace(start=crash.step + 1, fatal=tuple(fatal[op_name]))
+        fatal = crash.task.fatal
+        if check in SEARCHES and crash.call:
+            fatal += (tuple(crash.call.split("; ")),)
+        rest = crash.task._replace(start=crash.step + 1, fatal=fatal)
         return rest if rest.stop is None or rest.start < rest.stop else None
 
     def patience(task):
@@ -127,22 +164,27 @@ def run(world, tasks, progress=None):
 
     memory = dict.fromkeys(SEARCHES, MEMORY)
     with Campaign(world, memory=memory, patience=patience, isolated=SEARCHES) as campaign:
-        for task, found in campaign.perform(tasks, after):
+        for task, found in campaign.perform((t for t in tasks if t not in journal), after):
+            key = task.check, task.op_name
             if found is None:
-                if progress:
-                    progress(task)
-            elif isinstance(found, Crash):
-                continue
-            elif task.check in SEARCHES:
-                sums = report.searches.setdefault(task.check, {}).setdefault(
-                    task.op_name, {"tried": 0, "raised": 0, "left_out": 0}
+                record = under_way.pop(key, {"findings": [], "bags": [], "crashes": []})
+                journal.write({"check": key[0], "op_name": key[1], **record})
+                progress(task)
+            elif not isinstance(found, Crash):
+                kind = "bags" if task.check in SEARCHES else "findings"
+                under_way[key][kind].append(asdict(found))
+        report = Report(world)
+        records = [journal.records[task.check, task.op_name] for task in tasks]
+        for record in records:
+            report.findings += record["findings"]
+            for bag in record["bags"]:
+                sums = report.searches.setdefault(record["check"], {}).setdefault(
+                    record["op_name"], {"tried": 0, "raised": 0, "left_out": 0}
                 )
                 for name in sums:
-                    sums[name] += getattr(found, name)
-                report.problems += found.problems
-            else:
-                report.findings.append(asdict(found))
-        report.deaths = judged(campaign, crashes)
+                    sums[name] += bag[name]
+                report.problems += bag["problems"]
+        report.deaths = judged(campaign, [crash for one in records for crash in one["crashes"]])
     return report
 
 
@@ -205,10 +247,13 @@ def main():
     parser.add_argument("world", choices=WORLDS)
     parser.add_argument("plan", help="file with the tasks")
     parser.add_argument("report", help="file to write")
+    parser.add_argument("journal", help="file that tells what was done, in case this is stopped")
+    parser.add_argument("--resume", action="store_true", help="leave out what the journal has")
     options = parser.parse_args()
     assert all(os.environ[name] == value for name, value in WORLDS[options.world].items())
     with open(options.plan) as file:
-        tasks = [Task(*row) for row in json.load(file)]
+        tasks = [task_of(row) for row in json.load(file)]
+    journal = Journal(options.journal, options.resume)
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -217,10 +262,12 @@ def main():
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=not console.is_terminal) as bar:
-        shown = bar.add_task(options.world, total=len(tasks), now="")
+        left = sum(task not in journal for task in tasks)
+        shown = bar.add_task(options.world, total=left, now="")
         report = run(
             options.world,
             tasks,
+            journal,
             progress=lambda task: bar.update(shown, advance=1, now=f"{task.check} {task.op_name}"),
         )
     with open(options.report, "w") as file:
