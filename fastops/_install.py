@@ -189,7 +189,7 @@ def _generated_functions():
         module = _gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = getattr(module, attribute, None)
-            if isinstance(original, FunctionType) and id(original) not in originals:
+            if type(original) is FunctionType and id(original) not in originals:
 
                 def make(original, op_name=op_name, keyword_only=keyword_only):
                     return _intercept.Generated(
@@ -210,7 +210,7 @@ def _of_functions(layer, functions):
     for function in functions:
         holder, attribute = _resolve(function.name)
         original = vars(holder).get(attribute)
-        if isinstance(original, FunctionType) and _signature(original) == function.signature:
+        if type(original) is FunctionType and _signature(original) == function.signature:
             originals[id(original)] = layer, function.name, partial(_stand_in, function)
     return originals
 
@@ -305,7 +305,7 @@ def _operator_targets():
     for function in _public.METHODS:
         holder, name = _resolve(function.name)
         original = vars(holder).get(name)
-        if isinstance(original, FunctionType) and _signature(original) == function.signature:
+        if type(original) is FunctionType and _signature(original) == function.signature:
             yield Target("operators", function.name, holder, name, partial(_stand_in, function))
 
 
@@ -369,7 +369,7 @@ def _keras_functions():
         holder, attribute = _resolve(name)
         original = vars(holder).get(attribute)
         of_optree = getattr(holder, "tree_impl", None) in (None, source.tree.optree_impl)
-        if isinstance(original, FunctionType) and of_optree:
+        if type(original) is FunctionType and of_optree:
             originals[id(original)] = "keras", name, partial(_keras.Helper, name=helper)
     return originals
 
@@ -380,7 +380,7 @@ def _keras_methods():
     for helper in _keras.METHODS:
         name = f"keras.src.{helper}"
         holder, attribute = _resolve(name)
-        if isinstance(vars(holder).get(attribute), FunctionType):
+        if type(vars(holder).get(attribute)) is FunctionType:
             make = partial(_keras.Helper, name=helper)
             yield Target("keras", name, holder, attribute, make)
 

@@ -59,6 +59,10 @@ cdef class Replacement:
         self.original = original
 
     @property
+    def __class__(self):
+        return self.original.__class__  # `inspect.isfunction` and mocks ask for it
+
+    @property
     def __wrapped__(self):
         return self.original
 

@@ -9,6 +9,7 @@ import operator
 import pickle
 import threading
 import weakref
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -286,6 +287,8 @@ def test_replacements_look_like_functions():
     assert tf.math.tanh == original
     assert {original: 1}[tf.math.tanh] == 1
     assert inspect.getsource(tf.math.tanh) == source
+    assert inspect.isfunction(tf.math.tanh)
+    assert tf.math.tanh.__class__ is type(original)
     assert inspect.unwrap(tf.math.tanh) is inspect.unwrap(original)
     assert tf.math.tanh.__code__ is original.__code__
     assert pickle.loads(pickle.dumps(tf.math.tanh)) is tf.math.tanh
@@ -302,6 +305,22 @@ def test_replacements_look_like_functions():
 
     assert isinstance(Layer.activation, _intercept.Replacement)
     assert inspect.ismethod(Layer(1).activation)
+
+
+def test_mocks_of_methods_are_given_the_object():
+    seen = []
+    variable = tf.Variable([1.0, 2.0])
+    for _ in range(2):
+        with mock.patch.object(type(variable), "assign", autospec=True) as assign:
+            assign.side_effect = lambda self, value: seen.append((self is variable, value))
+            variable.assign([3.0, 4.0])
+        with mock.patch.object(tf.math, "tanh", autospec=True) as tanh:
+            tanh.side_effect = lambda x, name=None: seen.append(x)
+            tf.math.tanh(5.0)
+            with pytest.raises(TypeError, match="too many positional arguments"):
+                tf.math.tanh(5.0, "name", 7)
+        fastops.install()
+    assert seen == [(True, [3.0, 4.0]), 5.0] * 2
 
 
 def test_every_replacement_runs_the_op_of_what_it_replaces():
