@@ -81,6 +81,7 @@ extensions = [
         "_gradients",
         "_intercept",
         "_keras",
+        "_plan",
         "_tapes",
         "_variables",
     )

@@ -12,6 +12,7 @@ from fastops._errors import (  # noqa: E402
     FallbackWarning,
     MissingOpError,
 )
+from fastops._function import Function, function  # noqa: E402
 from fastops._install import accelerated, install, is_installed, uninstall  # noqa: E402
 from fastops._ipython import (  # noqa: E402
     load_ipython_extension,
@@ -51,6 +52,7 @@ __all__ = [
     "Explanation",
     "FallbackError",
     "FallbackWarning",
+    "Function",
     "MissingOpError",
     "OpProfile",
     "OpStats",
@@ -61,6 +63,7 @@ __all__ = [
     "cache_info",
     "clear_cache",
     "explain",
+    "function",
     "gen",
     "install",
     "is_installed",

@@ -3,7 +3,7 @@ from libc.stdint cimport uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
-from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel, Thread
+from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel, Runtime, Thread
 from fastops._tf.protos cimport DataType, NodeDef
 
 cdef extern from *:
@@ -127,6 +127,11 @@ cdef class Op:
 
 
 cdef object constant(object value, DataType dtype)
+# Whether this thread is in no device scope.
+cdef bint in_no_scope() except -1
+# What kernels are made for now; borrowed. A number that rises when that changes.
+cdef Runtime* runtime() except NULL
+cdef unsigned long long generation
 # Whether this thread runs ops, and builds no graph.
 cdef bint eager() except -1
 # Whether it runs them on the host, at once and unobserved: what it makes, TensorFlow

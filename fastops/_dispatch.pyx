@@ -210,6 +210,7 @@ cdef PyTypeObject* _array_type = <PyTypeObject*>np.ndarray
 cdef type _namedtuple_base = tuple
 
 cdef Runtime _runtime               # what the cached kernels were made for
+generation = 0
 cdef object _watch = None           # weak reference to the Python context
 cdef list _ops = []                 # every Op that was ever called
 cdef int _cache_size = 256          # entries an op
@@ -245,9 +246,10 @@ def _context_died(_):
 
 cdef bint _refresh(PyObject* py_context) except -1:
     """Follows TensorFlow to another context. False while there is none to run kernels in."""
-    global _watch
+    global _watch, generation
     _runtime.Clear()
     _flush()
+    generation += 1
     context = <object>py_context
     if context._context_handle is None or not _runtime.Capture(py_context):
         _runtime.Clear()
@@ -288,6 +290,17 @@ cdef int _gate(PyObject** device_name) except -1:
 cdef bint eager() except -1:
     cdef PyObject* device_name = NULL
     return _gate(&device_name) == R_DIRECT
+
+
+cdef bint in_no_scope() except -1:
+    cdef PyObject* device_name = NULL
+    return _gate(&device_name) == R_DIRECT and <object>device_name == _NO_DEVICE
+
+
+cdef Runtime* runtime() except NULL:
+    cdef PyObject* device_name = NULL
+    _gate(&device_name)
+    return &_runtime
 
 
 cdef bint on_host() except -1:

@@ -97,6 +97,26 @@ class PreparedKernel {
     return 0 == Execute(inputs, /*release_gil=*/false, kernel_ns, take);
   }
 
+  // Fills in what a computation is told, but for its inputs.
+  void Describe(tensorflow::OpKernelContext::Params* params) const {
+    params->op_kernel = kernel_;
+    params->device = kernel_device_.get();
+    params->input_alloc_attrs = input_attrs_;
+    params->output_attr_array = output_attrs_.data();
+    params->resource_manager = resource_manager_;
+    params->function_library = library_;
+    params->cancellation_manager = NeverCancelled();
+    params->runner = runner_;
+    params->frame_iter = tensorflow::FrameAndIter(0, 0);
+    if (thorough_) {
+      params->step_container = context_->StepContainer();
+      params->collective_executor = collective_->get();
+      params->rendezvous = rendezvous_.get();
+    }
+  }
+
+  tensorflow::OpKernel* kernel() const { return kernel_; }
+  int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
   int num_outputs() const { return num_outputs_; }
 
  private:
@@ -114,21 +134,8 @@ class PreparedKernel {
   int Execute(const tensorflow::TensorValue* inputs, bool release_gil, int64_t* kernel_ns,
               Consume consume) const {
     tensorflow::OpKernelContext::Params params;
-    params.op_kernel = kernel_;
-    params.device = kernel_device_.get();
+    Describe(&params);
     params.inputs = absl::MakeConstSpan(inputs, input_attrs_.size());
-    params.input_alloc_attrs = input_attrs_;
-    params.output_attr_array = output_attrs_.data();
-    params.resource_manager = resource_manager_;
-    params.function_library = library_;
-    params.cancellation_manager = NeverCancelled();
-    params.runner = runner_;
-    params.frame_iter = tensorflow::FrameAndIter(0, 0);
-    if (thorough_) {
-      params.step_container = context_->StepContainer();
-      params.collective_executor = collective_->get();
-      params.rendezvous = rendezvous_.get();
-    }
 
     tensorflow::OpKernelContext context(&params);
     {

@@ -27,9 +27,12 @@ cdef extern from "handle.h" namespace "fastops":
         kPoisoned "fastops::InputState::kPoisoned"
 
     bool IsEagerTensor(PyObject*)
+    # Borrows the tensor of one that is ready.
+    InputState Inspect(TFE_TensorHandle*, const Device* host, const Tensor**)
     DataType HandleDtype(TFE_TensorHandle*)
     # Borrowed; null for what is not an EagerTensor on the host, computed.
     const Tensor* HostTensor(PyObject*)
+    object Wrap(Tensor, Device*, EagerContext*)
 
 
 cdef extern from "runtime.h" namespace "fastops":
@@ -195,3 +198,50 @@ cdef extern from "gradient.h" namespace "fastops":
     # New references.
     object IntTensor(const Sizes&, DataType, int)
     object OnesLike(const Tensor&)
+
+
+cdef extern from "graph.h" namespace "fastops":
+    Status ExecutedGraphs(
+        const Runtime&, const NodeDef&, const vector[TFE_TensorHandle*]&, vector[string]*
+    ) except +
+
+
+cdef extern from "plan.h" namespace "fastops":
+    enum StepKind "fastops::Step::Kind":
+        kKernel "fastops::Step::kKernel"
+        kCopy "fastops::Step::kCopy"
+        kSwitch "fastops::Step::kSwitch"
+        kMerge "fastops::Step::kMerge"
+        kLoop "fastops::Step::kLoop"
+        kNothing "fastops::Step::kNothing"
+
+    cdef cppclass Step:
+        StepKind kind
+        string name
+        unique_ptr[PreparedKernel] kernel
+        vector[int] inputs
+        vector[int] outputs
+        vector[int] shared
+        vector[int] releases
+        vector[int] needs
+        int control
+        vector[Step] enters
+        vector[Step] body
+        vector[Step] exits
+        vector[int] entered
+        vector[int] current
+        vector[int] next
+        int condition
+
+    cdef cppclass NativePlan "fastops::Plan":
+        vector[Step] steps
+        vector[int] arguments
+        vector[int] results
+        vector[int] transient
+        bool conditional
+        void Resize(int)
+        Status Fix(const PreparedKernel&, int) except +
+        # Borrows the inputs.
+        Status Run(
+            const vector[const Tensor*]&, bool release_gil, vector[Tensor]*, const Step** failed
+        ) except +

@@ -57,6 +57,7 @@ cdef extern from "google/protobuf/map.h" namespace "google::protobuf" nogil:
 cdef extern from "tensorflow/core/framework/node_def.pb.h" namespace "tensorflow" nogil:
     cdef cppclass NodeDef:
         NodeDef()
+        bool ParseFromString(const string&)
         void set_name(const string&)
         void set_op(const string&)
         void add_input(const string&)

@@ -1,0 +1,53 @@
+// The graph that TensorFlow executes for a function: after its passes, grappler and oneDNN.
+#ifndef FASTOPS_CPP_GRAPH_H_
+#define FASTOPS_CPP_GRAPH_H_
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime.h"
+#include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
+#include "tensorflow/core/framework/function.h"
+
+namespace fastops {
+
+// Instantiates a function for these inputs as an eager call does, and returns the serialized graphs
+// of its partitions. `call` is the node of the call; an attribute of its own makes the instance a
+// new one: TensorFlow hands over nothing for those that it has.
+inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::NodeDef& call,
+                                   const std::vector<TFE_TensorHandle*>& inputs,
+                                   std::vector<std::string>* graphs) {
+  std::unordered_map<int, tensorflow::DtypeAndPartialTensorShape> resources;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto* handle = static_cast<tensorflow::TensorHandle*>(tensorflow::unwrap(inputs[i]));
+    if (handle->dtype != tensorflow::DT_RESOURCE) continue;
+    std::vector<tensorflow::DtypeAndPartialTensorShape> found;
+    TF_RETURN_IF_ERROR(handle->GetResourceHandleDtypesAndShapes(&found));
+    if (!found.empty()) resources[i] = found[0];
+  }
+  tensorflow::EagerContext* context = runtime.context;
+  tensorflow::FunctionLibraryRuntime* library = context->func_lib(runtime.host);
+  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceFunc> function(
+      new tensorflow::KernelAndDeviceFunc(
+          library, runtime.pflr, std::vector<tensorflow::Device*>(inputs.size(), runtime.host),
+          /*composite_devices=*/{}, std::move(resources),
+          library->runner() != nullptr ? library->runner() : context->runner(),
+          context->GetCollectiveExecutorHandle(), runtime.host, call.op(),
+          /*outputs_on_op_device=*/false, /*allow_small_function_optimizations=*/false,
+          /*allow_control_flow_sync_execution=*/false,
+          /*shape_inference_on_tfe_dialect_import=*/true, /*int_args_and_retvals_on_device=*/false,
+          /*function_runs_at_most_once=*/false, /*xla_compile_device_type=*/std::nullopt,
+          context->AllowSoftPlacement(), /*rendezvous_factory=*/{}, /*get_op_id=*/nullptr));
+  tensorflow::GraphCollector collector;
+  TF_RETURN_IF_ERROR(function->Init(/*log_device_placement=*/false, call, &collector, {}));
+  tensorflow::mutex_lock lock(collector.mu);
+  for (const tensorflow::GraphDef& graph : collector.partitioned_graphs) {
+    graphs->push_back(graph.SerializeAsString());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_GRAPH_H_

@@ -1,0 +1,237 @@
+// Plan: the kernels of a graph in an order, and the slots that their values live in.
+#ifndef FASTOPS_CPP_PLAN_H_
+#define FASTOPS_CPP_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel.h"
+
+namespace fastops {
+
+// One node, or a loop of them.
+struct Step {
+  enum Kind { kKernel, kCopy, kSwitch, kMerge, kLoop, kNothing };
+
+  Kind kind = kKernel;
+  std::string name;  // of the node
+  std::unique_ptr<PreparedKernel> kernel;
+  std::vector<int> inputs;    // slots
+  std::vector<int> outputs;   // slots; -1 for what nobody asks for
+  std::vector<int> shared;    // places among the inputs whose values others still ask for
+  std::vector<int> releases;  // slots that nobody asks for afterwards
+  std::vector<int> needs;     // slots of which none may be dead
+  int control = -1;           // the slot that is dead when this is, for those who depend on that
+
+  // Of a loop. Each variable has three slots: where it enters, where the body finds it, and where
+  // the body leaves the next one.
+  std::vector<Step> enters, body, exits;
+  std::vector<int> entered, current, next;
+  int condition = -1;
+};
+
+// The values of one run. Slots that hold constants keep them from run to run.
+struct Activation {
+  std::vector<tensorflow::Tensor> slots;
+  std::vector<char> dead;
+  std::vector<tensorflow::TensorValue> inputs;
+};
+
+class Plan {
+ public:
+  std::vector<Step> steps;
+  std::vector<int> arguments;  // slots; -1 for what nobody asks for
+  std::vector<int> results;
+  std::vector<int> transient;  // slots to empty after a run that failed
+  bool conditional = false;    // whether anything may be dead
+
+  // Makes room for the values of a run.
+  void Resize(int num_slots) { constants_.resize(num_slots); }
+
+  // Computes a node that has no inputs, and keeps its value.
+  absl::Status Fix(const PreparedKernel& kernel, int slot) {
+    absl::Status status;
+    if (!kernel.RunUnwrapped(nullptr, &constants_[slot], nullptr)) {
+      return absl::InternalError("a constant could not be computed");
+    }
+    return status;
+  }
+
+  // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
+  // exit; others run meanwhile if `release_gil`.
+  absl::Status Run(const std::vector<const tensorflow::Tensor*>& given, bool release_gil,
+                   std::vector<tensorflow::Tensor>* made, const Step** failed) {
+    std::unique_ptr<Activation> activation = Take();
+    absl::Status status;
+    {
+      ScopedGilRelease gil(release_gil);
+      ScopedFloatMode mode;
+      for (size_t i = 0; i < given.size(); ++i) {
+        if (arguments[i] >= 0) activation->slots[arguments[i]] = *given[i];
+      }
+      if (conditional) activation->dead.assign(activation->slots.size(), 0);
+      status = RunSteps(steps, activation.get(), failed);
+      if (status.ok()) {
+        made->reserve(results.size());
+        for (int slot : results) {
+          if (conditional && activation->dead[slot]) {
+            status = absl::InternalError("a result has no value");
+            break;
+          }
+          made->push_back(activation->slots[slot]);
+        }
+      }
+      for (int slot : transient) activation->slots[slot] = tensorflow::Tensor();
+    }
+    idle_.push_back(std::move(activation));
+    return status;
+  }
+
+ private:
+  // Runs may overlap: take values that nobody uses, or make some. The GIL is held.
+  std::unique_ptr<Activation> Take() {
+    if (!idle_.empty()) {
+      std::unique_ptr<Activation> activation = std::move(idle_.back());
+      idle_.pop_back();
+      return activation;
+    }
+    auto activation = std::make_unique<Activation>();
+    activation->slots = constants_;  // shares their buffers, so that no kernel takes one over
+    return activation;
+  }
+
+  absl::Status RunSteps(const std::vector<Step>& steps, Activation* values,
+                        const Step** failed) const {
+    for (const Step& step : steps) {
+      if (conditional && IsDead(step, *values)) {
+        for (int slot : step.outputs) {
+          if (slot >= 0) values->dead[slot] = 1;
+        }
+        if (step.control >= 0) values->dead[step.control] = 1;
+        if (step.kind == Step::kLoop) Kill(step, values);
+        continue;
+      }
+      if (conditional) {
+        for (int slot : step.outputs) {
+          if (slot >= 0) values->dead[slot] = 0;
+        }
+        if (step.control >= 0) values->dead[step.control] = 0;
+      }
+      absl::Status status;
+      switch (step.kind) {
+        case Step::kKernel:
+          status = Compute(step, values);
+          break;
+        case Step::kCopy:
+          if (step.outputs[0] >= 0) Move(step, step.inputs[0], step.outputs[0], values);
+          break;
+        case Step::kNothing:
+          break;
+        case Step::kSwitch: {
+          const bool taken = values->slots[step.inputs[1]].scalar<bool>()();
+          const int untaken = step.outputs[1 - taken];
+          if (untaken >= 0) values->dead[untaken] = 1;
+          if (step.outputs[taken] >= 0) Move(step, step.inputs[0], step.outputs[taken], values);
+          break;
+        }
+        case Step::kMerge:
+          for (size_t i = 0; i < step.inputs.size(); ++i) {
+            if (values->dead[step.inputs[i]]) continue;
+            if (step.outputs[0] >= 0) Move(step, step.inputs[i], step.outputs[0], values);
+            if (step.outputs[1] >= 0) {
+              tensorflow::Tensor index(static_cast<int32_t>(i));
+              values->slots[step.outputs[1]] = std::move(index);
+            }
+            break;
+          }
+          break;
+        case Step::kLoop:
+          status = RunLoop(step, values, failed);
+          break;
+      }
+      if (!status.ok()) {
+        if (*failed == nullptr) *failed = &step;
+        return status;
+      }
+      for (int slot : step.releases) values->slots[slot] = tensorflow::Tensor();
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsDead(const Step& step, const Activation& values) const {
+    for (int slot : step.needs) {
+      if (values.dead[slot]) return true;
+    }
+    if (step.kind != Step::kMerge) return false;
+    for (int slot : step.inputs) {
+      if (!values.dead[slot]) return false;
+    }
+    return true;
+  }
+
+  static void Kill(const Step& loop, Activation* values) {
+    for (const Step& exit : loop.exits) {
+      for (int slot : exit.outputs) {
+        if (slot >= 0) values->dead[slot] = 1;
+      }
+      if (exit.control >= 0) values->dead[exit.control] = 1;
+    }
+  }
+
+  // Hands a value on, and lets go of it where nobody else asks for it.
+  static void Move(const Step& step, int from, int to, Activation* values) {
+    if (step.shared.empty()) {
+      values->slots[to] = std::move(values->slots[from]);
+    } else {
+      values->slots[to] = values->slots[from];
+    }
+  }
+
+  absl::Status RunLoop(const Step& loop, Activation* values, const Step** failed) const {
+    TF_RETURN_IF_ERROR(RunSteps(loop.enters, values, failed));
+    for (size_t i = 0; i < loop.current.size(); ++i) {
+      values->slots[loop.current[i]] = std::move(values->slots[loop.entered[i]]);
+    }
+    while (true) {
+      TF_RETURN_IF_ERROR(RunSteps(loop.body, values, failed));
+      if (!values->slots[loop.condition].scalar<bool>()()) break;
+      for (size_t i = 0; i < loop.current.size(); ++i) {
+        values->slots[loop.current[i]] = std::move(values->slots[loop.next[i]]);
+      }
+    }
+    return RunSteps(loop.exits, values, failed);
+  }
+
+  static absl::Status Compute(const Step& step, Activation* values) {
+    absl::InlinedVector<tensorflow::TensorValue, 8> inputs(step.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = tensorflow::TensorValue(&values->slots[step.inputs[i]]);
+    }
+    // A kernel takes over a buffer that nobody else refers to.
+    absl::InlinedVector<tensorflow::Tensor, 4> kept;
+    for (int place : step.shared) kept.push_back(values->slots[step.inputs[place]]);
+    tensorflow::OpKernelContext::Params params;
+    step.kernel->Describe(&params);
+    params.inputs = absl::MakeConstSpan(inputs.data(), inputs.size());
+    tensorflow::OpKernelContext context(&params);
+    step.kernel->kernel()->Compute(&context);
+    TF_RETURN_IF_ERROR(context.status());
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i] < 0) continue;
+      std::unique_ptr<tensorflow::Tensor> output(context.release_output(i).tensor);
+      if (output == nullptr) return absl::InternalError("the kernel left an output unset");
+      values->slots[step.outputs[i]] = std::move(*output);
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<tensorflow::Tensor> constants_;
+  std::vector<std::unique_ptr<Activation>> idle_;  // guarded by the GIL
+};
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_PLAN_H_

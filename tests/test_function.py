@@ -1,0 +1,563 @@
+"""`fastops.function`: the same as `tf.function`, bit for bit, and by which executor."""
+
+import gc
+import threading
+import weakref
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from calls import make
+from support import Failure, assert_same, difference, floats
+
+import fastops
+from fastops._function import Function
+
+
+def outcome(function, args):
+    """Return what a call returns, flat, or all that its exception tells."""
+    try:
+        result = function(*args)
+        return [str(tf.nest.map_structure(type, result)), *tf.nest.flatten(result)]
+    except Exception as error:
+        told = [getattr(error, name, None) for name in ("message", "node_def", "op", "error_code")]
+        return [Failure(type(error), str(error)), *map(str, told)]
+
+
+def compare(function, *args, executor="plan", calls=4, state=()):
+    """Assert that a function gives what `tf.function` gives, call by call, through an executor."""
+    traced = tf.function(function)
+    before = [tf.identity(variable) for variable in state]
+    wants = [outcome(traced, args) for _ in range(calls)]
+    ends = [tf.identity(variable) for variable in state]
+    for variable, value in zip(state, before, strict=True):
+        variable.assign(value)
+    fast = fastops.function(traced)
+    for want in wants:
+        assert difference(outcome(fast, args), want) is None
+    assert_same([tf.identity(variable) for variable in state], ends)
+    (described,) = fast.describe()
+    assert described["executor"] == executor, described
+    return fast
+
+
+# ---------------------------------------------------------------------------------------------
+# A catalogue of functions
+# ---------------------------------------------------------------------------------------------
+
+S, X, Y, M, N = (
+    make("float32"),
+    make("float32", 3),
+    make("float32", 3, seed=1),
+    make("float32", 4, 3),
+    make("float32", 3, 5),
+)
+AT, B, T = tf.constant(2), tf.constant([True, False, True]), tf.constant([b"one", b"two"])
+W = [tf.Variable(floats(*shape) / 4) for shape in ((3, 8), (8,), (8, 2), (2,))]
+
+
+def perceptron(x):
+    return tf.nn.relu(x @ W[0] + W[1]) @ W[2] + W[3]
+
+
+def counted(x):
+    return tf.while_loop(
+        lambda i, y: i < 10, lambda i, y: (i + 1, tf.tanh(y * 1.5) - 0.2 * y), [0, x]
+    )
+
+
+def fibonacci(n):
+    a, b = tf.constant(0), tf.constant(1)
+    while n > 0:
+        a, b = b, a + b
+        n -= 1
+    return a
+
+
+def broken_off(x):
+    total = tf.zeros([])
+    for i in tf.range(10):
+        if total > 3.0:
+            break
+        if i % 2 == 0:
+            continue
+        total += tf.reduce_sum(tf.abs(x)) * tf.cast(i, tf.float32)
+    return total
+
+
+def nested(x):
+    def outer(i, y):
+        _, z = tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 1, z * 1.1), [0, y])
+        return i + 1, tf.cond(z > 2.0, lambda: z - 1.0, lambda: z + 0.5)
+
+    return tf.while_loop(lambda i, y: i < 7, outer, [0, x])
+
+
+def written(x):
+    array = tf.TensorArray(tf.float32, size=5)
+    for i in tf.range(5):
+        array = array.write(i, x * tf.cast(i, tf.float32))
+    return array.stack(), array.gather([0, 3])
+
+
+def recursive_branches(x):
+    return tf.cond(
+        x < 0.0,
+        lambda: tf.cond(x < -1.0, lambda: x * 3.0, lambda: 5.0),
+        lambda: tf.cond(x > 1.0, lambda: tf.constant(7.0), lambda: x + x),
+    )
+
+
+def asserted(x):
+    tf.debugging.assert_positive(tf.abs(x) + 1.0)
+    return x * 2.0
+
+
+CATALOGUE = {
+    "two ops": (lambda x: tf.tanh(x) * 2.0, X),
+    "constants alone": (lambda: (tf.constant(2.0) + 1.0, tf.zeros([3])),),
+    "an argument as it came": (lambda x: x, X),
+    "one that nobody asks for": (lambda x, y: x + 1.0, X, Y),
+    "one argument twice": (lambda x, y: x * x + y * y, X, X),
+    "results in a dict": (lambda x: {"b": x + 1.0, "a": [x, (x * 2.0,)]}, X),
+    "a tuple": (lambda x: (x + 1.0, x - 1.0), X),
+    "a list": (lambda x: [x + 1.0, x - 1.0], X),
+    "None": (lambda x: None, X),
+    "no argument": (lambda: tf.range(5) * 2,),
+    "numbers and strings": (lambda x, k, name: tf.multiply(x, k, name=name), X, 2.0, "n"),
+    "None as an argument": (lambda x, y=None: x if y is None else y, X, None),
+    "perceptron": (perceptron, M),
+    "one row": (perceptron, M[:1]),
+    "softmax": (lambda x: tf.nn.softmax(x), M),
+    "cross entropy": (
+        lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(4) % 3, x),
+        M,
+    ),
+    "layer norm": (
+        lambda x: (
+            (x - tf.reduce_mean(x, -1, True))
+            * tf.math.rsqrt(tf.math.reduce_variance(x, -1, True) + 1e-3)
+        ),
+        M,
+    ),
+    "attention": (lambda x: tf.nn.softmax(x @ tf.transpose(x)) @ x, M),
+    "matrices": (lambda a, b: tf.linalg.matmul(a, b) + 1.0, M, N),
+    "batched matrices": (lambda a: a @ tf.linalg.matrix_transpose(a), make("float32", 2, 4, 3)),
+    "inverse": (lambda a: tf.linalg.inv(a @ tf.transpose(a) + tf.eye(3)), make("float32", 3, 3)),
+    "convolution": (
+        lambda x, k: tf.nn.relu(tf.nn.conv2d(x, k, 1, "SAME")),
+        make("float32", 1, 5, 5, 2),
+        make("float32", 3, 3, 2, 4),
+    ),
+    "pooling": (lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), make("float32", 1, 4, 4, 2)),
+    "batch norm": (
+        lambda x: tf.nn.batch_normalization(x, 0.5, 2.0, 0.1, 1.5, 1e-3),
+        M,
+    ),
+    "indexing": (lambda x: (x[0], x[1:, ::2], x[..., tf.newaxis]), M),
+    "gather": (lambda x, i: tf.gather(x, i), M, AT),
+    "where": (lambda c, x, y: tf.where(c, x, y), B, X, Y),
+    "unique": (lambda x: tf.unique(x), tf.constant([1, 2, 1, 3])),
+    "boolean mask": (lambda x, c: tf.boolean_mask(x, c), X, B),
+    "sort": (lambda x: (tf.sort(x), tf.argsort(x)), X),
+    "einsum": (lambda a, b: tf.einsum("ij,jk->ki", a, b), M, N),
+    "strings": (lambda s: tf.strings.upper(tf.strings.join([s, "x"])), T),
+    "numbers from strings": (lambda s: tf.strings.to_number(s), tf.constant(["1.5", "2"])),
+    "ints": (lambda i: (i // 2, i % 3, tf.bitwise.invert(i)), tf.constant([5, -7])),
+    "complex": (lambda x: tf.signal.fft(tf.cast(x, tf.complex64)), X),
+    "half": (lambda x: tf.cast(x, tf.float16) * 2.0, X),
+    "bfloat16": (lambda x: tf.cast(tf.cast(x, tf.bfloat16) + 1.0, tf.float32), X),
+    "float64": (lambda x: tf.exp(x), make("float64", 3)),
+    "empty": (lambda x: tf.reduce_sum(x), make("float32", 0, 3)),
+    "NaN and denormals": (lambda x: x * 0.5, tf.constant([float("nan"), 1e-40, -0.0])),
+    "cond": (lambda x: tf.cond(x > 0.0, lambda: x * 2.0, lambda: x - 1.0), S),
+    "the other side": (lambda x: tf.cond(x > 9.0, lambda: x * 2.0, lambda: x - 1.0), S),
+    "constant branches": (lambda x: tf.cond(x > 0.0, lambda: 1.0, lambda: 2.0), S),
+    "branches in branches": (recursive_branches, S),
+    "while": (counted, X),
+    "a loop that never runs": (
+        lambda x: tf.while_loop(lambda y: False, lambda y: (y * 2.0,), [x]),
+        X,
+    ),
+    "values that swap": (
+        lambda x, y: tf.while_loop(lambda i, p, q: i < 5, lambda i, p, q: (i + 1, q, p), [0, x, y]),
+        X,
+        Y,
+    ),
+    "fibonacci": (fibonacci, tf.constant(20)),
+    "break and continue": (broken_off, X),
+    "loops in loops": (nested, S),
+    "tensor array": (written, X),
+    "map_fn": (lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * 2.0, x), M),
+    "scan": (lambda x: tf.scan(lambda a, b: a + b, x), M),
+    "gradient": (lambda x: tf.gradients(tf.reduce_sum(tf.tanh(x) ** 2), [x])[0], X),
+    "assert": (asserted, X),
+    "stateless random": (lambda s: tf.random.stateless_normal([3], s), tf.constant([1, 2])),
+    "dropout": (lambda x: tf.nn.experimental.stateless_dropout(x, 0.5, [1, 2]), M),
+    "clip": (lambda x: tf.clip_by_norm(x, 1.0), X),
+    "cumsum": (lambda x: tf.cumsum(x, axis=1, reverse=True), M),
+    "top k": (lambda x: tf.math.top_k(x, 2), M),
+    "one hot": (lambda i: tf.one_hot([0, 2], i), AT),
+    "reshape to what is computed": (lambda x: tf.reshape(x, [tf.shape(x)[1], -1]), M),
+    "segments": (lambda x: tf.math.segment_sum(x, [0, 0, 1, 2]), M),
+    "scatter": (lambda x: tf.tensor_scatter_nd_add(x, [[0], [2]], [1.0, 2.0]), X),
+    "ragged inside": (lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 2]).to_tensor(), X),
+    "image": (lambda x: tf.image.resize(x, [4, 4]), make("float32", 1, 2, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_catalogue(name):
+    function, *args = CATALOGUE[name]
+    compare(function, *args)
+
+
+LEFT = {
+    "switch_case": (
+        lambda i: tf.switch_case(i, [lambda: 1.0, lambda: 2.0, lambda: 3.0]),
+        AT,
+    ),
+    "a random op with a state in its kernel": (lambda: tf.random.uniform([2]) * 0.0,),
+    "py_function": (lambda x: tf.py_function(lambda y: y * 2.0, [x], tf.float32), X),
+    "a dataset": (
+        lambda: tf.data.Dataset.range(5).reduce(tf.constant(0, tf.int64), lambda a, b: a + b),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_tensorflows(name):
+    function, *args = LEFT[name]
+    fast = compare(function, *args, executor="tensorflow")
+    assert fast.describe()[0]["reason"]
+    with pytest.raises(RuntimeError, match="cannot be planned"):
+        fastops.function(function, executor="plan")(*args)
+
+
+def test_arguments_that_have_no_signature():
+    fast = fastops.function(lambda x, y=1.0: x * y)
+    for args, kwargs in (
+        ((np.ones(3, np.float32),), {}),
+        ((tf.ragged.constant([[1.0], [2.0, 3.0]]),), {}),
+        ((W[0],), {}),
+        ((X,), {"y": 2.0}),
+    ):
+        for _ in range(2):
+            assert_same(fast(*args, **kwargs), fast._traced(*args, **kwargs))
+
+
+# ---------------------------------------------------------------------------------------------
+# State
+# ---------------------------------------------------------------------------------------------
+
+
+def test_variables():
+    v, w = tf.Variable([1.0, 2.0, 3.0]), tf.Variable(0.0)
+
+    def step(x):
+        w.assign_add(tf.reduce_sum(v))
+        v.assign_sub(0.1 * x)
+        v.scatter_nd_add([[0]], [w])
+        return v + w, v.read_value()
+
+    compare(step, X, state=(v, w), calls=6)
+
+
+def test_a_training_step():
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            error = perceptron(x) - y
+            loss = tf.reduce_mean(error * error)
+        for variable, gradient in zip(W, tape.gradient(loss, W), strict=True):
+            variable.assign_sub(0.05 * gradient)
+        return loss
+
+    compare(step, M, make("float32", 4, 2), state=W, calls=6)
+
+
+def test_a_training_step_of_keras():
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(2)]
+    )
+    optimizer = keras.optimizers.Adam(0.05)
+    optimizer.build(model.trainable_variables)
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        optimizer.apply(tape.gradient(loss, model.trainable_variables))
+        return loss
+
+    state = [variable.value for variable in (*model.variables, *optimizer.variables)]
+    compare(step, M, make("float32", 4, 2), state=state, calls=6)
+
+
+def test_generators_have_one_sequence():
+    def numbers(seed):
+        generator = tf.random.Generator.from_seed(seed)
+        function = tf.function(lambda: generator.normal([3]))
+        return function, generator
+
+    want, _ = numbers(5)
+    wants = [want() for _ in range(5)]
+    function, _ = numbers(5)
+    fast = fastops.function(function)
+    assert_same([fast() for _ in range(5)], wants)
+
+
+def test_variables_that_the_first_call_makes():
+    class Model:
+        def __init__(self):
+            self.v = None
+
+        @fastops.function
+        def __call__(self, x):
+            if self.v is None:
+                self.v = tf.Variable(2.0)
+            self.v.assign_add(1.0)
+            return x * self.v
+
+    model = Model()
+    assert [float(model(tf.constant(1.0))) for _ in range(4)] == [3.0, 4.0, 5.0, 6.0]
+
+
+# ---------------------------------------------------------------------------------------------
+# Signatures
+# ---------------------------------------------------------------------------------------------
+
+
+def test_it_is_traced_as_often_as_by_tensorflow():
+    def count(wrap):
+        traces = []
+
+        def function(x, k=2.0):
+            traces.append((x.dtype, x.shape.as_list(), k))
+            return x * tf.cast(k, x.dtype)
+
+        wrapped = wrap(function)
+        results = [
+            wrapped(make(dtype, *shape), *more)
+            for _ in range(2)
+            for dtype in ("float32", "float64")
+            for shape in ((), (3,), (2, 3))
+            for more in ((), (2,), (2.0,), (True,), (3,))
+        ]
+        return traces, results
+
+    (traces, got), (want_traces, want) = count(fastops.function), count(tf.function)
+    assert traces == want_traces
+    assert_same(got, want)
+
+
+def test_values_that_python_takes_for_equal():
+    fast = fastops.function(lambda x, k: x * tf.constant(k, x.dtype))
+    for k in (0.0, -0.0, 1, 1.0, float("nan"), 2**40):
+        for _ in range(2):
+            assert_same(fast(X, k), fast._traced(X, k))
+
+
+def test_input_signature_and_relaxed_shapes():
+    fast = fastops.function(
+        lambda x: tf.reduce_sum(x) * 2.0, input_signature=[tf.TensorSpec([None], tf.float32)]
+    )
+    for size in (1, 3, 7, 3):
+        for _ in range(2):
+            assert_same(fast(make("float32", size)), fast._traced(make("float32", size)))
+    assert {one["executor"] for one in fast.describe()} == {"plan"}
+    assert fast.experimental_get_tracing_count() == 1
+    relaxed = fastops.function(lambda x: x * 2.0, reduce_retracing=True)
+    for size in range(1, 6):
+        for _ in range(2):
+            assert_same(relaxed(make("float32", size)), make("float32", size) * 2.0)
+    assert relaxed.experimental_get_tracing_count() == 2
+
+
+def test_signatures_are_bounded(monkeypatch):
+    monkeypatch.setattr("fastops._function.MOST_SIGNATURES", 3)
+    fast = fastops.function(lambda x: x + 1.0)
+    for size in range(1, 9):
+        fast(make("float32", size))
+    assert len(fast.describe()) == 3
+
+
+def test_methods():
+    class Scale:
+        def __init__(self, factor):
+            self.factor = tf.Variable(factor)
+
+        @fastops.function
+        def __call__(self, x):
+            return x * self.factor
+
+    one, other = Scale(2.0), Scale(3.0)
+    for _ in range(3):
+        assert_same([one(X), other(X)], [X * 2.0, X * 3.0])
+    assert isinstance(Scale.__call__, Function)
+    dead = weakref.ref(one)
+    del one
+    gc.collect()
+    assert dead() is None
+
+
+# ---------------------------------------------------------------------------------------------
+# What is TensorFlow's
+# ---------------------------------------------------------------------------------------------
+
+
+def test_tapes_accumulators_and_graphs():
+    fast = compare(perceptron, M)
+    traced = fast._traced
+
+    def gradients(function):
+        with tf.GradientTape() as tape:
+            y = function(M)
+        return tape.gradient(y, W)
+
+    assert_same(gradients(fast), gradients(traced))
+    with tf.autodiff.ForwardAccumulator(W[0], tf.ones_like(W[0])) as accumulator:
+        y = fast(M)
+    with tf.autodiff.ForwardAccumulator(W[0], tf.ones_like(W[0])) as other:
+        z = traced(M)
+    assert_same(accumulator.jvp(y), other.jvp(z))
+    assert_same(tf.function(lambda x: fast(x) + 1.0)(M), tf.function(lambda x: traced(x) + 1.0)(M))
+    with tf.Graph().as_default() as graph:
+        fastops.function(lambda x: x + 1.0)(tf.constant([1.0]))
+        assert any("Call" in operation.type for operation in graph.get_operations())
+
+
+def test_functions_that_run_eagerly():
+    seen = []
+    fast = compare(lambda x: seen.append(type(x).__name__) or x + 1.0, X)
+    seen.clear()
+    tf.config.run_functions_eagerly(True)
+    try:
+        fast(X)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert seen == ["EagerTensor"]
+
+
+def test_device_scopes_and_strategies():
+    fast = compare(lambda x: x + 1.0, X)
+    with tf.device("CPU:0"):
+        assert_same(fast(X), fast._traced(X))
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    assert_same(strategy.run(fast, (X,)), strategy.run(fast._traced, (X,)))
+    with tf.GradientTape():
+        assert_same(fast(X), fast._traced(X))
+
+
+def test_other_options_of_the_optimizer_are_another_plan():
+    fast = compare(lambda x: tf.nn.relu(x @ tf.transpose(x) + 1.0), M)
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options({"remapping": False, "constant_folding": False})
+    try:
+        for _ in range(3):
+            assert_same(fast(M), fast._traced(M))
+        assert fast.describe()[0]["executor"] == "plan"
+    finally:
+        tf.config.optimizer.set_experimental_options(before or {"remapping": True})
+    assert_same(fast(M), fast._traced(M))
+
+
+def test_wrong_use():
+    with pytest.raises(ValueError, match="no executor 'fast'"):
+        fastops.function(lambda x: x, executor="fast")
+    with pytest.raises(ValueError, match="traced already"):
+        fastops.function(tf.function(lambda x: x), reduce_retracing=True)
+    fast = compare(lambda x: x + 1.0, X)
+    for args in ((), (X, X), ("text",)):
+        assert outcome(fast, args) == outcome(fast._traced, args)
+
+
+# ---------------------------------------------------------------------------------------------
+# Failures and threads
+# ---------------------------------------------------------------------------------------------
+
+
+def test_kernels_that_fail():
+    v = tf.Variable(0.0)
+
+    def pure(x, i):
+        return tf.gather(x, i) * 2.0
+
+    def counting(x, i):
+        v.assign_add(1.0)
+        return tf.gather(x, i) + v
+
+    def asserting(x, i):
+        tf.debugging.Assert(i < 3, [i, "is too large"])
+        return x[i]
+
+    def looping(x, i):
+        for _ in tf.range(3):
+            x = x + tf.gather(x, i)
+        return x
+
+    for function in (pure, counting, asserting, looping):
+        fast = fastops.function(function)
+        for _ in range(2):
+            fast(X, AT)
+        assert fast.describe()[0]["executor"] == "plan"
+        for _ in range(2):
+            v.assign(0.0)
+            want = outcome(fast._traced, (X, tf.constant(7)))
+            v.assign(0.0)
+            assert outcome(fast, (X, tf.constant(7))) == want
+            # Which of two nodes runs first that do not wait for each other, nobody knows.
+            assert float(v) in (0.0, 1.0)
+            assert isinstance(want[0], Failure)
+        v.assign(0.0)
+        got = fast(X, AT)
+        v.assign(0.0)
+        assert_same(got, fast._traced(X, AT))
+
+
+def test_threads():
+    fast = fastops.function(
+        lambda x: counted(x)[1] + perceptron(x[tf.newaxis])[0, 0], executor="plan"
+    )
+    inputs = [make("float32", 3, seed=seed) for seed in range(8)]
+    wants = [fast._traced(x) for x in inputs]
+    problems = []
+
+    def work(x, want):
+        for _ in range(300):
+            if found := difference(fast(x), want):
+                problems.append(found)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(inputs, wants, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[:3]
+    assert fast.describe()[0]["executor"] == "plan"
+
+
+def test_what_takes_long_is_timed():
+    """Nothing runs twice, and one of the two is kept."""
+    v, x = tf.Variable(0.0), make("float32", 300, 300)
+
+    def slow(x):
+        v.assign_add(1.0)
+        return tf.linalg.matmul(tf.linalg.matmul(x, x), x)
+
+    fast = fastops.function(slow)
+    for _ in range(12):
+        fast(x)
+    assert float(v) == 12.0
+    assert fast.describe()[0]["executor"] in ("plan", "tensorflow")
+
+
+def test_memory_is_flat():
+    fast = compare(lambda x: counted(x)[1], X)
+    x, dead = make("float32", 3), []
+    for _ in range(200):
+        y = fast(x)
+        dead.append(weakref.ref(y))
+    del y
+    gc.collect()
+    assert not [one for one in dead if one() is not None]
