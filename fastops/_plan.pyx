@@ -101,6 +101,7 @@ cdef class Plan:
         cdef Status status
         cdef const Tensor* value
         self.made_for = generation
+        self.last_ns = LONG + 1  # until it has run, nobody knows
         if not on_host():
             raise UnplannedError("this thread runs nothing on the host")
         for one in inputs:

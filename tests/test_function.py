@@ -515,6 +515,24 @@ def test_kernels_that_fail():
         assert_same(got, fast._traced(X, AT))
 
 
+def test_conditions_that_are_no_scalars():
+    def shaped(flag, rank):
+        return tf.reshape(flag, tf.ones([rank], tf.int32))
+
+    def branch(flag, rank):
+        return tf.cond(shaped(flag, rank), lambda: 1.0, lambda: 2.0)
+
+    def loop(flag, rank):
+        return tf.while_loop(lambda i: shaped(i < 3 and flag, rank), lambda i: (i + 1,), [0])
+
+    flag, zero, one = tf.constant(True), tf.constant(0), tf.constant(1)
+    for function in (branch, loop):
+        fast = fastops.function(function, executor="plan")
+        assert_same(fast(flag, zero), fast._traced(flag, zero))
+        want = outcome(fast._traced, (flag, one))
+        assert difference(outcome(fast, (flag, one)), want) is None
+
+
 def test_threads():
     fast = fastops.function(
         lambda x: counted(x)[1] + perceptron(x[tf.newaxis])[0, 0], executor="plan"

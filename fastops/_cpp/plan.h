@@ -131,7 +131,9 @@ class Plan {
         case Step::kNothing:
           break;
         case Step::kSwitch: {
-          const bool taken = values->slots[step.inputs[1]].scalar<bool>()();
+          bool taken = false;
+          status = Truth(values->slots[step.inputs[1]], &taken);
+          if (!status.ok()) break;
           const int untaken = step.outputs[1 - taken];
           if (untaken >= 0) values->dead[untaken] = 1;
           if (step.outputs[taken] >= 0) Move(step, step.inputs[0], step.outputs[taken], values);
@@ -190,6 +192,14 @@ class Plan {
     }
   }
 
+  static absl::Status Truth(const tensorflow::Tensor& tensor, bool* value) {
+    if (tensor.dtype() != tensorflow::DT_BOOL || tensor.dims() != 0) {
+      return absl::InvalidArgumentError("a condition must be a scalar of bool");
+    }
+    *value = tensor.scalar<bool>()();
+    return absl::OkStatus();
+  }
+
   absl::Status RunLoop(const Step& loop, Activation* values, const Step** failed) const {
     TF_RETURN_IF_ERROR(RunSteps(loop.enters, values, failed));
     for (size_t i = 0; i < loop.current.size(); ++i) {
@@ -197,7 +207,9 @@ class Plan {
     }
     while (true) {
       TF_RETURN_IF_ERROR(RunSteps(loop.body, values, failed));
-      if (!values->slots[loop.condition].scalar<bool>()()) break;
+      bool goes_on = false;
+      TF_RETURN_IF_ERROR(Truth(values->slots[loop.condition], &goes_on));
+      if (!goes_on) break;
       for (size_t i = 0; i < loop.current.size(); ++i) {
         values->slots[loop.current[i]] = std::move(values->slots[loop.next[i]]);
       }
