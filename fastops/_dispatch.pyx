@@ -123,6 +123,7 @@ from fastops import _fallback
 from fastops._loading import LOCK
 
 cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(PyObject*)
     PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     object PyVectorcall_Call(object, object, object)
@@ -1499,6 +1500,9 @@ cdef PyObject* _vector(PyObject* value) except? NULL:
         if len(_vectors) >= MAX_VECTORS:
             _vectors.clear()
         _vectors[key] = <object>tensor
+        # It refers to nothing. Who asks the collector for tensors that are left over (tests of
+        # TensorFlow's do) shall not find it.
+        PyObject_GC_UnTrack(tensor)
     return tensor
 
 

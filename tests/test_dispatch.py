@@ -1,6 +1,7 @@
 """One call: its path, its key, its inputs, its outputs; the cache, the settings, the counters."""
 
 import copy
+import gc
 import inspect
 import itertools
 import math
@@ -386,6 +387,24 @@ def test_changed_lists_are_other_inputs():
         assert ops.reshape(tensor=x, shape=shape).shape == (6,)
     shape[:] = [3, 2]
     assert ops.reshape(tensor=x, shape=shape).shape == (3, 2)
+
+
+def test_what_is_kept_is_not_taken_for_a_leak():
+    """TensorFlow's own tests look at the collector for tensors that are left over."""
+
+    def tensors():
+        return sum(type(one) is type(x) for one in gc.get_objects())
+
+    x = tf.ones([2, 3, 5])
+    before = tensors()
+    for _ in range(3):
+        assert ops.reshape(tensor=x, shape=[5, 1, 6]).shape == (5, 1, 6)
+        assert ops.transpose(x=x, perm=[2, 0, 1]).shape == (5, 2, 3)
+    gc.collect()
+    assert tensors() == before
+    fastops.clear_cache()
+    gc.collect()
+    assert ops.reshape(tensor=x, shape=[5, 1, 6]).shape == (5, 1, 6)
 
 
 ARRAYS = {
