@@ -70,7 +70,7 @@ def function(
     Examples
     --------
     >>> import tensorflow as tf, fastops
-    >>> @fastops.function
+    >>> @fastops.function(autograph=False)
     ... def scaled(x, factor):
     ...     return tf.tanh(x) * factor
     >>> scaled(tf.constant([0.0, 0.0]), 2.0)
