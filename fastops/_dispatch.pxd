@@ -79,6 +79,7 @@ cdef class Op:
     cdef unsigned char attr_slots[FASTOPS_MAX_PARAMS]
     cdef list attr_names            # OpDef names of the explicit attributes
     cdef list attr_defaults
+    cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
     cdef bint direct                # whether any call may take the direct path
     cdef bint never                 # whether none may, whatever TensorFlow it is
     cdef bint handles               # state lives behind resource handles
@@ -101,6 +102,7 @@ cdef class Op:
     cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
                                Thread* thread) except -1
     cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1
+    cdef bint attrs_stay(self, PyObject** slots) except -1
     cdef bint lists_convert(self, PyObject** values) noexcept
     cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except -1

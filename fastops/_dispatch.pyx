@@ -91,10 +91,10 @@ from fastops._tf.eager cimport (
     GetEagerContextThreadLocalData,
     GetPyEagerContext,
     TFE_Py_RecordGradient,
-    TFE_Py_TapeSetIsEmpty,
     TFE_Py_TapeVariableAccessed,
     TFE_Py_VariableWatcherVariableAccessed,
     TFE_TensorHandle,
+    recording,
     wrap,
 )
 from fastops._tf.protos cimport (
@@ -130,7 +130,6 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8(PyObject*) except NULL
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     PyObject* Py_None
-    PyObject* Py_True
     PyTypeObject PyFloat_Type
     PyTypeObject PyLong_Type
     PyTypeObject PyBool_Type
@@ -205,6 +204,7 @@ cdef enum:
 
 cdef object _MISSING = object()     # an attribute that was not given
 cdef object _NO_DEVICE = ""
+cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
 cdef object _DType = _dtypes.DType
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 cdef PyTypeObject* _array_type = <PyTypeObject*>np.ndarray
@@ -535,11 +535,14 @@ cdef class Op:
                 self.input_slots[i] = by_name[self.facts.inputs[i].name.decode()]
             self.attr_names = []
             self.attr_defaults = []
+            self.attr_kinds = []
+            kinds = {attr.name: _NUMBERS.get(attr.type) for attr in record.op_def.attrs}
             for slot, param in enumerate(params):
                 if not param.is_input:
                     self.attr_slots[len(self.attr_names)] = slot
                     self.attr_names.append(sys.intern(param.op_def_name))
                     self.attr_defaults.append(param.default)
+                    self.attr_kinds.append(kinds[param.op_def_name])
             self.num_attrs = len(self.attr_names)
             self.never = record.exclusion is not None
             self.direct = not self.never and not _unknown_kernels
@@ -796,7 +799,7 @@ cdef class Op:
                 for item in <object>value:
                     if not IsEagerTensor(<PyObject*>item) and type(item) is not ResourceVariable:
                         return R_INPUT_TYPE
-        if has_list and not self.lists_convert(converted):
+        if has_list and not (self.lists_convert(converted) and self.attrs_stay(slots)):
             return R_INPUT_TYPE
         frame.Reset(self.num_inputs, 0)
         # Next: variables, whose dtypes give hints too.
@@ -853,6 +856,23 @@ cdef class Op:
             converted_slots[self.input_slots[i]] = converted[i]
         i = self.collect(converted_slots, frame)
         return R_INPUT_TYPE if i == R_CONVERT else i
+
+    cdef bint attrs_stay(self, PyObject** slots) except -1:
+        """Whether gradient functions see the attributes as they are given.
+
+        With lists they come through TensorFlow's slow path, which makes of each what its OpDef
+        says: an int of None, bytes of a string, a number of a dtype.
+        """
+        cdef int i
+        cdef PyObject* value
+        if not recording():
+            return True
+        for i in range(self.num_attrs):
+            value = slots[self.attr_slots[i]]
+            given = self.attr_defaults[i] if value == NULL else <object>value
+            if type(given) is not self.attr_kinds[i]:
+                return False
+        return True
 
     cdef bint lists_convert(self, PyObject** values) noexcept:
         """Whether inputs convert alone, or as a tensor beside them says.
@@ -1254,16 +1274,14 @@ cdef class Op:
         Takes over the references in `results`.
         """
         cdef int i, flat = 0
-        cdef PyObject* no_tape
-        no_tape = TFE_Py_TapeSetIsEmpty()
-        Py_DECREF(<object>no_tape)
-        if no_tape == Py_True and self.facts.structure == kTensor:
+        cdef bint recorded = recording()
+        if not recorded and self.facts.structure == kTensor:
             return results[0]
         flat_results = []
         for i in range(entry.num_outputs):
             flat_results.append(<object>results[i])
             Py_DECREF(<object>results[i])
-        if no_tape != Py_True:
+        if recorded:
             self.record_gradient(entry, frame, flat_results)
         if self.facts.structure == kTensor:
             value = flat_results[0]
@@ -1563,7 +1581,6 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     cdef Op op = _read_op()
     cdef Entry entry = op.last
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
-    cdef PyObject* no_tape
     cdef Frame handle_frame
     cdef Tensor value
     cdef uint64_t key
@@ -1571,9 +1588,7 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     cdef bint ran
     if entry is None or frame.num_unwrapped == FRAME_UNWRAPPED:
         return False
-    no_tape = TFE_Py_TapeSetIsEmpty()
-    Py_DECREF(<object>no_tape)
-    if no_tape != Py_True:
+    if recording():
         return False
     handle = variable._handle
     dtype = variable._dtype

@@ -30,7 +30,7 @@ from fastops._intercept cimport (
     promotes_no_dtypes,
     tensor_dtype,
 )
-from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeSetIsEmpty
+from fastops._tf.eager cimport EagerTensor_Handle, recording
 from fastops._tf.protos cimport DT_BOOL, DT_INT32, DT_INVALID, DataType
 from fastops._tf.tensor cimport Tensor
 
@@ -705,9 +705,7 @@ cdef int _round(Function self, Draft* draft) except -1:
 
 cdef int _stop_gradient(Function self, Draft* draft) except -1:
     # input
-    cdef PyObject* no_tape = TFE_Py_TapeSetIsEmpty()
-    Py_DECREF(<object>no_tape)
-    return self.choose(draft) if no_tape == Py_True else DECLINED
+    return DECLINED if recording() else self.choose(draft)
 
 
 cdef int _shape(Function self, Draft* draft) except -1:

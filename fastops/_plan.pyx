@@ -33,7 +33,7 @@ from fastops._cpp.native cimport (
     kSwitch,
 )
 from fastops._dispatch cimport generation, in_no_scope, on_host, runtime
-from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeSetIsEmpty, TFE_TensorHandle
+from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle, recording
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -47,9 +47,6 @@ from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.saved_model.save_context import in_save_context as _in_save_context
 
 from fastops._schedule import UnplannedError, schedule
-
-cdef extern from "Python.h":
-    PyObject* Py_True
 
 
 cdef type _Graph = _tf_ops.Graph
@@ -216,12 +213,7 @@ def is_plain():
 
     That is: eagerly on the host, on no tape, in no device scope, under no strategy, in no export.
     """
-    cdef PyObject* no_tape
-    if not on_host() or not in_no_scope() or _tf_run.RUN_FUNCTIONS_EAGERLY:
-        return False
-    no_tape = TFE_Py_TapeSetIsEmpty()
-    Py_DECREF(<object>no_tape)
-    if no_tape != Py_True:
+    if not on_host() or not in_no_scope() or recording() or _tf_run.RUN_FUNCTIONS_EAGERLY:
         return False
     graph = _default_graph()
     return (

@@ -6,6 +6,7 @@ A program takes the module of ops that it computes with.
 import gc
 import weakref
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from support import DIRECT, assert_same, both, floats, outcome, took
@@ -382,15 +383,27 @@ def test_recomputed_gradients():
     both(program)
 
 
-def test_gradient_functions_see_the_attributes_under_their_own_names():
-    registry = framework.gradient_registry._registry["Cumsum"]
-    original = registry["type"]
-    seen = []
+@pytest.fixture
+def attributes_of(monkeypatch):
+    """Let gradient functions tell what attributes they see; return what gives the list of that."""
 
-    def spy(op, grad):
-        attrs = [op.get_attr(name) for name in ("exclusive", "reverse", "T", "Tidx")]
-        seen.append((op.type, attrs, len(op.inputs)))
-        return original(op, grad)
+    def spied(op_name, *names):
+        registry = framework.gradient_registry._registry[op_name]
+        original = registry["type"]
+        seen = []
+
+        def spy(op, *grads):
+            seen.append((op.type, [op.get_attr(name) for name in names], len(op.inputs)))
+            return original(op, *grads)
+
+        monkeypatch.setitem(registry, "type", spy)
+        return seen
+
+    return spied
+
+
+def test_gradient_functions_see_the_attributes_under_their_own_names(attributes_of):
+    seen = attributes_of("Cumsum", "exclusive", "reverse", "T", "Tidx")
 
     def program(m):
         with tf.GradientTape() as tape:
@@ -398,14 +411,60 @@ def test_gradient_functions_see_the_attributes_under_their_own_names():
             h = m.Cumsum(x=X, axis=1, reverse=True)
         return tape.gradient(h, X)
 
-    registry["type"] = spy
-    try:
-        both(program)
-    finally:
-        registry["type"] = original
+    both(program)
     tensorflows, first, direct = seen
     assert tensorflows == first == direct
     assert direct[0] == "Cumsum"
+
+
+TENSORFLOW = "tensorflow"
+
+# TensorFlow's slow path, which takes lists, makes of attributes what their OpDef says.
+OF_LISTS = {
+    "GatherV2": [
+        (DIRECT, {"params": X, "indices": [0, 2], "axis": 0}),
+        (DIRECT, {"params": X, "indices": [0, 2], "axis": 0, "batch_dims": 0}),
+        (TENSORFLOW, {"params": X, "indices": [0, 2], "axis": 0, "batch_dims": None}),
+        (TENSORFLOW, {"params": X, "indices": [0, 2], "axis": 0, "batch_dims": np.int64(0)}),
+    ],
+    "Sum": [
+        (DIRECT, {"input": X, "axis": [0]}),
+        (DIRECT, {"input": X, "axis": [0], "keep_dims": True}),
+        (TENSORFLOW, {"input": X, "axis": [0], "keep_dims": None}),
+    ],
+    "MirrorPad": [
+        (TENSORFLOW, {"input": X, "paddings": [[1, 0], [0, 2]], "mode": "REFLECT"}),
+        (DIRECT, {"input": X, "paddings": ints([[1, 0], [0, 2]]), "mode": "REFLECT"}),
+    ],
+}
+ATTRS_OF_LISTS = {
+    "GatherV2": ("batch_dims", "Tparams", "Tindices", "Taxis"),
+    "Sum": ("keep_dims", "T", "Tidx"),
+    "MirrorPad": ("mode", "T", "Tpaddings"),
+}
+
+
+@pytest.mark.parametrize(
+    ("op_name", "path", "arguments"),
+    [(op_name, *call) for op_name, calls in OF_LISTS.items() for call in calls],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_gradient_functions_see_the_attributes_of_calls_with_lists(
+    op_name, path, arguments, attributes_of
+):
+    seen = attributes_of(op_name, *ATTRS_OF_LISTS[op_name])
+
+    def program(m):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            h = getattr(m, op_name)(**arguments)
+        return tape.gradient(h, X)
+
+    both(program, path)
+    tensorflows, *ours = seen
+    assert ours == [tensorflows] * 2
+    for _, attrs, _ in ours:
+        assert list(map(type, attrs)) == list(map(type, tensorflows[1]))
 
 
 def test_taped_calls_on_the_capi_path():

@@ -1,5 +1,6 @@
 # tensorflow/c/eager/c_api.h, tensorflow/python/eager/{pywrap_tfe,pywrap_tensor}.h
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libcpp cimport bool
 
 from fastops._tf.protos cimport DataType
@@ -63,3 +64,14 @@ cdef extern from "tensorflow/python/eager/pywrap_tfe.h" namespace "tensorflow":
 
     # Null with a Python exception.
     EagerContextThreadLocalData* GetEagerContextThreadLocalData(PyObject* py_context)
+
+
+cdef extern from "Python.h":
+    PyObject* Py_False
+
+
+cdef inline bint recording() noexcept:
+    """Whether a tape or an accumulator of this thread records what runs."""
+    empty = TFE_Py_TapeSetIsEmpty()
+    Py_DECREF(<object>empty)
+    return empty == Py_False
