@@ -1,28 +1,20 @@
 """`fastops.function`: traced functions at the cost of their kernels."""
 
 import functools
+import itertools
 import operator
-import time
 import weakref
 
+import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils
-from tensorflow.python.eager.polymorphic_function.atomic_function import InterpolateRuntimeError
-from tensorflow.python.framework import errors_impl
 
 from fastops import _plan
-from fastops._schedule import UnplannedError
+from fastops._planned import Planned
 
 EXECUTORS = (None, "plan", "tensorflow")
 MOST_SIGNATURES = 256
 """Signatures of one function that are kept; beyond, the one that was made first goes."""
-
-SHORT = 100_000
-"""Nanoseconds. Who takes longer is timed against TensorFlow, whose executor runs nodes side by
-side."""
-
-SAMPLES = 3
 
 
 def function(
@@ -94,7 +86,7 @@ def function(
     return Function(traced, executor=executor)
 
 
-class Function:
+class Function(_plan.Caller):
     """A traced function that runs as plans; made by `fastops.function`.
 
     Parameters
@@ -106,30 +98,56 @@ class Function:
     """
 
     def __init__(self, traced, *, executor=None):
+        super().__init__(traced, executor != "tensorflow", MOST_SIGNATURES)
         self._traced = traced
         self._executor = executor
-        self._calls = {}
+        self._planned = {}
         self._bound = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, traced.python_function)
 
-    def __call__(self, *args, **kwargs):
-        if not kwargs and self._executor != "tensorflow" and _plan.is_plain():
-            signature = _plan.signature_of(args)
-            if signature is not None:
-                call = self._calls.get(signature)
-                if call is None:
-                    return self._first(signature, args)
-                return call(args)
-        return self._traced(*args, **kwargs)
+    def prepare(self, args, kwargs):
+        """See to the first call with arguments of a signature.
 
-    def _first(self, signature, args):
-        """Call TensorFlow's function, which traces if it must; then make the plan."""
-        result = _plan.PASS if self._executor == "plan" else self._traced(*args)
-        call = _Call(self._traced, args, self._executor)
-        while len(self._calls) >= MOST_SIGNATURES:
-            self._calls.pop(next(iter(self._calls)), None)
-        self._calls[signature] = call
-        return call(args) if result is _plan.PASS else result
+        Returns
+        -------
+        case : _plan.Case
+            What runs such calls from then on.
+        called : bool
+            Whether TensorFlow has made this one, and traced if it had to.
+        result : object
+            What came of it.
+        """
+        called = self._executor != "plan"
+        result = self._traced(*args, **kwargs) if called else None
+        try:
+            case = self._case(args, kwargs)
+        except Exception as problem:
+            if not called:
+                raise
+            # TensorFlow has made the call, so it was right: it is to make the next ones as well.
+            obstacle = f"{type(problem).__name__}: {problem}"
+            case = _plan.Case(Planned(None, obstacle=obstacle), [], None)
+        return case, called, result
+
+    def _case(self, args, kwargs):
+        """Return what runs calls of a signature from then on, given one of them."""
+        leaves = _Leaves()
+        args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
+        concrete = self._traced.get_concrete_function(*args, **kwargs)
+        kind = concrete.function_type
+        given = function_type_utils.canonicalize_function_inputs(
+            args, kwargs, self._traced._function_type, self._traced._default_values,
+            self._traced._is_pure,
+        )  # fmt: skip
+        flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
+        takes = leaves.places(flat)
+        if leaves.hide(takes, self._traced._default_values or {}):
+            obstacle = "an argument is converted"
+            return _plan.Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
+        key = concrete, *((one.dtype, str(one.shape)) for one in leaves.variables)
+        if key not in self._planned:
+            self._planned[key] = Planned(concrete, self._executor, flat)
+        return _plan.Case(self._planned[key], takes, _packer(concrete))
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -157,134 +175,82 @@ class Function:
             With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` why that
             is TensorFlow, and ``"nodes"`` of the plan.
         """
-        return [call.describe() for call in list(self._calls.values())]
+        return [case.runner.describe() for case in self.known_cases()]
 
 
-class _Call:
-    """The calls of one signature."""
+class _Leaves:
+    """The tensors among the arguments of a call, in the order of `_plan.Caller`'s signatures.
 
-    def __init__(self, traced, args, executor):
-        self.traced = traced
-        self.executor = executor
-        self.times = {"plan": [], "tensorflow": []}
-        self.settled = executor is not None
-        self.prepare(args)
+    TensorFlow's binding of arguments shows what becomes of each: it is given others in their
+    places, which are nowhere else.
 
-    def prepare(self, args):
-        """Make the plan, or note why there is none."""
-        self.options = context.context().function_call_options
-        self.concrete = self.traced.get_concrete_function(*args)
-        try:
-            self.entry, self.reason = _entry(self.traced, self.concrete, args), None
-        except UnplannedError as why:
-            if self.executor == "plan":
-                raise RuntimeError(f"{self.traced.__name__} cannot be planned: {why}") from None
-            self.entry, self.reason = None, str(why)
+    Attributes
+    ----------
+    tensors : list of EagerTensor
+        What stands for the leaves: new tensors, or the handles of variables.
+    variables : list of tf.Variable
+        The variables among the arguments.
+    """
 
-    def __call__(self, args):
-        entry = self.entry
-        if entry is None:
-            return self.traced(*args)
-        return self.run(entry, args) if self.settled else self.timed(entry, args)
+    def __init__(self):
+        self.tensors = []
+        self.variables = []
 
-    def run(self, entry, args):
-        """Run the plan, if TensorFlow is as it was when the plan was made."""
-        if context.context().function_call_options is self.options:
-            try:
-                result = entry.run(args)
-            except _plan.KernelError as failed:
-                return self.failed(entry, failed, args)
-            if result is not _plan.PASS:
-                return result
-            if entry.plan.is_current():
-                return self.traced(*args)
-        result = self.traced(*args)
-        self.prepare(args)
-        return result
+    def replaced(self, value):
+        """Return an argument with its tensors and arrays replaced."""
+        if type(value) in (list, tuple):
+            return type(value)(map(self.replaced, value))
+        if type(value) is dict:
+            return {name: self.replaced(item) for name, item in value.items()}
+        if isinstance(value, tf.Variable):
+            self.variables.append(value)
+            self.tensors.append(value.handle)
+        elif isinstance(value, (tf.Tensor, np.ndarray, np.generic)):
+            value = value._copy() if isinstance(value, tf.Tensor) else tf.constant(value)
+            self.tensors.append(value)
+        return value
 
-    def timed(self, entry, args):
-        """Run the plan; if it takes long, and TensorFlow in turn, until one is known to be faster.
+    def places(self, flat):
+        """Return for each tensor that a function takes the place of its leaf, or itself."""
+        places = {id(leaf): place for place, leaf in reversed(list(enumerate(self.tensors)))}
+        return [places.get(id(one), one) for one in flat]
 
-        No call is made twice.
-        """
-        mine, theirs = self.times["plan"], self.times["tensorflow"]
-        runs_plan = len(mine) <= len(theirs)
-        begin = time.perf_counter_ns()
-        result = self.run(entry, args) if runs_plan else self.traced(*args)
-        (mine if runs_plan else theirs).append(time.perf_counter_ns() - begin)
-        if runs_plan and entry.plan.last_ns < SHORT:
-            self.settled = True
-        elif len(theirs) >= SAMPLES:
-            if min(theirs) < min(mine):
-                self.entry, self.reason = None, "TensorFlow's executor is faster"
-            self.settled = True
-        return result
-
-    def failed(self, entry, failed, args):
-        """Raise what TensorFlow raises where a kernel fails."""
-        code, message, node = failed.args
-        if not entry.plan.schedule.has_effects:
-            return self.traced(*args)  # nothing has happened yet: let TensorFlow fail
-        inference = self.concrete._inference_function
-        name = inference.name.decode()
-        with InterpolateRuntimeError(inference):
-            raise errors_impl.exception_type_from_error_code(code)(
-                None,
-                None,
-                f"{{{{function_node {name}}}}} {message}\n\t [[{{{{node {node}}}}}]] [Op:{name}]",
-            )
-
-    def describe(self):
-        entry = self.entry
-        plan = None if entry is None else entry.plan
-        return {
-            "arguments": str(self.concrete.function_type),
-            "executor": "tensorflow" if plan is None else "plan",
-            "reason": self.reason,
-            "nodes": None if plan is None else len(plan.schedule.steps),
-        }
-
-
-def _entry(traced, concrete, args):
-    """Return the plan of a concrete function, and how a call's arguments get there."""
-    if traced._jit_compile:
-        raise UnplannedError("it is compiled by XLA")
-    if concrete.graph.deferred_external_captures or concrete.graph.deferred_internal_captures:
-        raise UnplannedError("it captures what is not known before it is called")
-    kind = concrete.function_type
-    for output in kind.flat_outputs:
-        if output.dtype in (tf.resource, tf.variant):
-            raise UnplannedError(f"it returns a {output.dtype.name}")
-    given = function_type_utils.canonicalize_function_inputs(
-        args, {}, traced._function_type, traced._default_values, traced._is_pure
-    )
-    flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
-    takes = []
-    for one in flat:
-        places = [place for place, argument in enumerate(args) if argument is one]
-        if not places:
-            raise UnplannedError("an argument is converted")
-        takes.append(places[0])
-    captured = tuple(concrete.captured_inputs)
-    attrs = {
-        name: value if isinstance(value, bytes) else value.encode()
-        for name, value in context.context().function_call_options.as_attrs().items()
-    }
-    name = concrete._inference_function.name.decode()
-    plan = _plan.Plan(name, attrs, [*flat, *captured])
-    return _plan.Entry(plan, tuple(takes), captured, _packer(concrete))
+    def hide(self, takes, defaults):
+        """Tell whether what a function takes comes from leaves that are not among it."""
+        found = {one for one in takes if isinstance(one, int)}
+        if all(isinstance(one, int) for one in takes):
+            return False
+        # The rest must come from numbers and texts, which are the same in all of these calls.
+        mutable = any(isinstance(one, np.ndarray) for one in tf.nest.flatten([*defaults.values()]))
+        return mutable or bool(self.variables) or not found.issuperset(range(len(self.tensors)))
 
 
 def _packer(concrete):
-    """Return what makes a function's results of a list of tensors."""
+    """Return what makes a function's results of a list of tensors; None if there is but one."""
     structure = concrete.structured_outputs
-    count = len(concrete.function_type.flat_outputs)
-    if isinstance(structure, tf.Tensor) and count == 1:
-        return operator.itemgetter(0)
-    if type(structure) in (tuple, list) and len(structure) == count > 0:
-        if not all(isinstance(one, tf.Tensor) for one in structure):
-            return concrete.function_type.pack_output
-        return tuple if type(structure) is tuple else list
-    if structure is None and count == 0:
+    if isinstance(structure, tf.Tensor):
+        return None
+    flat = type(structure) in (tuple, list) and all(isinstance(o, tf.Tensor) for o in structure)
+    if flat and structure:
+        return type(structure)
+    try:
+        return _nest(structure, itertools.count())
+    except TypeError:
+        return concrete.function_type.pack_output
+
+
+def _nest(structure, places):
+    """Return what picks a structure's tensors out of a list; raise `TypeError` if it is special."""
+    kind = type(structure)
+    if isinstance(structure, tf.Tensor):
+        return operator.itemgetter(next(places))
+    if structure is None:
         return lambda results: None
-    return lambda results: concrete.function_type.pack_output(results or None)
+    if kind in (tuple, list):
+        parts = [_nest(item, places) for item in structure]
+        return lambda results: kind([part(results) for part in parts])
+    if kind is dict:
+        parts = {name: _nest(structure[name], places) for name in sorted(structure)}
+        ordered = [(name, parts[name]) for name in structure]
+        return lambda results: {name: part(results) for name, part in ordered}
+    raise TypeError(kind)

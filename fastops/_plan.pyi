@@ -1,38 +1,45 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 import tensorflow as tf
 
 from fastops._schedule import Schedule
 
-PASS: object
-
-class KernelError(Exception): ...
-
 @final
 class Plan:
     schedule: Schedule
     last_ns: int
     def __init__(
-        self, name: str, attrs: Mapping[str, bytes], inputs: Sequence[tf.Tensor]
+        self,
+        name: str,
+        attrs: Mapping[str, bytes],
+        inputs: Sequence[tf.Tensor | None],
+        captured: Sequence[tf.Tensor],
     ) -> None: ...
     def is_current(self) -> bool: ...
-    def run(self, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor] | None: ...
+
+class Runner:
+    plan: Plan | None
+    settled: bool
+    options: list[Any]
+    def run(self, inputs: Iterable[tf.Tensor]) -> list[tf.Tensor]: ...
 
 @final
-class Entry:
-    plan: Plan
-    takes: tuple[int, ...]
-    captured: tuple[tf.Tensor, ...]
-    pack: Callable[[list[tf.Tensor]], Any]
+class Case:
+    runner: Any
     def __init__(
         self,
-        plan: Plan,
-        takes: tuple[int, ...],
-        captured: tuple[tf.Tensor, ...],
-        pack: Callable[[list[tf.Tensor]], Any],
+        runner: Runner,
+        takes: Iterable[int | tf.Tensor],
+        pack: Callable[[list[tf.Tensor]], Any] | None,
     ) -> None: ...
-    def run(self, args: tuple[Any, ...]) -> Any: ...
+
+class Caller:
+    def __init__(self, traced: Callable[..., Any], plans: bool, most: int) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def prepare(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Case, bool, Any]: ...
+    def known_cases(self) -> list[Case]: ...
 
 def is_plain() -> bool: ...
-def signature_of(args: tuple[Any, ...]) -> Any: ...

@@ -2,8 +2,10 @@
 """Plans: the graph of a function as kernels in an order, run by one call."""
 
 cimport cython
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.memory cimport unique_ptr
@@ -12,15 +14,19 @@ from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from fastops._cpp.native cimport (
+    Borrowed,
+    EnableVectorcall,
     ExecutedGraphs,
-    HostTensor,
     Inspect,
     IsEagerTensor,
+    Known,
+    Made,
     Message,
     NativePlan,
     Nanoseconds,
     PreparedKernel,
     Runtime,
+    Signature,
     Step,
     StepKind,
     Wrap,
@@ -29,30 +35,44 @@ from fastops._cpp.native cimport (
     kLoop,
     kMerge,
     kNothing,
+    kRead,
     kReady,
     kSwitch,
 )
-from fastops._dispatch cimport generation, in_no_scope, on_host, runtime
-from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle, recording
+from fastops._dispatch cimport generation, on_host, runtime, vectorcall_t
+from fastops._tf.eager cimport (
+    EagerTensor_Handle,
+    GetEagerContextThreadLocalData,
+    TFE_TensorHandle,
+    recording,
+)
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
+import numpy as np
 from tensorflow.core.framework import graph_pb2 as _graph_pb2
 from tensorflow.core.framework import node_def_pb2 as _node_def_pb2
-from tensorflow.python.eager.cancellation import context as _cancellation
+from tensorflow.python.eager import cancellation as _tf_cancellation
 from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
+from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import op_def_registry as _op_def_registry
 from tensorflow.python.framework import ops as _tf_ops
-from tensorflow.python.saved_model.save_context import in_save_context as _in_save_context
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
+from tensorflow.python.saved_model import save_context as _tf_save_context
 
 from fastops._schedule import UnplannedError, schedule
 
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
+    object PyVectorcall_Call(object, object, object)
+    PyObject** PySequence_Fast_ITEMS(PyObject*)
 
-cdef type _Graph = _tf_ops.Graph
-cdef object _default_graph = _tf_ops.get_default_graph
+
 cdef dict _KINDS = {
     "kernel": kKernel,
+    "read": kRead,
     "copy": kCopy,
     "switch": kSwitch,
     "merge": kMerge,
@@ -64,6 +84,7 @@ cdef enum:
     LONG = 20000  # nanoseconds after which other threads may run meanwhile
 
 cdef long long _serial = 0
+cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 
 
 @cython.final
@@ -72,12 +93,14 @@ cdef class Plan:
 
     Parameters
     ----------
-    name : bytes
+    name : str
         The function's name in the runtime.
     attrs : dict of str to bytes
         Attributes of a call of it.
-    inputs : list of EagerTensor
-        What it is called with: variables matter by their dtypes and shapes.
+    inputs : list of EagerTensor or None
+        What it is called with. Only handles matter, by what they refer to.
+    captured : list of EagerTensor
+        What it takes in each call, after those.
 
     Raises
     ------
@@ -90,7 +113,7 @@ cdef class Plan:
     cdef readonly int64_t last_ns  # that the last run took
     cdef readonly object schedule
 
-    def __init__(self, name, attrs, inputs):
+    def __init__(self, name, attrs, inputs, captured):
         cdef Runtime* where = runtime()
         cdef vector[string] graphs
         cdef vector[TFE_TensorHandle*] handles
@@ -101,12 +124,11 @@ cdef class Plan:
         self.last_ns = LONG + 1  # until it has run, nobody knows
         if not on_host():
             raise UnplannedError("this thread runs nothing on the host")
-        for one in inputs:
-            value = NULL
-            if not IsEagerTensor(<PyObject*>one) or kReady != Inspect(
-                EagerTensor_Handle(<PyObject*>one), where.host, &value
-            ):
-                raise UnplannedError("an input is not on the host")
+        for one in (*inputs, *captured):
+            if one is None:
+                handles.push_back(NULL)
+                continue
+            _borrow(one)
             handles.push_back(EagerTensor_Handle(<PyObject*>one))
         call = _call_of(name, attrs)
         status = ExecutedGraphs(where[0], _node(call), handles, &graphs)
@@ -115,13 +137,16 @@ cdef class Plan:
         if graphs.size() != 1:
             raise UnplannedError(f"the function runs on {graphs.size()} devices")
         graph = _graph_pb2.GraphDef.FromString(graphs[0])
-        self.schedule = schedule(graph, len(inputs), _op_def_registry.get)
+        self.schedule = schedule(graph, len(inputs), len(captured), _op_def_registry.get)
         self.native.Resize(self.schedule.num_slots)
         for node, slot in self.schedule.constants:
             _make(where, node, 1, &kernel)
             status = self.native.Fix(kernel.get()[0], slot)
             if not status.ok():
                 raise UnplannedError(Message(status).decode("utf-8", "replace"))
+        for one, slot in zip(captured, self.schedule.captured):
+            if slot >= 0:
+                self.native.Hold(slot, _borrow(one)[0])
         self.native.arguments = self.schedule.arguments
         self.native.results = self.schedule.results
         self.native.conditional = self.schedule.conditional
@@ -135,164 +160,335 @@ cdef class Plan:
         runtime()
         return self.made_for == generation
 
-    def run(self, inputs):
-        """Run it.
 
-        Parameters
-        ----------
-        inputs : list of EagerTensor
-            The arguments, and what the function captured.
+cdef const Tensor* _borrow(one) except NULL:
+    """The tensor of an EagerTensor on the host."""
+    cdef const Tensor* value = NULL
+    if not IsEagerTensor(<PyObject*>one) or kReady != Inspect(
+        EagerTensor_Handle(<PyObject*>one), runtime().host, &value
+    ):
+        raise UnplannedError("an input is not on the host")
+    return value
 
-        Returns
-        -------
-        list of EagerTensor, or None
-            The results; None where this is TensorFlow's to run now.
 
-        Raises
-        ------
-        KernelError
-            If a kernel fails.
-        """
-        cdef vector[const Tensor*] given
-        if not on_host() or not self.gather(tuple(inputs), &given):
-            return None
-        return self.execute(given)
+# ---------------------------------------------------------------------------------------------
+# Running a function
+# ---------------------------------------------------------------------------------------------
 
-    cdef bint gather(self, tuple inputs, vector[const Tensor*]* given) except -1:
-        """Borrows the tensors of the inputs. False where the plan does not fit them."""
-        cdef const Tensor* value
-        cdef Py_ssize_t i
-        cdef PyObject* one
-        if self.made_for != generation or len(inputs) != <Py_ssize_t>self.native.arguments.size():
+# A call as TensorFlow's function takes it.
+cdef struct Original:
+    PyObject* target
+    PyObject* const* args
+    size_t nargsf
+    PyObject* keywords
+
+
+cdef object _call_original(const Original* call):
+    return call_object(call.target, call.args, call.nargsf, call.keywords)
+
+
+cdef object _later(const Original* call):
+    """The same as a callable without arguments."""
+    cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
+    cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
+    args = [<object>call.args[i] for i in range(positional)]
+    kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
+    target = <object>call.target
+    return lambda: target(*args, **kwargs)
+
+
+cdef class Runner:
+    """Decides for each call of a traced function who runs it, and has it run.
+
+    The decisions that are not made on every call are those of a class in Python.
+    """
+
+    cdef public Plan plan     # None: TensorFlow runs all
+    cdef public bint settled  # the plan runs whatever it can
+    cdef public list options  # the objects of call options that the plan is right for
+
+    cdef bint fits(self) except -1:
+        """Whether TensorFlow is as it was when the plan was made. `is_plain` has been asked."""
+        cdef PyObject* options
+        if self.plan.made_for != generation:
             return False
-        given.reserve(len(inputs))
-        for i in range(len(inputs)):
-            one = PyTuple_GET_ITEM(inputs, i)
-            value = NULL
-            if not IsEagerTensor(one) or kReady != Inspect(
-                EagerTensor_Handle(one), runtime().host, &value
-            ):
-                return False
-            given.push_back(value)
-        return True
+        options = GetEagerContextThreadLocalData(_where.py_context).function_call_options.get()
+        for known in self.options:
+            if <PyObject*>known == options:
+                return True
+        return False
 
-    cdef list execute(self, const vector[const Tensor*]& given):
-        cdef vector[Tensor] made
+    cdef object run_as(self, const Borrowed& given, object pack, const Original* call):
+        """Have a call run: the plan takes `given`, TensorFlow the call as it is.
+
+        The results of the plan go to `pack`, as a list; without it, there is but one.
+        """
+        cdef Made made
         cdef const Step* failed = NULL
         cdef Status status
-        cdef Runtime* where = runtime()
-        cdef int64_t begin = Nanoseconds()
+        cdef Plan plan = self.plan
+        cdef int64_t begin
         cdef size_t i
-        status = self.native.Run(given, self.last_ns > LONG, &made, &failed)
-        self.last_ns = Nanoseconds() - begin
+        if plan is None:
+            return _call_original(call)
+        if not self.fits():
+            result = _call_original(call)
+            self.renew()
+            return result
+        begin = Nanoseconds()
+        if not self.settled and not self.is_plans_turn():
+            result = _call_original(call)
+            self.note_time("tensorflow", Nanoseconds() - begin)
+            return result
+        status = plan.native.Run(given, plan.last_ns > LONG, &made, &failed)
+        plan.last_ns = Nanoseconds() - begin
         if not status.ok():
-            raise KernelError(
+            return self.fail(
                 status.raw_code(),
                 Message(status).decode("utf-8", "replace"),
                 failed.name.decode() if failed != NULL else None,
+                _later(call),
             )
-        return [Wrap(move(made[i]), where.host, where.context) for i in range(made.size())]
+        if not self.settled:
+            self.note_time("plan", plan.last_ns)
+        if pack is None:
+            return Wrap(move(made[0]), _where.host, _where.context)
+        return pack([Wrap(move(made[i]), _where.host, _where.context) for i in range(made.size())])
 
+    def run(self, inputs):
+        """Run the function for the tensors that it takes.
 
-class KernelError(Exception):
-    """A kernel of a plan failed: the code of its status, its message, and the node's name."""
+        Parameters
+        ----------
+        inputs : sequence of EagerTensor
+            Without what is captured.
+
+        Returns
+        -------
+        list of EagerTensor
+            The results.
+        """
+        cdef tuple taken = tuple(inputs)
+        cdef Borrowed given
+        cdef const Tensor* value
+        cdef Py_ssize_t i
+        cdef PyObject* one
+        cdef Original call
+        if self.plan is None or not is_plain():
+            return self.run_original(*taken)
+        for i in range(len(taken)):
+            one = PyTuple_GET_ITEM(taken, i)
+            value = NULL
+            if not IsEagerTensor(one) or kReady != Inspect(
+                EagerTensor_Handle(one), _where.host, &value
+            ):
+                return self.run_original(*taken)
+            given.push_back(value)
+        original = self.run_original
+        call = Original(
+            <PyObject*>original, PySequence_Fast_ITEMS(<PyObject*>taken), len(taken), NULL
+        )
+        return self.run_as(given, list, &call)
 
 
 # ---------------------------------------------------------------------------------------------
 # Calls
 # ---------------------------------------------------------------------------------------------
 
-PASS = object()
-"""What stands for a result where the call is TensorFlow's."""
+cdef dict _run_globals = _tf_run.__dict__
+cdef dict _cancellation_globals = _tf_cancellation.__dict__
+cdef object _graphs = _tf_ops._default_graph_stack
+cdef object _saving = _tf_save_context._save_context
+cdef type _Graph = _tf_ops.Graph
+cdef str _EAGERLY = "RUN_FUNCTIONS_EAGERLY"
+cdef str _CANCELLED = "_active_context"
+cdef str _STRATEGIES = "_distribution_strategy_stack"
 
-cdef frozenset _LITERALS = frozenset([type(value) for value in (0, 0.5, True, "", None)])
 
-
-def is_plain():
+cpdef bint is_plain() except -1:
     """Tell whether this thread calls functions without anything around that they look at.
 
     That is: eagerly on the host, on no tape, in no device scope, under no strategy, in no export.
     """
-    if not on_host() or not in_no_scope() or recording() or _tf_run.RUN_FUNCTIONS_EAGERLY:
+    cdef PyObject* device_name
+    if not on_host():
         return False
-    graph = _default_graph()
-    return (
-        type(graph) is _Graph
-        and not graph._distribution_strategy_stack
-        and _cancellation() is None
-        and not _in_save_context()
-    )
-
-
-def signature_of(tuple args):
-    """Return what the arguments of a call have in common with those of others like it.
-
-    Dtypes and shapes of tensors, the very values of Python's numbers, strings and None; `None`
-    where an argument is anything else.
-    """
-    cdef string text
-    cdef const Tensor* value
-    cdef PyObject* one
-    cdef Py_ssize_t i
-    cdef int64_t number
-    cdef int j
-    cdef list literals = None
-    for i in range(len(args)):
-        one = PyTuple_GET_ITEM(args, i)
-        if IsEagerTensor(one):
-            value = HostTensor(one)
-            if value == NULL:
-                return None
-            text.push_back(<char>value.dtype())
-            text.push_back(<char>value.dims())
-            for j in range(value.dims()):
-                number = value.dim_size(j)
-                text.append(<char*>&number, sizeof(number))
-            continue
-        if type(<object>one) not in _LITERALS:
-            return None
-        text.push_back(<char>-1)
-        if literals is None:
-            literals = []
-        # 1, 1.0 and True are equal, and so are 0.0 and -0.0.
-        literals.append((type(<object>one), repr(<object>one)))
-    return text if literals is None else (text, *literals)
+    device_name = GetEagerContextThreadLocalData(_where.py_context).device_name.get()
+    if (
+        device_name != <PyObject*>None and <object>device_name != ""
+        or recording()
+        or PyDict_GetItem(_run_globals, _EAGERLY) != <PyObject*>_FALSE
+        or PyDict_GetItem(_cancellation_globals, _CANCELLED) != <PyObject*>None
+        or _saving._in_save_context
+        or _graphs.stack
+    ):
+        return False
+    graph = _graphs._global_default_graph
+    if graph is None:
+        return True
+    # `_distribution_strategy_stack`, without making one for each thread.
+    return type(graph) is _Graph and not getattr(graph._thread_local, _STRATEGIES, None)
 
 
 @cython.final
-cdef class Entry:
-    """What a call of one signature does.
+cdef class Case:
+    """Calls of one signature, and what runs them.
 
     Parameters
     ----------
-    plan : Plan
-        The plan.
-    takes : tuple of int
-        Which of the call's arguments are the function's, in its order.
-    captured : tuple of EagerTensor
-        What it takes besides.
-    pack : callable
-        Makes the results of the list that the plan returns.
+    runner : Runner
+        Who runs them.
+    takes : list of int or EagerTensor
+        For each tensor that the function takes: which of the signature's leaves it is, or what it
+        is in all of these calls.
+    pack : callable or None
+        Makes the results of a list of tensors. None: there is one, and it is the result.
     """
 
-    cdef readonly Plan plan
-    cdef readonly tuple takes
-    cdef readonly tuple captured
-    cdef readonly object pack
+    cdef readonly Runner runner
+    cdef vector[int] leaves
+    cdef vector[Tensor] constants
+    cdef object pack
+    cdef bytes key
 
-    def __init__(self, Plan plan not None, takes, captured, pack):
-        self.plan = plan
-        self.takes = takes
-        self.captured = captured
+    def __init__(self, Runner runner not None, takes, pack):
+        self.runner = runner
         self.pack = pack
+        for one in takes:
+            if isinstance(one, int):
+                self.leaves.push_back(one)
+            else:
+                self.constants.push_back(_borrow(one)[0])
+                self.leaves.push_back(-<int>self.constants.size())
 
-    def run(self, tuple args):
-        """Return what the plan makes of a call's arguments, or `PASS`."""
-        cdef vector[const Tensor*] given
-        cdef tuple inputs = tuple([args[i] for i in self.takes]) + self.captured
-        if not self.plan.gather(inputs, &given):
-            return PASS
-        return self.pack(self.plan.execute(given))
+    cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
+        cdef size_t i
+        cdef int leaf
+        for i in range(self.leaves.size()):
+            leaf = self.leaves[i]
+            if leaf >= 0:
+                given.push_back(signature.leaf(leaf))
+            else:
+                given.push_back(&self.constants[-leaf - 1])
+        return 0
+
+
+cdef class Caller:
+    """A function that knows its calls by what their arguments have in common.
+
+    Parameters
+    ----------
+    traced : callable
+        TensorFlow's function.
+    plans : bool
+        Whether calls may run as plans.
+    most : int
+        Signatures that are kept; beyond, the one that came first goes.
+    """
+
+    cdef vectorcall_t vectorcall
+    cdef object target
+    cdef bint plans
+    cdef dict cases
+    cdef Case last
+    cdef Py_ssize_t most
+
+    def __cinit__(self, *args, **kwargs):
+        self.vectorcall = _call
+        self.cases = {}
+
+    def __init__(self, traced, plans, most):
+        self.target = traced
+        self.plans = plans
+        self.most = most
+
+    def __call__(self, *args, **kwargs):
+        # For callers that ask for the attribute; a call itself goes to `vectorcall`.
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def prepare(self, args, kwargs):
+        """See to the first call of a signature, as `fastops._function.Function` does."""
+        raise NotImplementedError
+
+    def known_cases(self):
+        """Return the cases of all signatures that are kept."""
+        return list(self.cases.values())
+
+    cdef Case first(self, bytes key, const Original* call, bint* called, PyObject** result):
+        """See to the first call with arguments of a signature; return the case of such calls.
+
+        Sets whether it has been made, and what came of it, a new reference.
+        """
+        cdef Case case
+        cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
+        cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
+        args = tuple([<object>call.args[i] for i in range(positional)])
+        kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
+        case, made, value = self.prepare(args, kwargs)
+        case.key = key
+        while len(self.cases) >= self.most:
+            self.cases.pop(next(iter(self.cases)), None)
+        self.cases[key] = case
+        called[0] = made
+        Py_INCREF(value)
+        result[0] = <PyObject*>value
+        return case
+
+
+cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    cdef Caller self = <Caller>callable
+    cdef Original call = Original(<PyObject*>self.target, args, nargsf, keywords)
+    cdef PyObject* made = NULL
+    cdef Signature signature
+    cdef Borrowed given
+    cdef Case case
+    cdef bytes key
+    cdef bint called = False
+    if (
+        not self.plans
+        or not is_plain()
+        or not signature.Read(_where[0], args, PyVectorcall_NARGS(nargsf), keywords)
+    ):
+        result = _call_original(&call)
+        Py_INCREF(result)
+        return <PyObject*>result
+    case = self.last
+    if case is None or not signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)):
+        key = PyBytes_FromStringAndSize(signature.data(), signature.size())
+        case = self.cases.get(key)
+        if case is None:
+            case = self.first(key, &call, &called, &made)
+            if called:
+                return made
+            Py_DECREF(<object>made)
+        self.last = case
+    case.gather(signature, &given)
+    result = case.runner.run_as(given, case.pack, &call)
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+cdef int _set_up() except -1:
+    cdef Caller one = Caller.__new__(Caller)
+    EnableVectorcall(<PyTypeObject*>Caller, <char*>&one.vectorcall - <char*><void*>one)
+    known = &Known()
+    known.variable = <PyTypeObject*>_ResourceVariable
+    known.array = <PyTypeObject*>np.ndarray
+    known.array_scalar = <PyTypeObject*>np.generic
+    known.dtype = <PyTypeObject*>_dtypes.DType
+    known.handle = <PyObject*>_HANDLE
+    known.trainable = <PyObject*>_TRAINABLE
+    known.number = <PyObject*>_NUMBER
+    return 0
+
+
+cdef object _FALSE = False
+cdef str _HANDLE = "_handle"
+cdef str _TRAINABLE = "_trainable"
+cdef str _NUMBER = "as_datatype_enum"
+
+_set_up()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -342,7 +538,7 @@ cdef int _fill(Runtime* where, vector[Step]* native, steps) except -1:
         step.releases = one.releases
         step.needs = one.needs
         step.control = one.control
-        if one.kind == "kernel":
+        if one.kind in ("kernel", "read"):
             _make(where, one.node, len(one.outputs), &step.kernel)
         if one.loop is not None:
             _fill(where, &step.enters, one.loop.enters)

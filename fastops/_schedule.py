@@ -86,8 +86,9 @@ class Schedule:
         In their order.
     constants : list of tuple
         Nodes without inputs that are computed once, and their slots.
-    arguments, results : list of int
-        The slots of the function's arguments and results; -1 for an argument that is not used.
+    arguments, captured, results : list of int
+        The slots of what a call gives, of what the function captured, and of the results; -1 for
+        what is not used.
     num_slots : int
         Number of slots.
     persistent : set of int
@@ -101,6 +102,7 @@ class Schedule:
     steps: list
     constants: list
     arguments: list
+    captured: list
     results: list
     num_slots: int
     persistent: set
@@ -108,15 +110,15 @@ class Schedule:
     has_effects: bool
 
 
-def schedule(graph, num_arguments, op_def):
+def schedule(graph, num_arguments, num_captured, op_def):
     """Return the `Schedule` of a graph.
 
     Parameters
     ----------
     graph : GraphDef
         The graph of the only partition.
-    num_arguments : int
-        The number of the function's arguments.
+    num_arguments, num_captured : int
+        The number of the tensors that a call gives, and of those that the function captured.
     op_def : callable
         Returns the OpDef of an op's name, `None` for what is none.
 
@@ -125,14 +127,15 @@ def schedule(graph, num_arguments, op_def):
     UnplannedError
         If the graph has something that is TensorFlow's to run.
     """
-    return _Scheduler(graph, num_arguments, op_def).run()
+    return _Scheduler(graph, num_arguments, num_captured, op_def).run()
 
 
 class _Scheduler:
-    def __init__(self, graph, num_arguments, op_def):
+    def __init__(self, graph, num_arguments, num_captured, op_def):
         self.nodes = {node.name: node for node in graph.node}
         self.op_def = op_def
-        self.arguments = [-1] * num_arguments
+        self.num_arguments = num_arguments
+        self.arguments = [-1] * (num_arguments + num_captured)
         self.slots = {}
         self.data, self.controls = {}, {}
         self.users = defaultdict(list)
@@ -241,9 +244,14 @@ class _Scheduler:
         results = [results[i] for i in range(len(results))]
         steps = _asked(steps, set(results))
         _release(steps, {*results}, self.persistent)
+        arguments, captured = (
+            self.arguments[: self.num_arguments],
+            self.arguments[self.num_arguments :],
+        )
+        kept = {slot for _, slot in constants}.union(captured)
         return Schedule(
-            steps, constants, self.arguments, results, len(self.slots),
-            {slot for _, slot in constants}, conditional, self.has_effects,
+            steps, constants, arguments, captured, results, len(self.slots), kept, conditional,
+            self.has_effects,
         )  # fmt: skip
 
     def is_constant(self, name):
@@ -325,6 +333,8 @@ class _Scheduler:
             if any(self.nodes[source].op == "NextIteration" for source, _ in self.data[name]):
                 return None  # the loop's own
             kind = "merge"
+        elif node.op == "ReadVariableOp":
+            kind = "read"
         else:
             kind = "kernel"
         step = self.finish(Step(kind, node), name)

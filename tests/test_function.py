@@ -235,16 +235,160 @@ def test_what_is_tensorflows(name):
         fastops.function(function, executor="plan")(*args)
 
 
-def test_arguments_that_have_no_signature():
-    fast = fastops.function(lambda x, y=1.0: x * y)
-    for args, kwargs in (
-        ((np.ones(3, np.float32),), {}),
-        ((tf.ragged.constant([[1.0], [2.0, 3.0]]),), {}),
-        ((W[0],), {}),
-        ((X,), {"y": 2.0}),
-    ):
+# ---------------------------------------------------------------------------------------------
+# Arguments
+# ---------------------------------------------------------------------------------------------
+
+DEFAULT = tf.constant(3.0)
+V = [tf.Variable([1.0, 2.0]), tf.Variable([3.0, 5.0])]
+SCALAR = tf.convert_to_tensor(2.0)  # the very tensor that TensorFlow makes of 2.0 elsewhere
+
+
+def linear(x, k=2.0, *rest, bias=DEFAULT, flags=None):
+    for one in rest:
+        x = x + one
+    return x * k + bias if flags is None else (x * k if flags["negative"] else x - k)
+
+
+def call(*args, **kwargs):
+    return args, kwargs
+
+
+ARGUMENTS = {
+    "defaults": (linear, [call(X), call(Y)]),
+    "keywords": (linear, [call(x=X, k=3.0), call(k=3.0, x=Y), call(X, bias=S, k=1.0)]),
+    "further arguments": (linear, [call(X, 2.0, Y, S), call(Y, 2.0, X, S), call(X, 2.0, Y, 1.5)]),
+    "further keywords": (lambda **named: named["a"] - named["b"], [call(b=X, a=Y), call(a=X, b=Y)]),
+    "arrays": (
+        linear,
+        [call(X.numpy()), call(Y.numpy(), 1.0), call(np.ones(3, np.float32), np.float32(2))],
+    ),
+    "scalars of NumPy": (
+        lambda x: x + 1,
+        [call(np.float32(2)), call(np.int64(3)), call(np.uint8(1))],
+    ),
+    "arrays among tensors": (linear, [call(X, 2.0, Y.numpy()), call(Y, 2.0, X.numpy())]),
+    "nested": (
+        lambda pair, named: (pair[0] + pair[1][0] * named["k"], named["more"][0] - pair[0]),
+        [
+            call((X, [Y]), {"k": 2.0, "more": [Y]}),
+            call((Y, [X]), {"k": 2.0, "more": [X]}),
+            call((Y, [X]), {"k": S, "more": [X]}),
+            call([Y, (X,)], {"more": (X,), "k": 2.0}),
+        ],
+    ),
+    "empty containers": (lambda x, a, b: x * len(a) + len(b), [call(X, [], {}), call(X, (), {})]),
+    "the same tensor twice, then two": (
+        lambda x, y: x - 2.0 * y,
+        [call(X, X), call(X, Y), call(Y, X)],
+    ),
+    "a tensor that a number is, too": (
+        lambda x, k: x - 3.0 * k,
+        [call(SCALAR, 2.0), call(S, 2.0), call(S, SCALAR)],
+    ),
+    "a variable": (lambda v: v * 2.0, [call(W[1]), call(W[0]), call(W[1])]),
+    "a variable twice, then two": (
+        lambda a, b: (a.assign_add(b), a - b),
+        [call(V[0], V[0]), call(V[0], V[1]), call(V[1], V[0])],
+    ),
+    "a variable that is captured": (lambda v: v + W[0], [call(W[0]), call(W[0])]),
+    "dtypes": (lambda x, to: tf.cast(x, to), [call(X, tf.int32), call(X, tf.float64)]),
+    "texts and None": (
+        lambda x, name, none: tf.identity(x) if none is None else x + len(name),
+        [call(X, "a", None), call(X, "é", 1), call(X, "", 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments(name):
+    """Each signature traced once, each call the same as TensorFlow's, by a plan."""
+    function, calls = ARGUMENTS[name]
+    traced = tf.function(function)
+    fast = fastops.function(function)
+    before = [tf.identity(v) for v in V]
+    for _ in range(3):
+        for args, kwargs in calls:
+            want = traced(*args, **kwargs)
+            left = [tf.identity(v) for v in V]
+            for v, value in zip(V, before, strict=True):
+                v.assign(value)
+            assert_same(fast(*args, **kwargs), want)
+            assert_same([tf.identity(v) for v in V], left)
+            for v, value in zip(V, before, strict=True):
+                v.assign(value)
+    described = fast.describe()
+    assert {one["executor"] for one in described} == {"plan"}, described
+    tracings = [f.experimental_get_tracing_count() for f in (fast, traced)]
+    assert tracings[0] == tracings[1]
+
+
+class Opaque:
+    factor = 2.0
+
+
+FOREIGN = {
+    "a ragged tensor": (lambda x: x * 2.0, tf.ragged.constant([[1.0], [2.0, 3.0]])),
+    "a sparse tensor": (lambda x: tf.sparse.to_dense(x), tf.sparse.from_dense([[0.0, 1.0]])),
+    "an object": (lambda o: X * o.factor, Opaque()),
+    "a function": (lambda f: f(X), tf.tanh),
+    "a number beyond 64 bits": (lambda n: X * float(n), 2**70),
+    "a variable of another class": (
+        lambda v: v * 2.0,
+        keras.Variable(np.ones(2, np.float32)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_arguments_that_only_tensorflow_knows(name):
+    function, argument = FOREIGN[name]
+    fast = fastops.function(function)
+    for _ in range(3):
+        assert difference(outcome(fast, [argument]), outcome(fast._traced, [argument])) is None
+    assert fast.describe() == []
+
+
+def test_numbers_that_a_signature_makes_tensors():
+    spec = tf.TensorSpec([], tf.float32)
+    fast = fastops.function(lambda x, k: x - 3.0 * k, input_signature=[spec, spec])
+    for args in ((SCALAR, 2.0), (S, 2.0), (2.0, S), (2.0, 2.0), (1, 2.0), (S, SCALAR)):
+        for _ in range(3):
+            assert_same(fast(*args), fast._traced(*args))
+    assert {one["executor"] for one in fast.describe()} == {"plan"}
+    assert fast.experimental_get_tracing_count() == 1
+
+
+def test_an_array_as_default_may_change():
+    default = np.ones(3, np.float32)
+
+    def function(x, y=default):
+        return x + y
+
+    fast = fastops.function(function)
+    for value in range(3):
+        default[:] = value
+        assert_same(fast(X), fast._traced(X))
+
+
+def test_a_list_that_changes():
+    held = [X, Y]
+    fast = fastops.function(lambda tensors: tf.add_n(tensors))
+    for more in ((), (Y,), (S * X,)):
+        held.extend(more)
         for _ in range(2):
-            assert_same(fast(*args, **kwargs), fast._traced(*args, **kwargs))
+            assert_same(fast(held), fast._traced(held))
+    assert len(fast.describe()) == 3
+
+
+def test_containers_that_hold_themselves():
+    held = []
+    held.append(held)
+    fast = fastops.function(lambda held: X)
+    with pytest.raises(RecursionError):
+        fast._traced(held)
+    with pytest.raises(RecursionError):
+        fast(held)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -489,7 +633,7 @@ def test_kernels_that_fail():
 
     def asserting(x, i):
         tf.debugging.Assert(i < 3, [i, "is too large"])
-        return x[i]
+        return x * 2.0  # and nothing else that fails
 
     def looping(x, i):
         for _ in tf.range(3):
@@ -553,6 +697,23 @@ def test_threads():
         thread.join()
     assert not problems, problems[:3]
     assert fast.describe()[0]["executor"] == "plan"
+
+
+def test_threads_share_plans():
+    """Each thread has call options of its own, which say the same."""
+    fast = compare(lambda x: x * 2.0 + 1.0, X)
+    (case,) = fast.known_cases()
+    plan, results = case.runner.plan, []
+
+    def work():
+        results.extend([fast(X) for _ in range(3)])
+
+    for _ in range(4):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert_same(results, [X * 2.0 + 1.0] * 12)
+    assert case.runner.plan is plan
 
 
 def test_what_takes_long_is_timed():

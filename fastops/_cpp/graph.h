@@ -12,14 +12,15 @@
 
 namespace fastops {
 
-// Instantiates a function for these inputs as an eager call does, and returns the serialized graphs
-// of its partitions. `call` is the node of the call; an attribute of its own makes the instance a
+// Instantiates a function as an eager call does, and returns the serialized graphs of its
+// partitions. Of the inputs, all on the host, only handles matter: others may be null. `call` is the node of the call; an attribute of its own makes the instance a
 // new one: TensorFlow hands over nothing for those that it has.
 inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::NodeDef& call,
                                    const std::vector<TFE_TensorHandle*>& inputs,
                                    std::vector<std::string>* graphs) {
   std::unordered_map<int, tensorflow::DtypeAndPartialTensorShape> resources;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
     auto* handle = static_cast<tensorflow::TensorHandle*>(tensorflow::unwrap(inputs[i]));
     if (handle->dtype != tensorflow::DT_RESOURCE) continue;
     std::vector<tensorflow::DtypeAndPartialTensorShape> found;

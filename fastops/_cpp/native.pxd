@@ -209,6 +209,7 @@ cdef extern from "graph.h" namespace "fastops":
 cdef extern from "plan.h" namespace "fastops":
     enum StepKind "fastops::Step::Kind":
         kKernel "fastops::Step::kKernel"
+        kRead "fastops::Step::kRead"
         kCopy "fastops::Step::kCopy"
         kSwitch "fastops::Step::kSwitch"
         kMerge "fastops::Step::kMerge"
@@ -233,6 +234,16 @@ cdef extern from "plan.h" namespace "fastops":
         vector[int] next
         int condition
 
+    cdef cppclass Borrowed:
+        Borrowed()
+        size_t size()
+        void push_back(const Tensor*)
+
+    cdef cppclass Made:
+        Made()
+        size_t size()
+        Tensor& operator[](size_t)
+
     cdef cppclass NativePlan "fastops::Plan":
         vector[Step] steps
         vector[int] arguments
@@ -241,7 +252,29 @@ cdef extern from "plan.h" namespace "fastops":
         bool conditional
         void Resize(int)
         Status Fix(const PreparedKernel&, int) except +
+        void Hold(int, const Tensor&)
         # Borrows the inputs.
-        Status Run(
-            const vector[const Tensor*]&, bool release_gil, vector[Tensor]*, const Step** failed
-        ) except +
+        Status Run(const Borrowed&, bool release_gil, Made*, const Step** failed) except +
+
+
+cdef extern from "signature.h" namespace "fastops":
+    cdef cppclass KnownClasses:
+        PyTypeObject* variable
+        PyTypeObject* array
+        PyTypeObject* array_scalar
+        PyTypeObject* dtype
+        PyObject* handle
+        PyObject* trainable
+        PyObject* number
+
+    KnownClasses& Known()
+
+    cdef cppclass Signature:
+        Signature()
+        # False, without an exception, where only TensorFlow can tell.
+        bool Read(const Runtime&, PyObject* const*, Py_ssize_t, PyObject*)
+        bool Is(const char*, size_t)
+        const char* data()
+        size_t size()
+        size_t num_leaves()
+        const Tensor* leaf(size_t)

@@ -8,13 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "kernel.h"
+#include "tensorflow/core/framework/resource_var.h"
 
 namespace fastops {
 
 // One node, or a loop of them.
 struct Step {
-  enum Kind { kKernel, kCopy, kSwitch, kMerge, kLoop, kNothing };
+  enum Kind { kKernel, kRead, kCopy, kSwitch, kMerge, kLoop, kNothing };
 
   Kind kind = kKernel;
   std::string name;  // of the node
@@ -40,6 +42,9 @@ struct Activation {
   std::vector<tensorflow::TensorValue> inputs;
 };
 
+using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
+using Made = absl::InlinedVector<tensorflow::Tensor, 4>;
+
 class Plan {
  public:
   std::vector<Step> steps;
@@ -60,18 +65,20 @@ class Plan {
     return status;
   }
 
+  // Gives a slot the same value in all runs.
+  void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
+
   // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
   // exit; others run meanwhile if `release_gil`.
-  absl::Status Run(const std::vector<const tensorflow::Tensor*>& given, bool release_gil,
-                   std::vector<tensorflow::Tensor>* made, const Step** failed) {
+  absl::Status Run(const Borrowed& given, bool release_gil, Made* made, const Step** failed) {
     std::unique_ptr<Activation> activation = Take();
     absl::Status status;
+    for (size_t i = 0; i < given.size(); ++i) {  // who holds them may let go without the GIL
+      if (arguments[i] >= 0) activation->slots[arguments[i]] = *given[i];
+    }
     {
       ScopedGilRelease gil(release_gil);
       ScopedFloatMode mode;
-      for (size_t i = 0; i < given.size(); ++i) {
-        if (arguments[i] >= 0) activation->slots[arguments[i]] = *given[i];
-      }
       if (conditional) activation->dead.assign(activation->slots.size(), 0);
       status = RunSteps(steps, activation.get(), failed);
       if (status.ok()) {
@@ -124,6 +131,9 @@ class Plan {
       switch (step.kind) {
         case Step::kKernel:
           status = Compute(step, values);
+          break;
+        case Step::kRead:
+          if (!Read(step, values)) status = Compute(step, values);
           break;
         case Step::kCopy:
           if (step.outputs[0] >= 0) Move(step, step.inputs[0], step.outputs[0], values);
@@ -215,6 +225,25 @@ class Plan {
       }
     }
     return RunSteps(loop.exits, values, failed);
+  }
+
+  // Reads a variable as its kernel does, without the kernel. False where anything is unusual.
+  static bool Read(const Step& step, Activation* values) {
+    const tensorflow::Tensor& handle = values->slots[step.inputs[0]];
+    if (handle.dtype() != tensorflow::DT_RESOURCE || handle.NumElements() != 1) return false;
+    const auto& resource = handle.flat<tensorflow::ResourceHandle>()(0);
+    if (!resource.IsRefCounting()) return false;
+    const auto found = resource.GetResource<tensorflow::Var>();
+    if (!found.ok()) return false;
+    tensorflow::Var* variable = *found;
+    tensorflow::tf_shared_lock lock(*variable->mu());
+    const tensorflow::Tensor& value = *variable->tensor();
+    if (variable->copy_on_read_mode.load() || !variable->is_initialized ||
+        value.dtype() != step.kernel->kernel()->output_type(0)) {
+      return false;
+    }
+    if (step.outputs[0] >= 0) values->slots[step.outputs[0]] = value;
+    return true;
   }
 
   static absl::Status Compute(const Step& step, Activation* values) {

@@ -61,6 +61,7 @@ cdef extern from "tensorflow/python/eager/pywrap_tfe.h" namespace "tensorflow":
         bool is_eager
         Safe_PyObjectPtr device_name
         Safe_PyObjectPtr op_callbacks
+        Safe_PyObjectPtr function_call_options
 
     # Null with a Python exception.
     EagerContextThreadLocalData* GetEagerContextThreadLocalData(PyObject* py_context)

@@ -1,0 +1,229 @@
+// What the arguments of a call have in common with those of other calls that one trace serves.
+#ifndef FASTOPS_CPP_SIGNATURE_H_
+#define FASTOPS_CPP_SIGNATURE_H_
+
+#include <Python.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "absl/container/inlined_vector.h"
+#include "handle.h"
+#include "opdef.h"
+#include "runtime.h"
+#include "tensorflow/core/framework/resource_handle.h"
+
+namespace fastops {
+
+// The classes that signatures know, beside Python's own and EagerTensor. Set once, on import.
+struct KnownClasses {
+  PyTypeObject* variable = nullptr;
+  PyTypeObject* array = nullptr;
+  PyTypeObject* array_scalar = nullptr;
+  PyTypeObject* dtype = nullptr;
+  // Names of attributes: two of variables, one of dtypes.
+  PyObject* handle = nullptr;
+  PyObject* trainable = nullptr;
+  PyObject* number = nullptr;
+};
+
+inline KnownClasses& Known() {
+  static KnownClasses known;
+  return known;
+}
+
+// Dtypes and shapes of tensors, of arrays and of what variables hold; the very values of Python's
+// numbers, texts, None and dtypes; and how lists, tuples and dicts hold these together.
+//
+// Alongside it lists the leaves: the tensors that a trace takes, in the order of the arguments.
+class Signature {
+ public:
+  Signature() = default;
+  ~Signature() {
+    for (PyObject* object : owned_) Py_DECREF(object);
+  }
+  Signature(const Signature&) = delete;
+  Signature& operator=(const Signature&) = delete;
+
+  // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
+  // to tell apart.
+  bool Read(const Runtime& runtime, PyObject* const* args, Py_ssize_t positional,
+            PyObject* keywords) {
+    runtime_ = &runtime;
+    for (Py_ssize_t i = 0; i < positional; ++i) {
+      if (!Add(args[i], 0)) return false;
+    }
+    if (keywords == nullptr) return true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
+      text_.push_back('=');
+      if (!AddText(PyTuple_GET_ITEM(keywords, i)) || !Add(args[positional + i], 0)) return false;
+    }
+    return true;
+  }
+
+  bool Is(const char* text, size_t size) const {
+    return size == text_.size() && std::memcmp(text, text_.data(), size) == 0;
+  }
+
+  const char* data() const { return text_.data(); }
+  size_t size() const { return text_.size(); }
+  size_t num_leaves() const { return leaves_.size(); }
+  // Borrowed: while this lives, or the arguments do.
+  const tensorflow::Tensor* leaf(size_t i) const { return leaves_[i]; }
+
+ private:
+  static constexpr int kDeepest = 32;
+
+  void Append(const void* bytes, size_t size) {
+    const char* first = static_cast<const char*>(bytes);
+    text_.insert(text_.end(), first, first + size);
+  }
+
+  template <typename Number>
+  void AppendNumber(char kind, Number number) {
+    text_.push_back(kind);
+    Append(&number, sizeof(number));
+  }
+
+  bool Add(PyObject* value, int depth) {
+    PyTypeObject* kind = Py_TYPE(value);
+    const KnownClasses& known = Known();
+    if (IsEagerTensor(value)) return AddTensor(value);
+    if (kind == &PyFloat_Type) {
+      AppendNumber('f', PyFloat_AS_DOUBLE(value));
+    } else if (kind == &PyLong_Type) {
+      int overflow = 0;
+      const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+      if (overflow != 0) return false;
+      AppendNumber('i', number);
+    } else if (kind == &PyBool_Type) {
+      text_.push_back(value == Py_True ? 't' : 'F');
+    } else if (value == Py_None) {
+      text_.push_back('n');
+    } else if (kind == &PyUnicode_Type) {
+      text_.push_back('s');
+      return AddText(value);
+    } else if (kind == &PyTuple_Type || kind == &PyList_Type) {
+      if (depth == kDeepest) return false;
+      AppendNumber(kind == &PyTuple_Type ? '(' : '[', Py_SIZE(value));
+      for (Py_ssize_t i = 0; i < Py_SIZE(value); ++i) {
+        if (!Add(PySequence_Fast_GET_ITEM(value, i), depth + 1)) return false;
+      }
+    } else if (kind == &PyDict_Type) {
+      if (depth == kDeepest) return false;
+      AppendNumber('{', PyDict_GET_SIZE(value));
+      PyObject *name, *item;
+      for (Py_ssize_t at = 0; PyDict_Next(value, &at, &name, &item);) {
+        if (Py_TYPE(name) != &PyUnicode_Type || !AddText(name) || !Add(item, depth + 1)) {
+          return false;
+        }
+      }
+    } else if (kind == known.variable) {
+      return AddVariable(value);
+    } else if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {
+      return AddArray(value);
+    } else if (PyType_IsSubtype(kind, known.dtype)) {
+      return AddDtype(value);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool AddText(PyObject* text) {
+    Py_ssize_t size = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text, &size);
+    if (bytes == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    Append(&size, sizeof(size));
+    Append(bytes, size);
+    return true;
+  }
+
+  bool AddDtype(PyObject* dtype) {
+    PyObject* number = PyObject_GetAttr(dtype, Known().number);
+    const long found = number == nullptr ? -1 : PyLong_AsLong(number);
+    Py_XDECREF(number);
+    PyErr_Clear();
+    // Those of handles may tell more than their number.
+    if (found <= 0 || IsHandleType(static_cast<tensorflow::DataType>(found))) return false;
+    AppendNumber('d', found);
+    return true;
+  }
+
+  const tensorflow::Tensor* TensorOf(PyObject* object) const {
+    const tensorflow::Tensor* tensor = nullptr;
+    if (!IsEagerTensor(object)) return nullptr;
+    return Inspect(EagerTensor_Handle(object), runtime_->host, &tensor) == InputState::kReady
+               ? tensor
+               : nullptr;
+  }
+
+  bool AddTensor(PyObject* object) {
+    const tensorflow::Tensor* tensor = TensorOf(object);
+    // What a handle refers to is part of a trace, and does not show here.
+    if (tensor == nullptr || IsHandleType(tensor->dtype())) return false;
+    text_.push_back('T');
+    text_.push_back(static_cast<char>(tensor->dtype()));
+    AddShape(tensor->shape());
+    leaves_.push_back(tensor);
+    return true;
+  }
+
+  template <typename Shape>
+  void AddShape(const Shape& shape) {
+    text_.push_back(static_cast<char>(shape.dims()));
+    for (int i = 0; i < shape.dims(); ++i) {
+      const int64_t side = shape.dim_size(i);
+      Append(&side, sizeof(side));
+    }
+  }
+
+  bool AddArray(PyObject* array) {
+    TFE_TensorHandle* handle = tensorflow::ConvertToEagerTensorUncached(
+        tensorflow::wrap(runtime_->context), array, tensorflow::DT_INVALID, nullptr);
+    PyObject* tensor = handle == nullptr ? nullptr : EagerTensorFromHandle(handle);
+    if (tensor != nullptr) owned_.push_back(tensor);
+    if (PyErr_Occurred()) {
+      PyErr_Clear();  // TensorFlow will say what is wrong
+      return false;
+    }
+    return AddTensor(tensor);
+  }
+
+  bool AddVariable(PyObject* variable) {
+    PyObject* handle = PyObject_GetAttr(variable, Known().handle);
+    PyObject* trainable = PyObject_GetAttr(variable, Known().trainable);
+    if (handle != nullptr) owned_.push_back(handle);
+    if (trainable != nullptr) owned_.push_back(trainable);
+    if (handle == nullptr || trainable == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    const tensorflow::Tensor* tensor = TensorOf(handle);
+    if (tensor == nullptr || tensor->dtype() != tensorflow::DT_RESOURCE) return false;
+    const auto& held = tensor->scalar<tensorflow::ResourceHandle>()().dtypes_and_shapes();
+    if (held.size() != 1) return false;
+    text_.push_back('V');
+    text_.push_back(trainable == Py_True ? 't' : 'F');
+    text_.push_back(static_cast<char>(held[0].dtype));
+    AddShape(held[0].shape);
+    // The same variable twice is another trace than two variables.
+    size_t alias = 0;
+    while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
+    Append(&alias, sizeof(alias));
+    leaves_.push_back(tensor);
+    return true;
+  }
+
+  const Runtime* runtime_ = nullptr;
+  absl::InlinedVector<char, 192> text_;
+  absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
+  absl::InlinedVector<PyObject*, 4> owned_;
+};
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_SIGNATURE_H_

@@ -1,0 +1,147 @@
+"""Traced functions, each with what is known of who runs it faster."""
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import attributes
+from tensorflow.python.eager.polymorphic_function.atomic_function import InterpolateRuntimeError
+from tensorflow.python.framework import errors_impl
+
+from fastops import _plan
+from fastops._schedule import UnplannedError
+
+SHORT = 100_000
+"""Nanoseconds. Who takes longer is timed against TensorFlow, whose executor runs nodes side by
+side."""
+
+SAMPLES = 3
+
+
+class Planned(_plan.Runner):
+    """A concrete function that runs as a plan where that is right.
+
+    Parameters
+    ----------
+    concrete : tf.types.experimental.ConcreteFunction or None
+        What was traced, if that is known.
+    executor : {None, "plan", "tensorflow"}
+        Who runs it. None: the plan, unless calls that take long are faster in TensorFlow.
+    inputs : list of EagerTensor, optional
+        What it takes, as an example: what handles refer to matters.
+    obstacle : str, optional
+        Why it cannot be planned, where that is known.
+
+    Raises
+    ------
+    RuntimeError
+        If it is to be a plan and cannot be.
+    """
+
+    def __init__(self, concrete, executor=None, inputs=(), obstacle=None):
+        self.concrete = concrete
+        self.executor = executor
+        self.handles = {i: one for i, one in enumerate(inputs) if one.dtype == tf.resource}
+        self.obstacle = obstacle
+        self.times = {"plan": [], "tensorflow": []}
+        self.settled = executor == "plan"
+        self.prepare()
+
+    def prepare(self):
+        """Make the plan for TensorFlow as it is, or note why there is none."""
+        self.plan, self.reason = None, None
+        self.options = [context.context().function_call_options]
+        if self.executor == "tensorflow":
+            self.reason = "its executor was chosen"
+            return
+        try:
+            self.plan = self.planned()
+        except UnplannedError as why:
+            self.reason = str(why)
+            if self.executor == "plan":
+                name = self.concrete.name.decode()
+                raise RuntimeError(f"{name} cannot be planned: {why}") from None
+
+    def planned(self):
+        """Return the plan; raise `UnplannedError` where there can be none."""
+        if self.obstacle is not None:
+            raise UnplannedError(self.obstacle)
+        graph, function = self.concrete.graph, self.concrete._inference_function
+        kind = self.concrete.function_type
+        definition = function.cached_definition.attr
+        if attributes.XLA_COMPILE in definition and definition[attributes.XLA_COMPILE].b:
+            raise UnplannedError("it is compiled by XLA")
+        if graph.deferred_external_captures or graph.deferred_internal_captures:
+            raise UnplannedError("it captures what is not known before it is called")
+        for output in kind.flat_outputs:
+            if output.dtype in (tf.resource, tf.variant):
+                raise UnplannedError(f"it returns a {output.dtype.name}")
+        captured = list(self.concrete.captured_inputs)
+        takes = graph.inputs[: len(graph.inputs) - len(captured)]
+        inputs = [self.handles.get(place) for place in range(len(takes))]
+        for given, symbol in zip(inputs, takes, strict=True):
+            if given is None and symbol.dtype in (tf.resource, tf.variant):
+                raise UnplannedError(f"it takes a {symbol.dtype.name}")
+        attrs = {
+            name: value if isinstance(value, bytes) else value.encode()
+            for name, value in self.options[0].as_attrs().items()
+        }
+        return _plan.Plan(function.name.decode(), attrs, inputs, captured)
+
+    def renew(self):
+        """Make up for what changed in TensorFlow since the plan was made.
+
+        Each thread has call options of its own, which may say the same.
+        """
+        options = context.context().function_call_options
+        if self.plan.is_current() and options.as_attrs() == self.options[0].as_attrs():
+            self.options.append(options)
+        else:
+            self.prepare()
+
+    def is_plans_turn(self):
+        """Tell who is next to be timed. No call is made twice."""
+        return len(self.times["plan"]) <= len(self.times["tensorflow"])
+
+    def note_time(self, executor, ns):
+        """Take note of what a call took, and keep the faster once that is known."""
+        self.times[executor].append(ns)
+        mine, theirs = self.times["plan"], self.times["tensorflow"]
+        if executor == "plan" and ns < SHORT:
+            self.settled = True
+        elif len(theirs) >= SAMPLES:
+            if min(theirs) < min(mine):
+                self.plan, self.reason = None, "TensorFlow's executor is faster"
+            self.settled = True
+
+    def run_original(self, *inputs):
+        """Have TensorFlow run it; return its flat results."""
+        result = self.concrete._call_flat(list(inputs), self.concrete.captured_inputs)
+        return tf.nest.flatten(result, expand_composites=True)
+
+    def fail(self, code, message, node, again):
+        """Raise what TensorFlow raises where a kernel fails."""
+        if not self.plan.schedule.has_effects:
+            return again()  # nothing has happened yet: let TensorFlow fail
+        inference = self.concrete._inference_function
+        name = inference.name.decode()
+        with InterpolateRuntimeError(inference):
+            raise errors_impl.exception_type_from_error_code(code)(
+                None,
+                None,
+                f"{{{{function_node {name}}}}} {message}\n\t [[{{{{node {node}}}}}]] [Op:{name}]",
+            )
+
+    def describe(self):
+        """Say who runs it, and why.
+
+        Returns
+        -------
+        dict
+            With ``"arguments"`` as TensorFlow shows them, ``"executor"``, ``"reason"`` why that is
+            TensorFlow, and ``"nodes"`` of the plan.
+        """
+        return {
+            "arguments": None if self.concrete is None else str(self.concrete.function_type),
+            "executor": "tensorflow" if self.plan is None else "plan",
+            "reason": self.reason,
+            "nodes": None if self.plan is None else len(self.plan.schedule.steps),
+        }
