@@ -119,7 +119,6 @@ cdef class Plan:
         cdef vector[TFE_TensorHandle*] handles
         cdef unique_ptr[PreparedKernel] kernel
         cdef Status status
-        cdef const Tensor* value
         self.made_for = generation
         self.last_ns = LONG + 1  # until it has run, nobody knows
         if not on_host():

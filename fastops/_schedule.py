@@ -36,6 +36,14 @@ _HARMLESS = "Assert ReadVariableOp ResourceGather ResourceGatherNd VarIsInitiali
 HARMLESS = frozenset(_HARMLESS.split())
 """Stateful ops that may run again."""
 
+RANDOM = frozenset(
+    "Multinomial RandomGamma RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform "
+    "RandomUniformInt TruncatedNormal".split()
+)
+"""Ops whose state is in their kernels. Without seeds it does not matter in which."""
+
+SWITCHES = frozenset({"Switch", "_SwitchN"})
+
 PRIVATE = ("_EagerConst", "_Fused", "_Mkl", "_UnaryOpsComposition")
 """How the names of those ops begin that TensorFlow's passes make, and a plan runs."""
 
@@ -157,7 +165,11 @@ class _Scheduler:
 
     def check(self, node):
         """Raise `UnplannedError` for a node that is TensorFlow's to run."""
-        if node.op in ARGUMENTS | RESULTS | COPIES | {"Const", "Merge", "NoOp", "Switch"}:
+        if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
+            return
+        if node.op in RANDOM:
+            if any(node.attr[name].i for name in ("seed", "seed2") if name in node.attr):
+                raise UnplannedError(f"{node.op} has a sequence that is TensorFlow's")
             return
         found = self.op_def(node.op)
         private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
@@ -239,7 +251,7 @@ class _Scheduler:
             (node, self.slot(name)) for name, node in self.nodes.items() if self.is_constant(name)
         ]
         self.persistent |= {slot for _, slot in constants}
-        conditional = any(node.op in ("Switch", "Enter") for node in self.nodes.values())
+        conditional = any(node.op in SWITCHES | {"Enter"} for node in self.nodes.values())
         steps = self.frame_steps(())
         results = [results[i] for i in range(len(results))]
         steps = _asked(steps, set(results))
@@ -327,7 +339,7 @@ class _Scheduler:
             kind = "nothing"
         elif node.op in COPIES:
             kind = "copy"
-        elif node.op == "Switch":
+        elif node.op in SWITCHES:
             kind = "switch"
         elif node.op == "Merge":
             if any(self.nodes[source].op == "NextIteration" for source, _ in self.data[name]):
@@ -349,7 +361,7 @@ class _Scheduler:
         elif step.kind != "nothing":
             outputs = 1 + max((o for n, o in self.asked_of(name)), default=-1)
             if step.kind in ("switch", "merge"):
-                outputs = 2
+                outputs = node.attr["num_outs"].i if node.op == "_SwitchN" else 2
             if step.kind == "copy":
                 outputs = 1
             step.outputs = [
@@ -362,7 +374,7 @@ class _Scheduler:
         origin = frozenset().union(*(self.origins[slot] for slot in step.needs))
         if node.op == "Merge" and all(self.slot(*edge) in self.origins for edge in self.data[name]):
             origin |= {name}
-        if node.op == "Switch":
+        if step.kind == "switch":
             for side, slot in enumerate(step.outputs):
                 self.origins[slot] = origin | {(step.inputs[1], side)}
             origin |= {name}

@@ -175,6 +175,30 @@ CATALOGUE = {
     "the other side": (lambda x: tf.cond(x > 9.0, lambda: x * 2.0, lambda: x - 1.0), S),
     "constant branches": (lambda x: tf.cond(x > 0.0, lambda: 1.0, lambda: 2.0), S),
     "branches in branches": (recursive_branches, S),
+    **{
+        f"switch_case {i}": (
+            lambda i, x: tf.switch_case(i, [lambda: 1.0, lambda: x * 2.0, lambda: x - 1.0]),
+            tf.constant(i),
+            S,
+        )
+        for i in (0, 1, 2, 3, -1)
+    },
+    "a switch of one side": (lambda i, x: tf.switch_case(i, [lambda: x * 2.0]), AT, S),
+    "case": (
+        lambda x: tf.case([(x > 2.0, lambda: x), (x > 0.0, lambda: -x)], default=lambda: x * 0.0),
+        S,
+    ),
+    "switches in loops": (
+        lambda x: tf.while_loop(
+            lambda i, y: i < 6,
+            lambda i, y: (
+                i + 1,
+                tf.switch_case(i % 4, [lambda: y * 2.0, lambda: y - 1.0, lambda: tf.tanh(y)]),
+            ),
+            [0, x],
+        ),
+        S,
+    ),
     "while": (counted, X),
     "a loop that never runs": (
         lambda x: tf.while_loop(lambda y: False, lambda y: (y * 2.0,), [x]),
@@ -214,11 +238,7 @@ def test_catalogue(name):
 
 
 LEFT = {
-    "switch_case": (
-        lambda i: tf.switch_case(i, [lambda: 1.0, lambda: 2.0, lambda: 3.0]),
-        AT,
-    ),
-    "a random op with a state in its kernel": (lambda: tf.random.uniform([2]) * 0.0,),
+    "random numbers by a seed": (lambda: tf.random.uniform([2], seed=3) * 0.0,),
     "py_function": (lambda x: tf.py_function(lambda y: y * 2.0, [x], tf.float32), X),
     "a dataset": (
         lambda: tf.data.Dataset.range(5).reduce(tf.constant(0, tf.int64), lambda a, b: a + b),
@@ -449,6 +469,22 @@ def test_generators_have_one_sequence():
     function, _ = numbers(5)
     fast = fastops.function(function)
     assert_same([fast() for _ in range(5)], wants)
+
+
+def test_random_numbers_without_a_seed():
+    """Others in each call, and as many as there are threads may ask for them."""
+    tf.random.set_seed(None)  # not even the one of other tests
+    fast = fastops.function(lambda: tf.random.normal([1000]) + 3.0, executor="plan")
+    results, threads = [], []
+    for _ in range(4):
+        threads.append(threading.Thread(target=lambda: results.extend(fast() for _ in range(50))))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    drawn = np.stack(results)
+    assert len(np.unique(drawn)) > 0.99 * drawn.size
+    assert abs(drawn.mean() - 3.0) < 0.02
+    assert abs(drawn.std() - 1.0) < 0.02
 
 
 def test_variables_that_the_first_call_makes():

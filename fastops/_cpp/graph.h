@@ -13,8 +13,9 @@
 namespace fastops {
 
 // Instantiates a function as an eager call does, and returns the serialized graphs of its
-// partitions. Of the inputs, all on the host, only handles matter: others may be null. `call` is the node of the call; an attribute of its own makes the instance a
-// new one: TensorFlow hands over nothing for those that it has.
+// partitions. Of the inputs, all on the host, only handles matter: others may be null. `call` is
+// the node of the call; an attribute of its own makes the instance a new one: TensorFlow hands over
+// nothing for those that it has.
 inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::NodeDef& call,
                                    const std::vector<TFE_TensorHandle*>& inputs,
                                    std::vector<std::string>* graphs) {

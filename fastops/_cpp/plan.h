@@ -141,11 +141,12 @@ class Plan {
         case Step::kNothing:
           break;
         case Step::kSwitch: {
-          bool taken = false;
-          status = Truth(values->slots[step.inputs[1]], &taken);
+          size_t taken = 0;
+          status = Side(values->slots[step.inputs[1]], step.outputs.size(), &taken);
           if (!status.ok()) break;
-          const int untaken = step.outputs[1 - taken];
-          if (untaken >= 0) values->dead[untaken] = 1;
+          for (size_t side = 0; side < step.outputs.size(); ++side) {
+            if (side != taken && step.outputs[side] >= 0) values->dead[step.outputs[side]] = 1;
+          }
           if (step.outputs[taken] >= 0) Move(step, step.inputs[0], step.outputs[taken], values);
           break;
         }
@@ -207,6 +208,20 @@ class Plan {
       return absl::InvalidArgumentError("a condition must be a scalar of bool");
     }
     *value = tensor.scalar<bool>()();
+    return absl::OkStatus();
+  }
+
+  // Which of a switch's outputs has a value: by a condition, or an index of which any that is out
+  // of range means the last.
+  static absl::Status Side(const tensorflow::Tensor& tensor, size_t sides, size_t* taken) {
+    if (tensor.dtype() == tensorflow::DT_INT32 && tensor.dims() == 0) {
+      const int32_t index = tensor.scalar<int32_t>()();
+      *taken = index >= 0 && static_cast<size_t>(index) < sides ? index : sides - 1;
+      return absl::OkStatus();
+    }
+    bool condition = false;
+    TF_RETURN_IF_ERROR(Truth(tensor, &condition));
+    *taken = condition;
     return absl::OkStatus();
   }
 
