@@ -73,7 +73,22 @@ def doctor(console):
     return 0 if obstacle is None else 1
 
 
-COMMANDS = {"config": config, "doctor": doctor}
+def inspect(console, **arguments):
+    """List the signatures and ops of a saved model, and whether plans run them."""
+    from fastops import _shell
+
+    return _shell.inspect(console, **arguments)
+
+
+def run(console, **arguments):
+    """Run a saved model on .npy files, and print how long that takes."""
+    from fastops import _shell
+
+    return _shell.run(console, **arguments)
+
+
+COMMANDS = {"config": config, "doctor": doctor, "inspect": inspect, "run": run}
+MODEL_COMMANDS = frozenset({"inspect", "run"})
 
 _PROGRAMS = """\
 programs:
@@ -88,7 +103,8 @@ commands:
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m fastops",
-        usage="%(prog)s [--profile] [--strict] program [arguments ...]\n       %(prog)s command",
+        usage="%(prog)s [--profile] [--strict] program [arguments ...]\n"
+        "       %(prog)s command [arguments ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_PROGRAMS + "".join(f"  {n:<17}{c.__doc__}\n" for n, c in COMMANDS.items()),
@@ -103,6 +119,35 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"fastops {__version__}")
     return parser
+
+
+def _command_arguments(name, arguments):
+    """Return the arguments of a command that takes a model."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m fastops {name}", description=COMMANDS[name].__doc__
+    )
+    parser.add_argument("model", help="a SavedModel, a frozen graph (.pb, .pbtxt) or a .meta file")
+    parser.add_argument("--tags", type=lambda text: text.split(","), help="of a MetaGraph: a,b")
+    if name == "run":
+        pair = {"action": "append", "default": [], "type": _pair}
+        parser.add_argument("--input", **pair, dest="inputs", metavar="NAME=FILE", help=".npy")
+        parser.add_argument("--output", **pair, dest="outputs", metavar="NAME=FILE", help=".npy")
+        parser.add_argument("--signature", default="serving_default", help="default: %(default)s")
+        parser.add_argument("--repeat", type=_count, default=1, help="calls to time", metavar="N")
+    return vars(parser.parse_args(arguments))
+
+
+def _pair(text):
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=FILE")
+    return name, path
+
+
+def _count(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
 
 
 def _split(arguments):
@@ -141,12 +186,14 @@ def main(arguments=None):
     if not program:
         parser.error("a program or a command is missing")
     if program[0] in COMMANDS:
-        if options or program[1:]:
-            parser.error(f"{program[0]} takes no arguments")
+        name, *rest = program
+        if options or (rest and name not in MODEL_COMMANDS):
+            parser.error(f"{name} takes no {'options before it' if options else 'arguments'}")
+        chosen = _command_arguments(name, rest) if name in MODEL_COMMANDS else {}
         _launch.load()
         from rich.console import Console
 
-        return COMMANDS[program[0]](Console())
+        return COMMANDS[name](Console(), **chosen)
     if program[0] in ("-m", "-c") and len(program) == 1:
         parser.error(f"argument expected for the {program[0]} option")
     profiles = []

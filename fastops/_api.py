@@ -4,7 +4,7 @@ from fastops import _build
 
 _build.check()
 
-from fastops import gen, ops, raw_ops  # noqa: E402
+from fastops import gen, graph, ops, raw_ops  # noqa: E402
 from fastops._dispatch import REASONS as _REASONS  # noqa: E402
 from fastops._errors import (  # noqa: E402
     DeprecatedOpError,
@@ -65,6 +65,7 @@ __all__ = [
     "explain",
     "function",
     "gen",
+    "graph",
     "install",
     "is_installed",
     "load_ipython_extension",

@@ -36,10 +36,11 @@ _HARMLESS = "Assert ReadVariableOp ResourceGather ResourceGatherNd VarIsInitiali
 HARMLESS = frozenset(_HARMLESS.split())
 """Stateful ops that may run again."""
 
-RANDOM = frozenset(
-    "Multinomial RandomGamma RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform "
-    "RandomUniformInt TruncatedNormal".split()
-)
+_RANDOM = """
+Multinomial RandomGamma RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform
+RandomUniformInt TruncatedNormal
+"""
+RANDOM = frozenset(_RANDOM.split())
 """Ops whose state is in their kernels. Without seeds it does not matter in which."""
 
 SWITCHES = frozenset({"Switch", "_SwitchN"})

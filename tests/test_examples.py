@@ -24,6 +24,7 @@ def results(*command):
     [
         ("cartpole.py", "--episodes=25", ["MatMul", "LogSoftmax", "AssignSubVariableOp"]),
         ("keras_digits.py", "--epochs=1", ["MatMul", "Relu", "AddV2"]),
+        ("graph.py", "--steps=5", ["MatMul", "AddV2", "PartitionedCall"]),
     ],
 )
 def test_the_same_results(program, size, ops):

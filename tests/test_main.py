@@ -7,10 +7,13 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from support import ROOT
 
 import fastops
+from fastops.__main__ import main
 
 ABOUT = """
 import os, pickle, sys
@@ -295,9 +298,79 @@ def test_commands(tmp_path):
     assert start(["-m", "fastops", "doctor"], tmp_path)[0] == 0
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Write a SavedModel with two signatures, of which one is TensorFlow's."""
+    path = tmp_path_factory.mktemp("saved") / "model"
+    module = tf.Module()
+    module.w = tf.Variable([[1.0], [2.0]])
+    signature = [tf.TensorSpec([None, 2], tf.float32, "x")]
+    product = tf.function(lambda x: {"y": x @ module.w, "words": tf.as_string(x)}, signature)
+    number = tf.function(lambda x: {"y": x + tf.random.normal([2], seed=1)}, signature)
+    signatures = {"serving_default": product, "noisy": number}
+    tf.saved_model.save(
+        module, str(path), {k: f.get_concrete_function() for k, f in signatures.items()}
+    )
+    return path
+
+
+def test_run(model, tmp_path):
+    np.save(tmp_path / "in.npy", [[3.0, 4.0]])
+    arguments = ["--input", "x=in.npy", "--output", "y=out.npy", "--output", "words=words.npy"]
+    status, out, error = start(
+        ["-m", "fastops", "run", str(model), *arguments, "--repeat", "20"], tmp_path
+    )
+    assert (status, error) == (0, "")
+    assert np.load(tmp_path / "out.npy").tolist() == [[11.0]]
+    assert np.load(tmp_path / "words.npy").tolist() == [[b"3.000000", b"4.000000"]]
+    assert "20, after one that is not timed" in out
+    for title in ("fastest", "median", "90 %", "99 %", "slowest"):
+        assert re.search(rf"{title} *│ [\d.,]+ us", out)
+    assert re.search(r"runs as *│ a plan of \d+ nodes", out)
+
+
+def test_run_that_is_wrong(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "in.npy", [[3.0, 4.0]])
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY")
+    for arguments, message in (
+        ([str(model)], f"serving_default of {model} misses its input 'x'"),
+        (["nothing"], "No such file or directory: 'nothing'"),
+        ([str(model), "--signature", "other"], "has no signature 'other'"),
+        ([str(model), "--tags", "gpu"], "no MetaGraph with the tags 'gpu'"),
+        ([str(model), "--input", "x=none.npy"], "No such file or directory: 'none.npy'"),
+        ([str(model), "--input", "x=bad.npy"], "bad.npy is no .npy file, or damaged"),
+        ([str(model), "--input", "x=in.npy", "--output", "z=o.npy"], "has no output 'z'"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", *arguments])
+        assert ended.value.code.startswith("python -m fastops run: ")
+        assert message in ended.value.code
+    assert sorted(os.listdir(tmp_path)) == ["bad.npy", "in.npy"]
+
+
+def test_inspect(model, tmp_path):
+    status, out, error = start(["-m", "fastops", "inspect", str(model)], tmp_path)
+    assert (status, error) == (0, "")
+    words = " ".join(re.sub("[^\\w., ():']", " ", out).split())
+    assert "serving_default input x float32 (None, 2) output" in words
+    assert "output y float32 (None, 1)" in words
+    assert "AsString 1," in words
+    assert "runs as a plan of" in words
+    assert "noisy input x" in words
+    assert "runs as TensorFlow's: RandomStandardNormal" in words
+    with pytest.raises(SystemExit, match="No such file or directory: 'nothing'"):
+        main(["inspect", "nothing"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["run"], "the following arguments are required: model"),
+        (["run", "m", "--input", "x"], "'x' is not of the form NAME=FILE"),
+        (["run", "m", "--repeat", "0"], "'0' is no positive number"),
+        (["inspect", "m", "x"], "unrecognized arguments: x"),
+        (["--strict", "run", "m"], "run takes no options before it"),
         ([], "a program or a command is missing"),
         (["--profile"], "a program or a command is missing"),
         (["--wrong", "script.py"], "unrecognized arguments: --wrong"),
