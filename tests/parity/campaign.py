@@ -222,8 +222,8 @@ class Campaign:
     patience : callable
         Returns the seconds without progress after which a child counts as hanging, given its task.
     isolated : collection of str
-        Checks of which each task gets a process of its own, so that memory which one op's calls
-        spoil kills no other's.
+        Checks of which each task gets a process of its own: what one op's calls leave behind
+        neither kills nor delays another's.
     """
 
     def __init__(self, world, jobs=None, memory=None, patience=lambda task: 120, isolated=()):

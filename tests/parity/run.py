@@ -13,6 +13,9 @@ from parity import malformed
 from parity.campaign import WORLDS, Campaign, Crash, Task
 
 SEARCHES = ("malformed", "properties")
+TRACING = ("gradients", "gradients thoroughly")
+"""Checks that trace functions, of which TensorFlow keeps all: a process gets slower with each."""
+
 MEMORY = 2**30
 """Bytes that a call of a search may take: huge sizes are among what it tries."""
 
@@ -163,7 +166,9 @@ def run(world, tasks, journal, progress=lambda task: None):
         return PATIENCE[task.arm] if task.check in SEARCHES else 300
 
     memory = dict.fromkeys(SEARCHES, MEMORY)
-    with Campaign(world, memory=memory, patience=patience, isolated=SEARCHES) as campaign:
+    with Campaign(
+        world, memory=memory, patience=patience, isolated=(*SEARCHES, *TRACING)
+    ) as campaign:
         for task, found in campaign.perform((t for t in tasks if t not in journal), after):
             key = task.check, task.op_name
             if found is None:
