@@ -103,7 +103,7 @@ commands:
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m fastops",
-        usage="%(prog)s [--profile] [--strict] program [arguments ...]\n"
+        usage="%(prog)s [--functions] [--profile] [--strict] program [arguments ...]\n"
         "       %(prog)s command [arguments ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -113,6 +113,9 @@ def _parser():
         "--profile",
         action="store_true",
         help="at the end, report to stderr what became of the program's calls, and their time",
+    )
+    parser.add_argument(
+        "--functions", action="store_true", help="run what tf.function has made as plans, too"
     )
     parser.add_argument(
         "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
@@ -165,7 +168,7 @@ def _accelerate(chosen, profiles):
     """Put in force what was asked for: the program has just imported TensorFlow."""
     from fastops import _options, _profile, install
 
-    install()
+    install(functions=chosen.functions)
     if chosen.strict:
         _options.set_everywhere(on_fallback="raise")
     if chosen.profile:

@@ -7,7 +7,8 @@ import weakref
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager.polymorphic_function import function_type_utils
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
 from fastops import _plan
 from fastops._planned import Planned
@@ -15,6 +16,8 @@ from fastops._planned import Planned
 EXECUTORS = (None, "plan", "tensorflow")
 MOST_SIGNATURES = 256
 """Signatures of one function that are kept; beyond, the one that was made first goes."""
+
+_CALL = polymorphic_function.Function.__call__  # TensorFlow's own, whatever `install` puts there
 
 
 def function(
@@ -86,7 +89,99 @@ def function(
     return Function(traced, executor=executor)
 
 
-class Function(_plan.Caller):
+class Plans(_plan.Caller):
+    """What runs the calls of a traced function, by their signatures.
+
+    Parameters
+    ----------
+    target : callable or None
+        What makes a call in TensorFlow's way, where that does not come with the call.
+    executor : {None, "plan", "tensorflow"}
+        Who runs it.
+    """
+
+    def __init__(self, target, executor=None):
+        super().__init__(target, executor != "tensorflow", MOST_SIGNATURES)
+        self._executor = executor
+        self._planned = {}
+
+    def prepare(self, call, args, kwargs):
+        """See to the first call with arguments of a signature.
+
+        Parameters
+        ----------
+        call : callable
+            Makes it in TensorFlow's way.
+        args, kwargs : tuple, dict
+            Its arguments.
+
+        Returns
+        -------
+        case : _plan.Case
+            What runs such calls from then on.
+        called : bool
+            Whether TensorFlow has made this one, and traced if it had to.
+        result : object
+            What came of it.
+        """
+        self._tell_of_calls()
+        called = self._executor != "plan"
+        result = call() if called else None
+        try:
+            case = self._case(args, kwargs)
+        except Exception as problem:
+            if not called:
+                raise
+            # TensorFlow has made the call, so it was right: it is to make the next ones as well.
+            obstacle = f"{type(problem).__name__}: {problem}"
+            case = _plan.Case(Planned(None, obstacle=obstacle), [], None)
+        return case, called, result
+
+    def _tell_of_calls(self):
+        """Count the calls that TensorFlow has not seen: it warns of functions traced too often."""
+        unseen, self.unseen = self.unseen, 0
+        manager = polymorphic_function._frequent_tracing_detector_manager
+        key = getattr(self._traced, "_key_for_call_stats", None)
+        if unseen and key is not None:
+            manager.called_without_tracing(key)
+            with manager._lock:
+                detector = manager._get_detector(key)
+                detector._calls_per_tracings[-1] += unseen - 1
+                detector._call_count += unseen - 1
+
+    def _case(self, args, kwargs):
+        """Return what runs calls of a signature from then on, given one of them."""
+        traced = self._traced
+        leaves = _Leaves()
+        args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
+        concrete = traced.get_concrete_function(*args, **kwargs)
+        kind = concrete.function_type
+        given = function_type_utils.canonicalize_function_inputs(
+            args, kwargs, traced._function_type, traced._default_values, traced._is_pure
+        )
+        flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
+        takes = leaves.places(flat)
+        if leaves.hide(takes, traced._default_values or {}):
+            obstacle = "an argument is converted"
+            return _plan.Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
+        key = concrete, *((one.dtype, str(one.shape)) for one in leaves.variables)
+        if key not in self._planned:
+            self._planned[key] = Planned(concrete, self._executor, flat)
+        return _plan.Case(self._planned[key], takes, _packer(concrete))
+
+    def describe(self):
+        """Say for each signature who runs it, and why.
+
+        Returns
+        -------
+        list of dict
+            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` why that
+            is TensorFlow, and ``"nodes"`` of the plan.
+        """
+        return [case.runner.describe() for case in self.known_cases()]
+
+
+class Function(Plans):
     """A traced function that runs as plans; made by `fastops.function`.
 
     Parameters
@@ -98,56 +193,11 @@ class Function(_plan.Caller):
     """
 
     def __init__(self, traced, *, executor=None):
-        super().__init__(traced, executor != "tensorflow", MOST_SIGNATURES)
+        plain = isinstance(traced, polymorphic_function.Function)
+        super().__init__(functools.partial(_CALL, traced) if plain else traced, executor)
         self._traced = traced
-        self._executor = executor
-        self._planned = {}
         self._bound = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, traced.python_function)
-
-    def prepare(self, args, kwargs):
-        """See to the first call with arguments of a signature.
-
-        Returns
-        -------
-        case : _plan.Case
-            What runs such calls from then on.
-        called : bool
-            Whether TensorFlow has made this one, and traced if it had to.
-        result : object
-            What came of it.
-        """
-        called = self._executor != "plan"
-        result = self._traced(*args, **kwargs) if called else None
-        try:
-            case = self._case(args, kwargs)
-        except Exception as problem:
-            if not called:
-                raise
-            # TensorFlow has made the call, so it was right: it is to make the next ones as well.
-            obstacle = f"{type(problem).__name__}: {problem}"
-            case = _plan.Case(Planned(None, obstacle=obstacle), [], None)
-        return case, called, result
-
-    def _case(self, args, kwargs):
-        """Return what runs calls of a signature from then on, given one of them."""
-        leaves = _Leaves()
-        args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
-        concrete = self._traced.get_concrete_function(*args, **kwargs)
-        kind = concrete.function_type
-        given = function_type_utils.canonicalize_function_inputs(
-            args, kwargs, self._traced._function_type, self._traced._default_values,
-            self._traced._is_pure,
-        )  # fmt: skip
-        flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
-        takes = leaves.places(flat)
-        if leaves.hide(takes, self._traced._default_values or {}):
-            obstacle = "an argument is converted"
-            return _plan.Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
-        key = concrete, *((one.dtype, str(one.shape)) for one in leaves.variables)
-        if key not in self._planned:
-            self._planned[key] = Planned(concrete, self._executor, flat)
-        return _plan.Case(self._planned[key], takes, _packer(concrete))
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -166,16 +216,26 @@ class Function(_plan.Caller):
     def __repr__(self):
         return f"<fastops.Function of {self._traced!r}>"
 
-    def describe(self):
-        """Say for each signature who runs it, and why.
 
-        Returns
-        -------
-        list of dict
-            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` why that
-            is TensorFlow, and ``"nodes"`` of the plan.
-        """
-        return [case.runner.describe() for case in self.known_cases()]
+class PlansBeside(Plans):
+    """The plans of a function of TensorFlow's, beside which they live: `fastops.install`'s.
+
+    Parameters
+    ----------
+    traced : tf.types.experimental.PolymorphicFunction
+        The function, which holds this.
+    """
+
+    def __init__(self, traced):
+        super().__init__(None)
+        self._reference = weakref.ref(traced)
+
+    @property
+    def _traced(self):
+        return self._reference()
+
+    def __reduce__(self):
+        return type(None), ()  # a copy of the function begins anew
 
 
 class _Leaves:
@@ -187,7 +247,7 @@ class _Leaves:
     Attributes
     ----------
     tensors : list of EagerTensor
-        What stands for the leaves: new tensors, or the handles of variables.
+        What stands for the leaves: new tensors, or the handles of variables and iterators.
     variables : list of tf.Variable
         The variables among the arguments.
     """
@@ -205,6 +265,8 @@ class _Leaves:
         if isinstance(value, tf.Variable):
             self.variables.append(value)
             self.tensors.append(value.handle)
+        elif type(value) is OwnedIterator:
+            self.tensors.append(value._iterator_resource)
         elif isinstance(value, (tf.Tensor, np.ndarray, np.generic)):
             value = value._copy() if isinstance(value, tf.Tensor) else tf.constant(value)
             self.tensors.append(value)

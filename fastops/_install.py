@@ -19,16 +19,19 @@ from types import FunctionType
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework.tensor import Tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.util import dispatch
 
 from fastops import (
+    _function,
     _functions,
     _gradients,
     _intercept,
     _keras,
     _opdef,
+    _plan,
     _public,
     _registry,
     _tapes,
@@ -80,6 +83,7 @@ LAYERS = {
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables",
     "keras": "what Keras 3 does in Python before it reaches an op",
+    "traced": "calls of what `tf.function` has made, if `install` is given ``functions=True``",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -385,6 +389,15 @@ def _keras_methods():
             yield Target("keras", name, holder, attribute, make)
 
 
+def _traced_targets():
+    kind = polymorphic_function.Function
+
+    def make(original):
+        return _plan.FunctionCall(original, _function.PlansBeside)
+
+    yield Target("traced", "tf.function.__call__", kind, "__call__", make)
+
+
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
@@ -392,6 +405,7 @@ def targets():
     yield from _operator_targets()
     yield from _restated_targets()
     yield from _keras_methods()
+    yield from _traced_targets()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -432,7 +446,7 @@ def _patterns(value, name):
     return tuple(value)
 
 
-def install(*, only=None, exclude=None):
+def install(*, only=None, exclude=None, functions=False):
     """Let unchanged programs take the fast path, in the whole process.
 
     Parameters
@@ -442,6 +456,9 @@ def install(*, only=None, exclude=None):
         ``"operators"``, ``"public"``, ``"gradients"``, ``"variables"``, ``"keras"``) or of
         callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any
         letters.
+    functions : bool
+        Whether to run what `tf.function` has made as `fastops.function` does, with what Keras
+        makes of it: ``fit``, ``predict``, ``train_on_batch``.
 
     Notes
     -----
@@ -471,6 +488,8 @@ def install(*, only=None, exclude=None):
         try:
             with _no_collections():
                 for target in list(targets()):
+                    if target.layer == "traced" and not functions:
+                        continue
                     if _chosen(target, only, exclude):
                         _place(target)
         except BaseException:
@@ -513,7 +532,7 @@ def is_installed():
 
 
 @contextmanager
-def accelerated(*, only=None, exclude=None):
+def accelerated(*, only=None, exclude=None, functions=False):
     """`install` for a block; the whole process takes part in it.
 
     Blocks may nest and overlap between threads: the last one to end takes out what the first one
@@ -522,7 +541,7 @@ def accelerated(*, only=None, exclude=None):
     global _holds
     with _LOCK:
         if not _holds and not _placed:
-            install(only=only, exclude=exclude)
+            install(only=only, exclude=exclude, functions=functions)
             _holds = 1
         elif _holds:
             _holds += 1

@@ -40,6 +40,7 @@ from fastops._cpp.native cimport (
     kSwitch,
 )
 from fastops._dispatch cimport generation, on_host, runtime, vectorcall_t
+from fastops._intercept cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport (
     EagerTensor_Handle,
     GetEagerContextThreadLocalData,
@@ -51,8 +52,10 @@ from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.core.framework import graph_pb2 as _graph_pb2
 from tensorflow.core.framework import node_def_pb2 as _node_def_pb2
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
 from tensorflow.python.eager import cancellation as _tf_cancellation
 from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
 from tensorflow.python.framework import dtypes as _dtypes
@@ -110,6 +113,7 @@ cdef class Plan:
 
     cdef NativePlan native
     cdef unsigned long long made_for
+    cdef bint waits
     cdef readonly int64_t last_ns  # that the last run took
     cdef readonly object schedule
 
@@ -137,6 +141,7 @@ cdef class Plan:
             raise UnplannedError(f"the function runs on {graphs.size()} devices")
         graph = _graph_pb2.GraphDef.FromString(graphs[0])
         self.schedule = schedule(graph, len(inputs), len(captured), _op_def_registry.get)
+        self.waits = self.schedule.waits
         self.native.Resize(self.schedule.num_slots)
         for node, slot in self.schedule.constants:
             _make(where, node, 1, &kernel)
@@ -217,10 +222,12 @@ cdef class Runner:
                 return True
         return False
 
-    cdef object run_as(self, const Borrowed& given, object pack, const Original* call):
+    cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
+                       long long* planned):
         """Have a call run: the plan takes `given`, TensorFlow the call as it is.
 
-        The results of the plan go to `pack`, as a list; without it, there is but one.
+        The results of the plan go to `pack`, as a list; without it, there is but one. Counts the
+        calls that TensorFlow does not see.
         """
         cdef Made made
         cdef const Step* failed = NULL
@@ -239,7 +246,7 @@ cdef class Runner:
             result = _call_original(call)
             self.note_time("tensorflow", Nanoseconds() - begin)
             return result
-        status = plan.native.Run(given, plan.last_ns > LONG, &made, &failed)
+        status = plan.native.Run(given, plan.last_ns > LONG or plan.waits, &made, &failed)
         plan.last_ns = Nanoseconds() - begin
         if not status.ok():
             return self.fail(
@@ -248,6 +255,7 @@ cdef class Runner:
                 failed.name.decode() if failed != NULL else None,
                 _later(call),
             )
+        planned[0] += 1
         if not self.settled:
             self.note_time("plan", plan.last_ns)
         if pack is None:
@@ -273,6 +281,7 @@ cdef class Runner:
         cdef Py_ssize_t i
         cdef PyObject* one
         cdef Original call
+        cdef long long planned = 0
         if self.plan is None or not is_plain():
             return self.run_original(*taken)
         for i in range(len(taken)):
@@ -287,7 +296,7 @@ cdef class Runner:
         call = Original(
             <PyObject*>original, PySequence_Fast_ITEMS(<PyObject*>taken), len(taken), NULL
         )
-        return self.run_as(given, list, &call)
+        return self.run_as(given, list, &call, &planned)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -377,7 +386,7 @@ cdef class Caller:
 
     Parameters
     ----------
-    traced : callable
+    target : callable
         TensorFlow's function.
     plans : bool
         Whether calls may run as plans.
@@ -391,13 +400,14 @@ cdef class Caller:
     cdef dict cases
     cdef Case last
     cdef Py_ssize_t most
+    cdef public long long unseen  # calls that TensorFlow knows nothing of
 
     def __cinit__(self, *args, **kwargs):
         self.vectorcall = _call
         self.cases = {}
 
-    def __init__(self, traced, plans, most):
-        self.target = traced
+    def __init__(self, target, plans, most):
+        self.target = target
         self.plans = plans
         self.most = most
 
@@ -405,25 +415,27 @@ cdef class Caller:
         # For callers that ask for the attribute; a call itself goes to `vectorcall`.
         return PyVectorcall_Call(self, args, kwargs)
 
-    def prepare(self, args, kwargs):
-        """See to the first call of a signature, as `fastops._function.Function` does."""
+    def prepare(self, call, args, kwargs):
+        """See to the first call of a signature, as `fastops._function.Plans` does."""
         raise NotImplementedError
 
     def known_cases(self):
         """Return the cases of all signatures that are kept."""
         return list(self.cases.values())
 
-    cdef Case first(self, bytes key, const Original* call, bint* called, PyObject** result):
+    cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
+                    PyObject** result):
         """See to the first call with arguments of a signature; return the case of such calls.
 
-        Sets whether it has been made, and what came of it, a new reference.
+        Sets whether it has been made, and what came of it, a new reference. That many of the
+        arguments are not the function's.
         """
         cdef Case case
         cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
         cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
-        args = tuple([<object>call.args[i] for i in range(positional)])
+        args = tuple([<object>call.args[i] for i in range(skipped, positional)])
         kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
-        case, made, value = self.prepare(args, kwargs)
+        case, made, value = self.prepare(_later(call), args, kwargs)
         case.key = key
         while len(self.cases) >= self.most:
             self.cases.pop(next(iter(self.cases)), None)
@@ -438,6 +450,11 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
     cdef Caller self = <Caller>callable
     cdef Original call = Original(<PyObject*>self.target, args, nargsf, keywords)
+    return _call_as(self, &call, 0)
+
+
+cdef PyObject* _call_as(Caller self, const Original* call, int skipped) except NULL:
+    """Call a function, given a call of which some first arguments are not the function's."""
     cdef PyObject* made = NULL
     cdef Signature signature
     cdef Borrowed given
@@ -447,9 +464,11 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
     if (
         not self.plans
         or not is_plain()
-        or not signature.Read(_where[0], args, PyVectorcall_NARGS(nargsf), keywords)
+        or not signature.Read(
+            _where[0], call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
+        )
     ):
-        result = _call_original(&call)
+        result = _call_original(call)
         Py_INCREF(result)
         return <PyObject*>result
     case = self.last
@@ -457,15 +476,60 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
         case = self.cases.get(key)
         if case is None:
-            case = self.first(key, &call, &called, &made)
+            case = self.first(key, call, skipped, &called, &made)
             if called:
                 return made
             Py_DECREF(<object>made)
         self.last = case
     case.gather(signature, &given)
-    result = case.runner.run_as(given, case.pack, &call)
+    result = case.runner.run_as(given, case.pack, call, &self.unseen)
     Py_INCREF(result)
     return <PyObject*>result
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class FunctionCall(Replacement):
+    """In the place of the method by which traced functions are called.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    planner : callable
+        Returns the `Caller` of a function that has none yet.
+    """
+
+    cdef object planner
+
+    def __init__(self, original, planner):
+        super().__init__(original)
+        self.planner = planner
+        self.vectorcall = _function_call
+
+
+cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+    cdef FunctionCall self = <FunctionCall>callable
+    cdef Original call = Original(<PyObject*>self.original, args, nargsf, keywords)
+    if not live or PyVectorcall_NARGS(nargsf) == 0:
+        return call_original(self, args, nargsf, keywords)
+    caller = getattr(<object>args[0], _CALLER, None)
+    if caller is None:
+        caller = self.planner(<object>args[0])
+        setattr(<object>args[0], _CALLER, caller)
+    return _call_as(caller, &call, 1)
+
+
+def _describe_iterator(iterator):
+    """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
+    try:
+        return iterator._fastops_text
+    except AttributeError:
+        specs = tf.nest.flatten(iterator.element_spec)
+        plain = all(type(spec) is tf.TensorSpec for spec in specs)
+        iterator._fastops_text = repr(iterator.element_spec) if plain else None
+    return iterator._fastops_text
 
 
 cdef int _set_up() except -1:
@@ -476,9 +540,12 @@ cdef int _set_up() except -1:
     known.array = <PyTypeObject*>np.ndarray
     known.array_scalar = <PyTypeObject*>np.generic
     known.dtype = <PyTypeObject*>_dtypes.DType
+    known.iterator = <PyTypeObject*>_OwnedIterator
     known.handle = <PyObject*>_HANDLE
     known.trainable = <PyObject*>_TRAINABLE
     known.number = <PyObject*>_NUMBER
+    known.iterated = <PyObject*>_ITERATED
+    known.describe_iterator = <PyObject*>_DESCRIBE
     return 0
 
 
@@ -486,8 +553,12 @@ cdef object _FALSE = False
 cdef str _HANDLE = "_handle"
 cdef str _TRAINABLE = "_trainable"
 cdef str _NUMBER = "as_datatype_enum"
+cdef str _ITERATED = "_iterator_resource"
+cdef object _DESCRIBE = _describe_iterator
+cdef str _CALLER = "_fastops_caller"
 
 _set_up()
+enable(FunctionCall)
 
 
 # ---------------------------------------------------------------------------------------------

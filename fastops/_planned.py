@@ -72,7 +72,7 @@ class Planned(_plan.Runner):
         if graph.deferred_external_captures or graph.deferred_internal_captures:
             raise UnplannedError("it captures what is not known before it is called")
         for output in kind.flat_outputs:
-            if output.dtype in (tf.resource, tf.variant):
+            if output.dtype == tf.resource or output.dtype._handle_data:
                 raise UnplannedError(f"it returns a {output.dtype.name}")
         captured = list(self.concrete.captured_inputs)
         takes = graph.inputs[: len(graph.inputs) - len(captured)]

@@ -6,6 +6,7 @@ these: what a branch leaves out is dead, and a loop is one step whose body runs 
 """
 
 import dataclasses
+import functools
 from collections import defaultdict
 
 from fastops.gen import _policy
@@ -16,7 +17,8 @@ COPIES = frozenset({"Identity", "Enter", "Exit", "NextIteration", "LoopCond", "S
 """Ops that hand on their input."""
 
 _STATEFUL = """
-Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp PrintV2 ReadVariableOp
+Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp IteratorGetNext
+IteratorGetNextAsOptional PrintV2 ReadVariableOp
 ResourceApplyAdaMax ResourceApplyAdadelta ResourceApplyAdagrad ResourceApplyAdagradV2
 ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAddSign ResourceApplyCenteredRMSProp
 ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent ResourceApplyKerasMomentum
@@ -31,6 +33,9 @@ StatefulUniform StatefulUniformFullInt StatefulUniformInt VarIsInitializedOp Var
 """
 STATEFUL = frozenset(_STATEFUL.split())
 """Stateful ops that a plan runs: their state is behind a handle, which every kernel shares."""
+
+WAITING = frozenset({"IteratorGetNext", "IteratorGetNextAsOptional"})
+"""Ops that may wait for other threads, those of Python among them."""
 
 _HARMLESS = "Assert ReadVariableOp ResourceGather ResourceGatherNd VarIsInitializedOp VariableShape"
 HARMLESS = frozenset(_HARMLESS.split())
@@ -106,6 +111,8 @@ class Schedule:
         Whether branches or loops leave anything out.
     has_effects : bool
         Whether to run it again is not the same as to run it once.
+    waits : bool
+        Whether it may wait for other threads.
     """
 
     steps: list
@@ -117,6 +124,7 @@ class Schedule:
     persistent: set
     conditional: bool
     has_effects: bool
+    waits: bool
 
 
 def schedule(graph, num_arguments, num_captured, op_def):
@@ -264,7 +272,7 @@ class _Scheduler:
         kept = {slot for _, slot in constants}.union(captured)
         return Schedule(
             steps, constants, arguments, captured, results, len(self.slots), kept, conditional,
-            self.has_effects,
+            self.has_effects, any(node.op in WAITING for node in self.nodes.values()),
         )  # fmt: skip
 
     def is_constant(self, name):
@@ -286,12 +294,30 @@ class _Scheduler:
                 if self.frames[source][:depth] == frame and unit(source) != unit(name):
                     before[unit(name)].add(unit(source))
         steps = []
+        units = sorted(units, key=self.waits)  # TensorFlow runs others while one waits, too
         for one in self.sorted(units, lambda one: sorted(before[one], key=str)):
             if isinstance(one, tuple):
                 steps.append(self.loop(one))
             elif (step := self.step(one)) is not None:
                 steps.append(step)
         return steps
+
+    @functools.cached_property
+    def waiting(self):
+        """The nodes that may wait for other threads, and all that wait for these."""
+        found = [name for name, node in self.nodes.items() if node.op in WAITING]
+        waiting = set(found)
+        while found:
+            new = set(self.users[found.pop()]) - waiting
+            waiting |= new
+            found += new
+        return waiting
+
+    def waits(self, unit):
+        """Tell whether what a node or a frame runs may wait."""
+        if isinstance(unit, tuple):
+            return any(self.frames[name][: len(unit)] == unit for name in self.waiting)
+        return unit in self.waiting
 
     def loop(self, frame):
         """Return the step of a frame."""

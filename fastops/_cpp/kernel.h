@@ -160,7 +160,9 @@ class PreparedKernel {
       TF_RETURN_IF_ERROR(owner_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
     }
     kernel_ = const_cast<tensorflow::OpKernel*>(owner_->kernel());
-    if (kernel_->AsAsync() != nullptr) return absl::UnimplementedError("asynchronous kernel");
+    if (kernel_->AsAsync() != nullptr && !IsIteration(kernel_->type_string())) {
+      return absl::UnimplementedError("asynchronous kernel");
+    }
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
     input_attrs_.resize(kernel_->num_inputs());
     output_attrs_.resize(kernel_->num_outputs());
@@ -171,6 +173,11 @@ class PreparedKernel {
           std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(context_->local_device_mgr());
     }
     return absl::OkStatus();
+  }
+
+  // Kernels that may wait elsewhere, and compute in the same way here.
+  static bool IsIteration(const std::string& op) {
+    return op == "IteratorGetNext" || op == "IteratorGetNextAsOptional";
   }
 
   static tensorflow::CancellationManager* NeverCancelled() {

@@ -263,9 +263,12 @@ cdef extern from "signature.h" namespace "fastops":
         PyTypeObject* array
         PyTypeObject* array_scalar
         PyTypeObject* dtype
+        PyTypeObject* iterator
         PyObject* handle
         PyObject* trainable
         PyObject* number
+        PyObject* iterated
+        PyObject* describe_iterator
 
     KnownClasses& Known()
 

@@ -21,10 +21,14 @@ struct KnownClasses {
   PyTypeObject* array = nullptr;
   PyTypeObject* array_scalar = nullptr;
   PyTypeObject* dtype = nullptr;
-  // Names of attributes: two of variables, one of dtypes.
+  PyTypeObject* iterator = nullptr;
+  // Names of attributes: two of variables, one of dtypes, one of iterators.
   PyObject* handle = nullptr;
   PyObject* trainable = nullptr;
   PyObject* number = nullptr;
+  PyObject* iterated = nullptr;
+  // Returns what of an iterator matters, a text, or None.
+  PyObject* describe_iterator = nullptr;
 };
 
 inline KnownClasses& Known() {
@@ -120,6 +124,8 @@ class Signature {
       }
     } else if (kind == known.variable) {
       return AddVariable(value);
+    } else if (kind == known.iterator) {
+      return AddIterator(value);
     } else if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {
       return AddArray(value);
     } else if (PyType_IsSubtype(kind, known.dtype)) {
@@ -216,6 +222,22 @@ class Signature {
     Append(&alias, sizeof(alias));
     leaves_.push_back(tensor);
     return true;
+  }
+
+  bool AddIterator(PyObject* iterator) {
+    PyObject* text = PyObject_CallOneArg(Known().describe_iterator, iterator);
+    PyObject* handle = PyObject_GetAttr(iterator, Known().iterated);
+    if (text != nullptr) owned_.push_back(text);
+    if (handle != nullptr) owned_.push_back(handle);
+    if (text == nullptr || handle == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    const tensorflow::Tensor* tensor = TensorOf(handle);
+    if (text == Py_None || tensor == nullptr) return false;
+    text_.push_back('I');
+    leaves_.push_back(tensor);
+    return AddText(text);
   }
 
   const Runtime* runtime_ = nullptr;

@@ -1,0 +1,261 @@
+"""`fastops.install(functions=True)`: what `tf.function` has made runs as plans, unchanged."""
+
+import copy
+import gc
+import itertools
+import logging
+import threading
+import weakref
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import assert_same, floats
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+import fastops
+from fastops._function import PlansBeside
+
+X = tf.constant(floats(3))
+CALL = vars(polymorphic_function.Function)["__call__"]
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    fastops.install(functions=True)
+    yield
+    fastops.uninstall()
+    assert vars(polymorphic_function.Function)["__call__"] is CALL
+
+
+def plans(function):
+    """Return who runs a function, signature by signature."""
+    return [one["executor"] for one in function._fastops_caller.describe()]
+
+
+def test_only_where_it_is_asked_for():
+    fastops.uninstall()
+    fastops.install()
+    assert vars(polymorphic_function.Function)["__call__"] is CALL
+    fastops.uninstall()
+    with fastops.accelerated(functions=True, only=["traced"]):
+        assert vars(polymorphic_function.Function)["__call__"] is not CALL
+    fastops.install(functions=True, exclude=["traced"])
+    assert vars(polymorphic_function.Function)["__call__"] is CALL
+
+
+def test_calls():
+    traces = []
+
+    @tf.function
+    def function(x, k=2.0, *, bias=None):
+        traces.append((x.shape, k))
+        return x * k if bias is None else x * k + bias
+
+    for _ in range(3):
+        assert_same(function(X), X * 2.0)
+        assert_same(function(X, 3.0), X * 3.0)
+        assert_same(function(k=3.0, x=X), X * 3.0)
+        assert_same(function(X, bias=X), X * 2.0 + X)
+        assert_same(function(X.numpy()), X * 2.0)
+        assert_same(function(tf.ragged.constant([[1.0]])).to_tensor(), tf.constant([[2.0]]))
+    assert plans(function) == ["plan"] * 4
+    assert function.experimental_get_tracing_count() == len(traces) == 4
+    with pytest.raises(TypeError, match="missing a required argument"):
+        function()
+
+
+def test_what_was_called_before_and_is_called_after():
+    function = tf.function(lambda x: x + 1.0)
+    fastops.uninstall()
+    function(X)
+    fastops.install(functions=True)
+    for _ in range(2):
+        assert_same(function(X), X + 1.0)
+    assert plans(function) == ["plan"]
+    fastops.uninstall()
+    assert_same(function(X), X + 1.0)
+
+
+def test_methods_and_variables_of_the_first_call():
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.v = None
+
+        @tf.function
+        def __call__(self, x):
+            if self.v is None:
+                self.v = tf.Variable(2.0)
+            self.v.assign_add(1.0)
+            return x * self.v
+
+    one, other = Model(), Model()
+    assert [float(one(1.0)) for _ in range(4)] == [3.0, 4.0, 5.0, 6.0]
+    assert float(other(tf.constant(1.0))) == 3.0
+    dead = weakref.ref(one)
+    del one
+    gc.collect()
+    assert dead() is None
+
+
+def test_functions_that_call_functions():
+    inner = tf.function(lambda x: tf.tanh(x))
+    outer = tf.function(lambda x: inner(x) + inner(x * 2.0))
+    for _ in range(3):
+        assert_same(outer(X), tf.tanh(X) + tf.tanh(X * 2.0))
+    assert plans(outer) == ["plan"]
+    both = fastops.function(outer)
+    for _ in range(3):
+        assert_same(both(X), outer(X))
+
+
+def test_tapes_and_graphs():
+    v = tf.Variable(3.0)
+    function = tf.function(lambda x: tf.reduce_sum(x * x) * v)
+    for _ in range(2):
+        function(X)
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = function(X)
+        assert_same(tape.gradient(y, [X, v]), [2.0 * X * v, tf.reduce_sum(X * X)])
+    with tf.Graph().as_default():
+        assert tf.is_symbolic_tensor(tf.function(lambda x: x + 1.0)(tf.constant([1.0])))
+
+
+def test_functions_that_are_collected_or_copied():
+    function = tf.function(lambda x: x + 1.0)
+    for _ in range(2):
+        function(X)
+    state = function.__getstate__()
+    assert copy.deepcopy(state["_fastops_caller"]) is None
+    plan = weakref.ref(function._fastops_caller)
+    dead = weakref.ref(function)
+    del function, state
+    gc.collect()
+    assert dead() is None
+    assert plan() is None
+
+
+def test_a_saved_function(tmp_path):
+    module = tf.Module()
+    module.v = tf.Variable(3.0)
+    module.call = tf.function(
+        lambda x: x * module.v, input_signature=[tf.TensorSpec([None], tf.float32)]
+    )
+    module.call(X)
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for _ in range(3):
+        assert_same(loaded.call(X), X * 3.0)
+
+
+def test_tensorflow_warns_of_tracing_as_often(caplog):
+    serial = itertools.count()
+
+    def warnings(count):
+        # A new one each time: TensorFlow counts by the code.
+        function = tf.function(eval(f"lambda x: x + {next(serial)}.0"), autograph=False)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "tensorflow"):
+            for size in range(1, 8):
+                for _ in range(count):
+                    function(tf.zeros([size]))
+        return len(caplog.records)
+
+    mine = [warnings(count) for count in (1, 2, 20)]
+    fastops.uninstall()
+    assert mine == [warnings(count) for count in (1, 2, 20)]
+    assert mine[0] > 0
+    assert mine[-1] == 0
+
+
+def test_iterators():
+    """Datasets, also those that Python makes and those that end."""
+
+    def batches():
+        for i in range(6):
+            yield np.float32(i), {"k": np.arange(3)}
+
+    signature = (tf.TensorSpec([], tf.float32), {"k": tf.TensorSpec([3], tf.int64)})
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+        x, rest = next(iterator)
+        total.assign_add(x)
+        return x + tf.cast(rest["k"], tf.float32)
+
+    for dataset in (
+        tf.data.Dataset.from_generator(batches, output_signature=signature),
+        tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2),
+    ):
+        for _ in range(2):
+            total.assign(0.0)
+            iterator = iter(dataset)
+            for i in range(6):
+                assert_same(step(iterator), i + tf.constant([0.0, 1.0, 2.0]))
+            with pytest.raises(tf.errors.OutOfRangeError) as ended:
+                step(iterator)
+            assert "End of sequence" in str(ended.value)
+            assert float(total) == 15.0
+    assert plans(step) == ["plan"]
+    other = tf.data.Dataset.from_tensors((1.0, {"k": [1, 2, 3]})).map(
+        lambda x, rest: (x, {"k": tf.cast(rest["k"], tf.int64)})
+    )
+    assert_same(step(iter(other)), tf.constant([2.0, 3.0, 4.0]))
+
+
+def test_iterators_and_threads():
+    dataset = tf.data.Dataset.range(2000)
+    step = tf.function(lambda iterator: iterator.get_next() * 2)
+    iterator = iter(dataset)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(int(step(iterator)) for _ in range(500)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(0, 4000, 2))
+
+
+def trained(installed):
+    """Return all that training a model of Keras leaves, and what then predicts."""
+    if not installed:
+        fastops.uninstall()
+    keras.utils.set_random_seed(3)
+    x, y = floats(96, 5), np.arange(96) % 3
+    model = keras.Sequential(
+        [
+            keras.Input((5,)),
+            keras.layers.Dense(8, "relu"),
+            keras.layers.Dropout(0.25),
+            keras.layers.Dense(3),
+        ]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    history = model.fit(x, y, epochs=3, batch_size=32, verbose=0, validation_split=0.25)
+    logs = [model.train_on_batch(x[:32], y[:32]) for _ in range(4)]
+    seen = [model.evaluate(x, y, verbose=0), model.predict(x, verbose=0)]
+    seen += [model.predict_on_batch(x[:1]) for _ in range(3)]
+    return [history.history, logs, seen, model.get_weights()]
+
+
+def test_keras():
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if isinstance(one, PlansBeside)}
+    mine = trained(installed=True)
+    new = [
+        one for one in gc.get_objects() if isinstance(one, PlansBeside) and id(one) not in before
+    ]
+    described = [case for one in new for case in one.describe()]
+    assert len(described) >= 5
+    assert {case["executor"] for case in described} == {"plan"}, described
+    want = trained(installed=False)
+    for got, expected in zip(tf.nest.flatten(mine), tf.nest.flatten(want), strict=True):
+        assert np.asarray(got).tobytes() == np.asarray(expected).tobytes()
