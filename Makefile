@@ -35,7 +35,7 @@ bench: $(VENV)/.built  ## measure, and hold the figures against what was promise
 bench-plot: $(VENV)/.built  ## draw docs/install.svg from the figures of `make bench`
 	$(BIN)python bench/plot.py $(ARGS)
 
-bench-peers: $(PEERS)/.built  ## measure PyTorch and JAX; the next `make bench` shows them too
+bench-peers: $(PEERS)/.built  ## measure PyTorch, JAX and ONNX Runtime; the next `make bench` shows them too
 	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)
 
 gen: $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew

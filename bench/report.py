@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 YARDSTICK = "AddV2 scalar"
-PEERS = ("torch", "jax", "jax.jit")
-COLUMNS = ("floor", "numpy", "kernel", "fastops", "fast path", "raw_ops", "tf", *PEERS)
+PEERS = ("torch", "jax", "jax.jit", "onnxruntime")
+COLUMNS = ("floor", "numpy", "kernel", "fastops", "fast path", "raw_ops", "tf", *PEERS[:3])
 PLAIN = "fastops, plain kernel"
 CALLS = {
     "a + b": 15,
@@ -36,6 +36,21 @@ PROGRAMS = {
     "Keras LSTM cell on one row": 2.5,
     "Keras Sequential of three Dense layers on one row": 2.5,
     "its eager training step with Adam": 3,
+}
+FUNCTIONS = {
+    "two ops": 60,
+    "three-layer perceptron on one row": 50,
+    "training step of the perceptron": 12,
+    "Keras LSTM cell on one row": 15,
+    "a loop of 100 rounds, five ops in each": 3,
+    "convolutional block with a shortcut, batch 32": 0.98,
+    "eight products of 512x512 matrices": 0.98,
+}
+"""How many times faster than `tf.function` a function must be."""
+TRACED = {
+    "Keras fit, an epoch of 56 batches": 1.5,
+    "Keras predict_on_batch on one row": 2.5,
+    "Keras train_on_batch, 32 rows": 1,
 }
 
 
@@ -120,9 +135,9 @@ def merge(here, peers, yardstick=YARDSTICK):
     ]
 
 
-def promises(main, ladder, perceptron, plain, demo):
+def promises(main, ladder, perceptron, serving, plain, demo):
     """Compare what was promised with what was measured."""
-    yield from _ladder_promises(ladder, plain)
+    yield from _ladder_promises(ladder, rows(plain, "ladder"))
     for row in perceptron:
         measured = row.ratio("installed", "torch") if row.has("installed", "torch") else None
         yield Promise(f"unchanged, {row.label}: times torch", measured, at_most=2)
@@ -149,6 +164,16 @@ def promises(main, ladder, perceptron, plain, demo):
         yield Promise("import fastops: ms", median(info["seconds"]) * 1e3, at_most=60)
         yield Promise("import fastops: MB", median(info["growth"]) / 1e6, at_most=20)
     yield from _install_promises(main)
+    yield from _function_promises(rows(main, "functions"), "")
+    yield from _function_promises(rows(plain, "functions"), ", without oneDNN")
+    for row in rows(main, "traced"):
+        measured = row.ratio("stock", "installed")
+        yield Promise(f"functions=True, {row.label}: times faster", measured, TRACED[row.label])
+    for row in serving:
+        yield Promise(f"{row.label}: times faster", row.ratio("signature", "fastops"), at_least=30)
+        for arm in ("onnxruntime", "torch"):
+            measured = row.ratio("fastops", arm) if row.has(arm) else None
+            yield Promise(f"{row.label}: times {arm}", measured, at_most=1)
     for text, key, bound in (
         ("training step written out", "step", 8),
         ("prediction", "prediction", 8),
@@ -176,13 +201,41 @@ def _install_promises(main):
         yield Promise("fastops.install(): ms", median(info["seconds"]) * 1e3, at_most=100)
 
 
+def _function_promises(measured, where):
+    for row in measured:
+        text = f"fastops.function, {row.label}{where}"
+        ratio = row.ratio("tf.function", "plan")
+        yield Promise(f"{text}: times faster", ratio, at_least=FUNCTIONS[row.label])
+        if row.has("numpy"):
+            yield Promise(f"{text}: us", row.time("plan") / 1e3, at_most=3.5)
+            yield Promise(f"{text}: times numpy", row.ratio("plan", "numpy"), at_most=0.8)
+
+
+def _function_table(main, plain, serving):
+    """Return what traced functions take, in microseconds."""
+    lines = []
+    for parts, where in ((main, ""), (plain, ", without oneDNN")):
+        for row in rows(parts, "functions"):
+            lines.append([row.label + where, *_pair(row, "tf.function", "plan")])
+    for row in rows(main, "traced"):
+        lines.append([f"{row.label}, functions=True", *_pair(row, "stock", "installed")])
+    for row in serving:
+        lines.append([f"{row.label}, fastops.graph.load", *_pair(row, "signature", "fastops")])
+    columns = ["traced function", "TensorFlow", "fastops", "times faster"]
+    return "Microseconds per call of what is traced", columns, lines
+
+
+def _pair(row, slow, fast):
+    yield from (f"{row.time(arm) / 1e3:,.2f}" for arm in (slow, fast))
+    yield f"{row.ratio(slow, fast):.2f}"
+
+
 def _install_table(main):
     """Return what unchanged programs gain, in microseconds."""
     lines = []
     for group in ("programs", "calls"):
         for row in rows(main, group):
-            times = (f"{row.time(arm) / 1e3:,.2f}" for arm in ("stock", "installed"))
-            lines.append([row.label, *times, f"{row.ratio('stock', 'installed'):.1f}"])
+            lines.append([row.label, *_pair(row, "stock", "installed")])
     columns = ["unchanged program", "stock", "fastops.install()", "times faster"]
     return "Microseconds per call", columns, lines
 
@@ -233,17 +286,18 @@ def show(results):
     """Print the report on a directory of results, and leave it there as ``report.md``."""
     main, demo = load(results, "main"), results / "demo.json"
     demo = json.loads(demo.read_text()) if demo.exists() else None
-    plain = rows(load(results, "plain"), "ladder")
+    plain = load(results, "plain")
     peers = load(results, "peers")
     ladder = merge(rows(main, "ladder"), rows(peers, "ladder"))
-    perceptron = rows(main, "perceptron")
-    if perceptron:
-        label = perceptron[0].label
-        perceptron = merge(perceptron, rows(peers, "perceptron"), yardstick=label)
-    tables = [_ladder_table(ladder, {row.label: row for row in plain})]
+    perceptron, serving = (
+        merge(here, rows(peers, group), yardstick=here[0].label) if here else []
+        for group, here in ((group, rows(main, group)) for group in ("perceptron", "serving"))
+    )
+    tables = [_ladder_table(ladder, {row.label: row for row in rows(plain, "ladder")})]
     if main:
-        tables.insert(0, _promise_table(promises(main, ladder, perceptron, plain, demo)))
-        tables.append(_install_table(main))
+        kept = promises(main, ladder, perceptron, serving, plain, demo)
+        tables.insert(0, _promise_table(kept))
+        tables += [_install_table(main), _function_table(main, plain, serving)]
 
     console = Console()
     if not console.is_terminal:

@@ -1,8 +1,9 @@
 """Runs the benchmarks, leaves what they measured as JSON, and prints the report.
 
 Everything is measured by pytest-benchmark in one process, the ladder of the ops that oneDNN may
-replace once more in a process where TensorFlow does without oneDNN, and PyTorch and JAX in an
-environment of their own (``--peers-only``), whose figures the report merges. The demo runs last.
+replace, and the functions, once more in a process where TensorFlow does without oneDNN, and
+PyTorch, JAX and ONNX Runtime in an environment of their own (``--peers-only``), whose figures the
+report merges. The demo runs last.
 """
 
 import argparse
@@ -19,7 +20,9 @@ HERE = Path(__file__).resolve().parent
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="try everything, measure nothing well")
-    parser.add_argument("--peers-only", action="store_true", help="measure PyTorch and JAX only")
+    parser.add_argument(
+        "--peers-only", action="store_true", help="measure the other libraries only"
+    )
     parser.add_argument("--results", type=Path, default=HERE / "results", help="where JSON goes")
     args = parser.parse_args()
     results = args.results.resolve()
@@ -37,10 +40,11 @@ def main():
         run("-m", "pytest", *options, file, *what, **environment)
 
     if args.peers_only:
-        measure("peers", "bench_ladder.py", "bench_perceptron.py")
+        measure("peers", "bench_ladder.py", "bench_perceptron.py", "bench_serving.py")
     else:
         measure("main", *sorted(path.name for path in HERE.glob("bench_*.py")))
-        measure("plain", "bench_ladder.py", "-m", "onednn", TF_ENABLE_ONEDNN_OPTS="0")
+        files = ["bench_ladder.py", "bench_function.py"]
+        measure("plain", *files, "-m", "onednn", TF_ENABLE_ONEDNN_OPTS="0")
         images = ["--images=40"] * args.quick
         run(HERE.parent / "examples" / "digits_online.py", f"--json={results}/demo.json", *images)
     report.show(results)

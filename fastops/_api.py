@@ -5,6 +5,7 @@ from fastops import _build
 _build.check()
 
 from fastops import gen, graph, ops, raw_ops  # noqa: E402
+from fastops._description import PlanDescription, PlanNode  # noqa: E402
 from fastops._dispatch import REASONS as _REASONS  # noqa: E402
 from fastops._errors import (  # noqa: E402
     DeprecatedOpError,
@@ -29,6 +30,7 @@ from fastops._profile import (  # noqa: E402
     Change,
     Detour,
     Explanation,
+    FunctionProfile,
     OpProfile,
     Profile,
     explain,
@@ -53,9 +55,12 @@ __all__ = [
     "FallbackError",
     "FallbackWarning",
     "Function",
+    "FunctionProfile",
     "MissingOpError",
     "OpProfile",
     "OpStats",
+    "PlanDescription",
+    "PlanNode",
     "Profile",
     "Stats",
     "__version__",

@@ -8,10 +8,11 @@ import weakref
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
 from fastops import _plan
-from fastops._planned import Planned
+from fastops._planned import Planned, options_of
 
 EXECUTORS = (None, "plan", "tensorflow")
 MOST_SIGNATURES = 256
@@ -25,6 +26,7 @@ def function(
     *,
     input_signature=None,
     executor=None,
+    optimize=True,
     autograph=True,
     reduce_retracing=False,
 ):
@@ -39,6 +41,9 @@ def function(
     executor : {None, "plan", "tensorflow"}
         Who runs the graph. None chooses: the plan, unless calls that take long are faster in
         TensorFlow. With "plan", a graph that cannot be planned is an error.
+    optimize : bool
+        Whether TensorFlow optimizes the graph before it runs, which takes a while and may change
+        the last bits of results.
     autograph, reduce_retracing : bool
         As for `tf.function`.
 
@@ -55,8 +60,9 @@ def function(
 
     Notes
     -----
-    Plans run calls whose arguments are tensors, numbers, strings and None, on the host, while no
-    tape records. All other calls are TensorFlow's. `Function.describe` says which is which.
+    Plans run calls whose arguments are tensors, variables, arrays, iterators of datasets, numbers,
+    strings, dtypes and None, also in lists, tuples and dicts, on the host, while no tape records.
+    All other calls are TensorFlow's. `Function.describe` says which is which.
 
     See Also
     --------
@@ -79,14 +85,29 @@ def function(
         "reduce_retracing": reduce_retracing,
     }
     if f is None:
-        return functools.partial(function, executor=executor, **options)
+        return functools.partial(function, executor=executor, optimize=optimize, **options)
     if isinstance(f, tf.types.experimental.PolymorphicFunction):
         if input_signature is not None or not autograph or reduce_retracing:
             raise ValueError("the function is traced already: its options are its own")
         traced = f
     else:
         traced = tf.function(f, **options)
-    return Function(traced, executor=executor)
+    return Function(traced, executor=executor, optimize=optimize)
+
+
+def _unoptimized(call):
+    """Return the same function, which TensorFlow calls without its optimizer of graphs."""
+
+    def called(*args, **kwargs):
+        here = context.context()
+        before = here.function_call_options
+        here.function_call_options = options_of(before, optimize=False)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            here.function_call_options = before
+
+    return called
 
 
 class Plans(_plan.Caller):
@@ -98,11 +119,15 @@ class Plans(_plan.Caller):
         What makes a call in TensorFlow's way, where that does not come with the call.
     executor : {None, "plan", "tensorflow"}
         Who runs it.
+    optimize : bool
+        Whether TensorFlow optimizes its graph.
     """
 
-    def __init__(self, target, executor=None):
+    def __init__(self, target, executor=None, optimize=True):
+        target = target if optimize else _unoptimized(target)
         super().__init__(target, executor != "tensorflow", MOST_SIGNATURES)
         self._executor = executor
+        self._optimize = optimize
         self._planned = {}
 
     def prepare(self, call, args, kwargs):
@@ -166,7 +191,7 @@ class Plans(_plan.Caller):
             return _plan.Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
         key = concrete, *((one.dtype, str(one.shape)) for one in leaves.variables)
         if key not in self._planned:
-            self._planned[key] = Planned(concrete, self._executor, flat)
+            self._planned[key] = Planned(concrete, self._executor, flat, optimize=self._optimize)
         return _plan.Case(self._planned[key], takes, _packer(concrete))
 
     def describe(self):
@@ -180,6 +205,18 @@ class Plans(_plan.Caller):
         """
         return [case.runner.describe() for case in self.known_cases()]
 
+    def plans(self):
+        """Return what the plans are made of.
+
+        Returns
+        -------
+        list of PlanDescription
+            One for each plan: its nodes in their order, with their slots, the buffers that they may
+            take over, and their times in the calls that were made in a `fastops.profile`.
+        """
+        planned = dict.fromkeys(case.runner for case in self.known_cases())
+        return [one.description() for one in planned if one.plan is not None]
+
 
 class Function(Plans):
     """A traced function that runs as plans; made by `fastops.function`.
@@ -190,11 +227,14 @@ class Function(Plans):
         What `tf.function` made.
     executor : {None, "plan", "tensorflow"}
         Who runs it.
+    optimize : bool
+        Whether TensorFlow optimizes its graph.
     """
 
-    def __init__(self, traced, *, executor=None):
+    def __init__(self, traced, *, executor=None, optimize=True):
         plain = isinstance(traced, polymorphic_function.Function)
-        super().__init__(functools.partial(_CALL, traced) if plain else traced, executor)
+        target = functools.partial(_CALL, traced) if plain else traced
+        super().__init__(target, executor, optimize)
         self._traced = traced
         self._bound = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, traced.python_function)
@@ -204,7 +244,9 @@ class Function(Plans):
             return self
         if instance not in self._bound:
             self._bound[instance] = Function(
-                self._traced.__get__(instance, owner), executor=self._executor
+                self._traced.__get__(instance, owner),
+                executor=self._executor,
+                optimize=self._optimize,
             )
         return self._bound[instance]
 

@@ -157,7 +157,16 @@ cdef class Plan:
         self.native.transient = [
             slot for slot in range(self.schedule.num_slots) if slot not in self.schedule.persistent
         ]
-        _fill(where, &self.native.steps, self.schedule.steps)
+        number = _fill(where, &self.native.steps, self.schedule.steps, 0)
+        self.native.times.runs.resize(number)
+        self.native.times.ns.resize(number)
+
+    def times(self):
+        """Return how often steps ran, and for how many nanoseconds, while somebody asked.
+
+        Those inside of a loop come after it.
+        """
+        return list(self.native.times.runs), list(self.native.times.ns)
 
     def is_current(self):
         """Tell whether it was made for TensorFlow's context as it is."""
@@ -201,6 +210,15 @@ cdef object _later(const Original* call):
     return lambda: target(*args, **kwargs)
 
 
+cdef int _observed = 0  # how many ask what runs
+
+
+def observe(change):
+    """Add to the number of those who ask what runs."""
+    global _observed
+    _observed += change
+
+
 cdef class Runner:
     """Decides for each call of a traced function who runs it, and has it run.
 
@@ -211,10 +229,10 @@ cdef class Runner:
     cdef public bint settled  # the plan runs whatever it can
     cdef public list options  # the objects of call options that the plan is right for
 
-    cdef bint fits(self) except -1:
-        """Whether TensorFlow is as it was when the plan was made. `is_plain` has been asked."""
+    cdef bint fits(self, Plan plan) except -1:
+        """Whether TensorFlow is as it was when a plan was made. `is_plain` has been asked."""
         cdef PyObject* options
-        if self.plan.made_for != generation:
+        if plan.made_for != generation:
             return False
         options = GetEagerContextThreadLocalData(_where.py_context).function_call_options.get()
         for known in self.options:
@@ -235,21 +253,25 @@ cdef class Runner:
         cdef Plan plan = self.plan
         cdef int64_t begin
         cdef size_t i
-        if plan is None:
-            return _call_original(call)
-        if not self.fits():
-            result = _call_original(call)
-            self.renew()
-            return result
         begin = Nanoseconds()
-        if not self.settled and not self.is_plans_turn():
+        if plan is None or not self.fits(plan) or not (self.settled or self.is_plans_turn()):
             result = _call_original(call)
-            self.note_time("tensorflow", Nanoseconds() - begin)
+            if _observed:
+                self.observe("tensorflow", Nanoseconds() - begin)
+            if plan is not None and not self.fits(plan):
+                self.renew()
+            elif plan is not None:
+                self.note_time("tensorflow", Nanoseconds() - begin)
             return result
-        status = plan.native.Run(given, plan.last_ns > LONG or plan.waits, &made, &failed)
+        status = plan.native.Run(
+            given, plan.last_ns > LONG or plan.waits, _observed > 0, &made, &failed
+        )
         plan.last_ns = Nanoseconds() - begin
+        if _observed:
+            self.observe("plan", plan.last_ns)
         if not status.ok():
             return self.fail(
+                plan,
                 status.raw_code(),
                 Message(status).decode("utf-8", "replace"),
                 failed.name.decode() if failed != NULL else None,
@@ -594,13 +616,16 @@ cdef int _make(Runtime* where, node, int num_outputs,
     return 0
 
 
-cdef int _fill(Runtime* where, vector[Step]* native, steps) except -1:
+cdef int _fill(Runtime* where, vector[Step]* native, steps, int number) except -1:
+    """Makes the steps, whose numbers begin with that; returns the next."""
     cdef Step* step
     cdef size_t i
     native.resize(len(steps))
     for i, one in enumerate(steps):
         step = &native[0][i]
         step.kind = <StepKind><int>_KINDS[one.kind]
+        step.number = number
+        number += 1
         step.name = one.node.name.encode()
         step.inputs = one.inputs
         step.outputs = one.outputs
@@ -611,11 +636,11 @@ cdef int _fill(Runtime* where, vector[Step]* native, steps) except -1:
         if one.kind in ("kernel", "read"):
             _make(where, one.node, len(one.outputs), &step.kernel)
         if one.loop is not None:
-            _fill(where, &step.enters, one.loop.enters)
-            _fill(where, &step.body, one.loop.body)
-            _fill(where, &step.exits, one.loop.exits)
+            number = _fill(where, &step.enters, one.loop.enters, number)
+            number = _fill(where, &step.body, one.loop.body, number)
+            number = _fill(where, &step.exits, one.loop.exits, number)
             step.entered = one.loop.entered
             step.current = one.loop.current
             step.next = one.loop.next
             step.condition = one.loop.condition
-    return 0
+    return number

@@ -1,5 +1,8 @@
 """Traced functions, each with what is known of who runs it faster."""
 
+import threading
+from contextlib import contextmanager
+
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import attributes
@@ -7,6 +10,7 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import Interpo
 from tensorflow.python.framework import errors_impl
 
 from fastops import _plan
+from fastops._description import PlanDescription
 from fastops._schedule import UnplannedError
 
 SHORT = 100_000
@@ -14,6 +18,37 @@ SHORT = 100_000
 side."""
 
 SAMPLES = 3
+
+_OBSERVERS: list[tuple] = []
+"""Pairs of a thread's number, None for all, and of a dict from `Planned` to its calls."""
+
+
+@contextmanager
+def observed(everywhere=False):
+    """Tell which functions run, in this thread or in all.
+
+    Yields
+    ------
+    dict of Planned to dict of str to list of int
+        By executor, the number of calls, and their nanoseconds.
+    """
+    mine = None if everywhere else threading.get_ident(), {}
+    _OBSERVERS.append(mine)
+    _plan.observe(1)
+    try:
+        yield mine[1]
+    finally:
+        _plan.observe(-1)
+        _OBSERVERS[:] = [one for one in _OBSERVERS if one is not mine]
+
+
+def options_of(options, optimize):
+    """Return the options of a call, as they are or without TensorFlow's optimizer of graphs."""
+    if optimize:
+        return options
+    config = tf.compat.v1.ConfigProto.FromString(options.config_proto_serialized)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return context.FunctionCallOptions(options.executor_type, config)
 
 
 class Planned(_plan.Runner):
@@ -29,6 +64,8 @@ class Planned(_plan.Runner):
         What it takes, as an example: what handles refer to matters.
     obstacle : str, optional
         Why it cannot be planned, where that is known.
+    optimize : bool
+        Whether TensorFlow optimizes the graph.
 
     Raises
     ------
@@ -36,11 +73,12 @@ class Planned(_plan.Runner):
         If it is to be a plan and cannot be.
     """
 
-    def __init__(self, concrete, executor=None, inputs=(), obstacle=None):
+    def __init__(self, concrete, executor=None, inputs=(), obstacle=None, optimize=True):
         self.concrete = concrete
         self.executor = executor
         self.handles = {i: one for i, one in enumerate(inputs) if one.dtype == tf.resource}
         self.obstacle = obstacle
+        self.optimize = optimize
         self.times = {"plan": [], "tensorflow": []}
         self.settled = executor == "plan"
         self.prepare()
@@ -82,7 +120,7 @@ class Planned(_plan.Runner):
                 raise UnplannedError(f"it takes a {symbol.dtype.name}")
         attrs = {
             name: value if isinstance(value, bytes) else value.encode()
-            for name, value in self.options[0].as_attrs().items()
+            for name, value in options_of(self.options[0], self.optimize).as_attrs().items()
         }
         return _plan.Plan(function.name.decode(), attrs, inputs, captured)
 
@@ -92,7 +130,11 @@ class Planned(_plan.Runner):
         Each thread has call options of its own, which may say the same.
         """
         options = context.context().function_call_options
-        if self.plan.is_current() and options.as_attrs() == self.options[0].as_attrs():
+        if (
+            self.plan is not None
+            and self.plan.is_current()
+            and options.as_attrs() == self.options[0].as_attrs()
+        ):
             self.options.append(options)
         else:
             self.prepare()
@@ -117,9 +159,9 @@ class Planned(_plan.Runner):
         result = self.concrete._call_flat(list(inputs), self.concrete.captured_inputs)
         return tf.nest.flatten(result, expand_composites=True)
 
-    def fail(self, code, message, node, again):
+    def fail(self, plan, code, message, node, again):
         """Raise what TensorFlow raises where a kernel fails."""
-        if not self.plan.schedule.has_effects:
+        if not plan.schedule.has_effects:
             return again()  # nothing has happened yet: let TensorFlow fail
         inference = self.concrete._inference_function
         name = inference.name.decode()
@@ -130,6 +172,26 @@ class Planned(_plan.Runner):
                 f"{{{{function_node {name}}}}} {message}\n\t [[{{{{node {node}}}}}]] [Op:{name}]",
             )
 
+    def observe(self, executor, ns):
+        """Tell those who ask that a call was run by that, and how long it took."""
+        for thread, calls in list(_OBSERVERS):
+            if thread in (None, threading.get_ident()):
+                sums = calls.setdefault(self, {}).setdefault(executor, [0, 0])
+                sums[0] += 1
+                sums[1] += ns
+
+    @property
+    def title(self):
+        """The function's name, and its arguments as TensorFlow shows them."""
+        if self.concrete is None:
+            return "a function"
+        return f"{self.concrete._func_graph.name}{self.concrete.function_type}"
+
+    def description(self):
+        """Return the `PlanDescription` of the plan; None if there is none."""
+        plan = self.plan
+        return None if plan is None else PlanDescription(self.title, plan.schedule, *plan.times())
+
     def describe(self):
         """Say who runs it, and why.
 
@@ -139,9 +201,10 @@ class Planned(_plan.Runner):
             With ``"arguments"`` as TensorFlow shows them, ``"executor"``, ``"reason"`` why that is
             TensorFlow, and ``"nodes"`` of the plan.
         """
+        plan = self.plan
         return {
             "arguments": None if self.concrete is None else str(self.concrete.function_type),
-            "executor": "tensorflow" if self.plan is None else "plan",
+            "executor": "tensorflow" if plan is None else "plan",
             "reason": self.reason,
-            "nodes": None if self.plan is None else len(self.plan.schedule.steps),
+            "nodes": None if plan is None else len(plan.schedule.steps),
         }

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from fastops import _dispatch, _install
+from fastops import _dispatch, _install, _planned
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,29 @@ class OpProfile:
         }
 
 
+@dataclass(frozen=True)
+class FunctionProfile:
+    """The calls of one signature of a traced function in a profile.
+
+    Attributes
+    ----------
+    name : str
+        The function, with its arguments as TensorFlow shows them.
+    executor : str
+        ``"plan"`` or ``"tensorflow"``.
+    reason : str or None
+        Why it is that.
+    calls, ns : int
+        How many calls there were, and their nanoseconds.
+    """
+
+    name: str
+    executor: str
+    reason: str | None
+    calls: int
+    ns: int
+
+
 class Profile:
     """What `profile` found. It prints as a table, in notebooks too, and may be read at any time.
 
@@ -133,10 +156,13 @@ class Profile:
         takes is left out.
     dispatch_ns, kernel_ns, tensorflow_ns : int
         The calls' own, as in `OpProfile`.
+    functions : list of FunctionProfile
+        What `fastops.function`, `fastops.graph` and ``install(functions=True)`` ran.
     """
 
-    def __init__(self, recorder):
+    def __init__(self, recorder, functions):
         self._recorder = recorder
+        self._functions = functions
 
     @property
     def ops(self):
@@ -145,6 +171,15 @@ class Profile:
             for name, (calls, *times, reasons) in self._recorder.calls().items()
         }
         return dict(sorted(found.items(), key=lambda item: -item[1].total_ns))
+
+    @property
+    def functions(self):
+        found = [
+            FunctionProfile(planned.title, executor, planned.reason, calls, ns)
+            for planned, sums in list(self._functions.items())
+            for executor, (calls, ns) in sums.items()
+        ]
+        return sorted(found, key=lambda one: -one.ns)
 
     @property
     def total_ns(self):
@@ -176,6 +211,7 @@ class Profile:
             "kernel_ns": self.kernel_ns,
             "tensorflow_ns": self.tensorflow_ns,
             "ops": {name: op.to_dict() for name, op in self.ops.items()},
+            "functions": [dict(vars(function)) for function in self.functions],
         }
 
     def __rich__(self):
@@ -209,6 +245,15 @@ class Profile:
                 [(name, f"{d.calls:,}", d.path, d.reason, d.explanation) for name, d in detours],
             )
 
+        if functions := self.functions:
+            yield (
+                _FUNCTION_COLUMNS,
+                [
+                    (one.executor, f"{one.calls:,}", _time(one.ns), one.name, one.reason or "")
+                    for one in functions
+                ],
+            )
+
     def _summary(self):
         total, inside = self._recorder.times()
         text = f"{_time(total)} in all, {_time(total - inside)} of it above the dispatch."
@@ -226,14 +271,15 @@ class Explanation(Profile):
         What the function returned.
     """
 
-    def __init__(self, recorder, result):
-        super().__init__(recorder)
+    def __init__(self, recorder, functions, result):
+        super().__init__(recorder, functions)
         self.result = result
 
 
 _COLUMNS = ("op", "calls", *_dispatch.PATHS, "in dispatch", "in kernel", "in TensorFlow")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
-_TEXTS = ("op", *_DETOUR_COLUMNS[2:])
+_FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
+_TEXTS = ("op", *_DETOUR_COLUMNS[2:], "function", "executor", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 _WIDTH = 120
 
@@ -250,9 +296,9 @@ def _row(name, op):
 def _rich(columns, rows):
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for column in columns:
-        last = column == columns[-1]
+        wraps = column in ("function", columns[-1])
         side = "left" if column in _TEXTS else "right"
-        table.add_column(column, justify=side, no_wrap=not last, overflow="fold")
+        table.add_column(column, justify=side, no_wrap=not wraps, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     return table
@@ -290,7 +336,7 @@ def start():
     """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
     recorder = _dispatch.Recorder()
     recorder.open(new_threads=True)
-    return Profile(recorder)
+    return Profile(recorder, _planned.observed(everywhere=True).__enter__())
 
 
 @contextmanager
@@ -323,7 +369,8 @@ def profile():
     recorder = _dispatch.Recorder()
     recorder.open()
     try:
-        yield Profile(recorder)
+        with _planned.observed() as functions:
+            yield Profile(recorder, functions)
     finally:
         recorder.close()
 
@@ -360,4 +407,4 @@ def explain(function, /, *args, **kwargs):
     """
     with profile() as report:
         result = function(*args, **kwargs)
-    return Explanation(report._recorder, result)
+    return Explanation(report._recorder, report._functions, result)

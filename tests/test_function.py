@@ -1,6 +1,7 @@
 """`fastops.function`: the same as `tf.function`, bit for bit, and by which executor."""
 
 import gc
+import json
 import threading
 import weakref
 
@@ -642,6 +643,34 @@ def test_other_options_of_the_optimizer_are_another_plan():
     assert_same(fast(M), fast._traced(M))
 
 
+def test_without_the_optimizer():
+    def function(x):
+        return tf.nn.relu(x @ tf.transpose(x) + 1.0) + tf.constant(1.0) * tf.constant(2.0)
+
+    fast = fastops.function(function, optimize=False)
+    results = [fast(M) for _ in range(3)]
+    (plan,) = fast.plans()
+    (optimized,) = compare(function, M).plans()
+    assert len(plan.nodes) > len(optimized.nodes)
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    try:
+        assert_same(results, [tf.function(function)(M)] * 3)
+    finally:
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False, **before})
+    with tf.GradientTape() as tape:  # TensorFlow's call
+        tape.watch(M)
+        assert_same(fast(M), results[0])
+    assert fast.describe()[0]["executor"] == "plan"
+
+    class Model:
+        @fastops.function(optimize=False)
+        def call(self, x):
+            return x * tf.constant(2.0) * tf.constant(3.0)
+
+    assert_same(Model().call(X), X * 2.0 * 3.0)
+
+
 def test_wrong_use():
     with pytest.raises(ValueError, match="no executor 'fast'"):
         fastops.function(lambda x: x, executor="fast")
@@ -776,3 +805,82 @@ def test_memory_is_flat():
     del y
     gc.collect()
     assert not [one for one in dead if one() is not None]
+
+
+# ---------------------------------------------------------------------------------------------
+# What is told of plans
+# ---------------------------------------------------------------------------------------------
+
+
+def test_plans_tell_their_nodes_and_times():
+    fast = fastops.function(lambda x: counted(x)[1] * 2.0)
+    fast(X)
+    (before,) = fast.plans()
+    assert {node.runs for node in before.nodes} == {0}
+    with fastops.profile() as report:
+        for _ in range(3):
+            fast(X)
+    (plan,) = fast.plans()
+    assert plan.to_dot().count("style=dotted") == 3  # the variables of the loop, one its counter
+    by_op = {node.op: node for node in plan.nodes}
+    tanh = by_op["Tanh"]
+    assert (tanh.kind, tanh.depth, tanh.runs) == ("kernel", 1, 30)
+    assert 0 < tanh.ns < sum(node.ns for node in plan.nodes if node.kind == "loop")
+    assert any(node.takes_over for node in plan.nodes if node.kind == "kernel")
+    assert all(slot in node.inputs for node in plan.nodes for slot in node.takes_over)
+    made = {slot for node in plan.nodes for slot in node.outputs}
+    assert {*plan.results} <= made
+    assert len(plan.arguments) == 1
+    assert "Tanh" in str(plan)
+    assert json.loads(json.dumps(plan.to_dict()))["nodes"][0]["name"] == plan.nodes[0].name
+    (function,) = report.functions
+    assert (function.executor, function.reason, function.calls) == ("plan", None, 3)
+    assert function.ns >= sum(node.ns for node in plan.nodes if not node.depth)
+    assert "function" in str(report)
+    assert report.to_dict()["functions"][0]["calls"] == 3
+    fast(X)
+    assert [node.runs for node in fast.plans()[0].nodes] == [node.runs for node in plan.nodes]
+
+
+def test_reports_name_what_tensorflow_runs():
+    fast = fastops.function(lambda x: tf.py_function(lambda y: y * 2.0, [x], tf.float32))
+    fast(X)
+    report = fastops.explain(fast, X)
+    assert_same(report.result, X * 2.0)
+    (function,) = report.functions
+    assert (function.executor, function.calls) == ("tensorflow", 1)
+    assert "EagerPyFunc" in function.reason
+    assert fast.plans() == []
+
+
+def test_profiles_are_of_threads():
+    fast = compare(lambda x: x + 1.0, X)
+    with fastops.profile() as outer, fastops.profile() as inner:
+        fast(X)
+        thread = threading.Thread(target=lambda: fast(X))
+        thread.start()
+        thread.join()
+    fast(X)
+    assert [one.calls for report in (outer, inner) for one in report.functions] == [1, 1]
+
+
+def test_pictures(tmp_path, monkeypatch):
+    fast = compare(perceptron, M)
+    (plan,) = fast.plans()
+    dot = plan.to_dot()
+    assert dot.count("shape=ellipse") == len(plan.arguments) + len(plan.captured) + 1
+    assert dot.count(" [label=") == len(plan.nodes) + dot.count("shape=ellipse") + 0
+    plan.save(tmp_path / "plan.dot")
+    assert (tmp_path / "plan.dot").read_text() == dot
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RuntimeError, match="takes the program dot of graphviz"):
+        plan.save(tmp_path / "plan.svg")
+    program = tmp_path / "dot"
+    program.write_text('#!/bin/sh\n/bin/cat > "$3"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    plan.save(tmp_path / "plan.svg")
+    assert (tmp_path / "plan.svg").read_text() == dot
+    program.write_text("#!/bin/sh\necho broken >&2; exit 1\n")
+    with pytest.raises(RuntimeError, match=r"plan\.png cannot be drawn: broken"):
+        plan.save(tmp_path / "plan.png")

@@ -390,6 +390,7 @@ def test_plain_data():
     assert plain(data)
     assert list(data) == [
         "total_ns", "above_ns", "dispatch_ns", "kernel_ns", "tensorflow_ns", "ops",
+        "functions",
     ]  # fmt: skip
     (detour,) = data["ops"]["Neg"]["detours"]
     assert detour == {

@@ -218,6 +218,7 @@ cdef extern from "plan.h" namespace "fastops":
 
     cdef cppclass Step:
         StepKind kind
+        int number
         string name
         unique_ptr[PreparedKernel] kernel
         vector[int] inputs
@@ -233,6 +234,10 @@ cdef extern from "plan.h" namespace "fastops":
         vector[int] current
         vector[int] next
         int condition
+
+    cdef cppclass Times:
+        vector[int64_t] runs
+        vector[int64_t] ns
 
     cdef cppclass Borrowed:
         Borrowed()
@@ -250,11 +255,14 @@ cdef extern from "plan.h" namespace "fastops":
         vector[int] results
         vector[int] transient
         bool conditional
+        Times times
         void Resize(int)
         Status Fix(const PreparedKernel&, int) except +
         void Hold(int, const Tensor&)
         # Borrows the inputs.
-        Status Run(const Borrowed&, bool release_gil, Made*, const Step** failed) except +
+        Status Run(
+            const Borrowed&, bool release_gil, bool measured, Made*, const Step** failed
+        ) except +
 
 
 cdef extern from "signature.h" namespace "fastops":

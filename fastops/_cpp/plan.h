@@ -19,6 +19,7 @@ struct Step {
   enum Kind { kKernel, kRead, kCopy, kSwitch, kMerge, kLoop, kNothing };
 
   Kind kind = kKernel;
+  int number = 0;    // counting those inside of loops
   std::string name;  // of the node
   std::unique_ptr<PreparedKernel> kernel;
   std::vector<int> inputs;    // slots
@@ -35,11 +36,16 @@ struct Step {
   int condition = -1;
 };
 
+// How often steps ran, and for how many nanoseconds, by their numbers.
+struct Times {
+  std::vector<int64_t> runs, ns;
+};
+
 // The values of one run. Slots that hold constants keep them from run to run.
 struct Activation {
   std::vector<tensorflow::Tensor> slots;
   std::vector<char> dead;
-  std::vector<tensorflow::TensorValue> inputs;
+  Times* times = nullptr;  // null: nobody asks
 };
 
 using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
@@ -52,6 +58,7 @@ class Plan {
   std::vector<int> results;
   std::vector<int> transient;  // slots to empty after a run that failed
   bool conditional = false;    // whether anything may be dead
+  Times times;                 // of the runs that were measured; guarded by the GIL
 
   // Makes room for the values of a run.
   void Resize(int num_slots) { constants_.resize(num_slots); }
@@ -69,9 +76,16 @@ class Plan {
   void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
 
   // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
-  // exit; others run meanwhile if `release_gil`.
-  absl::Status Run(const Borrowed& given, bool release_gil, Made* made, const Step** failed) {
+  // exit; others run meanwhile if `release_gil`. Adds to `times` if `measured`.
+  absl::Status Run(const Borrowed& given, bool release_gil, bool measured, Made* made,
+                   const Step** failed) {
     std::unique_ptr<Activation> activation = Take();
+    Times mine;
+    if (measured) {
+      mine.runs.resize(times.runs.size());
+      mine.ns.resize(times.ns.size());
+      activation->times = &mine;
+    }
     absl::Status status;
     for (size_t i = 0; i < given.size(); ++i) {  // who holds them may let go without the GIL
       if (arguments[i] >= 0) activation->slots[arguments[i]] = *given[i];
@@ -93,7 +107,12 @@ class Plan {
       }
       for (int slot : transient) activation->slots[slot] = tensorflow::Tensor();
     }
+    activation->times = nullptr;
     idle_.push_back(std::move(activation));
+    for (size_t i = 0; i < mine.runs.size(); ++i) {
+      times.runs[i] += mine.runs[i];
+      times.ns[i] += mine.ns[i];
+    }
     return status;
   }
 
@@ -128,6 +147,7 @@ class Plan {
         if (step.control >= 0) values->dead[step.control] = 0;
       }
       absl::Status status;
+      const int64_t begin = values->times == nullptr ? 0 : Nanoseconds();
       switch (step.kind) {
         case Step::kKernel:
           status = Compute(step, values);
@@ -164,6 +184,10 @@ class Plan {
         case Step::kLoop:
           status = RunLoop(step, values, failed);
           break;
+      }
+      if (values->times != nullptr) {
+        ++values->times->runs[step.number];
+        values->times->ns[step.number] += Nanoseconds() - begin;
       }
       if (!status.ok()) {
         if (*failed == nullptr) *failed = &step;
