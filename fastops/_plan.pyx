@@ -377,6 +377,7 @@ cdef class Case:
 
     cdef readonly Runner runner
     cdef vector[int] leaves
+    cdef int last_leaf
     cdef vector[Tensor] constants
     cdef object pack
     cdef bytes key
@@ -384,9 +385,11 @@ cdef class Case:
     def __init__(self, Runner runner not None, takes, pack):
         self.runner = runner
         self.pack = pack
+        self.last_leaf = -1
         for one in takes:
             if isinstance(one, int):
                 self.leaves.push_back(one)
+                self.last_leaf = max(self.last_leaf, one)
             else:
                 self.constants.push_back(_borrow(one)[0])
                 self.leaves.push_back(-<int>self.constants.size())
@@ -394,6 +397,8 @@ cdef class Case:
     cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
         cdef size_t i
         cdef int leaf
+        if self.last_leaf >= <int>signature.num_leaves():
+            raise SystemError("a signature has fewer leaves than it is known to have")
         for i in range(self.leaves.size()):
             leaf = self.leaves[i]
             if leaf >= 0:

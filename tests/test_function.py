@@ -288,6 +288,7 @@ ARGUMENTS = {
         lambda x: x + 1,
         [call(np.float32(2)), call(np.int64(3)), call(np.uint8(1))],
     ),
+    "arrays of texts": (lambda t: tf.strings.upper(t), [call(np.array(["a", "ü"])), call(T)]),
     "arrays among tensors": (linear, [call(X, 2.0, Y.numpy()), call(Y, 2.0, X.numpy())]),
     "nested": (
         lambda pair, named: (pair[0] + pair[1][0] * named["k"], named["more"][0] - pair[0]),
@@ -353,6 +354,7 @@ FOREIGN = {
     "a sparse tensor": (lambda x: tf.sparse.to_dense(x), tf.sparse.from_dense([[0.0, 1.0]])),
     "an object": (lambda o: X * o.factor, Opaque()),
     "a function": (lambda f: f(X), tf.tanh),
+    "a text of NumPy": (lambda x, name: x * len(name), X, np.str_("two")),
     "a number beyond 64 bits": (lambda n: X * float(n), 2**70),
     "a variable of another class": (
         lambda v: v * 2.0,
@@ -363,10 +365,10 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_arguments_that_only_tensorflow_knows(name):
-    function, argument = FOREIGN[name]
+    function, *arguments = FOREIGN[name]
     fast = fastops.function(function)
     for _ in range(3):
-        assert difference(outcome(fast, [argument]), outcome(fast._traced, [argument])) is None
+        assert difference(outcome(fast, arguments), outcome(fast._traced, arguments)) is None
     assert fast.describe() == []
 
 

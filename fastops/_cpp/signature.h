@@ -188,6 +188,7 @@ class Signature {
   }
 
   bool AddArray(PyObject* array) {
+    if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // to TensorFlow no array
     TFE_TensorHandle* handle = tensorflow::ConvertToEagerTensorUncached(
         tensorflow::wrap(runtime_->context), array, tensorflow::DT_INVALID, nullptr);
     PyObject* tensor = handle == nullptr ? nullptr : EagerTensorFromHandle(handle);
