@@ -23,6 +23,7 @@ class Runner:
     plan: Plan | None
     settled: bool
     options: list[Any]
+    def allow_bare(self) -> None: ...
     def run(self, inputs: Iterable[tf.Tensor]) -> list[tf.Tensor]: ...
 
 @final

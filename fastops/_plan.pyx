@@ -228,6 +228,12 @@ cdef class Runner:
     cdef public Plan plan     # None: TensorFlow runs all
     cdef public bint settled  # the plan runs whatever it can
     cdef public list options  # the objects of call options that the plan is right for
+    cdef unsigned long long bare_for  # the context for which `run_bare` is right; 0: for none
+
+    def allow_bare(self):
+        """Let TensorFlow run calls without looking at their arguments, in the present context."""
+        runtime()
+        self.bare_for = generation
 
     cdef bint fits(self, Plan plan) except -1:
         """Whether TensorFlow is as it was when a plan was made. `is_plain` has been asked."""
@@ -379,6 +385,7 @@ cdef class Case:
     cdef vector[int] leaves
     cdef int last_leaf
     cdef vector[Tensor] constants
+    cdef list constant_objects
     cdef object pack
     cdef bytes key
 
@@ -386,6 +393,7 @@ cdef class Case:
         self.runner = runner
         self.pack = pack
         self.last_leaf = -1
+        self.constant_objects = [one for one in takes if not isinstance(one, int)]
         for one in takes:
             if isinstance(one, int):
                 self.leaves.push_back(one)
@@ -406,6 +414,15 @@ cdef class Case:
             else:
                 given.push_back(&self.constants[-leaf - 1])
         return 0
+
+
+    cdef list inputs(self, const Signature& signature):
+        """The same as EagerTensors."""
+        cdef int leaf
+        return [
+            <object>signature.object(leaf) if leaf >= 0 else self.constant_objects[-leaf - 1]
+            for leaf in self.leaves
+        ]
 
 
 cdef class Caller:
@@ -509,7 +526,11 @@ cdef PyObject* _call_as(Caller self, const Original* call, int skipped) except N
             Py_DECREF(<object>made)
         self.last = case
     case.gather(signature, &given)
-    result = case.runner.run_as(given, case.pack, call, &self.unseen)
+    if case.runner.plan is None and case.runner.bare_for == generation:
+        result = case.runner.run_bare(case.inputs(signature))
+        self.unseen += 1
+    else:
+        result = case.runner.run_as(given, case.pack, call, &self.unseen)
     Py_INCREF(result)
     return <PyObject*>result
 

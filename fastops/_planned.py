@@ -1,6 +1,7 @@
 """Traced functions, each with what is known of who runs it faster."""
 
 import threading
+import time
 from contextlib import contextmanager
 
 import tensorflow as tf
@@ -94,9 +95,17 @@ class Planned(_plan.Runner):
             self.plan = self.planned()
         except UnplannedError as why:
             self.reason = str(why)
+            if self.obstacle is None and self.optimize and not self.compiled:
+                self.allow_bare()
             if self.executor == "plan":
                 name = self.concrete.name.decode()
                 raise RuntimeError(f"{name} cannot be planned: {why}") from None
+
+    @property
+    def compiled(self):
+        """Whether XLA compiles it."""
+        given = self.concrete._inference_function.cached_definition.attr
+        return attributes.XLA_COMPILE in given and given[attributes.XLA_COMPILE].b
 
     def planned(self):
         """Return the plan; raise `UnplannedError` where there can be none."""
@@ -104,8 +113,7 @@ class Planned(_plan.Runner):
             raise UnplannedError(self.obstacle)
         graph, function = self.concrete.graph, self.concrete._inference_function
         kind = self.concrete.function_type
-        definition = function.cached_definition.attr
-        if attributes.XLA_COMPILE in definition and definition[attributes.XLA_COMPILE].b:
+        if self.compiled:
             raise UnplannedError("it is compiled by XLA")
         if graph.deferred_external_captures or graph.deferred_internal_captures:
             raise UnplannedError("it captures what is not known before it is called")
@@ -152,7 +160,19 @@ class Planned(_plan.Runner):
         elif len(theirs) >= SAMPLES:
             if min(theirs) < min(mine):
                 self.plan, self.reason = None, "TensorFlow's executor is faster"
+                if self.optimize:
+                    self.allow_bare()
             self.settled = True
+
+    def run_bare(self, inputs):
+        """Have TensorFlow run it as its function does once it knows the trace; no tape records."""
+        begin = time.perf_counter_ns()
+        result = self.concrete._inference_function.call_preflattened(
+            inputs + self.concrete.captured_inputs
+        )
+        if _OBSERVERS:
+            self.observe("tensorflow", time.perf_counter_ns() - begin)
+        return result
 
     def run_original(self, *inputs):
         """Have TensorFlow run it; return its flat results."""

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from calls import make
 from support import Failure, assert_same, difference, floats
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 import fastops
 from fastops._function import Function
@@ -254,6 +255,41 @@ def test_what_is_tensorflows(name):
     assert fast.describe()[0]["reason"]
     with pytest.raises(RuntimeError, match="cannot be planned"):
         fastops.function(function, executor="plan")(*args)
+
+
+def test_calls_that_tensorflow_runs_skip_what_is_known(monkeypatch):
+    """Its Python looks at the arguments once; errors, reports and other contexts are the same."""
+    fast = fastops.function(
+        lambda x, k: {"y": tf.py_function(lambda y: 6.0 // y * k, [x], tf.float32)}
+    )
+    traced = tf.function(fast.python_function)
+    calls = []
+    original = polymorphic_function.Function._call
+
+    def counted(self, *args, **kwargs):
+        calls.append(self)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(polymorphic_function.Function, "_call", counted)
+    for _ in range(4):
+        assert_same(fast(X, 2.0)["y"], 6.0 // X * 2.0)
+    assert calls == [fast._traced]
+    with fastops.profile() as report:
+        fast(X, 2.0)
+    assert [(one.executor, one.calls) for one in report.functions] == [("tensorflow", 1)]
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        fast(X, 2.0)
+    assert calls == [fast._traced] * 2
+    tf.config.run_functions_eagerly(True)
+    assert_same(fast(X, 2.0)["y"], 6.0 // X * 2.0)
+    tf.config.run_functions_eagerly(False)
+    failing = fastops.function(lambda x: tf.py_function(lambda y: 1 / 0, [x], tf.float32))
+    wants = outcome(failing._traced, (X,))
+    for _ in range(3):
+        assert outcome(failing, (X,))[0].kind is wants[0].kind
+    other = tf.constant([[3.0]])
+    assert_same(fast(other, 2.0)["y"], traced(other, 2.0)["y"])
 
 
 # ---------------------------------------------------------------------------------------------

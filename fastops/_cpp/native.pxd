@@ -289,3 +289,4 @@ cdef extern from "signature.h" namespace "fastops":
         size_t size()
         size_t num_leaves()
         const Tensor* leaf(size_t)
+        PyObject* object(size_t)

@@ -74,6 +74,7 @@ class Signature {
   size_t num_leaves() const { return leaves_.size(); }
   // Borrowed: while this lives, or the arguments do.
   const tensorflow::Tensor* leaf(size_t i) const { return leaves_[i]; }
+  PyObject* object(size_t i) const { return objects_[i]; }  // of EagerTensor; likewise
 
  private:
   static constexpr int kDeepest = 32;
@@ -174,7 +175,7 @@ class Signature {
     text_.push_back('T');
     text_.push_back(static_cast<char>(tensor->dtype()));
     AddShape(tensor->shape());
-    leaves_.push_back(tensor);
+    AddLeaf(tensor, object);
     return true;
   }
 
@@ -185,6 +186,11 @@ class Signature {
       const int64_t side = shape.dim_size(i);
       Append(&side, sizeof(side));
     }
+  }
+
+  void AddLeaf(const tensorflow::Tensor* tensor, PyObject* object) {
+    leaves_.push_back(tensor);
+    objects_.push_back(object);
   }
 
   bool AddArray(PyObject* array) {
@@ -221,7 +227,7 @@ class Signature {
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
     Append(&alias, sizeof(alias));
-    leaves_.push_back(tensor);
+    AddLeaf(tensor, handle);
     return true;
   }
 
@@ -237,13 +243,14 @@ class Signature {
     const tensorflow::Tensor* tensor = TensorOf(handle);
     if (text == Py_None || tensor == nullptr) return false;
     text_.push_back('I');
-    leaves_.push_back(tensor);
+    AddLeaf(tensor, handle);
     return AddText(text);
   }
 
   const Runtime* runtime_ = nullptr;
   absl::InlinedVector<char, 192> text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
+  absl::InlinedVector<PyObject*, 8> objects_;
   absl::InlinedVector<PyObject*, 4> owned_;
 };
 
