@@ -415,7 +415,6 @@ cdef class Case:
                 given.push_back(&self.constants[-leaf - 1])
         return 0
 
-
     cdef list inputs(self, const Signature& signature):
         """The same as EagerTensors."""
         cdef int leaf
