@@ -205,6 +205,11 @@ class Plans(_plan.Caller):
         """
         return [case.runner.describe() for case in self.known_cases()]
 
+    def reset(self):
+        """Let go of all plans; what was traced stays with TensorFlow."""
+        self._planned.clear()
+        self.forget()
+
     def plans(self):
         """Return what the plans are made of.
 

@@ -466,6 +466,10 @@ cdef class Caller:
         """Return the cases of all signatures that are kept."""
         return list(self.cases.values())
 
+    def forget(self):
+        """Let go of all cases: the next calls are as the first ones."""
+        self.cases, self.last = {}, None
+
     cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
                     PyObject** result):
         """See to the first call with arguments of a signature; return the case of such calls.

@@ -891,6 +891,26 @@ def test_reports_name_what_tensorflow_runs():
     assert fast.plans() == []
 
 
+def test_reset():
+    fast = compare(lambda x: x + 1.0, X)
+    (case,) = fast.known_cases()
+    fast.reset()
+    assert fast.describe() == fast.plans() == []
+    for _ in range(2):
+        assert_same(fast(X), X + 1.0)
+    assert fast.describe()[0]["executor"] == "plan"
+    assert fast.experimental_get_tracing_count() == 1
+    assert fast.known_cases() != [case]
+
+
+def test_what_tf_function_has_is_there():
+    fast = compare(lambda x: x + 1.0, X)
+    assert fast.pretty_printed_concrete_signatures() == (
+        fast._traced.pretty_printed_concrete_signatures()
+    )
+    assert_same(fast.get_concrete_function(X)(X), X + 1.0)
+
+
 def test_profiles_are_of_threads():
     fast = compare(lambda x: x + 1.0, X)
     with fastops.profile() as outer, fastops.profile() as inner:
