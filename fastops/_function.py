@@ -274,7 +274,7 @@ class PlansBeside(Plans):
     """
 
     def __init__(self, traced):
-        super().__init__(None)
+        super().__init__(None, "tensorflow" if traced._jit_compile else None)
         self._reference = weakref.ref(traced)
 
     @property

@@ -171,6 +171,13 @@ def test_tensorflow_warns_of_tracing_as_often(caplog):
     assert mine[-1] == 0
 
 
+def test_functions_for_xla_are_left_alone():
+    function = tf.function(lambda x: x * 2.0, jit_compile=True)
+    for _ in range(3):
+        assert_same(function(X), X * 2.0)
+    assert plans(function) == []
+
+
 def test_iterators():
     """Datasets, also those that Python makes and those that end."""
 
