@@ -394,9 +394,10 @@ class _Scheduler:
             step.outputs = [
                 self.slot(name, o) if (name, o) in self.asked else -1 for o in range(outputs)
             ]
-        sources = [] if node.op == "Merge" else self.data[name]
-        needs = [self.slot(*edge) for edge in sources]
-        needs += [self.slot(source, -1) for source in self.controls[name]]
+        needs = []
+        if node.op != "Merge":  # which has a value if one input has, whatever it waits for
+            needs += [self.slot(*edge) for edge in self.data[name]]
+            needs += [self.slot(source, -1) for source in self.controls[name]]
         step.needs = self.enough([slot for slot in dict.fromkeys(needs) if slot in self.origins])
         origin = frozenset().union(*(self.origins[slot] for slot in step.needs))
         if node.op == "Merge" and all(self.slot(*edge) in self.origins for edge in self.data[name]):

@@ -497,6 +497,26 @@ def test_a_training_step_of_keras():
     compare(step, M, make("float32", 4, 2), state=state, calls=6)
 
 
+def test_effects_in_branches():
+    """What waits for a branch with effects is alive, whichever branch is taken."""
+    v, w = tf.Variable(0.0), tf.Variable(0.0)
+
+    def branches(x, limit):
+        def add(variable, value):
+            variable.assign_add(value)
+            return variable + x
+
+        def body(i, y):
+            y = tf.cond(i < limit, lambda: add(v, 1.0), lambda: y)
+            y = tf.switch_case(i % 3, [lambda: y, lambda: add(w, y), lambda: y * 0.5])
+            return i + 1, tf.cond(y > 3.0, lambda: y - 3.0, lambda: y)
+
+        return tf.while_loop(lambda i, y: i < 7, body, [0, x])
+
+    for limit in (0, 3, 9):
+        compare(branches, S, tf.constant(limit), state=(v, w), calls=3)
+
+
 def test_generators_have_one_sequence():
     def numbers(seed):
         generator = tf.random.Generator.from_seed(seed)

@@ -253,6 +253,21 @@ def trained(installed):
     return [history.history, logs, seen, model.get_weights()]
 
 
+def test_several_steps_by_one_call_of_keras():
+    def fitted():
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, "relu")])
+        model.compile(loss="mse", optimizer="adam", steps_per_execution=20)
+        x, y = floats(110, 4), floats(110, 1)
+        history = model.fit(x, y, batch_size=1, epochs=3, verbose=0).history["loss"]
+        return history, model.get_weights(), model.predict(x, batch_size=1, verbose=0)
+
+    mine = fitted()
+    fastops.uninstall()
+    for got, want in zip(tf.nest.flatten(mine), tf.nest.flatten(fitted()), strict=True):
+        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+
+
 def test_keras():
     gc.collect()
     before = {id(one) for one in gc.get_objects() if isinstance(one, PlansBeside)}

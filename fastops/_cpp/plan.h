@@ -259,6 +259,9 @@ class Plan {
       bool goes_on = false;
       TF_RETURN_IF_ERROR(Truth(values->slots[loop.condition], &goes_on));
       if (!goes_on) break;
+      for (int slot : loop.next) {
+        if (values->dead[slot]) return absl::InternalError("a variable of a loop has no value");
+      }
       for (size_t i = 0; i < loop.current.size(); ++i) {
         values->slots[loop.current[i]] = std::move(values->slots[loop.next[i]]);
       }
