@@ -20,6 +20,7 @@ UNDEFINED = {
     "Cholesky": "leaves the rest unwritten where the input is not positive definite",
     "Conv2D": "reads beyond explicit_paddings that are too few",
     "DecodeJSONExample": "prints its message with blanks at random",
+    "DepthwiseConv2dNative": "reads beyond explicit_paddings that are too few",
     "FractionalMaxPoolGrad": "prints an index from beyond a list that is too short",
     "ImageProjectiveTransformV2": "an unknown interpolation leaves the choice unset",
     "ImageProjectiveTransformV3": "an unknown interpolation leaves the choice unset",
@@ -30,6 +31,7 @@ UNDEFINED = {
     "RFFT2D": "writes nothing for an input without elements",
     "RFFT3D": "writes nothing for an input without elements",
     "RaggedTensorToTensor": "reads beyond values that are too few",
+    "RandomIndexShuffle": "reads and shuffles beyond its keys where rounds are few or odd",
     "ResourceCountUpTo": "takes a variable of another dtype for one of its own",
     **dict.fromkeys(
         (

@@ -57,9 +57,9 @@ class Death:
         The combination, call or seed.
     whose : {"tensorflow", "fastops", "unexplained", "nobody"}
         Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
-        "nobody": neither, and it was no crash, but a call that took long, or more than `MEMORY`;
-        or `SPOILT_CACHE`; or the op is one of `parity.malformed.UNDEFINED`, whose kernels read what
-        is not theirs.
+        "nobody": neither, and it was a call that took long, or `SPOILT_CACHE`; or whoever it was,
+        it took more than `MEMORY`, or the op is one of `parity.malformed.UNDEFINED`, whose kernels
+        read what is not theirs.
     """
 
     check: str
@@ -208,16 +208,13 @@ def judged(campaign, crashes):
         dead = [
             task
             for task, found in campaign.perform(tasks.values(), lambda crash: None)
-            if isinstance(found, Crash)
+            if isinstance(found, Crash) and not _exhausted(found)
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
     for i, crash in enumerate(crashes):
-        chance = (
-            crash.end == "hangs"
-            or any(words in crash.message for words in (*EXHAUSTED, SPOILT_CACHE))
-            or crash.task.op_name in malformed.UNDEFINED
-        )
-        if whose[i] == "unexplained" and chance:
+        memory = _exhausted(crash) or crash.task.op_name in malformed.UNDEFINED
+        chance = memory or crash.end == "hangs" or SPOILT_CACHE in crash.message
+        if (whose[i] == "unexplained" and chance) or (whose[i] == "fastops" and memory):
             whose[i] = "nobody"
     return [
         Death(
@@ -231,6 +228,11 @@ def judged(campaign, crashes):
         )
         for i, crash in enumerate(crashes)
     ]
+
+
+def _exhausted(crash):
+    """Tell whether a process died of the limit that `MEMORY` is."""
+    return any(words in crash.message for words in EXHAUSTED)
 
 
 def all_calls(crash):
