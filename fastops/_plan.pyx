@@ -596,6 +596,7 @@ cdef int _set_up() except -1:
     known.trainable = <PyObject*>_TRAINABLE
     known.number = <PyObject*>_NUMBER
     known.iterated = <PyObject*>_ITERATED
+    known.copy = <PyObject*>_COPY
     known.describe_iterator = <PyObject*>_DESCRIBE
     return 0
 
@@ -605,6 +606,7 @@ cdef str _HANDLE = "_handle"
 cdef str _TRAINABLE = "_trainable"
 cdef str _NUMBER = "as_datatype_enum"
 cdef str _ITERATED = "_iterator_resource"
+cdef str _COPY = "copy"
 cdef object _DESCRIBE = _describe_iterator
 cdef str _CALLER = "_fastops_caller"
 

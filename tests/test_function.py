@@ -430,6 +430,33 @@ def test_an_array_as_default_may_change():
         assert_same(fast(X), fast._traced(X))
 
 
+def test_arrays_that_change_afterwards():
+    """What a function made of an array stays what it was: results and variables are no views."""
+    v = tf.Variable(tf.zeros([1024]))
+
+    def function(x):
+        v.assign(x)
+        return x, tf.reshape(x, [32, 32])
+
+    fast = fastops.function(function)
+    memory = np.zeros(2048, np.float32)
+    aligned = -memory.ctypes.data % 64 // 4
+    array = memory[aligned : aligned + 1024]
+    for value in range(6):
+        array[:] = value
+        results = fast(array)
+        array[:] = -1.0
+        assert_same(
+            [*results, v.read_value()],
+            [
+                tf.fill([1024], float(value)),
+                tf.fill([32, 32], float(value)),
+                tf.fill([1024], float(value)),
+            ],
+        )
+    assert fast.describe()[0]["executor"] == "plan"
+
+
 def test_a_list_that_changes():
     held = [X, Y]
     fast = fastops.function(lambda tensors: tf.add_n(tensors))

@@ -276,6 +276,7 @@ cdef extern from "signature.h" namespace "fastops":
         PyObject* trainable
         PyObject* number
         PyObject* iterated
+        PyObject* copy
         PyObject* describe_iterator
 
     KnownClasses& Known()

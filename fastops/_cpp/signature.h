@@ -27,6 +27,7 @@ struct KnownClasses {
   PyObject* trainable = nullptr;
   PyObject* number = nullptr;
   PyObject* iterated = nullptr;
+  PyObject* copy = nullptr;  // and of a method of arrays
   // Returns what of an iterator matters, a text, or None.
   PyObject* describe_iterator = nullptr;
 };
@@ -195,8 +196,15 @@ class Signature {
 
   bool AddArray(PyObject* array) {
     if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // to TensorFlow no array
-    TFE_TensorHandle* handle = tensorflow::ConvertToEagerTensorUncached(
-        tensorflow::wrap(runtime_->context), array, tensorflow::DT_INVALID, nullptr);
+    // A copy, as TensorFlow makes one for a function: a tensor may share the memory of its array,
+    // and end up in a result or a variable.
+    PyObject* copy = PyObject_CallMethodNoArgs(array, Known().copy);
+    TFE_TensorHandle* handle = nullptr;
+    if (copy != nullptr) {
+      owned_.push_back(copy);
+      handle = tensorflow::ConvertToEagerTensorUncached(tensorflow::wrap(runtime_->context), copy,
+                                                        tensorflow::DT_INVALID, nullptr);
+    }
     PyObject* tensor = handle == nullptr ? nullptr : EagerTensorFromHandle(handle);
     if (tensor != nullptr) owned_.push_back(tensor);
     if (PyErr_Occurred()) {
