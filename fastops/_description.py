@@ -16,6 +16,18 @@ _TEXTS = _COLUMNS[:2]
 _WIDTH = 120
 
 
+class Printed:
+    """What prints as that which rich makes of it."""
+
+    def __str__(self):
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+        console.print(self)
+        lines = console.file.getvalue().splitlines()
+        return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True)
 class PlanNode:
     """A step of a plan.
@@ -55,7 +67,7 @@ class PlanNode:
     ns: int
 
 
-class PlanDescription:
+class PlanDescription(Printed):
     """The steps of a plan in their order. It prints as a table.
 
     Attributes
@@ -180,14 +192,6 @@ class PlanDescription:
             )
             table.add_row(*map(Text, cells))
         return table
-
-    def __str__(self):
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        console.print(self)
-        lines = console.file.getvalue().splitlines()
-        return "\n".join(line.rstrip() for line in lines).strip("\n")
-
-    __repr__ = __str__
 
 
 def _plain(value):

@@ -1,16 +1,16 @@
 """`fastops.profile` and `fastops.explain`: which path calls took, why, and where the time went."""
 
 import html
-import io
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from fastops import _dispatch, _install, _planned
+from fastops._description import Printed
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class FunctionProfile:
     ns: int
 
 
-class Profile:
+class Profile(Printed):
     """What `profile` found. It prints as a table, in notebooks too, and may be read at any time.
 
     Attributes
@@ -217,14 +217,6 @@ class Profile:
     def __rich__(self):
         return Group(*(_rich(*table) for table in self._tables()), Text(self._summary()))
 
-    def __str__(self):
-        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        console.print(self)
-        lines = console.file.getvalue().splitlines()
-        return "\n".join(line.rstrip() for line in lines).strip("\n")
-
-    __repr__ = __str__
-
     def _repr_html_(self):
         tables = "".join(_html(*table) for table in self._tables())
         return f"{tables}<p>{html.escape(self._summary())}</p>"
@@ -281,7 +273,6 @@ _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _TEXTS = ("op", *_DETOUR_COLUMNS[2:], "function", "executor", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
-_WIDTH = 120
 
 
 def _row(name, op):

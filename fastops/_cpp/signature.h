@@ -207,7 +207,7 @@ class Signature {
     }
     PyObject* tensor = handle == nullptr ? nullptr : EagerTensorFromHandle(handle);
     if (tensor != nullptr) owned_.push_back(tensor);
-    if (PyErr_Occurred()) {
+    if (tensor == nullptr || PyErr_Occurred()) {
       PyErr_Clear();  // TensorFlow will say what is wrong
       return false;
     }
