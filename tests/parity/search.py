@@ -6,7 +6,6 @@ from functools import partial
 from support import outcome
 
 from fastops import _registry
-from fastops._fallback import reference
 from parity import checks, malformed
 
 
@@ -45,7 +44,8 @@ def hunt(task, progress, report):
                 bag.problems.append(f"{task.op_name}, {mistakes} (call {number}): {problem}")
         else:
             progress(number, mistakes, task.arm)
-            function = {"tensorflow": reference, "fastops": _registry.op}[task.arm](task.op_name)
+            find = {"tensorflow": checks.reference, "fastops": _registry.op}[task.arm]
+            function = find(task.op_name)
             for _ in range(2):
                 outcome(partial(call.of, function))
         report(bag)
