@@ -48,6 +48,7 @@ from fastops._tf.protos cimport (
 )
 from fastops._tf.tensor cimport Tensor
 
+from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.indexed_slices import IndexedSlices as _IndexedSlices
@@ -321,11 +322,13 @@ cdef object _select(Step* step):
     condition, grad = _input(step, 0), _grad(step)
     output = _output(step, 0)
     x_grad = y_grad = None
+    # Not the number, for which TensorFlow's cache of scalars may have -0.0: that is equal.
+    zero = _tf_ops.EagerTensor(0, _tf_context.context().device_name, grad._datatype_enum())
     if _wanted(step, 1):
-        x_grad = _SELECT.run((condition, grad, 0.0))
+        x_grad = _SELECT.run((condition, grad, zero))
         x_grad, _ = _unbroadcast(_input(step, 1), output, x_grad, None)
     if _wanted(step, 2):
-        y_grad = _SELECT.run((condition, 0.0, grad))
+        y_grad = _SELECT.run((condition, zero, grad))
         y_grad, _ = _unbroadcast(_input(step, 2), output, y_grad, None)
     return None, x_grad, y_grad
 
