@@ -461,6 +461,41 @@ cdef bint _encode_item(object value, str kind, AttrList* out) except -1:
     return True
 
 
+cdef bint _is_taken(object value, str kind) except -1:
+    """Whether TensorFlow's dispatch call takes an attribute's value as it is.
+
+    If not, another function runs the op, whose errors read otherwise.
+    """
+    if kind.startswith("list("):
+        for item in value:
+            if not _is_taken(item, kind[5:len(kind) - 1]):
+                return False
+    elif kind == "float":
+        return isinstance(value, float)
+    elif kind == "int":
+        return isinstance(value, int)
+    elif kind == "bool":
+        return isinstance(value, bool)
+    elif kind == "type":
+        return isinstance(value, int) or hasattr(value, "_type_enum")
+    elif kind == "shape" and value is not None and not isinstance(value, TensorShape):
+        for item in value:
+            if item is not None and not isinstance(item, int) and not hasattr(item, "_value"):
+                return False
+    return True
+
+
+cdef bint _reaches_dispatch(Op op, int i, PyObject** slots, str kind) except -1:
+    """Whether TensorFlow's dispatch call takes what is given for an attribute, or left out."""
+    cdef PyObject* given = slots[op.attr_slots[i]]
+    if given != NULL:
+        return _is_taken(<object>given, kind)
+    default = op.attr_defaults[i]
+    if kind == "float" and default is not None:  # TensorFlow's function has 1 for 1.0
+        return not float(default).is_integer()
+    return _is_taken(default, kind)
+
+
 cdef bint _encode_attr(object value, str kind, AttrValue* out) except -1:
     if not kind.startswith("list("):
         return _encode_scalar(value, kind, out)
@@ -1069,6 +1104,8 @@ cdef class Op:
                 kind = attr.type()
                 if not _encode_attr(given, kind.decode(), value):
                     return False
+                if self.facts.stateful and not _reaches_dispatch(self, i, slots, kind.decode()):
+                    return False  # an error could not be had from TensorFlow by a second call
             except (TypeError, ValueError, OverflowError):
                 return False
         for i in range(self.num_inputs):

@@ -313,6 +313,40 @@ def test_an_error_of_a_kernel_with_state_is_not_run_twice():
     assert want.kind is tf.errors.InvalidArgumentError
 
 
+@pytest.mark.parametrize("dtype", [tf.float32, np.float32, "float32"])
+def test_an_error_of_a_kernel_with_state_names_the_call_as_tensorflow_does(dtype):
+    """Whose dispatch call takes but its own dtypes; what it leaves to others reads otherwise."""
+    right, wrong = tf.constant([2]), tf.constant([-2])
+    for _ in range(2):
+        raw_ops.RandomUniform(shape=right, dtype=dtype)
+    for name in (None, "mine"):
+        want = failure(tf.raw_ops.RandomUniform, shape=wrong, dtype=dtype, name=name)
+        for _ in range(2):
+            assert failure(raw_ops.RandomUniform, shape=wrong, dtype=dtype, name=name) == want
+    _, path = took(raw_ops.RandomUniform, shape=right, dtype=dtype)
+    assert path == ("capi:op" if dtype is tf.float32 else "tensorflow:attr_value")
+
+
+def test_floats_that_tensorflow_writes_as_ints():
+    """The default 0.0 of a collective's timeout is 0 to TensorFlow's function."""
+    arguments = {"group_size": 1, "group_key": 71, "instance_key": 71, "shape": [2]}
+    raw_ops.CollectiveBcastSend(input=tf.ones([2]), **arguments)
+    want = failure(tf.raw_ops.CollectiveBcastSend, input=tf.ones([1]), **arguments)
+    assert failure(raw_ops.CollectiveBcastSend, input=tf.ones([1]), **arguments) == want
+    assert not want[1].endswith("name: ")
+
+
+@pytest.mark.parametrize("message", [b"\xff", "\0", "a\0b", "é"])
+def test_messages_that_are_no_text(message):
+    finite, infinite = tf.constant([1.0]), tf.constant([np.inf])
+    for _ in range(2):
+        raw_ops.CheckNumerics(tensor=finite, message=message)
+    _, path = took(raw_ops.CheckNumerics, tensor=finite, message=message)
+    assert path == "capi:op"
+    want = failure(tf.raw_ops.CheckNumerics, tensor=infinite, message=message)
+    assert failure(raw_ops.CheckNumerics, tensor=infinite, message=message) == want
+
+
 def test_a_kernel_that_returns_another_dtype():
     """It takes what a handle holds for its own; TensorFlow looks at what comes out."""
 

@@ -17,7 +17,13 @@ inline std::string Message(const absl::Status& status) { return std::string(stat
 // goes before the message.
 inline int RaiseNotOk(const absl::Status& status, const std::string& prefix,
                       const std::string& op_name) {
-  absl::Status told(status.code(), absl::StrCat(prefix, status.message(), " [Op:", op_name, "]"));
+  // TensorFlow's message has been a C string on its way, and has to be UTF-8.
+  const std::string message = Message(status).c_str();
+  const std::string text = absl::StrCat(prefix, message, " [Op:", op_name, "]");
+  PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), text.size(), nullptr);
+  if (decoded == nullptr) return -1;
+  Py_DECREF(decoded);
+  absl::Status told(status.code(), text);
   status.ForEachPayload([&told](absl::string_view type, const absl::Cord& payload) {
     told.SetPayload(type, payload);
   });

@@ -254,7 +254,9 @@ def test_without_soft_placement():
         variable = tf.Variable(floats(2))
     for scope in (None, "CPU:0", "CPU:1"):
         with tf.device(scope):
-            _, paths = settled(lambda m: m.ReadVariableOp(resource=variable.handle, dtype="float"))
+            _, paths = settled(
+                lambda m: m.ReadVariableOp(resource=variable.handle, dtype=tf.float32)
+            )
             assert_same(paths, {"ReadVariableOp": [INPUT]})
     tf.config.set_soft_device_placement(True)
 
