@@ -37,7 +37,7 @@ from fastops._profile import (  # noqa: E402
     profile,
 )
 from fastops._registry import load_op_library  # noqa: E402
-from fastops._stats import OpStats, Stats, reset_stats, stats  # noqa: E402
+from fastops._stats import FunctionStats, OpStats, Stats, reset_stats, stats  # noqa: E402
 from fastops._version import __version__  # noqa: E402
 
 REASONS = dict(_REASONS)
@@ -56,6 +56,7 @@ __all__ = [
     "FallbackWarning",
     "Function",
     "FunctionProfile",
+    "FunctionStats",
     "MissingOpError",
     "OpProfile",
     "OpStats",

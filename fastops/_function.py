@@ -130,6 +130,12 @@ class Plans(_plan.Caller):
         self._optimize = optimize
         self._planned = {}
 
+    @property
+    def title(self):
+        """The function's name."""
+        python_function = getattr(self._traced, "python_function", None)
+        return getattr(python_function, "__qualname__", None) or repr(self._traced)
+
     def prepare(self, call, args, kwargs):
         """See to the first call with arguments of a signature.
 
@@ -343,23 +349,42 @@ def _packer(concrete):
     if flat and structure:
         return type(structure)
     try:
-        return _nest(structure, itertools.count())
+        return nested(structure, itertools.count(), tf.Tensor, (tuple, list))
     except TypeError:
         return concrete.function_type.pack_output
 
 
-def _nest(structure, places):
-    """Return what picks a structure's tensors out of a list; raise `TypeError` if it is special."""
+def nested(structure, places, leaf, sequences):
+    """Return what picks a structure's tensors out of a flat list of them.
+
+    Parameters
+    ----------
+    structure : nest
+        Of tensors, or of what stands for them.
+    places : iterator of int
+        The places in the list.
+    leaf : type
+        What stands for a tensor.
+    sequences : tuple of type
+        Which sequences are structures, beside dicts.
+
+    Raises
+    ------
+    TypeError
+        If there is anything else in it.
+    """
     kind = type(structure)
-    if isinstance(structure, tf.Tensor):
+    if isinstance(structure, leaf):
         return operator.itemgetter(next(places))
     if structure is None:
         return lambda results: None
-    if kind in (tuple, list):
-        parts = [_nest(item, places) for item in structure]
+    if kind in sequences:
+        parts = [nested(item, places, leaf, sequences) for item in structure]
         return lambda results: kind([part(results) for part in parts])
     if kind is dict:
-        parts = {name: _nest(structure[name], places) for name in sorted(structure)}
+        parts = {}
+        for name in sorted(structure):
+            parts[name] = nested(structure[name], places, leaf, sequences)
         ordered = [(name, parts[name]) for name in structure]
         return lambda results: {name: part(results) for name, part in ordered}
     raise TypeError(kind)

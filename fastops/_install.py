@@ -18,6 +18,7 @@ from types import FunctionType
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.data.ops import optional_ops
 from tensorflow.python.eager import backprop
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework.tensor import Tensor
@@ -31,6 +32,7 @@ from fastops import (
     _intercept,
     _keras,
     _opdef,
+    _optionals,
     _plan,
     _public,
     _registry,
@@ -83,7 +85,8 @@ LAYERS = {
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables",
     "keras": "what Keras 3 does in Python before it reaches an op",
-    "traced": "calls of what `tf.function` has made, if `install` is given ``functions=True``",
+    "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
+    "return, if `install` is given ``functions=True``",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
@@ -396,6 +399,10 @@ def _traced_targets():
         return _plan.FunctionCall(original, _function.PlansBeside)
 
     yield Target("traced", "tf.function.__call__", kind, "__call__", make)
+    for name, answer in _optionals.METHODS.items():
+        make_method = partial(_plan.Method, answer=answer)
+        title = f"tf.experimental.Optional.{name}"
+        yield Target("traced", title, optional_ops._OptionalImpl, name, make_method)
 
 
 def targets():

@@ -51,6 +51,8 @@ from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
+from weakref import WeakSet
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2 as _graph_pb2
@@ -219,6 +221,14 @@ def observe(change):
     _observed += change
 
 
+cdef enum Course:  # that a call took
+    PLANNED
+    LEFT  # to TensorFlow, for the runner's reason
+    CHANGED
+    TIMED
+    FAILED
+
+
 cdef class Runner:
     """Decides for each call of a traced function who runs it, and has it run.
 
@@ -226,6 +236,7 @@ cdef class Runner:
     """
 
     cdef public Plan plan     # None: TensorFlow runs all
+    cdef public object reason  # why that is
     cdef public bint settled  # the plan runs whatever it can
     cdef public list options  # the objects of call options that the plan is right for
     cdef unsigned long long bare_for  # the context for which `run_bare` is right; 0: for none
@@ -247,11 +258,11 @@ cdef class Runner:
         return False
 
     cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
-                       long long* planned):
+                       Course* course):
         """Have a call run: the plan takes `given`, TensorFlow the call as it is.
 
-        The results of the plan go to `pack`, as a list; without it, there is but one. Counts the
-        calls that TensorFlow does not see.
+        The results of the plan go to `pack`, as a list; without it, there is but one. Tells which
+        course the call took.
         """
         cdef Made made
         cdef const Step* failed = NULL
@@ -261,12 +272,15 @@ cdef class Runner:
         cdef size_t i
         begin = Nanoseconds()
         if plan is None or not self.fits(plan) or not (self.settled or self.is_plans_turn()):
+            course[0] = LEFT
             result = _call_original(call)
             if _observed:
                 self.observe("tensorflow", Nanoseconds() - begin)
             if plan is not None and not self.fits(plan):
+                course[0] = CHANGED
                 self.renew()
             elif plan is not None:
+                course[0] = TIMED
                 self.note_time("tensorflow", Nanoseconds() - begin)
             return result
         status = plan.native.Run(
@@ -275,6 +289,7 @@ cdef class Runner:
         plan.last_ns = Nanoseconds() - begin
         if _observed:
             self.observe("plan", plan.last_ns)
+        course[0] = PLANNED if status.ok() else FAILED
         if not status.ok():
             return self.fail(
                 plan,
@@ -283,7 +298,6 @@ cdef class Runner:
                 failed.name.decode() if failed != NULL else None,
                 _later(call),
             )
-        planned[0] += 1
         if not self.settled:
             self.note_time("plan", plan.last_ns)
         if pack is None:
@@ -309,7 +323,7 @@ cdef class Runner:
         cdef Py_ssize_t i
         cdef PyObject* one
         cdef Original call
-        cdef long long planned = 0
+        cdef Course course = LEFT
         if self.plan is None or not is_plain():
             return self.run_original(*taken)
         for i in range(len(taken)):
@@ -324,12 +338,23 @@ cdef class Runner:
         call = Original(
             <PyObject*>original, PySequence_Fast_ITEMS(<PyObject*>taken), len(taken), NULL
         )
-        return self.run_as(given, list, &call, &planned)
+        return self.run_as(given, list, &call, &course)
 
 
 # ---------------------------------------------------------------------------------------------
 # Calls
 # ---------------------------------------------------------------------------------------------
+
+# Why no plan makes a call, beside what a runner says.
+cdef str _CHOSEN = "its executor was chosen"
+cdef str _AROUND = "a tape, graph, device, strategy or the like is around it"
+cdef str _ARGUMENT = "TensorFlow is to read an argument"
+cdef str _FIRST = "the first call of its signature"
+cdef dict _COURSES = {
+    CHANGED: "TensorFlow's context has changed",
+    TIMED: "who is faster is measured",
+    FAILED: "its plan has failed",
+}
 
 cdef dict _run_globals = _tf_run.__dict__
 cdef dict _cancellation_globals = _tf_cancellation.__dict__
@@ -424,6 +449,14 @@ cdef class Case:
         ]
 
 
+_callers = WeakSet()
+
+
+def callers():
+    """Return all that live."""
+    return list(_callers)
+
+
 cdef class Caller:
     """A function that knows its calls by what their arguments have in common.
 
@@ -444,22 +477,38 @@ cdef class Caller:
     cdef Case last
     cdef Py_ssize_t most
     cdef public long long unseen  # calls that TensorFlow knows nothing of
+    cdef readonly long long planned  # calls that plans have made
+    cdef readonly dict reasons  # and others, by the reason
 
     def __cinit__(self, *args, **kwargs):
         self.vectorcall = _call
         self.cases = {}
+        self.reasons = {}
 
     def __init__(self, target, plans, most):
         self.target = target
         self.plans = plans
         self.most = most
+        _callers.add(self)
+
+    def reset_counters(self):
+        """Begin anew to count calls."""
+        self.planned, self.reasons = 0, {}
+
+    cdef int note(self, reason) except -1:
+        """Count a call that no plan makes."""
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        return 0
 
     def __call__(self, *args, **kwargs):
         # For callers that ask for the attribute; a call itself goes to `vectorcall`.
         return PyVectorcall_Call(self, args, kwargs)
 
     def prepare(self, call, args, kwargs):
-        """See to the first call of a signature, as `fastops._function.Plans` does."""
+        """See to the first call of a signature, as `fastops._function.Plans` does.
+
+        It may return no case for a call that it has made: the next one is as the first.
+        """
         raise NotImplementedError
 
     def known_cases(self):
@@ -483,10 +532,13 @@ cdef class Caller:
         args = tuple([<object>call.args[i] for i in range(skipped, positional)])
         kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
         case, made, value = self.prepare(_later(call), args, kwargs)
-        case.key = key
-        while len(self.cases) >= self.most:
-            self.cases.pop(next(iter(self.cases)), None)
-        self.cases[key] = case
+        if case is not None:
+            case.key = key
+            while len(self.cases) >= self.most:
+                self.cases.pop(next(iter(self.cases)), None)
+            self.cases[key] = case
+        elif not made:
+            raise SystemError("a call has neither been made nor has it a case")
         called[0] = made
         Py_INCREF(value)
         result[0] = <PyObject*>value
@@ -506,15 +558,20 @@ cdef PyObject* _call_as(Caller self, const Original* call, int skipped) except N
     cdef Signature signature
     cdef Borrowed given
     cdef Case case
+    cdef Course course = LEFT
     cdef bytes key
     cdef bint called = False
-    if (
-        not self.plans
-        or not is_plain()
-        or not signature.Read(
-            _where[0], call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
-        )
+    cdef str obstacle = None
+    if not self.plans:
+        obstacle = _CHOSEN
+    elif not is_plain():
+        obstacle = _AROUND
+    elif not signature.Read(
+        _where[0], call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
     ):
+        obstacle = _ARGUMENT
+    if obstacle is not None:
+        self.note(obstacle)
         result = _call_original(call)
         Py_INCREF(result)
         return <PyObject*>result
@@ -525,6 +582,7 @@ cdef PyObject* _call_as(Caller self, const Original* call, int skipped) except N
         if case is None:
             case = self.first(key, call, skipped, &called, &made)
             if called:
+                self.note(_FIRST)
                 return made
             Py_DECREF(<object>made)
         self.last = case
@@ -532,8 +590,14 @@ cdef PyObject* _call_as(Caller self, const Original* call, int skipped) except N
     if case.runner.plan is None and case.runner.bare_for == generation:
         result = case.runner.run_bare(case.inputs(signature))
         self.unseen += 1
+        course = LEFT
     else:
-        result = case.runner.run_as(given, case.pack, call, &self.unseen)
+        result = case.runner.run_as(given, case.pack, call, &course)
+        if course == PLANNED:
+            self.unseen += 1
+            self.planned += 1
+    if course != PLANNED:
+        self.note(case.runner.reason if course == LEFT else _COURSES[course])
     Py_INCREF(result)
     return <PyObject*>result
 
@@ -570,6 +634,37 @@ cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t 
         caller = self.planner(<object>args[0])
         setattr(<object>args[0], _CALLER, caller)
     return _call_as(caller, &call, 1)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Method(Replacement):
+    """In the place of a method for which something else will do in plain calls: see `is_plain`.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    answer : callable
+        Given the original and the object, returns what the method does, called without arguments.
+    """
+
+    cdef object answer
+
+    def __init__(self, original, answer):
+        super().__init__(original)
+        self.answer = answer
+        self.vectorcall = _method_call
+
+
+cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                            PyObject* keywords) except NULL:
+    cdef Method self = <Method>callable
+    if not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1 or not is_plain():
+        return call_original(self, args, nargsf, keywords)
+    result = self.answer(self.original, <object>args[0])
+    Py_INCREF(result)
+    return <PyObject*>result
 
 
 def _describe_iterator(iterator):
@@ -612,6 +707,7 @@ cdef str _CALLER = "_fastops_caller"
 
 _set_up()
 enable(FunctionCall)
+enable(Method)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import loader_impl
 
-from fastops import _opdef
+from fastops import _opdef, _plan
+from fastops._function import MOST_SIGNATURES
 from fastops._planned import Planned
 from fastops._session import dims_of, fits, functions_of, outside_of_graphs
 
@@ -146,70 +147,43 @@ def signatures(source, *, tags=None, inputs=None, outputs=None):
     return _of_graph(_graph_of(data, path, outputs), path, inputs, outputs)
 
 
-class Model:
-    """A function of named tensors, made by `fastops.graph.load`.
+class _Contract:
+    """What a model's calls have to be like.
 
     Parameters
     ----------
     signature : Signature
-        What it calls.
+        What is called.
 
     Attributes
     ----------
-    inputs, outputs : dict of str to tf.TensorSpec
-        Dtypes and shapes by name.
+    signature : Signature
+        What is called.
+    inputs : dict of str to tf.TensorSpec
+        What it takes.
+    planned : Planned
+        What runs it.
     """
 
     def __init__(self, signature):
-        self.inputs = dict(signature.inputs)
-        self.outputs = dict(signature.outputs)
-        self.name = signature.name
-        self._signature = signature
-        self._planned = Planned(signature.concrete)
+        self.signature = signature
+        self.inputs = signature.inputs
+        self.planned = _PlannedModel(signature)
         self._takes = [
             (name, spec.dtype, spec.dtype.as_datatype_enum, dims_of(spec.shape))
             for name, spec in signature.inputs.items()
         ]
-        self._pack = signature.pack
-        self.__name__ = signature.name
-        self.__doc__ = _document(signature)
-        self.__signature__ = _python_signature(self.inputs)
-
-    @property
-    def reason(self):
-        """Why TensorFlow runs it and not a plan, or `None`."""
-        return self._planned.reason
-
-    def describe(self):
-        """Say who runs it, and why.
-
-        Returns
-        -------
-        dict
-            With ``"executor"``, ``"reason"`` why that is TensorFlow, and ``"nodes"`` of the plan.
-        """
-        return self._planned.describe()
 
     def __call__(self, /, *args, **inputs):
-        """Return the outputs by name; the only input may come without its name.
+        """Have TensorFlow make a call, also where a graph is under construction."""
+        return self.signature.pack(self.planned.run_original(*self.tensors(args, inputs)))
 
-        Raises
-        ------
-        TypeError
-            If an input is missing, unknown, or of another dtype or shape; it is named.
-        tf.errors.OpError
-            If an operation fails.
-        """
-        if args:
-            inputs = self._named(args, inputs)
-        if len(inputs) != len(self._takes):
-            self._refuse(inputs)
+    def tensors(self, args, inputs):
+        """Return the tensors that the concrete function takes, for the arguments of a call."""
+        inputs = self.named(args, inputs)
         given = []
         for name, dtype, number, dims in self._takes:
-            try:
-                value = inputs[name]
-            except KeyError:
-                self._refuse(inputs)
+            value = inputs[name]
             if type(value) is not ops.EagerTensor:
                 value = self._convert(name, dtype, value)
             elif value._datatype_enum() != number:
@@ -217,23 +191,33 @@ class Model:
             if not fits(value._shape_tuple(), dims):
                 raise TypeError(self._about(name, f"a tensor of shape {value.shape}"))
             given.append(value)
-        if context.executing_eagerly():
-            return self._pack(self._planned.run(tuple(given)))
-        concrete = self._signature.concrete  # which the graph under construction calls
-        found = concrete._call_flat(given, concrete.captured_inputs)
-        return self._pack(tf.nest.flatten(found, expand_composites=True))
+        return given
 
-    def __repr__(self):
-        return f"<fastops.graph.Model: ({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
-
-    def _named(self, args, inputs):
+    def named(self, args, inputs):
         """Return the inputs by name, the only one of which may come without."""
-        if len(self._takes) != 1 or len(args) != 1:
-            raise TypeError(f"{self._title()} takes its inputs by name: {_list(self.inputs)}")
-        ((name, *_),) = self._takes
-        if name in inputs:
-            raise TypeError(f"{self._title()} got input {name!r} twice")
-        return {name: args[0], **inputs}
+        if args:
+            if len(self.inputs) != 1 or len(args) != 1:
+                raise TypeError(f"{self.title} takes its inputs by name: {_list(self.inputs)}")
+            (name,) = self.inputs
+            if name in inputs:
+                raise TypeError(f"{self.title} got input {name!r} twice")
+            inputs = {name: args[0], **inputs}
+        for name in self.inputs:
+            if name not in inputs:
+                raise TypeError(f"{self.title} misses its input {name!r}")
+        for name in inputs:
+            if name not in self.inputs:
+                have = _list(self.inputs)
+                raise TypeError(f"{self.title} has no input {name!r}: it has {have}")
+        return inputs
+
+    def are_as_taken(self, inputs):
+        """Tell whether inputs, which are right, become tensors without a change of their dtype."""
+        return all(
+            type(value) is ops.EagerTensor
+            or (type(value) is np.ndarray and value.dtype == self.inputs[name].dtype.as_numpy_dtype)
+            for name, value in inputs.items()
+        )
 
     def _convert(self, name, dtype, value):
         here = context.context()
@@ -251,22 +235,93 @@ class Model:
             raise TypeError(self._about(name, text)) from None
         return value
 
-    def _refuse(self, inputs):
-        for name in self.inputs:
-            if name not in inputs:
-                raise TypeError(f"{self._title()} misses its input {name!r}")
-        name = next(name for name in inputs if name not in self.inputs)
-        raise TypeError(f"{self._title()} has no input {name!r}: it has {_list(self.inputs)}")
-
     def _about(self, name, got):
         spec = self.inputs[name]
         return (
-            f"{self._title()} takes {spec.dtype.name} of shape {spec.shape} as its input {name!r}, "
+            f"{self.title} takes {spec.dtype.name} of shape {spec.shape} as its input {name!r}, "
             f"not {got}"
         )
 
-    def _title(self):
-        return f"{self.name} of {self._signature.source}"
+    @property
+    def title(self):
+        """What messages call it."""
+        return f"{self.signature.name} of {self.signature.source}"
+
+
+class _PlannedModel(Planned):
+    """A model's concrete function, whose results have names."""
+
+    def __init__(self, signature):
+        super().__init__(signature.concrete)
+        self.pack = signature.pack
+
+    def run_bare(self, inputs):
+        return self.pack(tf.nest.flatten(super().run_bare(inputs), expand_composites=True))
+
+
+class Model(_plan.Caller):
+    """A function of named tensors, made by `fastops.graph.load`.
+
+    Called with its inputs by name, of which the only one may come without, it returns the outputs
+    by name. It raises `TypeError` if an input is missing, unknown, or of another dtype or shape,
+    and says which; and a `tf.errors.OpError` if an operation fails.
+
+    Parameters
+    ----------
+    signature : Signature
+        What it calls.
+
+    Attributes
+    ----------
+    inputs, outputs : dict of str to tf.TensorSpec
+        Dtypes and shapes by name.
+    name : str
+        The signature's.
+    """
+
+    def __init__(self, signature):
+        self._contract = _Contract(signature)
+        super().__init__(self._contract, True, MOST_SIGNATURES)
+        self.inputs = dict(signature.inputs)
+        self.outputs = dict(signature.outputs)
+        self.name = signature.name
+        self.__name__ = signature.name
+        self.__doc__ = _document(signature)
+        self.__signature__ = _python_signature(self.inputs)
+
+    @property
+    def title(self):
+        """The signature's name, and where it comes from."""
+        return self._contract.title
+
+    @property
+    def reason(self):
+        """Why TensorFlow runs it and not a plan, or `None`."""
+        return self._contract.planned.reason
+
+    def describe(self):
+        """Say who runs it, and why.
+
+        Returns
+        -------
+        dict
+            With ``"executor"``, ``"reason"`` why that is TensorFlow, and ``"nodes"`` of the plan.
+        """
+        return self._contract.planned.describe()
+
+    def prepare(self, call, args, kwargs):
+        """See to the first call with inputs of these dtypes and shapes; for the base class."""
+        contract = self._contract
+        inputs = contract.named(args, kwargs)
+        result = contract.signature.pack(contract.planned.run(contract.tensors((), inputs)))
+        if not contract.are_as_taken(inputs):
+            return None, True, result  # other values may not be convertible
+        places = {name: place for place, name in enumerate(inputs)}
+        takes = [places[name] for name in self.inputs]
+        return _plan.Case(contract.planned, takes, contract.signature.pack), True, result
+
+    def __repr__(self):
+        return f"<fastops.graph.Model: ({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
 
 
 def _restored(value, dtype):
@@ -423,8 +478,8 @@ def _of_concrete(concrete, name, path, kept):
     """Return the signature that TensorFlow made of a SavedModel's."""
     kind = concrete.function_type
     inputs = {key: parameter.type_constraint for key, parameter in kind.parameters.items()}
-    return Signature(path, name, concrete, inputs, dict(concrete.structured_outputs),
-                     kind.pack_output, kept)  # fmt: skip
+    outputs = dict(concrete.structured_outputs)
+    return Signature(path, name, concrete, inputs, outputs, _packer(outputs, sorted(outputs)), kept)
 
 
 def _of_graph(definition, path, inputs, outputs):
@@ -467,11 +522,16 @@ def _of_wrapped(wrapped, path, inputs, outputs, *, is_frozen):
     except Exception as error:
         raise ValueError(f"{path} has no function of these tensors: {error}") from error
     given = {name: tf.TensorSpec(one.shape, one.dtype) for name, one in gives.items()}
-    names = list(gives)
     return {
-        DEFAULT: Signature(path, DEFAULT, concrete, specs, given,
-                           lambda results: dict(zip(names, results, strict=True)), wrapped)
-    }  # fmt: skip
+        DEFAULT: Signature(path, DEFAULT, concrete, specs, given, _packer(gives, gives), wrapped)
+    }
+
+
+def _packer(names, flat):
+    """Return what makes a dict, with its items in that order, of a flat list of results."""
+    flat = list(flat)
+    places = [(name, flat.index(name)) for name in names]
+    return lambda results: {name: results[place] for name, place in places}
 
 
 def _ends(graph):

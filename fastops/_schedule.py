@@ -55,6 +55,9 @@ PRIVATE = ("_EagerConst", "_Fused", "_Mkl", "_UnaryOpsComposition")
 
 _UNPLANNED = "FakeParam HostConst Placeholder PlaceholderWithDefault RefSwitch RefMerge XlaLaunch"
 UNPLANNED = frozenset(_UNPLANNED.split())
+
+_OUTPUTS = {"copy": 1, "merge": 2, "read": 1, "switch": 2}
+"""How many outputs `_cpp/plan.h` takes steps to have, whether or not anybody asks for them."""
 """Ops that are TensorFlow's to run, beside those that are in an eager call."""
 
 
@@ -386,11 +389,11 @@ class _Scheduler:
         if self.is_constant(name):
             step.outputs = [self.slot(name)]
         elif step.kind != "nothing":
-            outputs = 1 + max((o for n, o in self.asked_of(name)), default=-1)
-            if step.kind in ("switch", "merge"):
-                outputs = node.attr["num_outs"].i if node.op == "_SwitchN" else 2
-            if step.kind == "copy":
-                outputs = 1
+            outputs = _OUTPUTS.get(step.kind)
+            if outputs is None:
+                outputs = 1 + max((o for n, o in self.asked_of(name)), default=-1)
+            if node.op == "_SwitchN":
+                outputs = node.attr["num_outs"].i
             step.outputs = [
                 self.slot(name, o) if (name, o) in self.asked else -1 for o in range(outputs)
             ]

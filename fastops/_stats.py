@@ -1,8 +1,8 @@
 """`fastops.stats`: which paths calls took."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
-from fastops import _dispatch
+from fastops import _dispatch, _plan
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,23 @@ class OpStats:
 
 
 @dataclass(frozen=True)
+class FunctionStats:
+    """The calls of one traced function.
+
+    Attributes
+    ----------
+    plan, tensorflow : int
+        Calls by who ran them.
+    reasons : dict of str to int
+        Calls that were TensorFlow's, by the reason.
+    """
+
+    plan: int
+    tensorflow: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Stats:
     """A snapshot of the counters.
 
@@ -35,6 +52,9 @@ class Stats:
         Calls that were not direct, by the reason's name (`fastops.REASONS` explains them).
     ops : dict of str to OpStats
         The same for each op that was called, by its name in TensorFlow's registry.
+    functions : dict of str to FunctionStats
+        The calls of functions that live: of `fastops.function`, of models that
+        `fastops.graph.load` has loaded, and of what ``install(functions=True)`` runs.
     """
 
     direct: int
@@ -42,6 +62,7 @@ class Stats:
     tensorflow: int
     reasons: dict[str, int]
     ops: dict[str, OpStats]
+    functions: dict[str, FunctionStats] = field(default_factory=dict)
 
     def as_dict(self):
         """Return the snapshot as nested dicts of strings and ints."""
@@ -70,23 +91,42 @@ def stats():
     for name, *paths, reasons in _dispatch.counters():
         calls = OpStats(*paths, reasons)
         ops[name] = _total([ops[name], calls]) if name in ops else calls
-    return Stats(**vars(_total(ops.values())), ops=ops)
+    return Stats(**vars(_total(ops.values())), ops=ops, functions=_functions())
 
 
 def _total(several):
     """Add up calls."""
-    reasons = {}
-    for calls in several:
-        for reason, count in calls.reasons.items():
-            reasons[reason] = reasons.get(reason, 0) + count
     return OpStats(
         direct=sum(calls.direct for calls in several),
         capi=sum(calls.capi for calls in several),
         tensorflow=sum(calls.tensorflow for calls in several),
-        reasons=reasons,
+        reasons=_sum(calls.reasons for calls in several),
     )
+
+
+def _sum(counts):
+    """Add up counts by reason."""
+    total = {}
+    for one in counts:
+        for reason, count in one.items():
+            total[reason] = total.get(reason, 0) + count
+    return total
+
+
+def _functions():
+    found = {}
+    for caller in _plan.callers():
+        planned, reasons = caller.planned, dict(caller.reasons)
+        if caller.title in found:
+            before = found[caller.title]
+            planned, reasons = planned + before.plan, _sum([before.reasons, reasons])
+        if planned or reasons:
+            found[caller.title] = FunctionStats(planned, sum(reasons.values()), reasons)
+    return found
 
 
 def reset_stats():
     """Set all counters to zero."""
     _dispatch.reset_counters()
+    for caller in _plan.callers():
+        caller.reset_counters()

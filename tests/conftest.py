@@ -66,6 +66,14 @@ def custom_op_library(tmp_path_factory):
     return target
 
 
+@pytest.fixture(autouse=True)
+def _plans_stay(monkeypatch):
+    """Keep the first plan that a function has: a busy machine is no judge of who is faster."""
+    from fastops import _planned
+
+    monkeypatch.setattr(_planned, "SHORT", float("inf"))
+
+
 @pytest.fixture
 def fresh():
     """Begin with empty caches and counters at zero, as the process began."""

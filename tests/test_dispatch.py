@@ -974,6 +974,7 @@ def test_stats():
         "tensorflow": 0,
         "reasons": {},
         "ops": {},
+        "functions": {},
     }
     for _ in range(3):
         ops.add_v2(x=A, y=B)
@@ -999,6 +1000,7 @@ def test_stats():
                 "reasons": {"first_call": 1, "op": 2},
             },
         },
+        "functions": {},
     }
     ops.add_v2(x=A, y=B)
     assert seen.direct == 2, "a snapshot does not change"

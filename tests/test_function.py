@@ -14,6 +14,7 @@ from support import Failure, assert_same, difference, floats
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 import fastops
+from fastops import _planned
 from fastops._function import Function
 
 
@@ -827,6 +828,25 @@ def test_conditions_that_are_no_scalars():
         assert difference(outcome(fast, (flag, one)), want) is None
 
 
+def test_reads_for_their_own_sake():
+    """Of a variable whose value nobody asks for: TensorFlow reads it all the same."""
+    v = tf.Variable([1.0, 2.0])
+
+    def read(x):
+        v.read_value()
+        return x * 2.0
+
+    fast = compare(read, X)
+    nodes = [node for node in fast.plans()[0].nodes if node.op == "ReadVariableOp"]
+    assert [node.outputs for node in nodes] == [(-1,)]
+
+    @tf.custom_gradient
+    def scaled(x, w):
+        return x * 1.5, lambda gradient: (gradient * w, None)
+
+    compare(lambda x: scaled(x, v)[:1], make("float32", 2))
+
+
 def test_threads():
     fast = fastops.function(
         lambda x: counted(x)[1] + perceptron(x[tf.newaxis])[0, 0], executor="plan"
@@ -895,6 +915,65 @@ def test_memory_is_flat():
 # ---------------------------------------------------------------------------------------------
 # What is told of plans
 # ---------------------------------------------------------------------------------------------
+
+
+def test_stats_count_calls_by_function():
+    def scaled(x, factor):
+        return x * factor
+
+    def written(x):
+        tf.py_function(lambda: None, [], [])
+        return x + 1.0
+
+    fastops.reset_stats()
+    fast = fastops.function(scaled, executor="plan", autograph=False)
+    left = fastops.function(written, autograph=False)
+    for _ in range(4):
+        fast(X, 2.0)
+        left(X)
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        fast(X, 2.0)
+    fast(tf.ragged.constant([[1.0]]), 2.0)
+    seen = fastops.stats().functions
+    mine = {name.rpartition(".")[2]: calls for name, calls in seen.items()}
+    assert mine["scaled"].plan == 4, "the first one too, which nobody else may make"
+    assert mine["scaled"].tensorflow == 2
+    assert mine["scaled"].reasons == {
+        "a tape, graph, device, strategy or the like is around it": 1,
+        "TensorFlow is to read an argument": 1,
+    }
+    (row,) = left.describe()
+    assert mine["written"] == fastops.FunctionStats(
+        0, 4, {"the first call of its signature": 1, row["reason"]: 3}
+    )
+    assert fastops.stats().as_dict()["functions"].keys() == seen.keys()
+    fastops.reset_stats()
+    assert not fastops.stats().functions
+    fast(X, 2.0)
+    assert [calls.plan for calls in fastops.stats().functions.values()] == [1]
+
+
+@pytest.mark.parametrize("faster", ["plan", "tensorflow"])
+def test_the_faster_executor_is_kept(monkeypatch, faster):
+    note_time = _planned.Planned.note_time
+    noted = []
+
+    def slower(self, executor, ns):
+        noted.append(executor)
+        note_time(self, executor, ns if executor == faster else ns + 10**12)
+
+    monkeypatch.setattr(_planned, "SHORT", 0)
+    monkeypatch.setattr(_planned.Planned, "note_time", slower)
+    count = tf.Variable(0)
+    fast = fastops.function(lambda: count.assign_add(1), autograph=False)
+    assert [int(fast()) for _ in range(10)] == [*range(1, 11)], "no call is made twice"
+    assert noted == ["plan", "tensorflow"] * 3, "in turn, until there are enough"
+    (described,) = fast.describe()
+    assert described["executor"] == faster
+    assert described["reason"] == (
+        None if faster == "plan" else "TensorFlow's executor is faster"
+    )
 
 
 def test_plans_tell_their_nodes_and_times():

@@ -771,6 +771,63 @@ def test_inputs_that_are_wrong(saved):
     assert int(counted(by=1)["count"]) == 4
 
 
+def test_known_calls_run_no_python(saved, monkeypatch):
+    """What a call's inputs have in common with those of one before is all that is looked at."""
+    model = graph.load(saved)
+    values = {"a": floats(3, 2), "z": floats(3, 2)}
+    want = tf.saved_model.load(str(saved)).signatures["serving_default"](
+        **{name: tf.constant(value) for name, value in values.items()}
+    )
+    tensors = {name: tf.constant(value) for name, value in values.items()}
+    lists = {name: value.tolist() for name, value in values.items()}
+    calls = [
+        tensors,
+        values,
+        dict(reversed(tensors.items())),
+        {"a": tensors["a"], "z": values["z"]},
+        lists,
+        {"a": tf.Variable(values["a"]), "z": values["z"]},
+        {name: value.astype(np.float64) for name, value in values.items()},
+    ]
+    for inputs in calls:
+        got = model(**inputs)
+        assert [*got] == [*want]
+        assert_same([*got.values()], [*want.values()])
+    seen = []
+    tensors_of = type(model._contract).tensors
+    monkeypatch.setattr(
+        type(model._contract),
+        "tensors",
+        lambda self, args, inputs: seen.append(inputs) or tensors_of(self, args, inputs),
+    )
+    for inputs in calls[:4]:
+        assert_same([*model(**inputs).values()], [*want.values()])
+    assert not seen
+    for inputs in calls[4:]:
+        assert_same([*model(**inputs).values()], [*want.values()])
+    assert len(seen) == 3, "they are converted"
+    with pytest.raises(TypeError, match="as its input 'a', not a tensor of float64"):
+        model(a=tf.ones([3, 2], tf.float64), z=tensors["z"])
+
+
+def test_models_that_tensorflow_runs(saved, monkeypatch):
+    """Without a plan, results have their names all the same."""
+    for name in ("serving_default", "looked_up"):
+        theirs = tf.saved_model.load(str(saved)).signatures[name]
+        model = graph.load(saved, name)
+        model._contract.planned.plan = None
+        model._contract.planned.allow_bare()
+        inputs = {
+            name: make(spec.dtype.name, *(2 if side is None else side for side in spec.shape))
+            for name, spec in model.inputs.items()
+        }
+        want = theirs(**inputs)
+        for _ in range(3):
+            got = model(**inputs)
+            assert [*got] == [*want]
+            assert_same([*got.values()], [*want.values()])
+
+
 def test_models_in_functions_and_on_tapes(saved):
     model, loaded = graph.load(saved), tf.saved_model.load(str(saved))
     theirs = loaded.signatures["serving_default"]

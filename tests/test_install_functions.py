@@ -1,5 +1,6 @@
 """`fastops.install(functions=True)`: what `tf.function` has made runs as plans, unchanged."""
 
+import collections
 import copy
 import gc
 import itertools
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 from support import assert_same, floats
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.framework import ops
 
 import fastops
 from fastops._function import PlansBeside
@@ -251,6 +253,67 @@ def trained(installed):
     seen = [model.evaluate(x, y, verbose=0), model.predict(x, verbose=0)]
     seen += [model.predict_on_batch(x[:1]) for _ in range(3)]
     return [history.history, logs, seen, model.get_weights()]
+
+
+STRUCTURES = {
+    "tensor": lambda: X,
+    "tuple": lambda: (X, tf.constant(["a"])),
+    "dict": lambda: {"b": X, "a": (X + 1.0, {"c": X})},
+    "pair": lambda: collections.namedtuple("Pair", "x y")(X, X),
+    "ragged": lambda: tf.ragged.constant([[1.0], []]),
+    "sparse": lambda: {"s": tf.sparse.from_dense(X)},
+    "none": lambda: (X, None),
+    "dataset": lambda: tf.data.Dataset.range(3),
+}
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_optional_values(kind, monkeypatch):
+    optional = tf.experimental.Optional.from_value(STRUCTURES[kind]())
+    fastops.uninstall()
+    want = optional.get_value()
+    assert optional.has_value()
+    fastops.install(functions=True)
+    scopes = []
+    scope = ops.name_scope
+    monkeypatch.setattr(ops, "name_scope", lambda *args: scopes.append(args) or scope(*args))
+    for _ in range(2):
+        got = optional.get_value()
+        assert type(got) is type(want)
+        if kind != "dataset":
+            tf.nest.assert_same_structure(got, want, expand_composites=True)
+            flat = [tf.nest.flatten(one, expand_composites=True) for one in (got, want)]
+            assert_same(*flat)
+        if type(want) is dict:
+            assert [*got] == [*want]
+        assert optional.has_value()
+    assert bool(scopes) == (kind not in ("tensor", "tuple", "dict")), "by which way"
+
+
+def test_optional_values_that_are_not_there():
+    empty = tf.experimental.Optional.empty(tf.TensorSpec([3]))
+    messages = set()
+    for install in (fastops.uninstall, lambda: fastops.install(functions=True)):
+        install()
+        assert not empty.has_value()
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            empty.get_value()
+        messages.add(str(caught.value))
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            empty.get_value(name="mine")
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+    @tf.function
+    def traced(optional):
+        return tf.cond(optional.has_value(), optional.get_value, lambda: X)
+
+    assert_same(traced(empty), X)
+    full = tf.experimental.Optional.from_value(X + 1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(full._variant_tensor)
+        value = full.get_value()
+    assert_same(value, traced(full))
 
 
 def test_several_steps_by_one_call_of_keras():
