@@ -7,6 +7,7 @@ import tensorflow as tf
 from common import Arm
 
 import fastops
+from fastops import _dispatch
 
 rng = np.random.default_rng(0)
 
@@ -101,6 +102,26 @@ def test_functions(label, race):
 
 def relu(values):
     return np.maximum(values, 0)
+
+
+@pytest.mark.parametrize("length", [10, 100, 1000])
+def test_chain(length, race):
+    """What a node costs in a plan, beside its kernel alone."""
+
+    def chain(values):
+        for _ in range(length):
+            values = tf.tanh(values)
+        return values
+
+    # The optimizer would make one node of them all.
+    function = fastops.function(chain, executor="plan", optimize=False, autograph=False)
+    kernel = _dispatch.BareKernel(fastops.raw_ops.Tanh, x=x)
+    names = {"x": x, "function": function, "kernel": kernel}
+    arms = [Arm("plan", "function(x)", names), Arm("kernel", "kernel()", names)]
+    np.testing.assert_array_equal(arms[0].result(), chain(x))
+    (found,) = function.describe()
+    assert found["nodes"] >= length
+    race("chain", str(length), arms)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -166,6 +166,7 @@ def promises(main, ladder, perceptron, serving, plain, demo):
     yield from _install_promises(main)
     yield from _function_promises(rows(main, "functions"), "")
     yield from _function_promises(rows(plain, "functions"), ", without oneDNN")
+    yield from _chain_promises({int(row.label): row for row in rows(main, "chain")})
     for row in rows(main, "traced"):
         measured = row.ratio("stock", "installed")
         yield Promise(f"functions=True, {row.label}: times faster", measured, TRACED[row.label])
@@ -209,6 +210,17 @@ def _function_promises(measured, where):
         if row.has("numpy"):
             yield Promise(f"{text}: us", row.time("plan") / 1e3, at_most=3.5)
             yield Promise(f"{text}: times numpy", row.ratio("plan", "numpy"), at_most=0.8)
+
+
+def _chain_promises(chains):
+    if chains:
+        short, medium, long = (row.time("plan") for _, row in sorted(chains.items()))
+        least, middle, most = sorted(chains)
+        above = (long - short) / (most - least) - chains[most].time("kernel")
+        yield Promise("a node of a plan: ns above the bare kernel", above, at_most=120)
+        times = (long - short) / (medium - short) * (middle - least) / (most - least)
+        text = f"a node of {most} against one of {middle}: times as long"
+        yield Promise(text, times, at_most=1.1)
 
 
 def _function_table(main, plain, serving):
