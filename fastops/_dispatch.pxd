@@ -57,6 +57,7 @@ cdef class Entry:
     cdef unique_ptr[PreparedKernel] kernel
     cdef unique_ptr[CachedOp] capi
     cdef unique_ptr[NodeDef] node   # empty when an attribute could not be encoded
+    cdef bint dispatched            # whether TensorFlow's dispatch call takes such calls
     cdef int num_outputs
     cdef list lengths               # of each output argument; None where it is a single tensor
     cdef tuple gradient_attrs       # for the tape; made on first use

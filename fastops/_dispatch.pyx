@@ -113,7 +113,7 @@ from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 import numpy as np
-from tensorflow.python.eager.core import _NotOkStatusException
+from tensorflow.python.eager.core import _NotOkStatusException, _status_to_exception
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.ops import raise_from_not_ok_status
 from tensorflow.python.framework.tensor_shape import TensorShape
@@ -485,15 +485,23 @@ cdef bint _is_taken(object value, str kind) except -1:
     return True
 
 
-cdef bint _reaches_dispatch(Op op, int i, PyObject** slots, str kind) except -1:
-    """Whether TensorFlow's dispatch call takes what is given for an attribute, or left out."""
-    cdef PyObject* given = slots[op.attr_slots[i]]
-    if given != NULL:
-        return _is_taken(<object>given, kind)
-    default = op.attr_defaults[i]
-    if kind == "float" and default is not None:  # TensorFlow's function has 1 for 1.0
-        return not float(default).is_integer()
-    return _is_taken(default, kind)
+cdef bint _are_taken(Op op, PyObject** slots) except -1:
+    """Whether TensorFlow's dispatch call takes all attributes that are given, or left out."""
+    cdef int i
+    cdef PyObject* given
+    for i in range(op.num_attrs):
+        given = slots[op.attr_slots[i]]
+        kind = FindAttr(op.facts, <bytes>op.attr_names[i].encode()).type().decode()
+        default = op.attr_defaults[i]
+        if given != NULL:
+            if not _is_taken(<object>given, kind):
+                return False
+        elif kind == "float" and default is not None:
+            if float(default).is_integer():  # TensorFlow's function has 1 for 1.0
+                return False
+        elif not _is_taken(default, kind):
+            return False
+    return True
 
 
 cdef bint _encode_attr(object value, str kind, AttrValue* out) except -1:
@@ -1044,6 +1052,7 @@ cdef class Op:
             entry.node.reset()
             entry.reason = R_DEVICE
         elif self.encode(slots, frame, entry.node.get()):
+            entry.dispatched = _are_taken(self, slots)
             entry.num_outputs = OutputTypes(deref(entry.node), self.facts, &outputs)
             entry.lengths = [
                 None if length < 0 else length
@@ -1104,8 +1113,6 @@ cdef class Op:
                 kind = attr.type()
                 if not _encode_attr(given, kind.decode(), value):
                     return False
-                if self.facts.stateful and not _reaches_dispatch(self, i, slots, kind.decode()):
-                    return False  # an error could not be had from TensorFlow by a second call
             except (TypeError, ValueError, OverflowError):
                 return False
         for i in range(self.num_inputs):
@@ -1729,7 +1736,8 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots,
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What this kernel may have changed must not be changed again.
     op.calls_direct += call.counts
-    return _raise(op, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode())
+    prefix = _fallback.kernel_error_prefix(op.op_name).encode()
+    return _raise(op, entry, slots, call, status, prefix)
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
@@ -1766,7 +1774,7 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
         op.calls_reason[reason] -= call.counts
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What it may have changed must not be changed again; who watches must not see it twice.
-    return _raise(op, slots, call, status, b"")
+    return _raise(op, entry, slots, call, status, b"")
 
 
 cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots,
@@ -1790,15 +1798,19 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     return result
 
 
-cdef PyObject* _raise(Op op, PyObject** slots, Invocation* call, const Status& status,
-                      bytes prefix) except NULL:
+cdef PyObject* _raise(Op op, Entry entry, PyObject** slots, Invocation* call,
+                      const Status& status, bytes prefix) except NULL:
     """Raises what TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
     try:
         RaiseNotOk(status, prefix, op.op_name_bytes)
     except _NotOkStatusException as error:
         # Not what it should be: an interrupt came while it was made.
-        if call.raises_status or not isinstance(error, _NotOkStatusException):
+        if not isinstance(error, _NotOkStatusException):
+            raise
+        if not entry.dispatched:  # TFE_Py_Execute makes such calls, and tells no name
+            raise _status_to_exception(error) from None
+        if call.raises_status:
             raise
         raise_from_not_ok_status(error, None if name == NULL else <object>name)
     raise SystemError("an error status raised nothing")

@@ -324,7 +324,7 @@ def test_an_error_of_a_kernel_with_state_names_the_call_as_tensorflow_does(dtype
         for _ in range(2):
             assert failure(raw_ops.RandomUniform, shape=wrong, dtype=dtype, name=name) == want
     _, path = took(raw_ops.RandomUniform, shape=right, dtype=dtype)
-    assert path == ("capi:op" if dtype is tf.float32 else "tensorflow:attr_value")
+    assert path == "capi:op"
 
 
 def test_floats_that_tensorflow_writes_as_ints():

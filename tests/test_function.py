@@ -971,9 +971,7 @@ def test_the_faster_executor_is_kept(monkeypatch, faster):
     assert noted == ["plan", "tensorflow"] * 3, "in turn, until there are enough"
     (described,) = fast.describe()
     assert described["executor"] == faster
-    assert described["reason"] == (
-        None if faster == "plan" else "TensorFlow's executor is faster"
-    )
+    assert described["reason"] == (None if faster == "plan" else "TensorFlow's executor is faster")
 
 
 def test_plans_tell_their_nodes_and_times():

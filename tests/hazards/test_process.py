@@ -410,7 +410,7 @@ def test_handlers_that_call_ops():
     def handle(number=None, frame=None):
         nonlocal depth
         count, depth = float(len(handled)), depth + 1
-        if depth < 4:  # it may itself be interrupted by the next; more would fill a slow one's stack
+        if depth < 4:  # it may itself be interrupted, but not so often as to fill the stack
             signal.setitimer(signal.ITIMER_REAL, pause)
         with tf.GradientTape() as tape:
             tape.watch(x)
