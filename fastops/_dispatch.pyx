@@ -466,6 +466,8 @@ cdef bint _is_taken(object value, str kind) except -1:
 
     If not, another function runs the op, whose errors read otherwise.
     """
+    if value is None:  # the default of the OpDef
+        return True
     if kind.startswith("list("):
         for item in value:
             if not _is_taken(item, kind[5:len(kind) - 1]):
@@ -478,7 +480,7 @@ cdef bint _is_taken(object value, str kind) except -1:
         return isinstance(value, bool)
     elif kind == "type":
         return isinstance(value, int) or hasattr(value, "_type_enum")
-    elif kind == "shape" and value is not None and not isinstance(value, TensorShape):
+    elif kind == "shape" and not isinstance(value, TensorShape):
         for item in value:
             if item is not None and not isinstance(item, int) and not hasattr(item, "_value"):
                 return False
@@ -492,14 +494,12 @@ cdef bint _are_taken(Op op, PyObject** slots) except -1:
     for i in range(op.num_attrs):
         given = slots[op.attr_slots[i]]
         kind = FindAttr(op.facts, <bytes>op.attr_names[i].encode()).type().decode()
-        default = op.attr_defaults[i]
+        value = op.attr_defaults[i]
         if given != NULL:
-            if not _is_taken(<object>given, kind):
-                return False
-        elif kind == "float" and default is not None:
-            if float(default).is_integer():  # TensorFlow's function has 1 for 1.0
-                return False
-        elif not _is_taken(default, kind):
+            value = <object>given
+        elif kind == "float" and value is not None and float(value).is_integer():
+            return False  # TensorFlow's function has 1 for 1.0
+        if not _is_taken(value, kind):
             return False
     return True
 
@@ -1052,7 +1052,7 @@ cdef class Op:
             entry.node.reset()
             entry.reason = R_DEVICE
         elif self.encode(slots, frame, entry.node.get()):
-            entry.dispatched = _are_taken(self, slots)
+            entry.dispatched = not self.facts.stateful or _are_taken(self, slots)
             entry.num_outputs = OutputTypes(deref(entry.node), self.facts, &outputs)
             entry.lengths = [
                 None if length < 0 else length

@@ -19,7 +19,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport HandleDtype, HostTensor, IntsOf, IsEagerTensor, Sizes
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, on_host
 from fastops._intercept cimport (
     Generated,
     Replacement,
@@ -123,6 +123,7 @@ cdef unsigned long long _FLOATS = dtype_bits(
     [_dtypes.bfloat16, _dtypes.float16, _dtypes.float32, _dtypes.float64]
 )
 cdef unsigned long long _NUMERIC = _COMPLEX | _INTEGERS | _FLOATS
+cdef unsigned long long _VALUES = _NUMERIC | dtype_bits([_dtypes.bool])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -636,12 +637,32 @@ cdef int _gather_nd(Function self, Draft* draft) except -1:
 
 cdef int _where(Function self, Draft* draft) except -1:
     # condition, x, y
-    if draft.values[1] != Py_None and draft.values[2] != Py_None:
+    cdef PyObject** values = draft.values
+    if values[1] != Py_None and values[2] != Py_None:
+        if _are_alike(values) and not recording() and on_host() and (<Site>self.sites[0]).passable():
+            draft.site = 2
         return CHOSEN
-    if draft.values[1] != draft.values[2] or not IsEagerTensor(draft.values[0]):
+    if values[1] != values[2] or not IsEagerTensor(values[0]):
         return DECLINED
     draft.site = 1
     return CHOSEN
+
+
+cdef bint _are_alike(PyObject** values) except -1:
+    """Whether three tensors, of which the first is a condition, leave nothing to broadcast.
+
+    SelectV2 takes most of its time to find out how; Select takes these, and no others.
+    """
+    cdef const Tensor* condition = HostTensor(values[0])
+    cdef const Tensor* x = HostTensor(values[1])
+    cdef const Tensor* y = HostTensor(values[2])
+    return (
+        condition != NULL and x != NULL and y != NULL
+        and condition.dims() > 0  # of scalars it returns one itself
+        and condition.IsSameSize(x[0]) and condition.IsSameSize(y[0])
+        and condition.dtype() == DT_BOOL
+        and x.dtype() == y.dtype() and (<unsigned long long>1) << <int>x.dtype() & _VALUES
+    )
 
 
 cdef int _cast(Function self, Draft* draft) except -1:

@@ -162,7 +162,11 @@ FUNCTIONS = (
     Function(
         "tf.where",
         "(condition, x=None, y=None, name=None)",
-        (Site("SelectV2", "condition t=x e=y"), Site("Where", "condition")),
+        (
+            Site("SelectV2", "condition t=x e=y"),
+            Site("Where", "condition"),
+            Site("Select", "condition x y"),
+        ),
         "",
         "where",
     ),

@@ -1086,6 +1086,41 @@ def test_functions_that_tests_replace(monkeypatch):
             assert tf.zeros([2]).shape == (2,)
 
 
+def test_where_takes_the_kernel_that_cannot_broadcast_if_it_may(monkeypatch):
+    """Which nobody can tell from what comes out, on a tape, or under another name."""
+    bits = np.array([0x7FC00001, 0xFFA00000, 0x80000000, 1, 0x807FFFFF], np.uint32)
+    x, y = tf.constant(bits.view(np.float32)), tf.ones([5])
+    flags = tf.constant([True, True, True, True, False])
+    scalar = tf.constant(True), tf.constant(1.0), tf.constant(2.0)
+    words = tf.constant(["a"] * 5)
+
+    def ops_of(function):
+        fastops.reset_stats()
+        for _ in range(2):
+            function()
+        return {name for name in fastops.stats().ops if name.startswith("Select")}
+
+    def taped():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            z = tf.where(flags, x, y)
+        return tape.gradient(z, x)
+
+    want = [tf.where(flags, x, y), tf.where(flags, y, x), taped()]
+    with fastops.accelerated(only=LAYERS):
+        got = [tf.where(flags, x, y), tf.where(flags, y, x), taped()]
+        assert difference(got, want) is None
+        assert ops_of(lambda: tf.where(flags, x, y)) == {"Select"}
+        assert ops_of(lambda: tf.where(flags, x, 0.0)) == {"SelectV2"}
+        assert ops_of(lambda: tf.where(flags, x[:1], y)) == {"SelectV2"}
+        assert ops_of(lambda: tf.where(*scalar)) == {"SelectV2"}
+        assert ops_of(lambda: tf.where(flags, words, words)) == {"SelectV2"}
+        assert ops_of(lambda: tf.where(flags, tf.Variable(x), y)) == {"SelectV2"}
+        assert "Select" not in ops_of(taped)
+        monkeypatch.setattr(gen_math_ops, "select_v2", lambda *args, **kwargs: "mocked")
+        assert tf.where(flags, x, y) == "mocked"
+
+
 def test_graphs_have_the_same_nodes():
     def program(x, y):
         z = tf.matmul(x, y, transpose_b=True, name="product")
@@ -1093,6 +1128,7 @@ def test_graphs_have_the_same_nodes():
         z = tf.where(z > 0.0, tf.reshape(z, [2]), tf.concat([z[:1], z[1:]], 0))
         made = [tf.clip_by_value(F, 0.0, 1.0), tf.zeros_like(F), tf.ones_like(F), tf.round(F)]
         made += [tf.cast(tf.math.logical_xor(B, B), tf.float32), tf.cast(F, tf.float32)]
+        made += [tf.where(B, F, F)]
         return tf.stack([z, tf.clip_by_value(z, 0.0, 1.0)]), made
 
     def nodes():
