@@ -639,7 +639,10 @@ cdef int _where(Function self, Draft* draft) except -1:
     # condition, x, y
     cdef PyObject** values = draft.values
     if values[1] != Py_None and values[2] != Py_None:
-        if _are_alike(values) and not recording() and on_host() and (<Site>self.sites[0]).passable():
+        if (
+            _are_alike(values) and not recording() and on_host()
+            and (<Site>self.sites[0]).passable()
+        ):
             draft.site = 2
         return CHOSEN
     if values[1] != values[2] or not IsEagerTensor(values[0]):
