@@ -176,11 +176,11 @@ class _Contract:
 
     def __call__(self, /, *args, **inputs):
         """Have TensorFlow make a call, also where a graph is under construction."""
-        return self.signature.pack(self.planned.run_original(*self.tensors(args, inputs)))
+        given = self.tensors(self.named(args, inputs))
+        return self.signature.pack(self.planned.run_original(*given))
 
-    def tensors(self, args, inputs):
-        """Return the tensors that the concrete function takes, for the arguments of a call."""
-        inputs = self.named(args, inputs)
+    def tensors(self, inputs):
+        """Return the tensors that the concrete function takes, for the inputs by name."""
         given = []
         for name, dtype, number, dims in self._takes:
             value = inputs[name]
@@ -313,7 +313,7 @@ class Model(_plan.Caller):
         """See to the first call with inputs of these dtypes and shapes; for the base class."""
         contract = self._contract
         inputs = contract.named(args, kwargs)
-        result = contract.signature.pack(contract.planned.run(contract.tensors((), inputs)))
+        result = contract.signature.pack(contract.planned.run(contract.tensors(inputs)))
         if not contract.are_as_taken(inputs):
             return None, True, result  # other values may not be convertible
         places = {name: place for place, name in enumerate(inputs)}

@@ -55,10 +55,10 @@ PRIVATE = ("_EagerConst", "_Fused", "_Mkl", "_UnaryOpsComposition")
 
 _UNPLANNED = "FakeParam HostConst Placeholder PlaceholderWithDefault RefSwitch RefMerge XlaLaunch"
 UNPLANNED = frozenset(_UNPLANNED.split())
+"""Ops that are TensorFlow's to run, beside those that are in an eager call."""
 
 _OUTPUTS = {"copy": 1, "merge": 2, "read": 1, "switch": 2}
 """How many outputs `_cpp/plan.h` takes steps to have, whether or not anybody asks for them."""
-"""Ops that are TensorFlow's to run, beside those that are in an eager call."""
 
 
 class UnplannedError(Exception):

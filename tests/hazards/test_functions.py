@@ -1,14 +1,12 @@
 """Plans of functions under load: ten million calls, eight threads."""
 
-import threading
-import traceback
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from stress import seconds, times
+from stress import run_threads, seconds, times
 from support import python
 from test_memory import MEGABYTE, growth
 
@@ -187,28 +185,12 @@ class Shared:
 def share(threads, calls):
     """Run that many threads with at least that many calls each, while plans are let go of."""
     shared = Shared()
-    made, failures, stop = [], [], threading.Event()
-
-    def work(seed):
-        try:
-            made.append(shared.work(seed, calls))
-        except BaseException:
-            failures.append(traceback.format_exc())
 
     def meddle():
-        while not stop.wait(0.2):
-            shared.layer.reset()
-            shared.add.reset()
+        shared.layer.reset()
+        shared.add.reset()
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(threads)]
-    meddler = threading.Thread(target=meddle)
-    for thread in (*workers, meddler):
-        thread.start()
-    for thread in workers:
-        thread.join()
-    stop.set()
-    meddler.join()
-    assert not failures, failures[0]
+    made = run_threads(threads, lambda number: shared.work(number, calls), meddle, pause=0.2)
     assert int(shared.count) == sum(made), "no update is lost"
     for function in (shared.steps, shared.branches):
         assert [row["executor"] for row in function.describe()] == ["plan"]

@@ -3,13 +3,12 @@
 import random
 import threading
 import time
-import traceback
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from stress import seconds, times
+from stress import run_threads, seconds, times
 from support import DIRECT, python, took
 
 import fastops
@@ -126,29 +125,13 @@ def mix(threads, calls, size):
     """Run that many threads with at least that many calls each, while another one meddles."""
     fastops.set_cache_size(size)
     fastops.reset_stats()
-    made, failures, stop = [], [], threading.Event()
-
-    def work(seed):
-        try:
-            made.append(Mixture(seed).make(calls))
-        except BaseException:
-            failures.append(traceback.format_exc())
 
     def meddle():
-        while not stop.wait(0.05):
-            fastops.clear_cache()
-            fastops.stats().as_dict()
-            fastops.set_cache_size(size)
+        fastops.clear_cache()
+        fastops.stats().as_dict()
+        fastops.set_cache_size(size)
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(threads)]
-    meddler = threading.Thread(target=meddle)
-    for thread in (*workers, meddler):
-        thread.start()
-    for thread in workers:
-        thread.join()
-    stop.set()
-    meddler.join()
-    assert not failures, failures[0]
+    made = run_threads(threads, lambda number: Mixture(number).make(calls), meddle, pause=0.05)
     seen = fastops.stats()
     assert all(entries <= size for entries in fastops.cache_info()["entries"].values())
     internal = seen.ops.pop("ReadVariableOp")  # calls of calls
