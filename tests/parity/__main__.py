@@ -54,19 +54,21 @@ CHECKS = ("gradients", "graphs", "malformed", "properties", "values")
 
 
 def tasks(world, depth, op_names, seed):
-    """Return what is to be done in a world, the longest first."""
+    """Return what is to be done in a world, op by op; what may spoil the memory comes last."""
     suffix = worker.THOROUGH if depth.thorough else ""
     called = [name for name in op_names if name in recipes.RECIPES]
     planned = []
-    if world == "onednn":
-        planned += [Task("gradients" + suffix, name) for name in called]
-        planned += [Task("graphs" + suffix, name) for name in called]
-        planned += [Task("malformed", name, 0, depth.calls) for name in called]
-        planned += [Task("properties", name, seed, depth.examples) for name in called]
+    for name in called:
+        planned.append(Task("values" + suffix, name))
+        if world == "onednn":
+            planned.append(Task("graphs" + suffix, name))
+            planned.append(Task("gradients" + suffix, name))
+            planned.append(Task("properties", name, seed, depth.examples))
+            planned.append(Task("malformed", name, 0, depth.calls))
+    if world == "onednn" and depth.calls_of_others:
         others = [name for name in cases.other_op_names() if name in op_names]
-        if depth.calls_of_others:
-            planned += [Task("malformed", name, 0, depth.calls_of_others) for name in others]
-    return planned + [Task("values" + suffix, name) for name in called]
+        planned += [Task("malformed", name, 0, depth.calls_of_others) for name in others]
+    return planned
 
 
 def run(world, planned, journal=None, *, resume=False):

@@ -143,6 +143,7 @@ class Child:
         folder.mkdir()
         self.progress = Progress(folder / "progress")
         self.task = None
+        self.waiting = []
         self._start()
 
     def _start(self):
@@ -152,11 +153,12 @@ class Child:
         )
         self.process.start()
         end.close()
-        self.new = True
+        self.done = set()
         self._seen, self._since = None, time.monotonic()
 
     def give(self, task):
-        self.task, self.new = task, False
+        self.task = task
+        self.done.add(task.check)
         self.progress(task.start)
         self._seen, self._since = None, time.monotonic()
         with contextlib.suppress(OSError):  # it died: the next `receive` tells
@@ -222,7 +224,7 @@ class Campaign:
     patience : callable
         Returns the seconds without progress after which a child counts as hanging, given its task.
     isolated : collection of str
-        Checks of which each task gets a process of its own: what one op's calls leave behind
+        Checks that share no process with another group of tasks: what one op's calls leave behind
         neither kills nor delays another's.
     """
 
@@ -245,13 +247,13 @@ class Campaign:
             child.stop()
         self._home.cleanup()
 
-    def perform(self, tasks, after_crash):
+    def perform(self, groups, after_crash):
         """Perform tasks; yield what the checks find, each with its task.
 
         Parameters
         ----------
-        tasks : iterable of Task
-            What to do.
+        groups : iterable of list of Task
+            What to do; a group is done by one child, one task after the other.
         after_crash : callable
             Given a `Crash`, returns the task to go on with, or `None`.
 
@@ -262,7 +264,7 @@ class Campaign:
         found : object
             What its check yields, a `Crash`, or `None` at its end.
         """
-        waiting = iter(tasks)
+        waiting = iter(groups)
         busy = {}
         for child in self._children:
             self._next(child, waiting, busy)
@@ -291,11 +293,13 @@ class Campaign:
                 self._next(child, waiting, busy)
 
     def _next(self, child, waiting, busy):
-        task = next(waiting, None)
-        if task is not None:
-            if not child.new and not self._isolated.isdisjoint((child.task.check, task.check)):
+        if not child.waiting:
+            child.waiting = list(next(waiting, ()))
+            checks = {task.check for task in child.waiting}
+            if checks and child.done and self._isolated & (checks | child.done):
                 child.renew()
-            child.give(task)
+        if child.waiting:
+            child.give(child.waiting.pop(0))
             busy[child.connection] = child
 
 

@@ -5,6 +5,8 @@ import json
 import os
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import attrgetter
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -169,7 +171,9 @@ def run(world, tasks, journal, progress=lambda task: None):
     with Campaign(
         world, memory=memory, patience=patience, isolated=(*SEARCHES, *TRACING)
     ) as campaign:
-        for task, found in campaign.perform((t for t in tasks if t not in journal), after):
+        left = [task for task in tasks if task not in journal]
+        by_op = [list(group) for _, group in groupby(left, attrgetter("op_name"))]
+        for task, found in campaign.perform(by_op, after):
             key = task.check, task.op_name
             if found is None:
                 record = under_way.pop(key, {"findings": [], "bags": [], "crashes": []})
@@ -207,7 +211,7 @@ def judged(campaign, crashes):
         }
         dead = [
             task
-            for task, found in campaign.perform(tasks.values(), lambda crash: None)
+            for task, found in campaign.perform(([t] for t in tasks.values()), lambda crash: None)
             if isinstance(found, Crash) and not _exhausted(found)
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
