@@ -31,16 +31,16 @@ from fastops._intercept cimport (
     tensor_dtype,
 )
 from fastops._tf.eager cimport EagerTensor_Handle, recording
-from fastops._tf.protos cimport DT_BOOL, DT_INT32, DT_INVALID, DataType
+from fastops._tf.protos cimport DT_BOOL, DT_DOUBLE, DT_FLOAT, DT_INT32, DT_INVALID, DataType
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.core.config import flags as _tf_flags
 from tensorflow.python.eager import context as _tf_context
-from tensorflow.python.framework import config as _tf_config
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t)
@@ -719,6 +719,21 @@ cdef int _last_axis(Function self, Draft* draft) except -1:
     return CHOSEN if axis == -1 or axis == _rank(draft.values[0]) - 1 else DECLINED
 
 
+cdef int _sparse_cross_entropy(Function self, Draft* draft) except -1:
+    # labels, logits
+    cdef const Tensor* labels = HostTensor(draft.values[0])
+    cdef const Tensor* logits = HostTensor(draft.values[1])
+    if (
+        labels == NULL or logits == NULL or labels.dims() != 1 or logits.dims() != 2
+        or labels.dim_size(0) != logits.dim_size(0)
+        or logits.dtype() != DT_FLOAT and logits.dtype() != DT_DOUBLE
+        or _deterministic() or not _may_run(self)
+    ):
+        return DECLINED
+    made = _op(self, 0)(features=<object>draft.values[1], labels=<object>draft.values[0])
+    return _done(draft, made[0])  # the other is for the gradient
+
+
 cdef int _round(Function self, Draft* draft) except -1:
     # x
     cdef unsigned long long dtype = (<unsigned long long>1) << tensor_dtype(draft.values[0])
@@ -903,7 +918,7 @@ cdef int _random_uniform(Function self, Draft* draft) except -1:
 
 cdef bint _unseeded():
     """Whether random ops have no seed, and need none."""
-    return _tf_context._context._seed is None and not _tf_config.is_op_determinism_enabled()
+    return _tf_context._context._seed is None and not _deterministic()
 
 
 cdef int _constant(Function self, Draft* draft) except -1:
@@ -1244,6 +1259,8 @@ cdef plan_t _plan(str name) except? NULL:
         return _pad
     if name == "last_axis":
         return _last_axis
+    if name == "sparse_cross_entropy":
+        return _sparse_cross_entropy
     if name == "round":
         return _round
     if name == "stop_gradient":

@@ -406,6 +406,13 @@ FUNCTIONS = (
         "value bias data_format",
         needs="data_format=none",
     ),
+    Function(
+        "tf.nn.sparse_softmax_cross_entropy_with_logits",
+        "(labels, logits, name=None)",
+        (Site("SparseSoftmaxCrossEntropyWithLogits", ""),),
+        "labels=eager logits=eager name=none",
+        "sparse_cross_entropy",
+    ),
     # Random numbers
     Function(
         "tf.random.normal",
