@@ -149,7 +149,7 @@ REASONS = (
     ("remote", "the context is connected to other hosts"),
     ("callbacks", "op callbacks are registered"),
     ("async", "the thread's executor is asynchronous"),
-    ("observed", "device placement, memory or the profiler are recording"),
+    ("observed", "device placement, memory, the profiler or a file of nodes are recording"),
     ("arguments", "an argument is missing, unknown or positional"),
     ("input_type", "an input is not a tensor, variable or array, or made of Python numbers"),
     ("input_device", "an input lives on another device"),

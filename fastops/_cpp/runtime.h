@@ -24,6 +24,7 @@ struct Runtime {
   std::shared_ptr<HostDevice> kernel_device;  // the host as kernels see it
   bool deterministic = false;
   bool soft_placement = false;
+  bool writes_nodes = false;  // the devices write down what runs on them
   bool only_host = false;  // no accelerator: a value without a device scope lives on the host
   const char* host_name = nullptr;
 
@@ -40,6 +41,7 @@ struct Runtime {
     kernel_device = std::make_shared<HostDevice>(host);
     deterministic = tsl::OpDeterminismRequired();
     soft_placement = context->AllowSoftPlacement();
+    writes_nodes = std::getenv("TF_NODE_FILE_WRITER_DIRECTORY") != nullptr;
     only_host = true;
     for (const tensorflow::Device* device : context->ListLocalTfDevices()) {
       if (device->device_type() != tensorflow::DEVICE_CPU) only_host = false;
@@ -97,8 +99,9 @@ inline bool Async(const Runtime& runtime) {
 inline bool Observed(const Runtime& runtime) {
   // Not ShouldStoreGraphs(): TensorFlow stores the graph of an op when it makes a kernel for it,
   // which the first call of a key has done.
-  return runtime.context->LogDevicePlacement() || runtime.context->LogMemory() ||
-         tsl::profiler::TraceMe::Active() || !runtime.context->RunEagerOpAsFunction();
+  return runtime.writes_nodes || runtime.context->LogDevicePlacement() ||
+         runtime.context->LogMemory() || tsl::profiler::TraceMe::Active() ||
+         !runtime.context->RunEagerOpAsFunction();
 }
 
 inline bool OneDnnEnabled() { return tensorflow::IsMKLEnabled(); }

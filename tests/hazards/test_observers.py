@@ -20,6 +20,7 @@ from support import (
     failure,
     floats,
     outcome,
+    python,
     took,
 )
 from tensorflow.python.debug.lib import debug_events_reader
@@ -573,6 +574,26 @@ def test_traces_are_exported(tmp_path):
     recorder = Recorder()
     assert exported(recorder, tmp_path / "fastops") == want
     assert distinct(recorder.paths) == {"tensorflow:graph"}
+
+
+def test_nodes_are_written_down(tmp_path):
+    """TensorFlow's devices write what they run to a file, where the environment says so."""
+    python(
+        f"""
+        import os
+        from fastops import function, stats
+        squares = function(lambda y: tf.matmul(y, y), reduce_retracing=True)
+        for size in range(1, 6):  # each node is written once
+            x = tf.ones([size, size])
+            ops.mat_mul(a=x, b=x)
+            squares(tf.ones([size + 5, size + 5]))
+        (path,) = (name for name in os.listdir({str(tmp_path)!r}) if "_CPU_0_" in name)
+        written = open(os.path.join({str(tmp_path)!r}, path), "rb").read()
+        assert written.count(b"transpose_b") == 10
+        assert stats().ops["MatMul"].direct == 0
+        """,
+        TF_NODE_FILE_WRITER_DIRECTORY=str(tmp_path),
+    )
 
 
 # ---------------------------------------------------------------------------------------------
