@@ -82,6 +82,7 @@ extensions = [
         "_intercept",
         "_keras",
         "_plan",
+        "_resources",
         "_tapes",
         "_variables",
     )

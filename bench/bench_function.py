@@ -1,4 +1,4 @@
-"""Traced functions: by `fastops.function` and by `tf.function`, and Keras's under `install`."""
+"""Traced functions, sessions, and what Keras compiles: by TensorFlow and by fastops."""
 
 import keras
 import numpy as np
@@ -122,6 +122,37 @@ def test_chain(length, race):
     (found,) = function.describe()
     assert found["nodes"] >= length
     race("chain", str(length), arms)
+
+
+# ---------------------------------------------------------------------------------------------
+# Graphs of TensorFlow 1, with variables, in sessions
+# ---------------------------------------------------------------------------------------------
+
+v1 = tf.compat.v1
+with tf.Graph().as_default() as g:
+    placeholder = v1.placeholder(tf.float32, [None, 32])
+    parameters = [v1.Variable(array, use_resource=True) for array in arrays]
+    output = perceptron(placeholder, parameters=parameters)
+    error = tf.reduce_mean(tf.square(output))
+    update = v1.train.GradientDescentOptimizer(1e-5).minimize(error)
+    initializer = v1.global_variables_initializer()
+
+RUNS = {
+    "three-layer perceptron on one row": (output, row.numpy()),
+    "training step of the perceptron": ([error, update], inputs.numpy()),
+}
+
+
+@pytest.mark.parametrize("label", RUNS)
+def test_sessions(label, race):
+    fetches, array = RUNS[label]
+    arms = []
+    for name, kind in (("fastops", fastops.graph.Session), ("tensorflow", v1.Session)):
+        session = kind(graph=g)
+        session.run(initializer)
+        names = {"session": session, "fetches": fetches, "feed": {placeholder: array}}
+        arms.append(Arm(name, "session.run(fetches, feed)", names))
+    race("sessions", label, arms)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -231,6 +231,8 @@ def _function_table(main, plain, serving):
             lines.append([row.label + where, *_pair(row, "tf.function", "plan")])
     for row in rows(main, "traced"):
         lines.append([f"{row.label}, functions=True", *_pair(row, "stock", "installed")])
+    for row in rows(main, "sessions"):
+        lines.append([f"{row.label}, Session.run", *_pair(row, "tensorflow", "fastops")])
     for row in serving:
         lines.append([f"{row.label}, fastops.graph.load", *_pair(row, "signature", "fastops")])
     columns = ["traced function", "TensorFlow", "fastops", "times faster"]

@@ -61,7 +61,7 @@ class Planned(_plan.Runner):
         What was traced, if that is known.
     executor : {None, "plan", "tensorflow"}
         Who runs it. None: the plan, unless calls that take long are faster in TensorFlow.
-    inputs : list of EagerTensor, optional
+    inputs : list of EagerTensor or None, optional
         What it takes, as an example: what handles refer to matters.
     obstacle : str, optional
         Why it cannot be planned, where that is known.
@@ -77,7 +77,11 @@ class Planned(_plan.Runner):
     def __init__(self, concrete, executor=None, inputs=(), obstacle=None, optimize=True):
         self.concrete = concrete
         self.executor = executor
-        self.handles = {i: one for i, one in enumerate(inputs) if one.dtype == tf.resource}
+        self.handles = {
+            place: one
+            for place, one in enumerate(inputs)
+            if one is not None and one.dtype == tf.resource
+        }
         self.obstacle = obstacle
         self.optimize = optimize
         self.times = {"plan": [], "tensorflow": []}

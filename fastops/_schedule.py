@@ -160,7 +160,7 @@ class _Scheduler:
         self.data, self.controls = {}, {}
         self.users = defaultdict(list)
         for node in graph.node:
-            self.data[node.name], self.controls[node.name] = _edges(node)
+            self.data[node.name], self.controls[node.name] = edges(node)
             self.check(node)
         for name, inputs in self.data.items():
             for source, _ in inputs:
@@ -429,7 +429,7 @@ class _Scheduler:
         return [edge for edge in self.asked if edge[0] == name]
 
 
-def _edges(node):
+def edges(node):
     """Return the inputs of a node as pairs of node and output, and the nodes that it waits for."""
     data, controls = [], []
     for text in node.input:

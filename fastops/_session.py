@@ -1,14 +1,19 @@
 """Sessions whose runs are plans."""
 
+import time
 from contextlib import contextmanager
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.eager import context
-from tensorflow.python.framework import importer, op_def_registry, ops
+from tensorflow.python.framework import errors_impl, importer, op_def_registry, ops
+from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
 
+from fastops._accesses import KNOWN, StateError, check_order, writes
 from fastops._planned import Planned
+from fastops._resources import SessionVariables
+from fastops._schedule import HARMLESS
 
 MOST_RUNS = 256
 """Sets of feeds and fetches of one session that are kept; beyond, the one made first goes."""
@@ -36,11 +41,13 @@ class Session(tf.compat.v1.Session):
 
     Notes
     -----
-    The first run with new feeds and fetches is TensorFlow's. A plan makes those that follow, where
-    nothing that they run has a state, and what it makes of the first run's feeds is, bit for bit,
-    what TensorFlow made. Variables, queues, tables, random ops of TensorFlow 1 and all else with a
-    state are run by TensorFlow, as are calls with `options` or `run_metadata` and those of which a
-    kernel fails. `describe` tells which is which. The graph may grow between runs.
+    The first run with new feeds and fetches is TensorFlow's. A plan makes those that follow, if
+    what it makes of the first run's feeds is, bit for bit, what TensorFlow made: results, and the
+    new values of variables, of which it is given copies for that. It reads and writes the
+    session's own variables, those of resources, on the host, with a value, and of which the graph
+    says in which order they are read and written. Other variables, queues, tables, random ops of
+    TensorFlow 1 and all else with a state are run by TensorFlow, as are calls with `options` or
+    `run_metadata`. `describe` tells which is which. The graph may grow between runs.
 
     See Also
     --------
@@ -64,6 +71,7 @@ class Session(tf.compat.v1.Session):
         super().__init__(graph=graph)
         self._steps = {}
         self._calls = {}
+        self._variables = SessionVariables()
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Run what is needed for some fetches, and return their values.
@@ -146,14 +154,18 @@ class Session(tf.compat.v1.Session):
         feeds = [feed.deref() for feed in feed_dict]
         key = _names(feeds, fetch_list, target_list)
         step = self._steps.get(key)
-        values = None if step is None else step.run(tuple(feed_dict.values()))
+        values = None if step is None else step.run(self, tuple(feed_dict.values()))
         if values is not None:
             return values
-        values = super()._do_run(handle, target_list, fetch_list, feed_dict, *rest)
         if step is None and not context.context().device_name:
-            step = _Step(self.graph, feeds, fetch_list, target_list)
-            step.verify(tuple(feed_dict.values()), values)
-            _keep(self._steps, key, step)
+            step = _Step(self.graph, self._variables, feeds, fetch_list, target_list)
+        trial = None if step is None else step.trial(self)
+        begin = time.perf_counter_ns()
+        values = super()._do_run(handle, target_list, fetch_list, feed_dict, *rest)
+        if trial is not None:
+            trial(self, tuple(feed_dict.values()), values, time.perf_counter_ns() - begin)
+            if key not in self._steps:
+                _keep(self._steps, key, step)
         return values
 
     def _remember(self, key, fetches, feed_dict):
@@ -220,7 +232,7 @@ class _Call:
                 values.append(array)
         except (TypeError, ValueError, OverflowError):
             return None  # let TensorFlow say so
-        results = self.step.run(values)
+        results = self.step.run(session, values)
         return None if results is None else self.handler.build_results(session, results)
 
 
@@ -247,6 +259,39 @@ def fits(dims, wanted):
     )
 
 
+class _LeftError(Exception):
+    """A run that a plan leaves to its session, before it has changed anything."""
+
+
+class _FailedError(Exception):
+    """A run of a plan that has failed after it may have changed something, and how."""
+
+
+class _SessionPlan(Planned):
+    """What a session runs. Where a plan is not right, that is the session's to run."""
+
+    def run_original(self, *inputs):
+        raise _LeftError
+
+    def fail(self, plan, code, message, node, again):
+        if not plan.schedule.has_effects:
+            raise _LeftError(message)
+        kind = errors_impl.exception_type_from_error_code(code)
+        raise _FailedError(kind(None, None, f"{message}\n\t [[{{{{node {node}}}}}]]"))
+
+    def follow(self, handles):
+        """Make up for what changed in TensorFlow."""
+        options = context.context().function_call_options
+        if not (self.plan.is_current() and any(one is options for one in self.options)):
+            self.handles = handles
+            self.renew()
+
+    @property
+    def times_the_session(self):
+        """Whether the next run is the session's, to see who is faster."""
+        return self.plan is not None and not self.settled and not self.is_plans_turn()
+
+
 class _Step:
     """What one set of feeds and fetches runs.
 
@@ -254,20 +299,23 @@ class _Step:
     ----------
     graph : tf.Graph
         The graph of all of these.
+    variables : SessionVariables
+        Those of the session.
     feeds, fetches : list of tf.Tensor
         What is given, and what is asked for.
     targets : list of tf.Operation
         What is run besides.
     """
 
-    def __init__(self, graph, feeds, fetches, targets):
+    def __init__(self, graph, variables, feeds, fetches, targets):
         self.names = _names(feeds, fetches, targets)
         self.dtypes = [feed.dtype.as_datatype_enum for feed in feeds]
-        self.obstacle = self.planned = None
+        self.obstacle = self.planned = self.part = None
         try:
             with outside_of_graphs():
-                self.planned = Planned(_concrete(graph, feeds, fetches, targets))
-        except _StateError as why:
+                self.part = _Part(graph, feeds, fetches, targets)
+                self.variables = [variables.number(op.node_def) for op in self.part.variables]
+        except StateError as why:
             self.obstacle = str(why)
         except Exception as error:  # of a graph that is none of a function
             self.obstacle = f"it cannot be taken out of its graph: {error}"
@@ -275,33 +323,125 @@ class _Step:
     @property
     def reason(self):
         """Why TensorFlow runs it; `None` where a plan does."""
+        if self.obstacle is None and self.planned is None:
+            return "its variables had no values before its last run"
         return self.obstacle or self.planned.reason
 
-    def verify(self, values, results):
-        """Hold the plan against what TensorFlow has made of the same values."""
-        mine = self.run(values)
-        if mine is not None and not all(map(_same, mine, results)):
-            self.obstacle = "TensorFlow's session computes other values than its functions"
+    def trial(self, session):
+        """Return what is to be told of a run that TensorFlow is about to make.
 
-    def run(self, values):
+        Returns
+        -------
+        callable or None
+            Takes the session, the values of the feeds, the results, and nanoseconds; `None` where
+            nothing is to be learned.
+        """
+        if self.obstacle is not None:
+            return lambda *run: None
+        if self.planned is not None:
+            return self.note_time if self.planned.times_the_session else None
+        before = None
+        if self.part.writes:
+            before = self.state(self.handles(session))
+            if before is None:  # perhaps this run is the one that gives them a value
+                return lambda *run: None
+        return lambda *run: self.prove(before, *run)
+
+    def note_time(self, session, values, results, ns):
+        self.planned.note_time("tensorflow", ns)
+
+    def prove(self, before, session, values, results, ns):
+        """Make the plan, and hold it against what TensorFlow has made of the same values."""
+        handles = self.handles(session)
+        if handles is None:
+            return
+        try:
+            with outside_of_graphs():
+                inputs = [None] * len(self.dtypes) + list(handles)
+                planned = _SessionPlan(self.part.concrete, inputs=inputs)
+                same = planned.reason is not None or self.does_the_same(
+                    planned, handles, before, values, results
+                )
+        except _LeftError as left:
+            if left.args:
+                self.obstacle = f"its plan fails where TensorFlow does not: {left}"
+            return
+        except Exception as error:
+            self.obstacle = f"its plan fails where TensorFlow does not: {error}"
+            return
+        if not same:
+            self.obstacle = "TensorFlow's session computes other values than its functions"
+        self.part.concrete = None  # which the plan keeps
+        self.planned = planned
+
+    def does_the_same(self, planned, handles, before, values, results):
+        mine = handles if before is None else self.copies(before)
+        got = [one.numpy() for one in self.fetch(planned, self.tensors(values), mine)]
+        if before is not None:
+            got += [one.numpy() for one in self.state(mine)]
+            results = results + [one.numpy() for one in self.state(handles)]
+        return all(map(_same, got, results))
+
+    def handles(self, session):
+        """Return handles of the variables; `None` if not all of them have values on the host."""
+        if not self.variables:
+            return ()
+        return session._variables.handles(session, self.variables)
+
+    def state(self, handles):
+        """Return the values of variables; `None` if they are not to be had."""
+        if handles is None:
+            return None
+        with outside_of_graphs():
+            return [
+                gen_resource_variable_ops.read_variable_op(handle, dtype)
+                for handle, dtype in zip(handles, self.part.dtypes, strict=True)
+            ]
+
+    def copies(self, values):
+        """Return handles of variables of nobody else's, with these values."""
+        handles = []
+        for value, op in zip(values, self.part.variables, strict=True):
+            dtype, shape = op.get_attr("dtype"), op.get_attr("shape")
+            name = context.anonymous_name()
+            handle = gen_resource_variable_ops.var_handle_op(dtype, shape, shared_name=name)
+            gen_resource_variable_ops.assign_variable_op(handle, value)
+            handles.append(handle)
+        return tuple(handles)
+
+    def run(self, session, values):
         """Return the values of the fetches, or `None` where they are TensorFlow's to compute."""
         here = context.context()
         if self.reason is not None or here.device_name:
             return None
+        handles = self.handles(session)
+        if handles is None:
+            return None
         try:
-            if here.executing_eagerly():
-                return self.fetch(values)
-            with outside_of_graphs():
-                return self.fetch(values)
+            given = self.tensors(values)
         except Exception:  # which TensorFlow's session raises in its own words
             return None
+        try:
+            if here.executing_eagerly():
+                results = self.fetch(self.planned, given, handles)
+            else:
+                with outside_of_graphs():
+                    results = self.fetch(self.planned, given, handles)
+        except _LeftError:
+            return None
+        except _FailedError as failed:
+            return session._do_call(_raise, *failed.args)
+        return [result.numpy() for result in results]
 
-    def fetch(self, values):
-        given = tuple(
+    def tensors(self, values):
+        return tuple(
             ops.EagerTensor(value, None, dtype)
             for value, dtype in zip(values, self.dtypes, strict=True)
         )
-        return [result.numpy() for result in self.planned.run(given)]
+
+    def fetch(self, planned, given, handles):
+        planned.follow(dict(enumerate(handles, len(given))))
+        return planned.run(given + handles)
 
     def describe(self):
         feeds, fetches, targets = map(list, self.names)
@@ -313,6 +453,10 @@ class _Step:
             "executor": executor,
             "reason": self.reason,
         }
+
+
+def _raise(error):
+    raise error
 
 
 @contextmanager
@@ -345,59 +489,83 @@ def _same(got, want):
 # ---------------------------------------------------------------------------------------------
 
 
-class _StateError(Exception):
-    """A part of a graph that is the session's to run, and why."""
+class _Part:
+    """What leads from some tensors to others, as a function of these and of variables.
 
+    Attributes
+    ----------
+    concrete : tf.types.experimental.ConcreteFunction
+        It.
+    variables : list of tf.Operation
+        Those that name the variables that it takes after the feeds.
+    dtypes : list of tf.DType
+        Their dtypes.
+    writes : bool
+        Whether it writes any.
+    """
 
-def _concrete(graph, feeds, fetches, targets):
-    """Return what leads from some tensors to others as a concrete function."""
-    for one in (*feeds, *fetches):
-        if one.dtype in (tf.resource, tf.variant) or one.dtype._is_ref_dtype:
-            raise _StateError(f"{one.name} is a {one.dtype.name}")
-    fed = {feed.name for feed in feeds}
-    definition = _part(graph, fed, fetches, targets)
-    used = {name for node in definition.node for name in node.input}
-    # In a GraphDef, an operation's first output goes by the operation's name.
-    inputs = {feed.name: feed.name.removesuffix(":0") for feed in feeds}
-    wanted = [one.name for one in (*fetches, *targets)]
+    def __init__(self, graph, feeds, fetches, targets):
+        for one in (*feeds, *fetches):
+            if one.dtype in (tf.resource, tf.variant) or one.dtype._is_ref_dtype:
+                raise StateError(f"{one.name} is a {one.dtype.name}")
+        fed = {feed.name for feed in feeds}
+        definition, self.variables = _part(graph, fed, fetches, targets)
+        self.dtypes = [op.get_attr("dtype") for op in self.variables]
+        self.writes = any(map(writes, definition.node))
+        used = {name for node in definition.node for name in node.input}
+        taken = [*feeds, *(op.outputs[0] for op in self.variables)]
+        # In a GraphDef, an operation's first output goes by the operation's name.
+        inputs = {one.name: one.name.removesuffix(":0") for one in taken}
+        wanted = [one.name for one in (*fetches, *targets)]
 
-    def body(*given):
-        replaced = {
-            inputs[feed.name]: tensor
-            for feed, tensor in zip(feeds, given, strict=True)
-            if inputs[feed.name] in used
-        }
-        found = importer.import_graph_def(definition, replaced, wanted, name="")
-        tf.compat.v1.get_default_graph().control_outputs.extend(found[len(fetches) :])
-        return found[: len(fetches)]
+        def body(*given):
+            replaced = {}
+            for one, tensor in zip(taken, given, strict=True):
+                if one.dtype == tf.resource:
+                    data = handle_data_util.get_resource_handle_data(one)
+                    handle_data_util.set_handle_data(tensor, data)
+                if inputs[one.name] in used:
+                    replaced[inputs[one.name]] = tensor
+            found = importer.import_graph_def(definition, replaced, wanted, name="")
+            tf.compat.v1.get_default_graph().control_outputs.extend(found[len(fetches) :])
+            # What a function returns takes its name from the node that makes it.
+            return [
+                tf.identity(one, f"fastops_fetch_{place}")
+                for place, one in enumerate(found[: len(fetches)])
+            ]
 
-    specs = [
-        tf.TensorSpec(feed.shape, feed.dtype, f"fastops_feed_{place}")
-        for place, feed in enumerate(feeds)
-    ]
-    return tf.compat.v1.wrap_function(body, specs)
+        specs = [
+            tf.TensorSpec(one.shape, one.dtype, f"fastops_feed_{place}")
+            for place, one in enumerate(taken)
+        ]
+        self.concrete = tf.compat.v1.wrap_function(body, specs)
 
 
 def _part(graph, fed, fetches, targets):
-    """Return the GraphDef of the nodes that are run, none of which has a state."""
+    """Return the GraphDef of the nodes that are run, and the operations that name variables."""
     ops_fed = (graph.get_tensor_by_name(name).op for name in fed)
     # Who waits for one of these does so no longer; other operations are run all the same.
     given = {op.name for op in ops_fed if op.type in _PLACEHOLDERS}
     waiting = [*targets, *(fetch.op for fetch in fetches)]
-    found = {}
+    found, variables = {}, {}
     while waiting:
         op = waiting.pop()
-        if op.name not in found:
-            found[op.name] = op
-            waiting += [source for source in op.control_inputs if source.name not in given]
-            waiting += [source.op for source in op.inputs if source.name not in fed]
+        if op.name in found or op.name in variables:
+            continue
+        if _names_a_variable(op) and op not in targets:
+            variables[op.name] = op
+            given.add(op.name)
+            continue
+        found[op.name] = op
+        waiting += [source for source in op.control_inputs if source.name not in given]
+        waiting += [source.op for source in op.inputs if source.name not in fed]
     definition = tf.compat.v1.GraphDef(versions=graph.graph_def_versions)
     definition.node.extend(op.node_def for op in found.values())
     library = {}
     if any(len(functions_of(node)) > 1 or node.op in graph._functions for node in definition.node):
         library = {one.signature.name: one for one in graph.as_graph_def().library.function}
     called = {}
-    _check(definition.node, library, called)
+    _check(definition.node, library, called, KNOWN)
     definition.library.function.extend(called.values())
     for node in definition.node:
         inputs = [one for one in node.input if not (one[0] == "^" and one[1:] in given)]
@@ -409,7 +577,27 @@ def _part(graph, fed, fetches, targets):
             del node.attr["shape"]
         if node.op in _LOWERED:
             node.attr["_lower_using_switch_merge"].b = True
-    return definition
+    if any(map(writes, definition.node)):
+        kept = {
+            name: (op.get_attr("container"), op.get_attr("shared_name"))
+            for name, op in variables.items()
+        }
+        callers = {node.name for node in definition.node if functions_of(node) & called.keys()}
+        check_order(definition.node, kept, callers)
+    return definition, list(variables.values())
+
+
+def _names_a_variable(op):
+    """Tell whether an operation names a variable, of a name of its own, on the host."""
+    if op.type != "VarHandleOp" or op.control_inputs:
+        return False
+    name = op.get_attr("shared_name")
+    device = tf.DeviceSpec.from_string(op.device)
+    return (
+        name not in (b"", context.anonymous_name().encode())
+        and device.device_type in (None, "CPU")
+        and device.device_index in (None, 0)
+    )
 
 
 def functions_of(node):
@@ -419,18 +607,18 @@ def functions_of(node):
     return {node.op, *(attr.func.name for attr in attrs if attr.HasField("func")), *lists}
 
 
-def _check(nodes, library, called):
-    """Raise `_StateError` for what has a state; collect the functions that are called."""
+def _check(nodes, library, called, known):
+    """Raise `StateError` for states that are not known; collect the functions that are called."""
     for node in nodes:
         functions = sorted(functions_of(node) & library.keys())
         found = op_def_registry.get(node.op)
         if node.op in _PLACEHOLDERS:
-            raise _StateError(f"{node.name} is not fed")
-        if found is not None and found.is_stateful and not functions and node.op != "Assert":
-            raise _StateError(f"{node.op} has a state that is the session's")
+            raise StateError(f"{node.name} is not fed")
+        if found is not None and found.is_stateful and not functions and node.op not in known:
+            raise StateError(f"{node.op} has a state that is the session's")
         if any(node.attr[name].b for name in _COMPILED if name in node.attr):
-            raise _StateError(f"{node.name} is compiled by XLA")
+            raise StateError(f"{node.name} is compiled by XLA")
         for name in functions:
             if name not in called:
                 called[name] = library[name]
-                _check(library[name].node_def, library, called)
+                _check(library[name].node_def, library, called, HARMLESS)

@@ -476,7 +476,9 @@ def test_state_is_in_one_place():
             got_, want = (outcome(one.run, fetches, {x: 3.0}) for one in (mine, theirs))
             assert difference(flat(got_), flat(want)) is None
     executors = {tuple(one["fetches"]): one["executor"] for one in mine.describe()}
-    assert executors.pop((pure.name,)) == "plan"
+    for one in (pure, v, [v, pure]):
+        names = tuple(g.as_graph_element(tensor).name for tensor in tf.nest.flatten(one))
+        assert executors.pop(names) == "plan"
     assert set(executors.values()) == {"tensorflow"}
     assert all(one["reason"] for one in mine.describe() if one["executor"] == "tensorflow")
 
@@ -636,6 +638,228 @@ def test_plans_are_bounded(xyz, monkeypatch):
         for number, one in enumerate(many):
             assert session.run(one, {x: [1.0]}).tolist() == [number]
     assert len(session.describe()) == 3
+
+
+# ---------------------------------------------------------------------------------------------
+# Variables of sessions
+# ---------------------------------------------------------------------------------------------
+
+
+def twins(g, init):
+    """Return a session of fastops and one of TensorFlow, and a function that runs both.
+
+    It asserts that they do the same, and returns what that is.
+    """
+    mine, theirs = graph.Session(g), v1.Session(graph=g)
+
+    def run(fetches, feed_dict=None):
+        want = outcome(theirs.run, fetches, feed_dict)
+        got = outcome(mine.run, fetches, feed_dict)
+        assert difference(flat(got), flat(want)) is None
+        return want
+
+    run(init)
+    return mine, theirs, run
+
+
+def executor_of(session, *fetches):
+    """Return who runs some fetches, and why that is TensorFlow."""
+    found = [session.graph.as_graph_element(one) for one in fetches]
+    tensors = [one.name for one in found if isinstance(one, tf.Tensor)]
+    targets = [one.name for one in found if isinstance(one, tf.Operation)]
+    (described,) = [
+        one
+        for one in session.describe()
+        if (one["fetches"], one["targets"]) == (tensors, targets)
+    ]  # fmt: skip
+    return described["executor"], described["reason"]
+
+
+OPTIMIZERS = {
+    "sgd": lambda: v1.train.GradientDescentOptimizer(0.1),
+    "momentum": lambda: v1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "adam": lambda: v1.train.AdamOptimizer(0.01),
+    "rmsprop": lambda: v1.train.RMSPropOptimizer(0.01, centered=True),
+    "ftrl": lambda: v1.train.FtrlOptimizer(0.1),
+    "adagrad": lambda: v1.train.AdagradOptimizer(0.1),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_training(optimizer):
+    with tf.Graph().as_default() as g:
+        x, y = v1.placeholder(tf.float32, [None, 3]), v1.placeholder(tf.int32, [None])
+        w = v1.get_variable("w", initializer=floats(3, 4), use_resource=True)
+        b = v1.get_variable("b", initializer=np.zeros(4, np.float32), use_resource=True)
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.matmul(x, w) + b)
+        )
+        step = v1.train.get_or_create_global_step()
+        train = OPTIMIZERS[optimizer]().minimize(loss, global_step=step)
+        init = v1.global_variables_initializer()
+        everything = v1.global_variables()
+    mine, theirs, run = twins(g, init)
+    for size in (2, 5, 5, 1, 7):
+        run([loss, train], {x: floats(size, 3, seed=size), y: np.arange(size) % 4})
+    assert executor_of(mine, loss, train) == ("plan", None)
+    assert run(step) == 5
+    run(everything)
+    run(everything)
+    assert executor_of(mine, *everything) == ("plan", None)
+    # TensorFlow and plans work on the same variables.
+    options = v1.RunOptions()
+    feed = {x: floats(3, 3), y: [0, 1, 2]}
+    mine.run([loss, train], feed, options=options)
+    theirs.run([loss, train], feed)
+    run([loss, train], feed)
+    run(everything)
+
+
+STATES = {
+    "assign": lambda v: v.assign(v + 1.0),
+    "updates": lambda v: v.assign_add(v.assign_sub([[1.0, 2.0]] * 2) * 2.0),
+    "gather": lambda v: tf.gather(v, [1, 0]),
+    "scatter": lambda v: v1.scatter_add(v, [0, 1, 0], [[1.0, 1.0]] * 3),
+    "slices": lambda v: v[0, 1].assign(7.0),
+    "cond": lambda v: tf.cond(tf.reduce_sum(v) > 0.0, lambda: v * 2.0, lambda: v - 1.0),
+    "while": lambda v: tf.while_loop(
+        lambda i, y: i < 3, lambda i, y: (i + 1, y + v), (0, tf.zeros([2, 2]))
+    ),
+    "initialized": lambda v: v1.is_variable_initialized(v),
+    "shape": lambda v: v1.shape(v),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_variables(name):
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=floats(2, 2), use_resource=True)
+        y = STATES[name](v)
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    for _ in range(4):
+        run(y)
+        run(v)
+    assert {one["executor"] for one in mine.describe() if one["fetches"]} == {"plan"}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "bool", "complex64", "int64", "string", "uint8"])
+def test_variables_of_other_dtypes(dtype):
+    with tf.Graph().as_default() as g:
+        value = tf.constant(["a", "bc"]) if dtype == "string" else tf.cast([0, 3], dtype)
+        v = v1.get_variable("v", initializer=value, use_resource=True)
+        x = v1.placeholder(dtype, [2])
+        change = v.assign(x).op
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    for one in ([b"", b"d"], [b"e", b"f"]):
+        one = one if dtype == "string" else np.asarray([len(one[0]), 1], x.dtype.as_numpy_dtype)
+        run(change, {x: one})
+        run(v)
+    run(change, {x: one})
+    executors = [executor_of(mine, one) for one in (change, v)]
+    assert executors == [("plan", None)] * 2
+
+
+def test_variables_that_come_and_go():
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=[1.0], use_resource=True)
+        more = v.assign_add([1.0])
+        ends = tf.raw_ops.DestroyResourceOp(resource=v.handle)
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, [])
+    for _ in range(3):
+        assert isinstance(run(v), Failure)  # it has no value
+        run(init)
+        for _ in range(3):
+            run(v)
+            run(more)
+        run(ends)
+        assert isinstance(run(more), Failure)
+        assert isinstance(run(v), Failure)
+    assert executor_of(mine, more) == ("plan", None)
+
+
+def test_writes_in_any_order():
+    """Only TensorFlow's executor decides what comes first."""
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=1.0, use_resource=True)
+        w = v1.get_variable("w", initializer=1.0, use_resource=True)
+        more, less = v.assign_add(1.0), v.assign_sub(1.0)
+        other = w.assign_add(2.0)
+        with tf.control_dependencies([other]):
+            then = w.read_value()
+        inside = tf.cond(v > 0.0, lambda: v.assign_add(1.0), lambda: v.read_value())
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    for _ in range(3):
+        mine.run([more, less])
+        mine.run([more, v])
+        mine.run(inside)
+        run([other, then])
+    for fetches in ([more, less], [more, v]):
+        executor, reason = executor_of(mine, *fetches)
+        assert executor == "tensorflow"
+        assert reason.endswith("in any order")
+    assert executor_of(mine, inside)[0] == "tensorflow"
+    assert executor_of(mine, other, then) == ("plan", None)
+
+
+def test_runs_that_fail_half_way():
+    """What was written before stays so, and nothing is written twice."""
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=[1.0, 1.0], use_resource=True)
+        x, i = v1.placeholder(tf.float32), v1.placeholder(tf.int32)
+        more = v.assign_add([1.0, 1.0])
+        with tf.control_dependencies([more]):
+            bad = tf.gather(x, i, name="bad")
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    good = {x: [1.0], i: 0}
+    for feed in (good, good, {x: [1.0], i: 3}, good, {x: [2.0, 3.0], i: -1}, good):
+        assert isinstance(run(bad, feed), Failure) == (feed is not good)
+        run(v)
+    assert run(v).tolist() == [7.0, 7.0]
+    assert executor_of(mine, bad) == ("plan", None)
+
+
+def test_threads_share_variables():
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=np.int64(0), use_resource=True)
+        more = v.assign_add(1)
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    run(more)
+    run(more)
+    assert executor_of(mine, more) == ("plan", None)
+    seen = []
+
+    def work():
+        seen.extend(mine.run(more) for _ in range(300))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert mine.run(v) == 1202
+    assert len(seen) == 1200
+
+
+def test_sessions_have_their_own_variables():
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=0.0, use_resource=True)
+        more = v.assign_add(1.0)
+        init = v1.global_variables_initializer()
+    one, other = graph.Session(g), graph.Session(g)
+    for session in (one, other):
+        session.run(init)
+    for _ in range(4):
+        one.run(more)
+    assert [session.run(v) for session in (one, other, one, other)] == [4.0, 0.0, 4.0, 0.0]
+    one.close()
+    assert isinstance(outcome(one.run, v), Failure)
+    assert other.run(more) == 1.0
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-// What differs between TensorFlow versions, or is not public in them. Nothing else may.
+// What differs between TensorFlow versions, or is not public in them. Nothing else may, but for
+// sessions in session.h.
 #ifndef FASTOPS_CPP_COMPAT_H_
 #define FASTOPS_CPP_COMPAT_H_
 
@@ -54,8 +55,6 @@ FASTOPS_EXPOSE(tensorflow::LocalTensorHandleData, LocalTensor, tensor_);
 // The executors of threads, and that of all others.
 FASTOPS_EXPOSE(tensorflow::EagerContext, ContextThreadExecutors, thread_local_executor_);
 FASTOPS_EXPOSE(tensorflow::EagerContext, ContextExecutor, default_executor_);
-
-#undef FASTOPS_EXPOSE
 
 // Null unless the handle's tensor is local.
 inline const tensorflow::LocalTensorHandleData* LocalData(const tensorflow::TensorHandle& handle) {

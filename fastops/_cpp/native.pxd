@@ -291,3 +291,18 @@ cdef extern from "signature.h" namespace "fastops":
         size_t num_leaves()
         const Tensor* leaf(size_t)
         PyObject* object(size_t)
+
+
+cdef extern from "session.h" namespace "fastops":
+    cdef cppclass Session "tensorflow::Session":
+        pass
+
+    # Null, without an exception, unless it is that of the graph. The last is `PyGraph`.
+    Session* SessionOf(PyObject* session, PyObject* graph, PyTypeObject*)
+
+    cdef cppclass NativeSessionVariables "fastops::SessionVariables":
+        Status Add(const NodeDef&) except +
+        bool Find(Session*, const vector[int]&, vector[int]* changed) except +
+        Status Handle(int, const Runtime&, Tensor*) except +
+
+    object WrapHandle(Tensor, const Runtime&)

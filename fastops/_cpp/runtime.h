@@ -25,7 +25,7 @@ struct Runtime {
   bool deterministic = false;
   bool soft_placement = false;
   bool writes_nodes = false;  // the devices write down what runs on them
-  bool only_host = false;  // no accelerator: a value without a device scope lives on the host
+  bool only_host = false;     // no accelerator: a value without a device scope lives on the host
   const char* host_name = nullptr;
 
   void Clear() { *this = Runtime(); }

@@ -1,0 +1,144 @@
+// The variables of a session, which live on devices of its own.
+#ifndef FASTOPS_CPP_SESSION_H_
+#define FASTOPS_CPP_SESSION_H_
+
+#include <Python.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compat.h"
+#include "runtime.h"
+#include "tensorflow/c/c_api_internal.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow/python/client/session_ref.h"
+
+namespace fastops {
+
+// How tf_session_wrapper.cc lays out what Python holds of a graph and of a session: `PyGraph`, and
+// pybind11's instance of a class whose holder is a pointer. The wheel has a header for neither.
+struct GraphObject {
+  PyObject ob_base;
+  PyObject* dict;
+  PyObject* weakrefs;
+  TF_Graph* graph;
+};
+
+struct SessionObject {
+  PyObject ob_base;
+  TF_Session* session;
+  void* holder[2];
+  PyObject* weakrefs;
+  bool owned : 1;
+  bool simple_layout : 1;
+};
+
+// What runs a session of Python's: the one behind the counter of its runs.
+FASTOPS_EXPOSE(tensorflow::SessionRef, CountedSession, session_);
+
+// The session of an object of `TF_Session` that is not closed; null unless all is where it is
+// expected to be. `graph_type` is PyGraph, which the graph's class derives from. To be asked with
+// the GIL held, since a session that is about to be closed says so to Python first.
+inline tensorflow::Session* SessionOf(PyObject* session, PyObject* graph,
+                                      PyTypeObject* graph_type) {
+  const PyTypeObject* type = Py_TYPE(session);
+  if (std::strcmp(type->tp_name, "tensorflow.python.client._pywrap_tf_session.TF_Session") != 0 ||
+      type->tp_basicsize != sizeof(SessionObject) ||
+      type->tp_weaklistoffset != offsetof(SessionObject, weakrefs) ||
+      graph_type->tp_dictoffset != offsetof(GraphObject, dict) ||
+      graph_type->tp_weaklistoffset != offsetof(GraphObject, weakrefs) ||
+      !PyObject_TypeCheck(graph, graph_type)) {
+    return nullptr;
+  }
+  const auto* object = reinterpret_cast<const SessionObject*>(session);
+  if (!object->simple_layout || object->session == nullptr ||
+      object->session->graph != reinterpret_cast<const GraphObject*>(graph)->graph) {
+    return nullptr;
+  }
+  const auto* counter = dynamic_cast<const tensorflow::SessionRef*>(object->session->session);
+  return counter == nullptr ? nullptr : Access(*counter, CountedSession()).get();
+}
+
+class SessionVariables {
+ public:
+  // Takes note of the variable that a "VarHandleOp" names. They are numbered in that order.
+  absl::Status Add(const tensorflow::NodeDef& node) {
+    Entry entry;
+    TF_RETURN_IF_ERROR(GetNodeAttr(node, "container", &entry.container));
+    TF_RETURN_IF_ERROR(GetNodeAttr(node, "shared_name", &entry.name));
+    TF_RETURN_IF_ERROR(GetNodeAttr(node, "dtype", &entry.kind.dtype));
+    TF_RETURN_IF_ERROR(GetNodeAttr(node, "shape", &entry.kind.shape));
+    entries_.push_back(std::move(entry));
+    return absl::OkStatus();
+  }
+
+  // Looks some of them up. False if one is not there, has no value or is not on the host; tells
+  // which are others than the last time.
+  bool Find(tensorflow::Session* session, const std::vector<int>& which,
+            std::vector<int>* changed) {
+    const tensorflow::DeviceMgr* devices = nullptr;
+    if (!session->LocalDeviceManager(&devices).ok()) return false;
+    tensorflow::Device* host = devices->HostCPU();
+    if (host == nullptr) return false;
+    const tensorflow::ResourceMgr& resources = *host->resource_manager();
+    for (int i : which) {
+      Entry& entry = entries_[i];
+      tensorflow::Var* found = nullptr;
+      const std::string& container =
+          entry.container.empty() ? resources.default_container() : entry.container;
+      if (!resources.Lookup(container, entry.name, &found).ok()) return false;
+      tensorflow::core::RefCountPtr<tensorflow::Var> variable(found);
+      {
+        tensorflow::tf_shared_lock lock(*found->mu());
+        if (!found->is_initialized) return false;
+      }
+      if (found == entry.variable.get()) continue;
+      entry.variable = std::move(variable);
+      changed->push_back(i);
+    }
+    return true;
+  }
+
+  // Makes a handle of a variable that was found, for kernels of the eager context.
+  absl::Status Handle(int i, const Runtime& runtime, tensorflow::Tensor* tensor) const {
+    const Entry& entry = entries_[i];
+    entry.variable->Ref();  // which the handle owns
+    auto handle = tensorflow::ResourceHandle::MakeRefCountingHandle<tensorflow::Var>(
+        entry.variable.get(), runtime.host->name(), {entry.kind});
+    // Assignments look for the name, even of variables whose handles refer to them.
+    TF_RETURN_IF_ERROR(runtime.host->resource_manager()->CreateUnowned(
+        handle.container(), handle.name(), entry.variable.get()));
+    *tensor = tensorflow::Tensor(tensorflow::DT_RESOURCE, tensorflow::TensorShape({}));
+    tensor->scalar<tensorflow::ResourceHandle>()() = std::move(handle);
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Entry {
+    std::string container, name;
+    tensorflow::DtypeAndPartialTensorShape kind;
+    tensorflow::core::RefCountPtr<tensorflow::Var> variable;
+  };
+
+  std::vector<Entry> entries_;
+};
+
+// Wraps a handle on the host as TensorFlow does. Returns a new reference, or null with a Python
+// exception. The GIL is held.
+inline PyObject* WrapHandle(tensorflow::Tensor&& tensor, const Runtime& runtime) {
+  auto* handle = tensorflow::TensorHandle::CreateLocalHandle(std::move(tensor), runtime.host,
+                                                             runtime.host, runtime.context);
+  return EagerTensorFromHandle(
+      tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_SESSION_H_

@@ -1,0 +1,110 @@
+# distutils: language = c++
+"""What lives on the devices of a session, for kernels that run outside of it."""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from libcpp.string cimport string
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from fastops._cpp.native cimport (
+    Message,
+    NativeSessionVariables,
+    Runtime,
+    Session,
+    SessionOf,
+    WrapHandle,
+)
+from fastops._dispatch cimport generation, runtime
+from fastops._tf.protos cimport NodeDef
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.client import pywrap_tf_session as _tf_session
+
+
+@cython.final
+cdef class SessionVariables:
+    """The variables of a session, by the operations that name them."""
+
+    cdef NativeSessionVariables native
+    cdef dict numbers
+    cdef list known  # handles
+    cdef unsigned long long known_for
+
+    def __init__(self):
+        self.numbers = {}
+        self.known = []
+
+    def number(self, node):
+        """Return the number that a variable goes by.
+
+        Parameters
+        ----------
+        node : NodeDef
+            A "VarHandleOp".
+        """
+        cdef NodeDef native
+        cdef Status status
+        cdef string text = node.SerializeToString()
+        key = tuple([node.attr[name].SerializeToString() for name in _IDENTITY])
+        if key not in self.numbers:
+            if not native.ParseFromString(text):
+                raise ValueError(f"{node.name} cannot be read")
+            status = self.native.Add(native)
+            if not status.ok():
+                raise ValueError(Message(status).decode("utf-8", "replace"))
+            self.known.append(None)
+            self.numbers[key] = len(self.numbers)
+        return self.numbers[key]
+
+    def handles(self, session, which):
+        """Look variables up.
+
+        Parameters
+        ----------
+        session : tf.compat.v1.Session
+            Whose variables these are.
+        which : list of int
+            Their numbers.
+
+        Returns
+        -------
+        tuple of EagerTensor or None
+            A handle for each, the same one as long as the variable is; none if the session has not
+            all of them on its host, with values.
+        """
+        cdef Runtime* where = runtime()
+        cdef Session* native = NULL
+        cdef vector[int] wanted = which
+        cdef vector[int] changed
+        cdef int i
+        handle, graph = session._session, session._graph
+        if not session._closed:  # from here on no other thread can close it
+            native = SessionOf(
+                <PyObject*>handle, <PyObject*>graph, <PyTypeObject*>_tf_session.PyGraph
+            )
+        if native == NULL or where.context == NULL:
+            return None
+        found = self.native.Find(native, wanted, &changed)
+        for i in changed:
+            self.known[i] = None
+        if not found:
+            return None
+        if self.known_for != generation:
+            self.known = [None] * len(self.known)
+            self.known_for = generation
+        for i in wanted:
+            if self.known[i] is None:
+                self.known[i] = self.handle(where, i)
+        return tuple([self.known[i] for i in wanted])
+
+    cdef object handle(self, Runtime* where, int number):
+        cdef Tensor tensor
+        cdef Status status = self.native.Handle(number, where[0], &tensor)
+        if not status.ok():
+            raise RuntimeError(Message(status).decode("utf-8", "replace"))
+        return WrapHandle(move(tensor), where[0])
+
+
+cdef tuple _IDENTITY = ("container", "shared_name", "dtype", "shape")
