@@ -59,6 +59,7 @@ from tensorflow.core.framework import graph_pb2 as _graph_pb2
 from tensorflow.core.framework import node_def_pb2 as _node_def_pb2
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
 from tensorflow.python.eager import cancellation as _tf_cancellation
+from tensorflow.python.eager.context import context as _context
 from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import op_def_registry as _op_def_registry
@@ -142,7 +143,9 @@ cdef class Plan:
         if graphs.size() != 1:
             raise UnplannedError(f"the function runs on {graphs.size()} devices")
         graph = _graph_pb2.GraphDef.FromString(graphs[0])
-        self.schedule = schedule(graph, len(inputs), len(captured), _op_def_registry.get)
+        self.schedule = schedule(
+            graph, len(inputs), len(captured), _op_def_registry.get, _function_def
+        )
         self.waits = self.schedule.waits
         self.native.Resize(self.schedule.num_slots)
         for node, slot in self.schedule.constants:
@@ -722,6 +725,12 @@ cdef object _call_of(name, attrs):
         call.attr[attr].s = value
     call.attr["_fastops"].i = _serial  # so that it is an instance of its own
     return call
+
+
+def _function_def(name):
+    """Return the FunctionDef that the context has for a name; None if there is none."""
+    here = _context()
+    return here.get_function_def(name) if here.has_function(name) else None
 
 
 cdef NodeDef _node(node) except *:

@@ -43,6 +43,12 @@ def observed(everywhere=False):
         _OBSERVERS[:] = [one for one in _OBSERVERS if one is not mine]
 
 
+def located(message, node):
+    """Return what a kernel said and its node; TensorFlow marks the innermost one."""
+    marked = node if "{{node " in message else "{{node " + node + "}}"
+    return f"{message}\n\t [[{marked}]]"
+
+
 def options_of(options, optimize):
     """Return the options of a call, as they are or without TensorFlow's optimizer of graphs."""
     if optimize:
@@ -193,7 +199,7 @@ class Planned(_plan.Runner):
             raise errors_impl.exception_type_from_error_code(code)(
                 None,
                 None,
-                f"{{{{function_node {name}}}}} {message}\n\t [[{{{{node {node}}}}}]] [Op:{name}]",
+                f"{{{{function_node {name}}}}} {located(message, node)} [Op:{name}]",
             )
 
     def observe(self, executor, ns):

@@ -18,7 +18,8 @@ from tensorflow.python.saved_model import loader_impl
 from fastops import _opdef, _plan
 from fastops._function import MOST_SIGNATURES
 from fastops._planned import Planned
-from fastops._session import dims_of, fits, functions_of, outside_of_graphs
+from fastops._schedule import functions_of
+from fastops._session import dims_of, fits, outside_of_graphs
 
 DEFAULT = "serving_default"
 _SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")

@@ -37,6 +37,12 @@ STATEFUL = frozenset(_STATEFUL.split())
 WAITING = frozenset({"IteratorGetNext", "IteratorGetNextAsOptional"})
 """Ops that may wait for other threads, those of Python among them."""
 
+_CALLS = """
+Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile While
+"""
+CALLS = frozenset(_CALLS.split())
+"""Ops that call functions, where TensorFlow has not put these in their places. It runs them."""
+
 _HARMLESS = "Assert ReadVariableOp ResourceGather ResourceGatherNd VarIsInitializedOp VariableShape"
 HARMLESS = frozenset(_HARMLESS.split())
 """Stateful ops that may run again."""
@@ -130,7 +136,7 @@ class Schedule:
     waits: bool
 
 
-def schedule(graph, num_arguments, num_captured, op_def):
+def schedule(graph, num_arguments, num_captured, op_def, function_def):
     """Return the `Schedule` of a graph.
 
     Parameters
@@ -141,21 +147,26 @@ def schedule(graph, num_arguments, num_captured, op_def):
         The number of the tensors that a call gives, and of those that the function captured.
     op_def : callable
         Returns the OpDef of an op's name, `None` for what is none.
+    function_def : callable
+        Returns the FunctionDef of a name, `None` for what the context does not have.
 
     Raises
     ------
     UnplannedError
         If the graph has something that is TensorFlow's to run.
     """
-    return _Scheduler(graph, num_arguments, num_captured, op_def).run()
+    return _Scheduler(graph, num_arguments, num_captured, op_def, function_def).run()
 
 
 class _Scheduler:
-    def __init__(self, graph, num_arguments, num_captured, op_def):
+    def __init__(self, graph, num_arguments, num_captured, op_def, function_def):
         self.nodes = {node.name: node for node in graph.node}
         self.op_def = op_def
+        self.function_def = function_def
+        self.called = set()  # functions that nodes call
         self.num_arguments = num_arguments
         self.arguments = [-1] * (num_arguments + num_captured)
+        self.has_effects = False
         self.slots = {}
         self.data, self.controls = {}, {}
         self.users = defaultdict(list)
@@ -171,31 +182,47 @@ class _Scheduler:
         self.frames = self.find_frames()
         self.origins = {}  # of slots that may be dead: the sides of switches that they depend on
         self.persistent = set()
-        self.has_effects = any(
-            node.op in STATEFUL and node.op not in HARMLESS for node in graph.node
-        )
 
     def check(self, node):
         """Raise `UnplannedError` for a node that is TensorFlow's to run."""
         if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
             return
-        if node.op in RANDOM:
-            if any(node.attr[name].i for name in ("seed", "seed2") if name in node.attr):
-                raise UnplannedError(f"{node.op} has a sequence that is TensorFlow's")
+        self.check_state(node)
+        if node.op in RANDOM | CALLS:
             return
         found = self.op_def(node.op)
         private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
         if found is None or private or node.op in UNPLANNED:
             raise UnplannedError(f"{node.op} is TensorFlow's to run")
-        if node.op not in STATEFUL:
-            if node.op in _policy.EXCLUDED:
-                raise UnplannedError(f"{node.op}: {_policy.EXCLUDED[node.op]}")
-            if found.is_stateful:
-                raise UnplannedError(f"{node.op} has a state that is TensorFlow's")
+        if node.op in _policy.EXCLUDED and node.op not in STATEFUL:
+            raise UnplannedError(f"{node.op}: {_policy.EXCLUDED[node.op]}")
         if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
             raise UnplannedError(f"{node.op} takes references")
         if any(attr.type in ("func", "list(func)") for attr in found.attr):
             raise UnplannedError(f"{node.op} calls functions")
+
+    def check_state(self, node):
+        """Raise `UnplannedError` for a node with a state that another kernel would not share.
+
+        So for the nodes of the functions that it calls: TensorFlow runs these, but as others than
+        it would without a plan.
+        """
+        found = self.op_def(node.op)
+        called = functions_of(node) - self.called - ({node.op} if found is not None else set())
+        self.called |= called
+        for name in sorted(called):
+            function = self.function_def(name)
+            if function is None:
+                raise UnplannedError(f"{node.op} calls {name}, which the context does not have")
+            for inner in function.node_def:
+                self.check_state(inner)
+        if node.op in RANDOM:
+            if any(node.attr[name].i for name in ("seed", "seed2") if name in node.attr):
+                raise UnplannedError(f"{node.op} has a sequence that is TensorFlow's")
+        elif node.op in STATEFUL:
+            self.has_effects |= node.op not in HARMLESS
+        elif node.op not in CALLS and found is not None and found.is_stateful:
+            raise UnplannedError(f"{node.op} has a state that is TensorFlow's")
 
     def find_frames(self):
         """Return for each node the frames around it, as a tuple of names, outermost first."""
@@ -275,7 +302,7 @@ class _Scheduler:
         kept = {slot for _, slot in constants}.union(captured)
         return Schedule(
             steps, constants, arguments, captured, results, len(self.slots), kept, conditional,
-            self.has_effects, any(node.op in WAITING for node in self.nodes.values()),
+            self.has_effects, any(node.op in WAITING | CALLS for node in self.nodes.values()),
         )  # fmt: skip
 
     def is_constant(self, name):
@@ -427,6 +454,13 @@ class _Scheduler:
 
     def asked_of(self, name):
         return [edge for edge in self.asked if edge[0] == name]
+
+
+def functions_of(node):
+    """Return the names that a node may call functions by, its op's among them."""
+    attrs = node.attr.values()
+    lists = (one.name for attr in attrs for one in attr.list.func)
+    return {node.op, *(attr.func.name for attr in attrs if attr.HasField("func")), *lists}
 
 
 def edges(node):

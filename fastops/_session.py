@@ -11,9 +11,9 @@ from tensorflow.python.framework import errors_impl, importer, op_def_registry, 
 from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
 
 from fastops._accesses import KNOWN, StateError, check_order, writes
-from fastops._planned import Planned
+from fastops._planned import Planned, located
 from fastops._resources import SessionVariables
-from fastops._schedule import HARMLESS
+from fastops._schedule import HARMLESS, functions_of
 
 MOST_RUNS = 256
 """Sets of feeds and fetches of one session that are kept; beyond, the one made first goes."""
@@ -277,7 +277,7 @@ class _SessionPlan(Planned):
         if not plan.schedule.has_effects:
             raise _LeftError(message)
         kind = errors_impl.exception_type_from_error_code(code)
-        raise _FailedError(kind(None, None, f"{message}\n\t [[{{{{node {node}}}}}]]"))
+        raise _FailedError(kind(None, None, located(message, node)))
 
     def follow(self, handles):
         """Make up for what changed in TensorFlow."""
@@ -598,13 +598,6 @@ def _names_a_variable(op):
         and device.device_type in (None, "CPU")
         and device.device_index in (None, 0)
     )
-
-
-def functions_of(node):
-    """Return the names that a node may call functions by, its op's among them."""
-    attrs = node.attr.values()
-    lists = (one.name for attr in attrs for one in attr.list.func)
-    return {node.op, *(attr.func.name for attr in attrs if attr.HasField("func")), *lists}
 
 
 def _check(nodes, library, called, known):

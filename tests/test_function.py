@@ -258,6 +258,102 @@ def test_what_is_tensorflows(name):
         fastops.function(function, executor="plan")(*args)
 
 
+def not_inlined(function):
+    """Return a traced function that stays a call in the graphs of those that call it."""
+    return tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
+
+
+COUNT = tf.Variable(0.0)
+
+
+@not_inlined
+def scaled(x, y):
+    return tf.tanh(x) * y
+
+
+@not_inlined
+def counting(x):
+    COUNT.assign_add(tf.reduce_sum(x))
+    return COUNT.read_value() * x
+
+
+@not_inlined
+def twice_deep(x):
+    return scaled(x, 2.0) + tf.cond(tf.reduce_sum(x) > 0.0, lambda: scaled(x, x), lambda: x)
+
+
+@not_inlined
+def halves(x):
+    return tf.nn.dropout(x, 0.5, seed=1) * 0.0
+
+
+@not_inlined
+def from_python(x):
+    return tf.py_function(lambda y: y * 2.0, [x], tf.float32)
+
+
+def concrete(function, *specs):
+    return tf.function(function, autograph=False).get_concrete_function(*specs)
+
+
+VECTOR = tf.TensorSpec([3])
+SUM, LESS = concrete(lambda x: x + 1.0, VECTOR), concrete(lambda x: x - 2.0, VECTOR)
+SMALL = concrete(lambda x: tf.reduce_sum(x) < 20.0, VECTOR)
+
+CALLS = {
+    "a call": lambda x: scaled(x, 2.0) + scaled(x, x),
+    "a call with effects": lambda x: counting(x) + 1.0,
+    "calls in calls": twice_deep,
+    "a call in a branch": lambda x: tf.cond(x[0] > 0.0, lambda: scaled(x, x), lambda: x),
+    "a call in a loop": lambda x: tf.while_loop(
+        lambda i, _: i < 3, lambda i, y: (i + 1, scaled(y, 2.0)), [0, x]
+    )[1],
+    "If": lambda x: tf.raw_ops.StatelessIf(
+        cond=x[0] > 0.0, input=[x], Tout=[tf.float32], then_branch=SUM, else_branch=LESS
+    ),
+    "While": lambda x: tf.raw_ops.StatelessWhile(input=[x], cond=SMALL, body=SUM),
+    "Case": lambda x: tf.raw_ops.StatelessCase(
+        branch_index=tf.cast(x[0] * 3.0, tf.int32),
+        input=[x],
+        Tout=[tf.float32],
+        branches=[LESS, SUM],
+    ),
+    "PartitionedCall": lambda x: tf.raw_ops.PartitionedCall(args=[x], Tout=[tf.float32], f=SUM),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functions_that_nodes_call(name):
+    """Such a node is a step of the plan, whose functions TensorFlow runs."""
+    COUNT.assign(0.0)
+    compare(CALLS[name], X, state=[COUNT])
+
+
+@pytest.mark.parametrize("function", [halves, from_python])
+def test_states_in_functions_that_nodes_call(function):
+    """A plan would have sequences of its own, or Python in a thread of its own."""
+    fast = compare(lambda x: function(x) + 1.0, X, executor="tensorflow")
+    assert "state" in fast.describe()[0]["reason"] or "sequence" in fast.describe()[0]["reason"]
+
+
+@pytest.mark.parametrize("effects", [False, True])
+def test_functions_that_nodes_call_and_that_fail(effects):
+    @not_inlined
+    def picked(x, i):
+        if effects:
+            COUNT.assign_add(1.0)
+        return tf.gather(x, i)
+
+    fast = fastops.function(lambda x, i: picked(x, i) * 2.0)
+    for index, fails in ((0, False), (1, False), (7, True), (2, False), (7, True)):
+        COUNT.assign(0.0)
+        want = outcome(fast._traced, (X, tf.constant(index)))
+        COUNT.assign(0.0)
+        assert outcome(fast, (X, tf.constant(index))) == want or not fails
+        assert isinstance(want[0], Failure) == fails
+    assert fast.describe()[0]["executor"] == "plan"
+
+
 def test_calls_that_tensorflow_runs_skip_what_is_known(monkeypatch):
     """Its Python looks at the arguments once; errors, reports and other contexts are the same."""
     fast = fastops.function(

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -116,6 +118,8 @@ class PreparedKernel {
   }
 
   tensorflow::OpKernel* kernel() const { return kernel_; }
+  // Whether it runs functions, and cancels what else its step runs where one fails.
+  bool calls_functions() const { return calls_functions_; }
   int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
   int num_outputs() const { return num_outputs_; }
 
@@ -160,7 +164,11 @@ class PreparedKernel {
       TF_RETURN_IF_ERROR(owner_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
     }
     kernel_ = const_cast<tensorflow::OpKernel*>(owner_->kernel());
-    if (kernel_->AsAsync() != nullptr && !IsIteration(kernel_->type_string())) {
+    calls_functions_ = IsCall(kernel_->type_string());
+    // Of these asynchronous kernels it is known that they compute in the same way while a thread
+    // waits for them. Only plans get to have them, and wait without the GIL.
+    if (kernel_->AsAsync() != nullptr && !calls_functions_ &&
+        !IsIteration(kernel_->type_string())) {
       return absl::UnimplementedError("asynchronous kernel");
     }
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
@@ -175,9 +183,15 @@ class PreparedKernel {
     return absl::OkStatus();
   }
 
-  // Kernels that may wait elsewhere, and compute in the same way here.
   static bool IsIteration(const std::string& op) {
     return op == "IteratorGetNext" || op == "IteratorGetNextAsOptional";
+  }
+
+  static bool IsCall(const std::string& op) {
+    static const auto* ops = new std::set<std::string>{
+        "Case",          "If",          "PartitionedCall", "StatefulPartitionedCall",
+        "StatelessCase", "StatelessIf", "StatelessWhile",  "While"};
+    return ops->count(op) != 0;
   }
 
   static tensorflow::CancellationManager* NeverCancelled() {
@@ -197,6 +211,7 @@ class PreparedKernel {
   absl::InlinedVector<tensorflow::AllocatorAttributes, 8> input_attrs_;
   absl::InlinedVector<tensorflow::AllocatorAttributes, 4> output_attrs_;
   const int num_outputs_;
+  bool calls_functions_ = false;
   std::unique_ptr<tensorflow::CollectiveExecutor::Handle> collective_;
   std::unique_ptr<tensorflow::RendezvousInterface> rendezvous_;
   const bool thorough_;  // also give what only kernels unknown to fastops may ask for

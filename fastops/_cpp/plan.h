@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -299,6 +300,8 @@ class Plan {
     tensorflow::OpKernelContext::Params params;
     step.kernel->Describe(&params);
     params.inputs = absl::MakeConstSpan(inputs.data(), inputs.size());
+    std::optional<tensorflow::CancellationManager> cancellation;
+    if (step.kernel->calls_functions()) params.cancellation_manager = &cancellation.emplace();
     tensorflow::OpKernelContext context(&params);
     step.kernel->kernel()->Compute(&context);
     TF_RETURN_IF_ERROR(context.status());
