@@ -97,13 +97,15 @@ cdef class SessionVariables:
         for i in wanted:
             if self.known[i] is None:
                 self.known[i] = self.handle(where, i)
+            if self.known[i] is None:
+                return None
         return tuple([self.known[i] for i in wanted])
 
     cdef object handle(self, Runtime* where, int number):
         cdef Tensor tensor
         cdef Status status = self.native.Handle(number, where[0], &tensor)
         if not status.ok():
-            raise RuntimeError(Message(status).decode("utf-8", "replace"))
+            return None
         return WrapHandle(move(tensor), where[0])
 
 

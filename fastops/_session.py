@@ -111,7 +111,7 @@ class Session(tf.compat.v1.Session):
         if not self._closed:
             values = call.run(self, feed_dict)
             if values is not None:
-                return values
+                return call.handler.build_results(self, values)
         return super().run(fetches, feed_dict)
 
     def make_callable(self, fetches, feed_list=None, accept_options=False):
@@ -222,7 +222,7 @@ class _Call:
         self.feeds = [(feed.dtype.as_numpy_dtype, dims_of(feed.shape)) for feed in feeds]
 
     def run(self, session, feed_dict):
-        """Return the results, or `None` where the call is TensorFlow's."""
+        """Return the values of the fetches, or `None` where the call is TensorFlow's."""
         values = []
         try:
             for value, (dtype, dims) in zip((feed_dict or {}).values(), self.feeds, strict=True):
@@ -232,8 +232,7 @@ class _Call:
                 values.append(array)
         except (TypeError, ValueError, OverflowError):
             return None  # let TensorFlow say so
-        results = self.step.run(session, values)
-        return None if results is None else self.handler.build_results(session, results)
+        return self.step.run(session, values)
 
 
 def _array(value, dtype):
@@ -352,13 +351,13 @@ class _Step:
 
     def prove(self, before, session, values, results, ns):
         """Make the plan, and hold it against what TensorFlow has made of the same values."""
-        handles = self.handles(session)
-        if handles is None:
+        handles, concrete = self.handles(session), self.part.concrete
+        if handles is None or concrete is None:  # another thread has made the plan
             return
         try:
             with outside_of_graphs():
                 inputs = [None] * len(self.dtypes) + list(handles)
-                planned = _SessionPlan(self.part.concrete, inputs=inputs)
+                planned = _SessionPlan(concrete, inputs=inputs)
                 same = planned.reason is not None or self.does_the_same(
                     planned, handles, before, values, results
                 )
@@ -371,10 +370,13 @@ class _Step:
             return
         if not same:
             self.obstacle = "TensorFlow's session computes other values than its functions"
-        self.part.concrete = None  # which the plan keeps
         self.planned = planned
+        self.part.concrete = None  # which the plan keeps
 
     def does_the_same(self, planned, handles, before, values, results):
+        """Tell whether a plan does what TensorFlow has done, to copies of what it changes."""
+        if planned.plan.schedule.has_effects and before is None:
+            return False
         mine = handles if before is None else self.copies(before)
         got = [one.numpy() for one in self.fetch(planned, self.tensors(values), mine)]
         if before is not None:
@@ -392,11 +394,14 @@ class _Step:
         """Return the values of variables; `None` if they are not to be had."""
         if handles is None:
             return None
-        with outside_of_graphs():
-            return [
-                gen_resource_variable_ops.read_variable_op(handle, dtype)
-                for handle, dtype in zip(handles, self.part.dtypes, strict=True)
-            ]
+        try:
+            with outside_of_graphs():
+                return [
+                    gen_resource_variable_ops.read_variable_op(handle, dtype)
+                    for handle, dtype in zip(handles, self.part.dtypes, strict=True)
+                ]
+        except tf.errors.OpError:  # another thread has destroyed one
+            return None
 
     def copies(self, values):
         """Return handles of variables of nobody else's, with these values."""

@@ -823,6 +823,21 @@ def test_runs_that_fail_half_way():
     assert executor_of(mine, bad) == ("plan", None)
 
 
+def test_operations_run_once():
+    """What has no value, and returns None, has been run all the same."""
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=0.0, use_resource=True)
+        more = tf.raw_ops.AssignAddVariableOp(resource=v.handle, value=1.0)
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    for _ in range(5):
+        assert run(more) is None
+        run([more])
+        run({"more": more, "nothing": []})
+    assert run(v) == 15.0
+    assert executor_of(mine, more) == ("plan", None)
+
+
 def test_threads_share_variables():
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=np.int64(0), use_resource=True)
