@@ -260,6 +260,11 @@ cdef class Runner:
                 return True
         return False
 
+    def is_ready(self):
+        """Tell whether TensorFlow is as it was when the plan was made."""
+        runtime()
+        return self.plan is not None and _where.py_context != NULL and self.fits(self.plan)
+
     cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
                        Course* course):
         """Have a call run: the plan takes `given`, TensorFlow the call as it is.

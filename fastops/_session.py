@@ -278,11 +278,10 @@ class _SessionPlan(Planned):
         kind = errors_impl.exception_type_from_error_code(code)
         raise _FailedError(kind(None, None, located(message, node)))
 
-    def follow(self, handles):
-        """Make up for what changed in TensorFlow."""
-        options = context.context().function_call_options
-        if not (self.plan.is_current() and any(one is options for one in self.options)):
-            self.handles = handles
+    def follow(self, given, handles):
+        """Make up for what changed in TensorFlow; of what it takes, handles come last."""
+        if not self.is_ready():
+            self.handles = dict(enumerate(handles, len(given)))
             self.renew()
 
     @property
@@ -445,7 +444,7 @@ class _Step:
         )
 
     def fetch(self, planned, given, handles):
-        planned.follow(dict(enumerate(handles, len(given))))
+        planned.follow(given, handles)
         return planned.run(given + handles)
 
     def describe(self):
