@@ -304,6 +304,7 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     if (
         not live
+        or not promotes_no_dtypes()  # TensorFlow has wrapped some of these functions for that
         or n > (0 if self.keyword_only else op.num_params)
         or not op.bind(args + n, keywords, slots)
     ):

@@ -477,16 +477,38 @@ def test_special_values_of_operators():
     assert assert_all_unchanged(calls).direct >= len(calls)
 
 
-def test_promotion_of_dtypes_is_tensorflows():
-    out = python("""
+@pytest.mark.parametrize("mode", ["legacy", "all", "safe"])
+def test_promotion_of_dtypes_is_tensorflows(mode):
+    """By operators, public functions, and the generated functions that TensorFlow has wrapped."""
+    out = python(f"""
+        import itertools
         import operator
         import numpy as np
-        tf.experimental.numpy.experimental_enable_numpy_behavior()
-        x, y = tf.constant([1.0]), tf.constant([2], tf.int32)
+        from tensorflow.python.ops import gen_math_ops, math_ops
+        tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode={mode!r})
+        binary = [
+            operator.add, operator.mul, operator.sub, operator.floordiv, operator.mod, operator.pow,
+            tf.add, tf.subtract, tf.multiply, tf.maximum, tf.math.floormod, tf.math.floordiv,
+            tf.truncatediv, tf.equal, gen_math_ops.sub, gen_math_ops.real_div, math_ops.realdiv,
+            gen_math_ops.floor_div, gen_math_ops.truncate_mod, gen_math_ops.minimum,
+        ]
+        unary = [tf.negative, tf.square, tf.sin, gen_math_ops.neg, gen_math_ops.tanh, tf.abs]
+        values = [
+            tf.constant([4], tf.uint8), tf.constant([3], tf.uint16), tf.constant([2.0]),
+            tf.Variable([2], dtype=tf.int32), np.array([3], np.uint16), np.float64(1.5),
+            2, 2.5, [2],
+        ]
+
+        def result(function, *args):
+            try:
+                got = function(*args)
+            except Exception as error:
+                return repr(error)
+            return type(got), getattr(got, "dtype", None), np.asarray(got).tolist()
 
         def results():
-            pairs = (x, y), (x, 2), (2.5, y)
-            return [repr(f(*pair)) for f in (operator.add, operator.mul) for pair in pairs]
+            pairs = itertools.product(binary, values, values)
+            return [result(*one) for one in (*pairs, *itertools.product(unary, values))]
 
         want = results()
         fastops.install()
