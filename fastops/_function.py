@@ -136,28 +136,30 @@ class Plans(_plan.Caller):
         python_function = getattr(self._traced, "python_function", None)
         return getattr(python_function, "__qualname__", None) or repr(self._traced)
 
-    def prepare(self, call, args, kwargs):
+    def announce(self):
+        """Tell whether TensorFlow makes the first call of a signature, which is next."""
+        self._tell_of_calls()
+        return self._executor != "plan"
+
+    def prepare(self, args, kwargs, called, result):
         """See to the first call with arguments of a signature.
 
         Parameters
         ----------
-        call : callable
-            Makes it in TensorFlow's way.
         args, kwargs : tuple, dict
             Its arguments.
+        called : bool
+            Whether TensorFlow has made it, and traced if it had to.
+        result : object
+            What came of it.
 
         Returns
         -------
         case : _plan.Case
             What runs such calls from then on.
-        called : bool
-            Whether TensorFlow has made this one, and traced if it had to.
-        result : object
-            What came of it.
+        called, result
+            As above: what this method has changed of it.
         """
-        self._tell_of_calls()
-        called = self._executor != "plan"
-        result = call() if called else None
         try:
             case = self._case(args, kwargs)
         except Exception as problem:

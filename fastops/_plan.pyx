@@ -66,6 +66,7 @@ from tensorflow.python.framework import op_def_registry as _op_def_registry
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 from tensorflow.python.saved_model import save_context as _tf_save_context
+from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
 
 from fastops._schedule import UnplannedError, schedule
 
@@ -205,16 +206,6 @@ cdef object _call_original(const Original* call):
     return call_object(call.target, call.args, call.nargsf, call.keywords)
 
 
-cdef object _later(const Original* call):
-    """The same as a callable without arguments."""
-    cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
-    cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
-    args = [<object>call.args[i] for i in range(positional)]
-    kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
-    target = <object>call.target
-    return lambda: target(*args, **kwargs)
-
-
 cdef int _observed = 0  # how many ask what runs
 
 
@@ -242,12 +233,22 @@ cdef class Runner:
     cdef public object reason  # why that is
     cdef public bint settled  # the plan runs whatever it can
     cdef public list options  # the objects of call options that the plan is right for
+    cdef object bare  # runs it, and is found in tracebacks where TensorFlow's function would be
     cdef unsigned long long bare_for  # the context for which `run_bare` is right; 0: for none
 
     def allow_bare(self):
         """Let TensorFlow run calls without looking at their arguments, in the present context."""
         runtime()
+        self.bare = _filter_traceback(self.concrete._inference_function.call_preflattened)
         self.bare_for = generation
+
+    def run_bare(self, inputs):
+        """Have TensorFlow run it as its function does once it knows the trace; no tape records."""
+        cdef int64_t begin = Nanoseconds()
+        result = self.bare(inputs + self.concrete.captured_inputs)
+        if _observed:
+            self.observe("tensorflow", Nanoseconds() - begin)
+        return result
 
     cdef bint fits(self, Plan plan) except -1:
         """Whether TensorFlow is as it was when a plan was made. `is_plain` has been asked."""
@@ -299,13 +300,15 @@ cdef class Runner:
             self.observe("plan", plan.last_ns)
         course[0] = PLANNED if status.ok() else FAILED
         if not status.ok():
-            return self.fail(
+            error = self.failure(
                 plan,
                 status.raw_code(),
                 Message(status).decode("utf-8", "replace"),
                 failed.name.decode() if failed != NULL else None,
-                _later(call),
             )
+            if error is not None:
+                raise error
+            return _call_original(call)  # nothing has happened yet: let TensorFlow fail
         if not self.settled:
             self.note_time("plan", plan.last_ns)
         if pack is None:
@@ -512,10 +515,14 @@ cdef class Caller:
         # For callers that ask for the attribute; a call itself goes to `vectorcall`.
         return PyVectorcall_Call(self, args, kwargs)
 
-    def prepare(self, call, args, kwargs):
+    def announce(self):
+        """Tell whether TensorFlow makes the first call of a signature, which is next."""
+        return False
+
+    def prepare(self, args, kwargs, called, result):
         """See to the first call of a signature, as `fastops._function.Plans` does.
 
-        It may return no case for a call that it has made: the next one is as the first.
+        It may return no case for a call that has been made: the next one is as the first.
         """
         raise NotImplementedError
 
@@ -539,7 +546,10 @@ cdef class Caller:
         cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
         args = tuple([<object>call.args[i] for i in range(skipped, positional)])
         kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
-        case, made, value = self.prepare(_later(call), args, kwargs)
+        # From here, so that nothing of fastops is in the stacks that TensorFlow notes.
+        first = self.announce()
+        value = _call_original(call) if first else None
+        case, made, value = self.prepare(args, kwargs, first, value)
         if case is not None:
             case.key = key
             while len(self.cases) >= self.most:

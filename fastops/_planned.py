@@ -1,7 +1,6 @@
 """Traced functions, each with what is known of who runs it faster."""
 
 import threading
-import time
 from contextlib import contextmanager
 
 import tensorflow as tf
@@ -174,33 +173,26 @@ class Planned(_plan.Runner):
                     self.allow_bare()
             self.settled = True
 
-    def run_bare(self, inputs):
-        """Have TensorFlow run it as its function does once it knows the trace; no tape records."""
-        begin = time.perf_counter_ns()
-        result = self.concrete._inference_function.call_preflattened(
-            inputs + self.concrete.captured_inputs
-        )
-        if _OBSERVERS:
-            self.observe("tensorflow", time.perf_counter_ns() - begin)
-        return result
-
     def run_original(self, *inputs):
         """Have TensorFlow run it; return its flat results."""
         result = self.concrete._call_flat(list(inputs), self.concrete.captured_inputs)
         return tf.nest.flatten(result, expand_composites=True)
 
-    def fail(self, plan, code, message, node, again):
-        """Raise what TensorFlow raises where a kernel fails."""
+    def failure(self, plan, code, message, node):
+        """Return what TensorFlow raises where a kernel fails; None if it may make the call."""
         if not plan.schedule.has_effects:
-            return again()  # nothing has happened yet: let TensorFlow fail
+            return None
         inference = self.concrete._inference_function
         name = inference.name.decode()
-        with InterpolateRuntimeError(inference):
-            raise errors_impl.exception_type_from_error_code(code)(
-                None,
-                None,
-                f"{{{{function_node {name}}}}} {located(message, node)} [Op:{name}]",
-            )
+        try:
+            with InterpolateRuntimeError(inference):
+                raise errors_impl.exception_type_from_error_code(code)(
+                    None,
+                    None,
+                    f"{{{{function_node {name}}}}} {located(message, node)} [Op:{name}]",
+                )
+        except errors_impl.OpError as error:
+            return error.with_traceback(None)
 
     def observe(self, executor, ns):
         """Tell those who ask that a call was run by that, and how long it took."""

@@ -310,7 +310,7 @@ class Model(_plan.Caller):
         """
         return self._contract.planned.describe()
 
-    def prepare(self, call, args, kwargs):
+    def prepare(self, args, kwargs, called, result):
         """See to the first call with inputs of these dtypes and shapes; for the base class."""
         contract = self._contract
         inputs = contract.named(args, kwargs)

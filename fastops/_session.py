@@ -272,11 +272,11 @@ class _SessionPlan(Planned):
     def run_original(self, *inputs):
         raise _LeftError
 
-    def fail(self, plan, code, message, node, again):
+    def failure(self, plan, code, message, node):
         if not plan.schedule.has_effects:
-            raise _LeftError(message)
+            return _LeftError(message)
         kind = errors_impl.exception_type_from_error_code(code)
-        raise _FailedError(kind(None, None, located(message, node)))
+        return _FailedError(kind(None, None, located(message, node)))
 
     def follow(self, given, handles):
         """Make up for what changed in TensorFlow; of what it takes, handles come last."""

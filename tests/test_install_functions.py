@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import assert_same, floats
+from support import assert_same, floats, python
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
 
@@ -344,3 +344,55 @@ def test_keras():
     want = trained(installed=False)
     for got, expected in zip(tf.nest.flatten(mine), tf.nest.flatten(want), strict=True):
         assert np.asarray(got).tobytes() == np.asarray(expected).tobytes()
+
+
+def test_tracebacks_are_tensorflows():
+    """Nothing of fastops is in them, nor in the stacks that TensorFlow notes as it traces.
+
+    But for one line where a plan fails that had effects: fastops itself raises then.
+    """
+    out = python("""
+        import re
+        import traceback
+        tf.debugging.enable_traceback_filtering()
+        v = tf.Variable(0.0)
+
+        def counted(i):
+            v.assign_add(1.0)
+            return tf.gather([1.0], i)
+
+        bodies = {
+            "wrong shapes": lambda i: tf.zeros([2, 3]) + tf.zeros([4, 5]),
+            "a plan": lambda i: tf.gather([1.0], i),
+            "a plan with effects": counted,
+            "TensorFlow": lambda i: tf.py_function(lambda k: 1 // (1 - k), [i], tf.int32),
+        }
+
+        kept = []
+
+        def seen():
+            found = []
+            for name, body in bodies.items():
+                function = tf.function(body, autograph=False)
+                kept.append(function)
+                for i in (0, 0, 3, 1, 0, 1, 1):
+                    try:
+                        function(tf.constant(i))
+                    except Exception as error:
+                        if name == "a plan with effects":
+                            error = error.with_traceback(None)
+                        text = "".join(traceback.format_exception(error))
+                        found.append((name, i, re.sub("(_|line )[0-9]+", "", text)))
+            return found
+
+        want = seen()
+        assert len(want) == 7 + 4 + 4 + 3
+        with fastops.accelerated(functions=True):
+            got = seen()
+            planned = [one.plan for one in fastops.stats().functions.values()]
+        assert any(planned)
+        for one, other in zip(got, want, strict=True):
+            assert one == other, f"{one[:2]}\\n{one[2]}\\nnot\\n{other[2]}"
+        print("fine")
+    """)
+    assert out == "fine\n"
