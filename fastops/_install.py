@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from types import FunctionType
+from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
@@ -48,8 +49,7 @@ from fastops.gen import _index
 # ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """One attribute that holds a callable of TensorFlow's.
 
     Attributes
@@ -177,6 +177,8 @@ def _everywhere(originals):
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] not in ("tensorflow", "keras"):
             continue
+        if originals.keys().isdisjoint(map(id, list(vars(module).values()))):
+            continue  # as most are: quicker than to look at the names one by one
         for attribute, value in list(vars(module).items()):
             if (found := originals.get(id(value))) is None:
                 continue
