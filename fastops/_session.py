@@ -269,6 +269,10 @@ class _FailedError(Exception):
 class _SessionPlan(Planned):
     """What a session runs. Where a plan is not right, that is the session's to run."""
 
+    def prepare(self):
+        super().prepare()
+        self.handles = {}  # which would keep the variables that a session destroys
+
     def run_original(self, *inputs):
         raise _LeftError
 

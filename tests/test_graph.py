@@ -780,6 +780,30 @@ def test_variables_that_come_and_go():
     assert executor_of(mine, more) == ("plan", None)
 
 
+def test_variables_that_are_destroyed_leave_no_memory():
+    def resident():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    with tf.Graph().as_default() as g:
+        x = v1.placeholder(tf.float32)
+        v = v1.get_variable("v", [20_000_000], initializer=v1.zeros_initializer, use_resource=True)
+        some = tf.gather(v, [0]) + x
+        ends = tf.raw_ops.DestroyResourceOp(resource=v.handle)
+        init = v1.global_variables_initializer()
+    session = graph.Session(g)
+    for _ in range(2):
+        session.run(init)
+        for _ in range(3):
+            session.run(some, {x: 1.0})
+        alive = resident()
+        session.run(ends)
+        with pytest.raises(tf.errors.NotFoundError):
+            session.run(some, {x: 1.0})
+    assert executor_of(session, some) == ("plan", None)
+    assert alive - resident() > 60e6  # of the 80 that it has
+
+
 def test_writes_in_any_order():
     """Only TensorFlow's executor decides what comes first."""
     with tf.Graph().as_default() as g:

@@ -93,7 +93,11 @@ class SessionVariables {
       tensorflow::Var* found = nullptr;
       const std::string& container =
           entry.container.empty() ? resources.default_container() : entry.container;
-      if (!resources.Lookup(container, entry.name, &found).ok()) return false;
+      if (!resources.Lookup(container, entry.name, &found).ok()) {
+        entry.variable.reset();  // the session has let go of its memory, too
+        changed->push_back(i);
+        return false;
+      }
       tensorflow::core::RefCountPtr<tensorflow::Var> variable(found);
       {
         tensorflow::tf_shared_lock lock(*found->mu());
