@@ -53,9 +53,16 @@ def check_order(nodes, variables, callers):
             numbers[name] = len(numbers)
         for variable in mine:
             accesses.setdefault(variable, []).append(node)
+    # Of functions in their places, and behind a Merge, a part may run before all inputs are there.
+    for name in order:
+        if name in callers or nodes[name].op == "Merge":
+            sources[name] = sources[name].intersection(taken[name][1])
     before = _before(order, sources, numbers)
     for variable, around in accesses.items():
+        written = any(map(writes, around))
         for one in around:
+            if written and one.name in callers:
+                raise StateError(f"{one.name} reads the variable {variable[-1]}, which is written")
             if not writes(one):
                 continue
             for other in around:

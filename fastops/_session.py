@@ -587,7 +587,7 @@ def _part(graph, fed, fetches, targets):
             node.attr["_lower_using_switch_merge"].b = True
     if any(map(writes, definition.node)):
         kept = {
-            name: (op.get_attr("container"), op.get_attr("shared_name"))
+            name: (op.get_attr("container"), op.get_attr("shared_name").decode())
             for name, op in variables.items()
         }
         callers = {node.name for node in definition.node if functions_of(node) & called.keys()}

@@ -829,6 +829,92 @@ def test_writes_in_any_order():
     assert executor_of(mine, other, then) == ("plan", None)
 
 
+def test_writes_beside_branches():
+    """A branch that does not need an input does not wait for it, either."""
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=1.0, use_resource=True)
+        w = v1.get_variable("w", initializer=1.0, use_resource=True)
+        flag = v1.placeholder(tf.bool, [])
+        more = g.as_graph_element(v.assign_add(1.0))
+        inside = tf.cond(flag, lambda: v.read_value() * 2.0, lambda: more)
+        through = tf.cond(flag, lambda: tf.constant(3.0), lambda: more)
+        then = g.as_graph_element(v.assign(through))
+        with tf.control_dependencies([more]):
+            apart = tf.cond(flag, lambda: w.read_value(), lambda: more)
+        init = v1.global_variables_initializer()
+    mine, _, run = twins(g, init)
+    for _ in range(3):
+        mine.run([inside, then], {flag: True})
+        mine.run(inside, {flag: True})
+        mine.run(then, {flag: True})
+        run([v.initializer, w.initializer])
+        run(apart, {flag: True})
+    for one in (inside, then):
+        executor, reason = executor_of(mine, one)
+        assert executor == "tensorflow"
+        assert reason == "cond reads the variable v, which is written" or "in any order" in reason
+    assert executor_of(mine, apart) == ("plan", None)
+
+
+CHANGES = [
+    lambda v, value, other, flag: v.assign(value * 0.5),
+    lambda v, value, other, flag: v.assign_add(value),
+    lambda v, value, other, flag: v.assign_sub(value * 0.1),
+    lambda v, value, other, flag: v.read_value(),
+    lambda v, value, other, flag: tf.gather(v, [2, 0, 1]) + value,
+    lambda v, value, other, flag: v1.scatter_add(v, [0, 2], [1.0, 2.0]),
+    lambda v, value, other, flag: v[1:].assign(value[:2]),
+    lambda v, value, other, flag: tf.cond(flag, lambda: v.read_value() * 2.0, lambda: value),
+    lambda v, value, other, flag: tf.raw_ops.ResourceApplyMomentum(
+        var=v.handle, accum=other.handle, lr=0.1, grad=value, momentum=0.9
+    ),
+]
+
+
+def variables_at_random(random):
+    """Return a graph that reads and writes variables, what to fetch of it, and what to feed."""
+    with tf.Graph().as_default() as g:
+        x, flag = v1.placeholder(tf.float32, [3]), v1.placeholder(tf.bool, [])
+        variables = [
+            v1.get_variable(name, initializer=floats(3, seed=seed), use_resource=True)
+            for seed, name in enumerate("abcd")
+        ]
+        values, made = [x], []
+        ordered = random.random() < 0.7
+        for _ in range(random.integers(2, 9)):
+            with tf.control_dependencies([one for one in made if ordered or random.random() < 0.4]):
+                v, other = (variables[i] for i in random.choice(4, 2, replace=False))
+                value = values[random.integers(len(values))]
+                change = CHANGES[random.integers(len(CHANGES))]
+                one = g.as_graph_element(change(v, value, other, flag))
+            made.append(one if isinstance(one, tf.Operation) else one.op)
+            values += [one] if isinstance(one, tf.Tensor) else []
+        chosen = [one for one in (*made, *values[1:]) if random.random() < 0.5]
+        return g, chosen or made[-1:], x, flag, variables
+
+
+def test_variables_at_random():
+    executors = collections.Counter()
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        g, fetches, x, flag, variables = variables_at_random(random)
+        with g.as_default():
+            init = v1.global_variables_initializer()
+        mine, _, run = twins(g, init)
+        for size in range(4):
+            feed = {x: floats(3, seed=seed + size), flag: bool(random.integers(2))}
+            mine.run(fetches, feed)
+            executor, _ = executor_of(mine, *fetches)
+            if executor == "tensorflow":
+                break  # it may do either, and so another thing than the other session
+            run(init)
+            run(fetches, feed)
+            run(variables)
+        executors[executor] += 1
+    assert executors["plan"] > 20
+    assert executors["tensorflow"] > 2
+
+
 def test_runs_that_fail_half_way():
     """What was written before stays so, and nothing is written twice."""
     with tf.Graph().as_default() as g:
