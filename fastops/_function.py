@@ -158,7 +158,7 @@ class Plans(_plan.Caller):
         case : _plan.Case
             What runs such calls from then on.
         called, result
-            As above: what this method has changed of it.
+            As given; of a method that makes the call itself, True and what came of it.
         """
         try:
             case = self._case(args, kwargs)

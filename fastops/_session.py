@@ -164,8 +164,8 @@ class Session(tf.compat.v1.Session):
         values = super()._do_run(handle, target_list, fetch_list, feed_dict, *rest)
         if trial is not None:
             trial(self, tuple(feed_dict.values()), values, time.perf_counter_ns() - begin)
-            if key not in self._steps:
-                _keep(self._steps, key, step)
+        if step is not None and key not in self._steps:
+            _keep(self._steps, key, step)
         return values
 
     def _remember(self, key, fetches, feed_dict):
@@ -338,15 +338,15 @@ class _Step:
             Takes the session, the values of the feeds, the results, and nanoseconds; `None` where
             nothing is to be learned.
         """
-        if self.obstacle is not None:
-            return lambda *run: None
         if self.planned is not None:
             return self.note_time if self.planned.times_the_session else None
+        if self.obstacle is not None:
+            return None
         before = None
         if self.part.writes:
             before = self.state(self.handles(session))
             if before is None:  # perhaps this run is the one that gives them a value
-                return lambda *run: None
+                return None
         return lambda *run: self.prove(before, *run)
 
     def note_time(self, session, values, results, ns):

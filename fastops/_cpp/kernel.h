@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -164,9 +163,9 @@ class PreparedKernel {
       TF_RETURN_IF_ERROR(owner_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
     }
     kernel_ = const_cast<tensorflow::OpKernel*>(owner_->kernel());
-    calls_functions_ = IsCall(kernel_->type_string());
-    // Of these asynchronous kernels it is known that they compute in the same way while a thread
-    // waits for them. Only plans get to have them, and wait without the GIL.
+    calls_functions_ = CallsFunctions(node);
+    // Of the asynchronous kernels that plans get to have it is known that they compute in the same
+    // way while a thread waits for them, without the GIL. No eager call calls functions.
     if (kernel_->AsAsync() != nullptr && !calls_functions_ &&
         !IsIteration(kernel_->type_string())) {
       return absl::UnimplementedError("asynchronous kernel");
@@ -187,11 +186,11 @@ class PreparedKernel {
     return op == "IteratorGetNext" || op == "IteratorGetNextAsOptional";
   }
 
-  static bool IsCall(const std::string& op) {
-    static const auto* ops = new std::set<std::string>{
-        "Case",          "If",          "PartitionedCall", "StatefulPartitionedCall",
-        "StatelessCase", "StatelessIf", "StatelessWhile",  "While"};
-    return ops->count(op) != 0;
+  static bool CallsFunctions(const tensorflow::NodeDef& node) {
+    for (const auto& [name, value] : node.attr()) {
+      if (value.has_func() || value.list().func_size() > 0) return true;
+    }
+    return false;
   }
 
   static tensorflow::CancellationManager* NeverCancelled() {

@@ -41,7 +41,8 @@ struct Runtime {
     kernel_device = std::make_shared<HostDevice>(host);
     deterministic = tsl::OpDeterminismRequired();
     soft_placement = context->AllowSoftPlacement();
-    writes_nodes = std::getenv("TF_NODE_FILE_WRITER_DIRECTORY") != nullptr;
+    const char* nodes = std::getenv("TF_NODE_FILE_WRITER_DIRECTORY");
+    writes_nodes = nodes != nullptr && *nodes != '\0';
     only_host = true;
     for (const tensorflow::Device* device : context->ListLocalTfDevices()) {
       if (device->device_type() != tensorflow::DEVICE_CPU) only_host = false;
