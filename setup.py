@@ -31,6 +31,7 @@ def tensorflow_flags():
         "-DINTEL_MKL",
         "-fvisibility=hidden",
         "-O2",
+        "-g0",
         "-Wall",
         "-Wno-sign-compare",
         "-Wno-unused-function",
@@ -65,27 +66,23 @@ class BuildExtension(build_ext):
         (package / "_build_info.py").write_text(text)
 
 
+def modules():
+    """Return the modules to compile, by their names."""
+    sources = sorted(path.relative_to(HERE) for path in HERE.glob("fastops/**/*.pyx"))
+    return {".".join(source.with_suffix("").parts): str(source) for source in sources}
+
+
 extensions = [
     Extension(
-        f"fastops.{name}",
-        [f"fastops/{name}.pyx"],
+        name,
+        [source],
         include_dirs=["fastops/_cpp", "fastops/_cpp/shim", numpy.get_include()],
         depends=[str(path) for path in sorted(HERE.glob("fastops/_cpp/**/*.h"))],
         extra_compile_args=tensorflow_flags(),
         extra_link_args=libraries(),
         language="c++",
     )
-    for name in (
-        "_dispatch",
-        "_functions",
-        "_gradients",
-        "_intercept",
-        "_keras",
-        "_plan",
-        "_resources",
-        "_tapes",
-        "_variables",
-    )
+    for name, source in modules().items()
 ]
 
 setup(

@@ -1,32 +1,31 @@
 """The public names of fastops."""
 
-from fastops import _build
+import sys as _sys
+
+from fastops._core import build as _build
 
 _build.check()
 
 from fastops import gen, graph, ops, raw_ops  # noqa: E402
-from fastops._description import PlanDescription, PlanNode  # noqa: E402
-from fastops._dispatch import REASONS as _REASONS  # noqa: E402
-from fastops._errors import (  # noqa: E402
+from fastops._core.errors import (  # noqa: E402
     DeprecatedOpError,
     FallbackError,
     FallbackWarning,
     MissingOpError,
 )
-from fastops._function import Function, function  # noqa: E402
-from fastops._install import accelerated, install, is_installed, uninstall  # noqa: E402
-from fastops._ipython import (  # noqa: E402
-    load_ipython_extension,
-    unload_ipython_extension,
-)
-from fastops._options import (  # noqa: E402
+from fastops._core.options import (  # noqa: E402
     cache_info,
     clear_cache,
     options,
     read_environment,
     set_cache_size,
 )
-from fastops._profile import (  # noqa: E402
+from fastops._dispatch import REASONS as _REASONS  # noqa: E402
+from fastops._install.placement import accelerated, install, is_installed, uninstall  # noqa: E402
+from fastops._plans.description import PlanDescription, PlanNode  # noqa: E402
+from fastops._plans.function import Function, function  # noqa: E402
+from fastops._registry import load_op_library  # noqa: E402
+from fastops._reports.profile import (  # noqa: E402
     Change,
     Detour,
     Explanation,
@@ -36,11 +35,24 @@ from fastops._profile import (  # noqa: E402
     explain,
     profile,
 )
-from fastops._registry import load_op_library  # noqa: E402
-from fastops._stats import FunctionStats, OpStats, Stats, reset_stats, stats  # noqa: E402
+from fastops._reports.stats import FunctionStats, OpStats, Stats, reset_stats, stats  # noqa: E402
+from fastops._shell.ipython import (  # noqa: E402
+    load_ipython_extension,
+    unload_ipython_extension,
+)
 from fastops._version import __version__  # noqa: E402
 
 REASONS = dict(_REASONS)
+
+# The names that pickles and signatures know the classes of reports by.
+for _former, _classes in {
+    "fastops._description": (PlanDescription, PlanNode),
+    "fastops._profile": (Change, Detour, Explanation, FunctionProfile, OpProfile, Profile),
+    "fastops._stats": (FunctionStats, OpStats, Stats),
+}.items():
+    _sys.modules[_former] = _sys.modules[_classes[0].__module__]
+    for _class in _classes:
+        _class.__module__ = _former
 
 if read_environment():
     install()

@@ -4,6 +4,7 @@ from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
 from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel, Runtime, Thread
+from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType, NodeDef
 
 cdef extern from *:
@@ -14,8 +15,6 @@ cdef extern from *:
     """
     enum: FASTOPS_MAX_PARAMS
     enum: FASTOPS_CALL_SHAPES
-
-ctypedef PyObject* (*vectorcall_t)(PyObject*, PyObject* const*, size_t, PyObject*)
 
 # The keywords of a call site, and where each of its arguments goes.
 cdef struct CallShape:

@@ -41,7 +41,6 @@ from fastops._cpp.native cimport (
     DataTypeVector,
     DefaultThread,
     Describe,
-    EnableVectorcall,
     FRAME_INPUTS,
     FRAME_UNWRAPPED,
     FindAttr,
@@ -82,6 +81,7 @@ from fastops._cpp.native cimport (
     kTensor,
     kTensorflow,
 )
+from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     ConvertToEagerTensor,
     ConvertToEagerTensorUncached,
@@ -119,8 +119,9 @@ from tensorflow.python.framework.ops import raise_from_not_ok_status
 from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from fastops import _fallback
-from fastops._loading import LOCK
+from fastops._core import fallback as _fallback
+from fastops._core.loading import LOCK
+from fastops._core.record import record_of
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(PyObject*)
@@ -533,7 +534,7 @@ cdef class Entry:
 cdef class Op:
     """One op of TensorFlow: a callable that takes its arguments by keyword.
 
-    Made by :mod:`fastops.ops`, never by users.
+    Made by `named`, never by users.
 
     Parameters
     ----------
@@ -602,11 +603,9 @@ cdef class Op:
 
     @property
     def record(self):
-        """fastops._record.Record: what is known of the op."""
+        """fastops._core.record.Record: what is known of the op."""
         if self._record is None:
-            from fastops import _registry
-
-            self._record = _registry.record(self.op_name)
+            self._record = record_of(self.op_name)
         return self._record
 
     @property
@@ -636,11 +635,6 @@ cdef class Op:
 
     def __repr__(self):
         return f"<fastops op {self.op_name}>"
-
-    def __reduce__(self):
-        from fastops import _registry
-
-        return _registry.op, (self.op_name,)
 
     def __copy__(self):
         return self
@@ -1392,6 +1386,19 @@ cdef class Op:
         return tuple(attrs)
 
 
+known = {}
+"""The ops that `named` has made, by name."""
+
+
+def named(str op_name):
+    """Returns the op of that name, always the same one. Whether there is one is not asked."""
+    found = known.get(op_name)
+    if found is None:
+        # `setdefault` is atomic: of two threads that make the same op, both get the first one's.
+        found = known.setdefault(op_name, Op(op_name))
+    return found
+
+
 cdef str _what_it_is(str name, object value):
     return f"{name} is of type {type(value).__name__}"
 
@@ -1606,9 +1613,7 @@ cdef object constant(object value, DataType dtype):
 cdef Op _read_op():
     global _read_variable
     if _read_variable is None:
-        from fastops import _registry
-
-        _read_variable = _registry.op("ReadVariableOp")
+        _read_variable = named("ReadVariableOp")
     return _read_variable
 
 

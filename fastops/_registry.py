@@ -1,21 +1,21 @@
-"""From names to op objects, each made at its first use and kept."""
+"""From names to op objects, each made at its first use and kept: what is behind the doors.
 
-import importlib
+Not in `_core`, since it makes objects of `_dispatch`; and pickles of ops name it.
+"""
+
+import copyreg
 import os
 import sys
 import types
 
 import tensorflow as tf
 
-from fastops import _opdef
-from fastops._dispatch import Op
-from fastops._errors import MissingOpError
-from fastops._fallback import raw_name
-from fastops._loading import LOCK
-from fastops._record import Record
-from fastops.gen import _index
-
-_ops: dict[str, Op] = {}
+from fastops._core import opdef
+from fastops._core.errors import MissingOpError
+from fastops._core.fallback import raw_name
+from fastops._core.loading import LOCK
+from fastops._core.tables import index
+from fastops._dispatch import Op, named
 
 
 def op(op_name):
@@ -26,37 +26,26 @@ def op(op_name):
     MissingOpError
         Neither the running TensorFlow nor any supported version has an op of that name.
     """
-    found = _ops.get(op_name)
-    if found is None:
-        if op_name not in _index.FAMILIES and _opdef.registered(op_name) is None:
-            raise MissingOpError(
-                f"TensorFlow {tf.version.VERSION} has no op named {op_name!r}; the ops of a "
-                "library exist once it is loaded"
-            )
-        # `setdefault` is atomic: of two threads that make the same op, both get the first one's.
-        found = _ops.setdefault(op_name, Op(op_name))
-    return found
+    if op_name not in index.FAMILIES and opdef.registered(op_name) is None:
+        raise MissingOpError(
+            f"TensorFlow {tf.version.VERSION} has no op named {op_name!r}; the ops of a "
+            "library exist once it is loaded"
+        )
+    return named(op_name)
 
 
-def record(op_name):
-    """Return the record of an op that `op` has made; the op asks for it when it is first used."""
-    name, module, order = _opdef.snake_case(op_name), "fastops.ops", ()
-    with LOCK:
-        if op_name in _index.FAMILIES:
-            module = f"fastops.gen.{_index.FAMILIES[op_name]}"
-            name, order = importlib.import_module(module).OPS[op_name]
-        op_def = _opdef.registered(op_name)
-    if op_def is None:
-        bare = _opdef.Op(op_name, inputs=tuple(map(_opdef.Arg, order)))
-        return Record(bare, name, module, order, missing=True)
-    return Record(op_def, name, module, order)
+def _reduce(one):
+    return op, (one.op_name,)
+
+
+copyreg.pickle(Op, _reduce)  # an op is its name, in whichever process
 
 
 def flat_door(module):
     """Return ``__getattr__`` and ``__dir__`` for a module with all ops in snake_case."""
     return _door(
         module,
-        lambda: _index.NAMES | {_opdef.snake_case(op_name): op_name for op_name in _ungenerated()},
+        lambda: index.NAMES | {opdef.snake_case(op_name): op_name for op_name in _ungenerated()},
     )
 
 
@@ -64,16 +53,20 @@ def raw_door(module):
     """Return ``__getattr__`` and ``__dir__`` for a module with all ops under their own names."""
     return _door(
         module,
-        lambda: {raw_name(op_name): op_name for op_name in (*_index.FAMILIES, *_ungenerated())},
+        lambda: {raw_name(op_name): op_name for op_name in (*index.FAMILIES, *_ungenerated())},
     )
 
 
 def family_door(module):
     """Return ``__getattr__`` and ``__dir__`` for a module of `fastops.gen`."""
+    family = module.rpartition(".")[2]
 
     def names():
-        ops = sys.modules[module].OPS
-        return {name: op_name for name, op_name in _index.NAMES.items() if op_name in ops}
+        return {
+            name: op_name
+            for name, op_name in index.NAMES.items()
+            if index.FAMILIES[op_name] == family
+        }
 
     return _door(module, names, star=False)
 
@@ -119,8 +112,8 @@ def _ungenerated():
     """Return the public ops that the running TensorFlow has and the snapshot lacks."""
     return [
         proto.name
-        for proto in _opdef.registry().op
-        if not proto.name.startswith("_") and proto.name not in _index.FAMILIES
+        for proto in opdef.registry().op
+        if not proto.name.startswith("_") and proto.name not in index.FAMILIES
     ]
 
 

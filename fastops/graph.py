@@ -11,9 +11,9 @@ import os
 import tensorflow as tf
 from tensorflow.python.framework import ops as _ops
 
-from fastops import _saved
-from fastops._saved import Model, load
-from fastops._session import Session
+from fastops._graphs import saved as _saved
+from fastops._graphs.saved import Model, load
+from fastops._graphs.session import Session
 
 __all__ = [
     "DataType",

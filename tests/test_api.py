@@ -11,12 +11,13 @@ import pytest
 import tensorflow as tf
 
 import fastops
-from fastops import _opdef, _registry, gen, ops, raw_ops
-from fastops.gen import _facts, _index
+from fastops import _dispatch, _registry, gen, ops, raw_ops
+from fastops._core import opdef
+from fastops._core.tables import facts, index
 
 RAW_OPS = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
 
-DEFINED = [name for name in RAW_OPS if name in _index.FAMILIES]
+DEFINED = [name for name in RAW_OPS if name in index.FAMILIES]
 """Ops of `tf.raw_ops` that the snapshot has, too."""
 
 
@@ -27,7 +28,7 @@ def refused(call, *args, **kwargs):
     return caught.value
 
 
-@pytest.mark.skipif(_facts.VERSION != tf.version.VERSION, reason="of another TensorFlow")
+@pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="of another TensorFlow")
 def test_public_names_and_signatures(golden):
     lines = [f"fastops.{name}{_signature(getattr(fastops, name))}" for name in fastops.__all__]
     for name in dir(ops):
@@ -48,20 +49,29 @@ def _signature(value):
 
 
 def test_every_registered_op_has_three_doors():
-    registered = {proto.name for proto in _opdef.registry().op if not proto.name.startswith("_")}
+    registered = {proto.name for proto in opdef.registry().op if not proto.name.startswith("_")}
     assert registered == {_registry.op(name).op_name for name in registered}
     shown = {getattr(ops, name).op_name for name in dir(ops)}
     assert registered <= shown
     for name in dir(raw_ops):
         op = getattr(raw_ops, name)
         assert op is getattr(ops, op.__name__)
-        assert op is getattr(getattr(gen, _index.FAMILIES[op.op_name]), op.__name__)
-        assert op.__module__ == f"fastops.gen.{_index.FAMILIES[op.op_name]}"
+        assert op is getattr(getattr(gen, index.FAMILIES[op.op_name]), op.__name__)
+        assert op.__module__ == f"fastops.gen.{index.FAMILIES[op.op_name]}"
         assert op.__qualname__ == op.__name__
 
 
 def test_raw_ops_stand_in_for_tensorflows():
     assert set(RAW_OPS) <= set(dir(raw_ops))
+
+
+def test_reports_pickle_under_the_names_they_always_had():
+    seen = fastops.stats()
+    text = pickle.dumps(seen, protocol=0)
+    assert b"fastops._stats\nStats" in text
+    assert pickle.loads(text) == seen
+    assert pickle.loads(b"cfastops._profile\nProfile\n.") is fastops.Profile
+    assert pickle.loads(b"cfastops._description\nPlanNode\n.") is fastops.PlanNode
 
 
 @pytest.mark.parametrize("plain", ["abs", "all", "max", "min", "pow", "range", "slice", "sum"])
@@ -151,8 +161,8 @@ def test_ops_on_references_are_deprecated():
 
 
 def test_every_op_that_tensorflow_refuses_is_deprecated():
-    for proto in _opdef.registry().op:
-        op = _opdef.from_proto(proto)
+    for proto in opdef.registry().op:
+        op = opdef.from_proto(proto)
         if not op.name.startswith("_") and (op.takes_refs or op.deprecated_since is not None):
             assert type(refused(_registry.op(op.name))) is fastops.DeprecatedOpError, op.name
 
@@ -174,18 +184,18 @@ def fresh(monkeypatch):
             vars(module).pop("__all__", None)
             module.__getattr__, module.__dir__ = door(module.__name__)
 
-    made = _registry._ops.copy()
-    monkeypatch.setattr(_registry, "_ops", {})
+    made = _dispatch.known.copy()
+    monkeypatch.setattr(_dispatch, "known", {})
     close()
     yield monkeypatch
-    monkeypatch.setattr(_registry, "_ops", made)
+    monkeypatch.setattr(_dispatch, "known", made)
     close()
 
 
 def test_ops_of_a_later_tensorflow_raise_on_use(fresh):
-    registered = _opdef.registered
+    registered = opdef.registered
     fresh.setattr(
-        _opdef, "registered", lambda name: None if name == "DecodeJxl" else registered(name)
+        opdef, "registered", lambda name: None if name == "DecodeJxl" else registered(name)
     )
     op = ops.decode_jxl
     assert op is gen.image_ops.decode_jxl
@@ -200,8 +210,8 @@ def test_ops_of_a_later_tensorflow_raise_on_use(fresh):
 
 
 def test_ops_the_snapshot_lacks_are_bound_at_run_time(fresh):
-    fresh.delitem(_index.FAMILIES, "AddV2")
-    fresh.delitem(_index.NAMES, "add_v2")
+    fresh.delitem(index.FAMILIES, "AddV2")
+    fresh.delitem(index.NAMES, "add_v2")
     op = ops.add_v2
     assert op is raw_ops.AddV2
     assert "add_v2" in dir(ops)
@@ -231,8 +241,9 @@ def test_import_makes_no_ops_and_no_context():
         "import sys, fastops\n"
         "from tensorflow.python.eager import context\n"
         "families = [name for name in sys.modules if name.startswith('fastops.gen.')]\n"
-        "assert sorted(families) == ['fastops.gen._index', 'fastops.gen._policy'], families\n"
-        "assert not fastops._registry._ops\n"
+        "assert not families\n"
+        "assert 'fastops._core.tables.signatures' not in sys.modules\n"
+        "assert not fastops._dispatch.known\n"
         "assert context._context is None or not context._context._initialized\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

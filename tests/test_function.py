@@ -14,8 +14,8 @@ from support import Failure, assert_same, difference, floats
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 import fastops
-from fastops import _planned
-from fastops._function import Function
+from fastops._plans import planned as _planned
+from fastops._plans.function import Function
 
 
 def outcome(function, args):
@@ -738,7 +738,7 @@ def test_input_signature_and_relaxed_shapes():
 
 
 def test_signatures_are_bounded(monkeypatch):
-    monkeypatch.setattr("fastops._function.MOST_SIGNATURES", 3)
+    monkeypatch.setattr("fastops._plans.function.MOST_SIGNATURES", 3)
     fast = fastops.function(lambda x: x + 1.0)
     for size in range(1, 9):
         fast(make("float32", size))

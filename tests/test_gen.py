@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import fastops  # noqa: F401 - before `tools`, which does without where it cannot be imported
-from fastops import _opdef
+from fastops._core import opdef
 from tools import gen, load, render, snapshot
 
 OPS = """\
@@ -195,7 +195,7 @@ def test_write_touches_only_what_changes(sources, tmp_path):
 def test_report_shows_diff_and_remedy(sources, tmp_path):
     api = sources()
     gen.write(api, tmp_path)
-    edited = tmp_path / "gen" / "math_ops.py"
+    edited = tmp_path / "_core" / "tables" / "signatures.py"
     edited.write_text(edited.read_text().replace('"_sum"', '"sum_"'))
     report = gen.report(gen.stale(api, tmp_path))
     assert '-    "Sum": ("sum_"' in report
@@ -219,7 +219,7 @@ def test_command_line(command):
 def test_generator_needs_nothing_generated():
     """It must run where the rest of the package cannot be imported."""
     code = (
-        "import sys; sys.modules['fastops._build'] = None\n"
+        "import sys; sys.modules['fastops._core.build'] = None\n"
         "from tools import load, render\n"
         "assert len(render.files(load.load())) > 100\n"
     )
@@ -244,7 +244,7 @@ def test_facts_are_those_of_the_running_tensorflow():
         op: family for family, ops in snapshot.families().items() for op in ops
     }
     for name in ("AddV2", "FusedBatchNormV3", "MatMul", "NoOp", "Sum", "TopKV2", "Where"):
-        op = _opdef.registered(name)
+        op = opdef.registered(name)
         gradients = snapshot.differentiable_inputs(op)
         assert facts.gradients.get(name) == (None if gradients is None else tuple(gradients))
         inputs, outputs = snapshot.shapes(op)
@@ -260,7 +260,7 @@ def test_since_holds_for_the_running_tensorflow():
     policy = load.load().policy
     running = tuple(map(int, tf.version.VERSION.split(".")[:2]))
     for op_name, entries in policy.since.items():
-        op = _opdef.registered(op_name)
+        op = opdef.registered(op_name)
         for attr, version in entries.items():
             present = op is not None and (not attr or attr in {a.name for a in op.attrs})
             if running >= tuple(map(int, version.split("."))):
@@ -280,7 +280,7 @@ def test_policy_says_nothing_superfluous():
                 assert old != new
             if op.name in api.policy.replacements:
                 assert op.takes_refs or op.deprecated_since is not None, op.name
-            assert api.policy.names.get(op.name) != _opdef.snake_case(op.name)
+            assert api.policy.names.get(op.name) != opdef.snake_case(op.name)
 
 
 def test_replacements_can_be_called():

@@ -394,7 +394,7 @@ def test_feeds_of_operations():
 
 
 def test_a_plan_that_computes_something_else(xyz, monkeypatch):
-    from fastops import _session
+    from fastops._graphs import session as _session
 
     monkeypatch.setattr(_session, "_same", lambda *_: False)
     g, x, _, _, z = xyz
@@ -627,7 +627,7 @@ def test_sessions_end(xyz):
 
 
 def test_plans_are_bounded(xyz, monkeypatch):
-    from fastops import _session
+    from fastops._graphs import session as _session
 
     monkeypatch.setattr(_session, "MOST_RUNS", 3)
     g, x, *_ = xyz

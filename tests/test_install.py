@@ -20,7 +20,7 @@ from tensorflow.python.framework.tensor import Tensor
 from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
-from fastops import _install, _intercept
+from fastops._install import intercept, placement, replacement, targets
 from tools import replaced
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -35,7 +35,7 @@ def not_installed():
 
 def held():
     """Return the objects that `install` replaces, with where they are."""
-    return [(t.name, vars(t.holder)[t.attribute]) for t in _install.targets()]
+    return [(t.name, vars(t.holder)[t.attribute]) for t in targets.targets()]
 
 
 def outcome(function, *args, **kwargs):
@@ -93,7 +93,7 @@ def test_the_very_objects_come_back():
     assert all(one is other for (_, one), (_, other) in zip(before, after, strict=True))
     # `targets` finds nothing but the lowest and the highest layer while it is in force.
     assert {name for name, _ in replaced} < {name for name, _ in before}
-    assert all(isinstance(one, _intercept.Replacement) for _, one in replaced)
+    assert all(isinstance(one, replacement.Replacement) for _, one in replaced)
 
 
 def test_again_and_again():
@@ -110,15 +110,15 @@ def test_again_and_again():
 
 def test_only_some():
     fastops.install(only=["operators"])
-    assert isinstance(Tensor.__add__, _intercept.Operator)
-    assert not isinstance(gen_math_ops.add_v2, _intercept.Replacement)
+    assert isinstance(Tensor.__add__, intercept.Operator)
+    assert not isinstance(gen_math_ops.add_v2, replacement.Replacement)
     fastops.uninstall()
     fastops.install(exclude=["dispatch", "tf.Tensor.__r*__", "gen_math_ops.tan?"])
-    assert isinstance(Tensor.__add__, _intercept.Operator)
-    assert not isinstance(Tensor.__radd__, _intercept.Replacement)
-    assert isinstance(gen_math_ops.add_v2, _intercept.Generated)
-    assert not isinstance(tf.math.tanh, _intercept.Replacement)
-    assert not isinstance(pywrap_tfe.TFE_Py_FastPathExecute, _intercept.Replacement)
+    assert isinstance(Tensor.__add__, intercept.Operator)
+    assert not isinstance(Tensor.__radd__, replacement.Replacement)
+    assert isinstance(gen_math_ops.add_v2, intercept.Generated)
+    assert not isinstance(tf.math.tanh, replacement.Replacement)
+    assert not isinstance(pywrap_tfe.TFE_Py_FastPathExecute, replacement.Replacement)
     fastops.uninstall()
     for wrong in ("operators", [1]):
         with pytest.raises(TypeError, match="only must be a list of names"):
@@ -134,7 +134,7 @@ def test_what_somebody_else_has_set_stays():
     def theirs(self, other):
         return "theirs"
 
-    original = next(one for t, one, _ in _install._placed if t.attribute == "__add__")
+    original = next(one for t, one, _ in placement._placed if t.attribute == "__add__")
     Tensor.__add__ = theirs
     try:
         assert tf.constant(1.0) + 1.0 == "theirs"
@@ -172,13 +172,13 @@ def test_blocks():
 
 def test_a_failure_half_way_puts_everything_back(monkeypatch):
     before = held()
-    fine = _install._operator_targets
+    fine = targets._operator_targets
 
-    def targets():
+    def faulty():
         yield from itertools.islice(fine(), 3)
-        yield _install.Target("operators", "tf.Tensor.__nothing__", Tensor, "__nothing__", None)
+        yield targets.Target("operators", "tf.Tensor.__nothing__", Tensor, "__nothing__", None)
 
-    monkeypatch.setattr(_install, "_operator_targets", targets)
+    monkeypatch.setattr(targets, "_operator_targets", faulty)
     with pytest.raises(KeyError, match="__nothing__"):
         fastops.install()
     assert not fastops.is_installed()
@@ -278,7 +278,7 @@ def test_replacements_look_like_functions():
     source = inspect.getsource(original)
     fastops.install()
     for before, f in zip(facts, (tf.math.tanh, Tensor.__add__), strict=True):
-        assert isinstance(f, _intercept.Replacement)
+        assert isinstance(f, replacement.Replacement)
         assert before == (
             f.__name__, f.__qualname__, f.__module__, f.__doc__, inspect.signature(f), repr(f),
             hash(f),
@@ -303,7 +303,7 @@ def test_replacements_look_like_functions():
         def __init__(self, x):
             self.x = x
 
-    assert isinstance(Layer.activation, _intercept.Replacement)
+    assert isinstance(Layer.activation, replacement.Replacement)
     assert inspect.ismethod(Layer(1).activation)
 
 
@@ -326,9 +326,9 @@ def test_mocks_of_methods_are_given_the_object():
 def test_every_replacement_runs_the_op_of_what_it_replaces():
     fastops.install(only=["functions"])
     checked = 0
-    for *_, original, replacement in _install._placed:
+    for *_, original, one in placement._placed:
         code = getattr(inspect.unwrap(original), "__code__", None)
-        assert replacement.op.op_name in code.co_consts, original
+        assert one.op.op_name in code.co_consts, original
         checked += 1
     assert checked > 5000
 

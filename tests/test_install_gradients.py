@@ -16,12 +16,12 @@ from tensorflow.python.framework import op_callbacks as framework_callbacks
 from tensorflow.python.framework import ops as framework
 
 import fastops
-from fastops import _gradients, _install, _tapes
+from fastops._install import gradients, tapes, targets
 
 pytestmark = [
     pytest.mark.usefixtures("fresh"),
     pytest.mark.skipif(
-        not tf.version.VERSION.startswith(_install.RESTATED),
+        not tf.version.VERSION.startswith(targets.RESTATED),
         reason="the layers are for one version of TensorFlow",
     ),
 ]
@@ -35,7 +35,7 @@ COMPLEX = (tf.complex64, tf.complex128)
 @pytest.fixture(autouse=True)
 def not_installed():
     assert not fastops.is_installed()
-    _gradients.reset_counters()
+    gradients.reset_counters()
     yield
     fastops.uninstall()
 
@@ -350,7 +350,7 @@ def name(case):
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_rule(case):
-    rule = _gradients.RULES[case.op]
+    rule = gradients.RULES[case.op]
     calls = []
     for dtype in case.dtypes:
         inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
@@ -369,7 +369,7 @@ def test_rule(case):
                 assert found is None, f"{case.op} of {call[1][0].dtype.name}: {found}"
             if isinstance(want[1], Failure):
                 continue
-            _gradients.reset_counters()
+            gradients.reset_counters()
             first(*call)
             if call[1] is call[2]:
                 assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
@@ -414,13 +414,13 @@ def test_forward_over_reverse(op):
     want = products()
     with fastops.accelerated():
         for _ in range(2):
-            _gradients.reset_counters()
+            gradients.reset_counters()
             assert_same(products(), want)
-            assert _gradients.RULES[op].taken
+            assert gradients.RULES[op].taken
 
 
 def test_every_rule_is_tested():
-    assert {case.op for case in CASES} | {"ReadVariableOp"} == set(_gradients.RULES)
+    assert {case.op for case in CASES} | {"ReadVariableOp"} == set(gradients.RULES)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -441,13 +441,13 @@ def assert_unchanged(function, *, rules=(), tape=None):
         method = vars(tf.GradientTape)["gradient"]
         for _ in range(2):
             before = method.taken
-            _gradients.reset_counters()
+            gradients.reset_counters()
             found = difference(attempt(function), want)
             assert found is None, found
             if tape is not None:
                 assert method.taken - before == tape
             if rules is not None:
-                assert {name for name, rule in _gradients.RULES.items() if rule.taken} == set(rules)
+                assert {name for name, rule in gradients.RULES.items() if rule.taken} == set(rules)
     return want
 
 
@@ -522,7 +522,7 @@ def test_a_call_recorded_by_hand():
             tf.__internal__.record_gradient(op_name, inputs, attrs, [out, *outputs])
         return tape.gradient(out, X)
 
-    for op_name in _gradients.RULES:
+    for op_name in gradients.RULES:
         for inputs in ([X], [X, Y], [X, Y, X]):
             assert_unchanged(lambda n=op_name, i=inputs: record(n, i, ("axis", 0), []), rules=None)
 
@@ -873,17 +873,17 @@ def test_the_originals_come_back():
     function = backprop._gradient_function
     methods = {name: vars(tf.GradientTape)[name] for name in ("gradient", "watch")}
     fastops.install(only=["gradients"])
-    assert isinstance(backprop._gradient_function, _gradients.GradientFunction)
-    assert isinstance(vars(tf.GradientTape)["gradient"], _tapes.Gradient)
+    assert isinstance(backprop._gradient_function, gradients.GradientFunction)
+    assert isinstance(vars(tf.GradientTape)["gradient"], tapes.Gradient)
     gradient_of(lambda: raw.Square(x=X), X)
-    assert _gradients.RULES["Square"].taken == 1
+    assert gradients.RULES["Square"].taken == 1
     fastops.uninstall()
     assert backprop._gradient_function is function
     assert {name: vars(tf.GradientTape)[name] for name in methods} == methods
     gradient_of(lambda: raw.Square(x=X), X)
-    assert _gradients.RULES["Square"].taken == 1
+    assert gradients.RULES["Square"].taken == 1
     assert not [
-        t for t in _install.targets() if isinstance(vars(t.holder)[t.attribute], _tapes.Watch)
+        t for t in targets.targets() if isinstance(vars(t.holder)[t.attribute], tapes.Watch)
     ]
 
 

@@ -475,7 +475,7 @@ def test_threads_that_start_later():
     """Of `python -m fastops --profile`: those that the program starts."""
     python("""
         import threading
-        from fastops import _profile
+        from fastops._reports import profile as _profile
         x = tf.constant(1.0)
         ops.neg(x=x)
         report = _profile.start()

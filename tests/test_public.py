@@ -17,7 +17,7 @@ from tensorflow.python.framework import config, dtypes
 from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
-from fastops import _public
+from fastops._install import public
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -36,9 +36,9 @@ def not_installed():
 # Calls
 # ---------------------------------------------------------------------------------------------
 
-NUMERIC = [tf.as_dtype(name) for name in _public.NUMERIC.split()]
-FLOATS = [tf.as_dtype(name) for name in _public.FLOATS.split()]
-REAL = [tf.as_dtype(name) for name in _public.REAL.split()]
+NUMERIC = [tf.as_dtype(name) for name in public.NUMERIC.split()]
+FLOATS = [tf.as_dtype(name) for name in public.FLOATS.split()]
+REAL = [tf.as_dtype(name) for name in public.REAL.split()]
 SHAPES = ((), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 3, 2))
 
 
@@ -974,7 +974,7 @@ DRAWN = ("tf.random.normal", "tf.random.uniform")
 # Holding them against TensorFlow's
 # ---------------------------------------------------------------------------------------------
 
-FUNCTIONS = (*_public.FUNCTIONS, *_public.METHODS)
+FUNCTIONS = (*public.FUNCTIONS, *public.METHODS)
 
 
 @pytest.mark.parametrize("name", CALLS)

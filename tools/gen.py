@@ -1,4 +1,4 @@
-"""Generate `fastops.gen` and the stubs of `fastops.ops` and `fastops.raw_ops`.
+"""Generate `fastops.gen`, the tables of `fastops._core` and the stubs of the two doors.
 
 Examples
 --------
@@ -51,7 +51,7 @@ def stale(api, package=PACKAGE):
     wanted = render.files(api)
     present = {
         path.relative_to(package).as_posix(): path.read_text()
-        for path in sorted(package.glob("gen/*.py*"))
+        for path in sorted((*package.glob("gen/*.py*"), *package.glob("_core/tables/*.py")))
         if path.suffix in (".py", ".pyi")
     }
     present |= {path: (package / path).read_text() for path in wanted if (package / path).exists()}
@@ -83,7 +83,8 @@ def report(changed):
 def main(argv=None):
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
-        prog="tools/gen.py", description="Generate fastops/gen and the stubs of its two doors."
+        prog="tools/gen.py",
+        description="Generate fastops/gen, fastops/_core/tables and the stubs of the two doors.",
     )
     parser.add_argument(
         "action",

@@ -14,7 +14,7 @@ from pathlib import Path
 from google.protobuf import text_format
 from tensorflow.core.framework import op_def_pb2
 
-from fastops import _docstring, _opdef
+from fastops._core import docstring, opdef
 from tools.model import Api, Binding, Facts, Module, Policy, Snapshot
 
 if sys.version_info >= (3, 11):
@@ -57,7 +57,7 @@ def read_snapshot(path):
     ops = []
     for proto in text_format.Parse(text, op_def_pb2.OpList()).op:
         with context(f"{path.name}, op {proto.name}"):
-            ops.append(_opdef.from_proto(proto))
+            ops.append(opdef.from_proto(proto))
     if (names := [op.name for op in ops]) != sorted(set(names)):
         raise LoadError(f"{path.name}: ops are not sorted or not unique")
     return Snapshot(version, hashlib.sha256(text.encode()).hexdigest()[:16], tuple(ops))
@@ -169,7 +169,7 @@ def bind(snapshot, policy, facts):
 
 def _bind(op, snapshot, policy, facts):
     """Return the `Binding` of one op."""
-    name = policy.names.get(op.name) or _opdef.snake_case(op.name)
+    name = policy.names.get(op.name) or opdef.snake_case(op.name)
     if not name.isidentifier() or keyword.iskeyword(name):
         raise LoadError(f"{name!r} cannot be a Python name: see [names]")
     plain = name.lstrip("_")
@@ -177,15 +177,15 @@ def _bind(op, snapshot, policy, facts):
     raw_name = policy.raw_names.get(op.name) or op.name
     if not raw_name.isidentifier() or keyword.iskeyword(raw_name):
         raise LoadError(f"{raw_name!r} cannot be a Python name: see [raw_names]")
-    params = _opdef.params(op, policy.renames.get(op.name, {}), policy.defaults.get(op.name, {}))
+    params = opdef.params(op, policy.renames.get(op.name, {}), policy.defaults.get(op.name, {}))
     for param in params:
         if not param.name.isidentifier() or keyword.iskeyword(param.name):
             raise LoadError(f"its argument {param.name!r} cannot be a Python name: see [renames]")
     exclusion = None if op.name in policy.handles else policy.excluded.get(op.name) or op.obstacle
-    doc = _docstring.render(
+    doc = docstring.render(
         op,
         params,
-        _docstring.Facts(
+        docstring.Facts(
             snapshot.version,
             facts.inputs.get(op.name, {}),
             facts.outputs.get(op.name, {}),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from fastops import _opdef
+from fastops._core import opdef
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,13 @@ class Snapshot:
         The TensorFlow whose registry it is.
     digest : str
         Start of the SHA-256 of the file.
-    ops : tuple of fastops._opdef.Op
+    ops : tuple of fastops._core.opdef.Op
         Sorted by name.
     """
 
     version: str
     digest: str
-    ops: tuple[_opdef.Op, ...]
+    ops: tuple[opdef.Op, ...]
 
 
 @dataclass(frozen=True)
@@ -66,23 +66,23 @@ class Binding:
 
     Attributes
     ----------
-    op : fastops._opdef.Op
+    op : fastops._core.opdef.Op
         The op.
     name, raw_name : str
         The attributes of `fastops.ops` and `fastops.raw_ops` that it is.
     alias : str
         A second name in `fastops.ops`, or "".
-    params : tuple of fastops._opdef.Param
+    params : tuple of fastops._core.opdef.Param
         Its keywords.
     doc : str
         Its docstring.
     """
 
-    op: _opdef.Op
+    op: opdef.Op
     name: str
     raw_name: str
     alias: str
-    params: tuple[_opdef.Param, ...]
+    params: tuple[opdef.Param, ...]
     doc: str
 
 

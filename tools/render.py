@@ -6,7 +6,7 @@ import re
 import textwrap
 from functools import partial
 
-from fastops._opdef import REQUIRED
+from fastops._core.opdef import REQUIRED
 
 WIDTH = 100
 
@@ -16,14 +16,16 @@ def files(api):
     rendered = {
         "gen/__init__.py": _package(api),
         "gen/__init__.pyi": _package_stub(api),
-        "gen/_facts.py": _facts(api),
-        "gen/_index.py": _index(api),
-        "gen/_policy.py": _policy(api),
+        "_core/tables/__init__.py": '"""What is known of ops beyond their OpDefs."""\n',
+        "_core/tables/facts.py": _facts(api),
+        "_core/tables/index.py": _index(api),
+        "_core/tables/policy.py": _policy(api),
+        "_core/tables/signatures.py": _signatures(api),
         "ops.pyi": _door_stub(api, "Every op under its snake_case name.", _flat_names),
         "raw_ops.pyi": _door_stub(api, "Every op under TensorFlow's own name.", _raw_names),
     }
     for module in api.modules:
-        rendered[f"gen/{module.name}.py"] = _family(api, module)
+        rendered[f"gen/{module.name}.py"] = _family(module)
         rendered[f"gen/{module.name}.pyi"] = _family_stub(api, module)
     return {path: f"{_stamp(api, path)}\n{text}" for path, text in rendered.items()}
 
@@ -34,7 +36,7 @@ def _stamp(api, path):
         f"SHA-256 {api.snapshot.digest}.",
         "# Do not edit: `make gen` writes it anew.",
     ]
-    if path.endswith(".pyi") or path == "gen/_index.py":
+    if path.endswith(".pyi") or path == "_core/tables/index.py":
         # Ruff objects to names that are TensorFlow's, to their length and to their order.
         lines.append(
             "# ruff: noqa: A001, A002, A004, E501, I001, N801, N803, N812, PT028, RUF022, RUF100"
@@ -67,16 +69,10 @@ def _package_stub(api):
     return "\n".join(lines) + "\n"
 
 
-def _family(api, module):
-    ops = {
-        binding.op.name: (binding.name, tuple(param.name for param in binding.params))
-        for binding in sorted(module.bindings, key=lambda binding: binding.op.name)
-    }
-    return f'''"""TensorFlow's {module.name}: Python names and arguments in order, by op."""
+def _family(module):
+    return f'''"""TensorFlow's {module.name}."""
 
 from fastops._registry import family_door
-
-{_assignment("OPS", ops)}
 
 __getattr__, __dir__ = family_door(__name__)
 
@@ -101,6 +97,18 @@ def _index(api):
 {_assignment("FAMILIES", families)}
 
 {_assignment("RAW_NAMES", raw_names)}
+'''
+
+
+def _signatures(api):
+    signatures = {
+        binding.op.name: (binding.name, tuple(param.name for param in binding.params))
+        for module in api.modules
+        for binding in module.bindings
+    }
+    return f'''"""Python names and arguments in the order of TensorFlow's own functions, by op."""
+
+{_assignment("SIGNATURES", signatures)}
 '''
 
 
@@ -165,7 +173,7 @@ def _imports(body):
             "typing": ("Any", "Literal", "NamedTuple"),
         },
         {
-            "fastops._typing": (
+            "fastops._core.typing": (
                 *("DTypeLike", "Operation", "ShapeLike"),
                 *("Tensor", "TensorLike", "TensorProto"),
             )

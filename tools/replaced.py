@@ -5,15 +5,16 @@ Run in an environment with fastops and TensorFlow: ``make gen`` does.
 
 from pathlib import Path
 
-from fastops import _gradients, _install, _keras, _public
+from fastops._install import gradients, public, targets
+from fastops._install.keras import helpers
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
 TEXT = """\
 # What `fastops.install` replaces
 
-Written by `make gen` from `fastops/_install.py`, `fastops/_public.py`, `fastops/_gradients.pyx` and
-`fastops/_keras.pyx`, and held true by a test. Each entry is a condition under which the fast path
+Written by `make gen` from `targets.py`, `public.py`, `gradients.pyx` and `keras/helpers.pyx` in
+`fastops/_install`, and held true by a test. Each entry is a condition under which the fast path
 is taken; whatever does not meet it reaches TensorFlow's own function with its arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
 registered for the function, and TensorFlow's own generated functions in their places.
@@ -69,12 +70,12 @@ Beside these, what Keras asks in Python before it reaches an op:
 
 
 GROUPS = {
-    _public.NUMERIC: "numbers",
-    _public.REAL: "real numbers",
-    _public.INTS: "ints",
-    _public.FLOATS: "floats",
-    _public.COMPLEX: "complex",
-    _public.SIGNED: "signed ints",
+    public.NUMERIC: "numbers",
+    public.REAL: "real numbers",
+    public.INTS: "ints",
+    public.FLOATS: "floats",
+    public.COMPLEX: "complex",
+    public.SIGNED: "signed ints",
 }
 
 
@@ -116,21 +117,21 @@ def render():
             ", ".join(f"`{name}`" for name in operator.names.split()),
             "; ".join(f"`{op}`: {kinds(dtypes)}" for dtypes, op in operator.ops.items()),
         )
-        for operator in _install.OPERATORS
+        for operator in targets.OPERATORS
     )
-    names = {target.name for target in _install._restated_targets()}
+    names = {target.name for target in targets._restated_targets()}
     return TEXT.format(
-        layers="".join(row(f"`{name}`", text) for name, text in _install.LAYERS.items()),
-        functions=rows((*_public.FUNCTIONS, *_public.METHODS)),
-        keras=_install.KERAS_RESTATED + "*",
-        keras_functions=rows(_public.KERAS),
+        layers="".join(row(f"`{name}`", text) for name, text in targets.LAYERS.items()),
+        functions=rows((*public.FUNCTIONS, *public.METHODS)),
+        keras=targets.KERAS_RESTATED + "*",
+        keras_functions=rows(public.KERAS),
         helpers="".join(
-            row(f"`{name}`", what) for name, what in (_keras.HELPERS | _keras.METHODS).items()
+            row(f"`{name}`", what) for name, what in (helpers.HELPERS | helpers.METHODS).items()
         ),
-        floats=_install.WITH_FLOAT.replace(" ", ", "),
-        ints=_install.WITH_INT.replace(" ", ", "),
+        floats=targets.WITH_FLOAT.replace(" ", ", "),
+        ints=targets.WITH_INT.replace(" ", ", "),
         operators=operators,
-        rules=", ".join(f"`{name}`" for name in sorted(_gradients.RULES)),
+        rules=", ".join(f"`{name}`" for name in sorted(gradients.RULES)),
         methods=", ".join(f"`{name}`" for name in sorted(names) if name.startswith("tf.")),
     )
 

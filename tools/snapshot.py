@@ -14,7 +14,7 @@ from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.framework import op_def_library
 from tensorflow.python.framework.ops import gradient_registry
 
-from fastops import _opdef
+from fastops._core import opdef
 
 MAX_RANK = 6
 """The highest rank that is tried; a shape function that accepts it counts as accepting more."""
@@ -37,7 +37,7 @@ def op_defs():
     """Return the text of ops.pbtxt: the public OpDefs, sorted, without prose."""
     public = op_def_pb2.OpList(
         op=sorted(
-            (op for op in _opdef.registry().op if not op.name.startswith("_")),
+            (op for op in opdef.registry().op if not op.name.startswith("_")),
             key=lambda op: op.name,
         )
     )
@@ -54,7 +54,7 @@ def op_defs():
 def facts():
     """Return the text of facts.toml."""
     public = text_format.Parse(op_defs(), op_def_pb2.OpList())
-    ops = list(map(_opdef.from_proto, public.op))
+    ops = list(map(opdef.from_proto, public.op))
     gradients = {op.name: differentiable_inputs(op) for op in ops}
     known = {op.name: shapes(op) for op in ops}
     tables = {
@@ -186,9 +186,9 @@ def _with_node(op, known, use):
                 arguments = {arg.name: _placeholder(op, arg, known) for arg in op.inputs}
                 arguments |= {
                     param.name: _sample(op.attr(param.name), lists)
-                    if param.default is _opdef.REQUIRED
+                    if param.default is opdef.REQUIRED
                     else param.default
-                    for param in _opdef.params(op, {}, {})
+                    for param in opdef.params(op, {}, {})
                     if not param.is_input
                 }
                 *_, node, _ = op_def_library._apply_op_helper(op.name, **arguments)

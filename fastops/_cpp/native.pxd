@@ -170,10 +170,6 @@ cdef extern from "frame.h" namespace "fastops":
         bool SameSignature(const char*, size_t)
 
 
-cdef extern from "vectorcall.h" namespace "fastops":
-    void EnableVectorcall(PyTypeObject* type, Py_ssize_t offset)
-
-
 cdef extern from "text.h" namespace "fastops":
     string Message(const Status&)
     int RaiseNotOk(const Status&, const string&, const string&) except -1

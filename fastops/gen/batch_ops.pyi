@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from fastops._typing import DTypeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Tensor, TensorLike
 
 class _BatchOutput(NamedTuple):
     batched_tensors: list[Tensor]

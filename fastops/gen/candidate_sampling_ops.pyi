@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastops._typing import Tensor, TensorLike
+from fastops._core.typing import Tensor, TensorLike
 
 class _AllCandidateSamplerOutput(NamedTuple):
     sampled_candidates: Tensor

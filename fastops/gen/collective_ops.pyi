@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from fastops._typing import DTypeLike, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, ShapeLike, Tensor, TensorLike
 
 def collective_all_to_all_v2(
     *,

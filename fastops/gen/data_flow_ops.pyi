@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from fastops._typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
 
 def accumulator_apply_gradient(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from fastops._typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
 
 def configure_and_initialize_global_tpu(
     *,

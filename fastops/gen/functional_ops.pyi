@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fastops._typing import DTypeLike, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, ShapeLike, Tensor, TensorLike
 
 def case(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastops._typing import DTypeLike, Operation, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Operation, Tensor, TensorLike
 
 def fixed_length_record_reader(
     *,

@@ -3,7 +3,7 @@
 # ruff: noqa: A001, A002, A004, E501, I001, N801, N803, N812, PT028, RUF022, RUF100
 from collections.abc import Sequence
 
-from fastops._typing import Operation, Tensor, TensorLike, TensorProto
+from fastops._core.typing import Operation, Tensor, TensorLike, TensorProto
 
 def _assert(
     *,

@@ -3,7 +3,7 @@
 # ruff: noqa: A001, A002, A004, E501, I001, N801, N803, N812, PT028, RUF022, RUF100
 from typing import NamedTuple
 
-from fastops._typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
 
 def anonymous_hash_table(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastops._typing import DTypeLike, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, ShapeLike, Tensor, TensorLike
 
 def abs(
     *,

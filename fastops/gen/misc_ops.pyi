@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastops._typing import DTypeLike, Operation, Tensor, TensorLike, TensorProto
+from fastops._core.typing import DTypeLike, Operation, Tensor, TensorLike, TensorProto
 
 def calibration_statistics_saver(
     *,

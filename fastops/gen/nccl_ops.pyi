@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from fastops._typing import ShapeLike, Tensor, TensorLike
+from fastops._core.typing import ShapeLike, Tensor, TensorLike
 
 def nccl_all_reduce(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from fastops._typing import DTypeLike, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, ShapeLike, Tensor, TensorLike
 
 def risc_abs(
     *,

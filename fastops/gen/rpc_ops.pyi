@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fastops._typing import DTypeLike, Operation, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Operation, Tensor, TensorLike
 
 def delete_rpc_future_resource(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from fastops._typing import Operation, Tensor, TensorLike
+from fastops._core.typing import Operation, Tensor, TensorLike
 
 def sdca_fprint(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastops._typing import DTypeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Tensor, TensorLike
 
 def add_many_sparse_to_tensors_map(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from fastops._typing import DTypeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Tensor, TensorLike
 
 def as_string(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from fastops._typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike, TensorProto
+from fastops._core.typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike, TensorProto
 
 def a(
     *,

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from fastops._typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
+from fastops._core.typing import DTypeLike, Operation, ShapeLike, Tensor, TensorLike
 
 class _ConvertToCooTensorOutput(NamedTuple):
     row_ids: Tensor

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from fastops import _registry
-from fastops.gen import _index
+from fastops._core.tables.index import FAMILIES
 from parity import recipes
 from parity.draw import PLAIN, SPECIAL, Draw
 
@@ -43,7 +43,7 @@ def op_names():
     """Return the ops that may take the direct path here, sorted."""
     return sorted(
         name
-        for name in _index.FAMILIES
+        for name in FAMILIES
         if has_kernel(name)
         and (record := _registry.op(name).record).error is None
         and record.exclusion is None
@@ -55,7 +55,7 @@ def other_op_names():
     """Return the ops that run, but never on the direct path, sorted."""
     return sorted(
         name
-        for name in _index.FAMILIES
+        for name in FAMILIES
         if name not in op_names() and _registry.op(name).record.error is None
     )
 

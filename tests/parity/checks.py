@@ -15,11 +15,12 @@ from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import gradient_registry
 
-from fastops import _dispatch, _fallback, _registry
+from fastops import _dispatch, _registry
+from fastops._core import fallback
 from parity import cases, malformed, recipes
 from parity.draw import PLAIN
 
-reference = cache(_fallback.reference)
+reference = cache(fallback.reference)
 
 ROUNDS = 6
 """How often TensorFlow runs a call to show that it does not reproduce a result."""

@@ -5,7 +5,7 @@ from collections import defaultdict
 import tensorflow as tf
 
 from fastops import _registry
-from fastops.gen import _index
+from fastops._core.tables import index
 from parity import cases, recipes
 
 PREAMBLE = """\
@@ -42,7 +42,7 @@ def render(reports):
     direct = sum(path == "direct" for _, path, _, _ in rows)
     others = _others()
     totals = [
-        (f"ops of the public registry, TensorFlow {tf.version.VERSION}", len(_index.FAMILIES)),
+        (f"ops of the public registry, TensorFlow {tf.version.VERSION}", len(index.FAMILIES)),
         ("verified on the direct path", direct),
         ("pairs of such an op and a dtype", pairs),
         ("never direct, with a reason", sum(map(len, others.values()))),
@@ -118,7 +118,7 @@ def _why(op_name, refused):
 def _others():
     """Return the ops that are never direct, by reason."""
     reasons = defaultdict(list)
-    for op_name in sorted(set(_index.FAMILIES) - set(cases.op_names())):
+    for op_name in sorted(set(index.FAMILIES) - set(cases.op_names())):
         record = _registry.op(op_name).record
         if record.missing:
             reason = f"not in TensorFlow {tf.version.VERSION}"

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from fastops import _opdef, _registry
+from fastops import _registry
+from fastops._core import opdef
 from parity import cases, recipes
 from parity.draw import CONTAINERS, Draw, constant
 
@@ -255,7 +256,7 @@ def mutations(case):
     record = _registry.op(case.op_name).record
     right = case.arguments
     for param in record.params:
-        if param.default is _opdef.REQUIRED and param.name in right:
+        if param.default is opdef.REQUIRED and param.name in right:
             rest = {name: value for name, value in right.items() if name != param.name}
             yield Call((f"no {param.name}",), (), rest)
     yield Call(("an unknown keyword",), (), right | {"unknown": 1})
@@ -358,7 +359,7 @@ def guess(op_name):
             else:
                 value = draw.of(arg.dtype or "float32")(2)
             arguments[param.name] = [value, value] if arg.is_list else value
-        elif param.default is _opdef.REQUIRED:
+        elif param.default is opdef.REQUIRED:
             attr = record.op_def.attr(param.op_def_name)
             kind = attr.type.removeprefix("list(").rstrip(")")
             value = attr.allowed[0] if attr.allowed else PLAUSIBLE[kind]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import Failure, outcome
 
 from fastops import _registry
-from fastops._fallback import reference
+from fastops._core.fallback import reference
 from parity import cases, checks
 from parity.draw import constant
 from parity.search import Bag

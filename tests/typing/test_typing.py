@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from fastops.gen import _facts
+from fastops._core.tables import facts
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def test_mypy_understands_calls(tmp_path):
     run("mypy", "--config-file", "pyproject.toml", "--cache-dir", tmp_path, "tests/typing/cases.py")
 
 
-@pytest.mark.skipif(_facts.VERSION != tf.version.VERSION, reason="the stubs are of another one")
+@pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="the stubs are of another one")
 def test_stubs_describe_what_exists():
     pytest.importorskip("mypy")
     modules = ["fastops.gen", "fastops.ops", "fastops.raw_ops"]

@@ -1,0 +1,96 @@
+"""TensorFlow's own path in plain Python: the meaning of every call.
+
+Whatever the fast paths do must equal what the functions found here do.
+"""
+
+import inspect
+import logging
+import sys
+import warnings
+from functools import cache
+
+import tensorflow as tf
+from tensorflow.python.framework import _pywrap_python_op_gen
+
+from fastops._core import opdef
+from fastops._core.errors import FallbackError, FallbackWarning
+from fastops._core.tables import index
+
+LOG = logging.getLogger("fastops.fallback")
+
+_PLUGIN_MARK = "_IS_TENSORFLOW_PLUGIN"
+
+
+def raw_name(op_name):
+    """Return the attribute of `tf.raw_ops`, and so of `fastops.raw_ops`, for an op's name."""
+    return index.RAW_NAMES.get(op_name) or op_name.replace(">", "_")
+
+
+def reference(op_name):
+    """Return TensorFlow's generated function for an op, in its keyword-only form.
+
+    Parameters
+    ----------
+    op_name : str
+        Name of a registered op, such as ``"AddV2"``.
+
+    Returns
+    -------
+    callable
+        ``tf.raw_ops.AddV2``; for an op that is not exported there, the same function from the
+        module or custom-op library that defines it. An op that TensorFlow ships without any
+        Python function gets one from TensorFlow's own generator.
+    """
+    attribute = raw_name(op_name)
+    function = getattr(tf.raw_ops, attribute, None)
+    if function is not None:
+        return getattr(function, "original", function)  # `fastops.install` may have replaced it
+    for name, module in list(sys.modules.items()):
+        if name.rpartition(".")[2].startswith("gen_") or _PLUGIN_MARK in vars(module or object()):
+            function = vars(module).get(attribute)
+            if function is not None:
+                return function
+    return _generate(op_name)
+
+
+@cache
+def _generate(op_name):
+    from tensorflow.core.framework import op_def_pb2
+
+    op_list = op_def_pb2.OpList()
+    op_list.op.add().CopyFrom(opdef.registered_proto(op_name))
+    source = _pywrap_python_op_gen.GetPythonWrappers(op_list.SerializeToString())
+    namespace = {"__name__": f"fastops.generated.{op_name}"}
+    exec(source, namespace)  # the text that tf.load_op_library would execute
+    return namespace[raw_name(op_name)]
+
+
+def result_type(op_name):
+    """Return the namedtuple class of the results of an op with several outputs."""
+    return inspect.unwrap(reference(op_name)).__globals__[f"_{raw_name(op_name)}Output"]
+
+
+def kernel_error_prefix(op_name):
+    """Return what stands before a kernel's message: TensorFlow runs kernels inside functions."""
+    device = tf.config.list_logical_devices("CPU")[0].name
+    return f"{{{{function_node __wrapped__{op_name}_device_{_full_name(device)}}}}} "
+
+
+def _full_name(device):
+    spec = tf.DeviceSpec.from_string(device)
+    return spec.replace(
+        job=spec.job or "localhost", replica=spec.replica or 0, task=spec.task or 0
+    ).to_string()
+
+
+def report(op_name, path, reason, text, detail, how):
+    """Tell of a call that did not take the direct path, as `fastops.options` asks."""
+    explained = text if detail is None else f"{text}: {detail}"
+    message = f"{op_name} ran through {path!r} instead of its kernel: {explained} [{reason}]"
+    if how == "raise":
+        raise FallbackError(message)
+    if how == "warn":
+        warnings.warn(message, FallbackWarning, stacklevel=2)
+    else:
+        fields = {"op": op_name, "path": path, "reason": reason, "detail": detail}
+        LOG.warning(message, extra=fields, stacklevel=2)

@@ -1,0 +1,19 @@
+"""What prints as a table."""
+
+import io
+
+from rich.console import Console
+
+_WIDTH = 120
+
+
+class Printed:
+    """What prints as that which rich makes of it."""
+
+    def __str__(self):
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+        console.print(self)
+        lines = console.file.getvalue().splitlines()
+        return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+    __repr__ = __str__

@@ -1,0 +1,142 @@
+"""The record of an op: the one place that holds what is known about it.
+
+It joins the OpDef of the running TensorFlow with the generated data (names, order, policy).
+"""
+
+import inspect
+from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter
+
+import tensorflow as tf
+
+from fastops._core import docstring, opdef
+from fastops._core.errors import DeprecatedOpError, MissingOpError
+from fastops._core.fallback import reference
+from fastops._core.loading import LOCK
+from fastops._core.tables import index, policy
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What fastops knows about one op of the running TensorFlow.
+
+    Attributes
+    ----------
+    op_def : fastops._core.opdef.Op
+        The OpDef.
+    name, module : str
+        The Python name and the module the op shows as its own.
+    order : tuple of str
+        Names of the arguments as TensorFlow's own function orders them; what it lacks comes last.
+    missing : bool
+        Whether the op is one of another supported TensorFlow; `op_def` then has names only.
+    """
+
+    op_def: opdef.Op
+    name: str
+    module: str
+    order: tuple[str, ...] = ()
+    missing: bool = False
+
+    @property
+    def op_name(self):
+        """The name in TensorFlow's registry."""
+        return self.op_def.name
+
+    @property
+    @cache  # noqa: B019 - records live as long as the process
+    def error(self):
+        """The exception of every call, or `None` if the op can run."""
+        if self.missing:
+            since = policy.SINCE.get(self.op_name, {}).get("")
+            where = f"exists since TensorFlow {since}" if since else "exists in another TensorFlow"
+            return MissingOpError(f"{self.op_name} {where}, and this is {tf.version.VERSION}")
+        withdrawn = self.op_def.deprecated_since
+        if self.op_def.takes_refs or (withdrawn and withdrawn <= tf.version.GRAPH_DEF_VERSION):
+            replacement = policy.REPLACEMENTS.get(self.op_name)
+            instead = f"use {replacement} instead" if replacement else "nothing replaces it"
+            since = docstring.unavailable(self.op_def)
+            return DeprecatedOpError(f"{self.op_name} is deprecated {since}; {instead}")
+        return None
+
+    @property
+    @cache  # noqa: B019 - and `cached_property` has a lock before Python 3.12, which forks inherit
+    def params(self):
+        """The keywords in the order of TensorFlow's own function, without ``name``."""
+        params = opdef.params(
+            self.op_def,
+            policy.RENAMES.get(self.op_name, {}),
+            policy.DEFAULTS.get(self.op_name, {}),
+        )
+        known = {param.name: param for param in params}
+        return tuple(known[name] for name in dict.fromkeys((*self.order, *known)) if name in known)
+
+    @property
+    def exclusion(self):
+        """Why the op never runs in a kernel of ours, or `None`."""
+        if self.handles:
+            return None
+        return policy.EXCLUDED.get(self.op_name) or self.op_def.obstacle
+
+    @property
+    def handles(self):
+        """Whether its state lives behind a handle, so that a kernel of ours shares it."""
+        return self.op_name in policy.HANDLES
+
+    @property
+    def value_sized(self):
+        """Whether the values of the inputs, not their sizes, decide what a call costs."""
+        return self.op_name in policy.VALUE_SIZED
+
+    def signature(self):
+        """Return the `inspect.Signature`: keywords only, ``name`` last."""
+        defaults = {param.name: param.default for param in self.params} | {"name": None}
+        return inspect.Signature(
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY)
+                if default is opdef.REQUIRED
+                else Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+                for name, default in defaults.items()
+            ]
+        )
+
+    def doc(self):
+        """Return the docstring, with the running TensorFlow's own text below it."""
+        if self.missing:
+            return f"{self.error}.\n"
+        from fastops._core.tables import facts
+
+        name = self.op_name
+        known = name in index.FAMILIES
+        told = docstring.Facts(
+            version=facts.VERSION if known else tf.version.VERSION,
+            inputs=facts.INPUTS.get(name, {}),
+            outputs=facts.OUTPUTS.get(name, {}),
+            gradients=facts.GRADIENTS.get(name),
+            exclusion=self.exclusion,
+            since=policy.SINCE.get(name, {}),
+            replacement=policy.REPLACEMENTS.get(name, ""),
+        )
+        ours = docstring.render(self.op_def, self.params, told)
+        theirs = inspect.getdoc(reference(name))
+        if not theirs:
+            return ours
+        heading = f"TensorFlow {tf.version.VERSION} says"
+        return f"{ours}\n{heading}\n{'-' * len(heading)}\n{theirs}\n"
+
+
+def record_of(op_name):
+    """Return the `Record` of an op, which asks for it when it is first used."""
+    name, module, order = opdef.snake_case(op_name), "fastops.ops", ()
+    with LOCK:
+        if op_name in index.FAMILIES:
+            from fastops._core.tables.signatures import SIGNATURES
+
+            module = f"fastops.gen.{index.FAMILIES[op_name]}"
+            name, order = SIGNATURES[op_name]
+        op_def = opdef.registered(op_name)
+    if op_def is None:
+        bare = opdef.Op(op_name, inputs=tuple(map(opdef.Arg, order)))
+        return Record(bare, name, module, order, missing=True)
+    return Record(op_def, name, module, order)

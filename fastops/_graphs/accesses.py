@@ -1,0 +1,88 @@
+"""Who reads and who writes the variables of a graph, and whether the graph says in what order."""
+
+from graphlib import CycleError, TopologicalSorter
+
+from fastops._plans.schedule import HARMLESS, STATEFUL, WAITING, edges
+
+KNOWN = STATEFUL - WAITING - {"PrintV2"}
+"""Ops with a state that is, or is not more than, that of the variables that they take."""
+
+
+class StateError(Exception):
+    """A part of a graph that is the session's to run, and why."""
+
+
+def writes(node):
+    """Tell whether a node changes the variables that it takes."""
+    return node.op in KNOWN and node.op not in HARMLESS
+
+
+def check_order(nodes, variables, callers):
+    """Raise `StateError` unless each write of a variable has its place among the other accesses.
+
+    Parameters
+    ----------
+    nodes : iterable of NodeDef
+        What is run.
+    variables : dict of str to hashable
+        Which variable a name is a handle of. These are not among the nodes.
+    callers : set of str
+        The nodes that call functions, in which nothing is written.
+    """
+    nodes = {node.name: node for node in nodes}
+    taken = {name: edges(node) for name, node in nodes.items()}
+    sources = {
+        name: {source for source in (*(one for one, _ in data), *controls) if source in nodes}
+        for name, (data, controls) in taken.items()
+    }
+    try:
+        order = list(TopologicalSorter(sources).static_order())
+    except CycleError:
+        raise StateError("a variable is written where there is a loop") from None
+    held = {(name, 0): variable for name, variable in variables.items()}
+    numbers, accesses = {}, {}  # of the nodes that access variables
+    for name in order:
+        node = nodes[name]
+        mine = {held[edge] for edge in taken[name][0] if edge in held}
+        if node.op == "Identity" and mine:
+            held[name, 0] = mine.pop()
+            continue
+        if bool(mine) != (node.op in KNOWN - {"Assert"}) and node.name not in callers:
+            raise StateError(f"{name} takes or hands on a variable that cannot be followed")
+        if mine:
+            numbers[name] = len(numbers)
+        for variable in mine:
+            accesses.setdefault(variable, []).append(node)
+    # Of functions in their places, and behind a Merge, a part may run before all inputs are there.
+    for name in order:
+        if name in callers or nodes[name].op == "Merge":
+            sources[name] = sources[name].intersection(taken[name][1])
+    before = _before(order, sources, numbers)
+    for variable, around in accesses.items():
+        written = any(map(writes, around))
+        for one in around:
+            if written and one.name in callers:
+                raise StateError(f"{one.name} reads the variable {variable[-1]}, which is written")
+            if not writes(one):
+                continue
+            for other in around:
+                if other is not one and not (
+                    before[one.name] >> numbers[other.name] & 1
+                    or before[other.name] >> numbers[one.name] & 1
+                ):
+                    first, second = sorted((one.name, other.name))
+                    raise StateError(
+                        f"{first} and {second} access the variable {variable[-1]} in any order"
+                    )
+
+
+def _before(order, sources, numbers):
+    """Return for each node which of the numbered ones come before it, as bits."""
+    before = {}
+    for name in order:
+        before[name] = 0
+        for source in sources[name]:
+            before[name] |= before[source]
+            if source in numbers:
+                before[name] |= 1 << numbers[source]
+    return before

@@ -1,0 +1,18 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from fastops._install.replacement import Replacement
+
+@final
+class Rule:
+    stands_for: str
+    taken: int
+    left: int
+
+RULES: dict[str, Rule]
+
+def reset_counters() -> None: ...
+
+@final
+class GradientFunction(Replacement):
+    def __init__(self, original: Callable[..., Any]) -> None: ...

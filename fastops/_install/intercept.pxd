@@ -1,0 +1,21 @@
+from cpython.object cimport PyObject
+
+from fastops._dispatch cimport Op
+from fastops._install.replacement cimport Replacement
+
+
+cdef class Generated(Replacement):
+    cdef readonly Op op
+    cdef bint keyword_only
+
+
+cdef class Call:
+    cdef Op op
+    cdef tuple names
+    cdef object run(self, tuple arguments)
+
+
+cdef int tensor_dtype(PyObject* value) except -1
+cdef bint promotes_no_dtypes() except -1
+cdef unsigned long long dtype_bits(dtypes) except? 0
+cdef bint load(Op op) noexcept

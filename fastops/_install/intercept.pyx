@@ -1,0 +1,371 @@
+# distutils: language = c++
+"""What stands in for the callables through which TensorFlow runs one op.
+
+The dispatch call of all generated functions, these functions themselves, and the operators of
+tensors and variables; and `Call`, by which code of ours runs an op.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.string cimport memset
+
+from fastops._cpp.native cimport HandleDtype, IsEagerTensor
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._tf.eager cimport EagerTensor_Handle
+
+import sys
+
+from tensorflow.python.eager import context as _tf_context
+from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.framework.tensor import Tensor as _Tensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
+
+cdef extern from "Python.h":
+    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
+    PyObject** PySequence_Fast_ITEMS(PyObject*)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    PyTypeObject PyFloat_Type
+    PyTypeObject PyLong_Type
+
+
+cdef PyTypeObject* _variable_type = <PyTypeObject*>_ResourceVariable
+cdef dict _contexts = _tf_context.__dict__
+cdef str _CONTEXT = "_context"
+cdef dict _settings = _tf_ops.__dict__
+cdef str _CONVERSION = "_dtype_conversion_mode"
+cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
+
+
+@cython.final
+cdef class Call:
+    """A way in which code of ours calls an op: the op, and the names of the arguments.
+
+    The op is one of its own, since an op finds the key of its last call sooner than others.
+
+    Parameters
+    ----------
+    op_name : str
+        Its name in TensorFlow's registry.
+    names : str
+        Those of its arguments, separated by blanks.
+    """
+
+    def __init__(self, op_name, names):
+        self.op = Op(op_name)
+        self.names = tuple([sys.intern(name) for name in names.split()])
+
+    cdef object run(self, tuple arguments):
+        return call_object(
+            <PyObject*>self.op, PySequence_Fast_ITEMS(<PyObject*>arguments), 0,
+            <PyObject*>self.names,
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# The dispatch call of all generated functions
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class FastPathExecute(Replacement):
+    """In the place of ``pywrap_tfe.TFE_Py_FastPathExecute``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    find : callable
+        Returns the `Op` for an op's name, or `None` for one that has none.
+    """
+
+    cdef object find
+    cdef dict ops
+
+    def __init__(self, original, find):
+        super().__init__(original)
+        self.find = find
+        self.ops = {}
+        self.vectorcall = _fast_path_execute
+
+
+cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, size_t nargsf,
+                                  PyObject* keywords) except NULL:
+    # The context, the op's name, the node's name, the inputs, and pairs of attribute and value.
+    cdef FastPathExecute self = <FastPathExecute>callable
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
+    cdef PyObject* found
+    cdef Op op
+    cdef Invocation call
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef Py_ssize_t i, j, first
+    if (
+        keywords != NULL
+        or n < 3
+        or not PyUnicode_CheckExact(<object>args[1])
+        or args[0] != PyDict_GetItem(_contexts, _CONTEXT)
+        or not live
+    ):
+        return call_original(self, args, nargsf, keywords)
+    found = PyDict_GetItem(self.ops, <object>args[1])
+    if found == NULL:
+        op = self.find(<object>args[1])
+        if op is not None and not load(op):
+            op = None
+        self.ops[<object>args[1]] = op
+    else:
+        op = <Op>found
+    if op is None:
+        return call_original(self, args, nargsf, keywords)
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
+    if op.never:
+        return op.run_elsewhere(&call)
+    first = 3 + op.num_inputs
+    if n < first or (n - first) % 2:
+        return call_original(self, args, nargsf, keywords)
+    memset(slots, 0, op.num_params * sizeof(PyObject*))
+    for i in range(op.num_inputs):
+        slots[op.input_slots[i]] = args[3 + i]
+    slots[op.num_params - 1] = args[2]
+    for i in range((n - first) // 2):
+        j = _attribute(op, <object>args[first + 2 * i], i)
+        if j < 0:
+            return call_original(self, args, nargsf, keywords)
+        slots[op.attr_slots[j]] = args[first + 2 * i + 1]
+    call.raises_status = True
+    return op.run(slots, &call)
+
+
+cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
+    """The number of an attribute among those of an op, -1 if it has none of that name."""
+    cdef Py_ssize_t i
+    if guess < op.num_attrs and name is op.attr_names[guess]:
+        return guess
+    for i in range(op.num_attrs):
+        if name == op.attr_names[i]:
+            return i
+    return -1
+
+
+# ---------------------------------------------------------------------------------------------
+# Generated functions
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class Generated(Replacement):
+    """In the place of the generated function of an op, such as ``gen_math_ops.add_v2``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    op : Op
+        The op. Its parameters are in the order of the function's.
+    keyword_only : bool
+        Whether all arguments must be named, as in `tf.raw_ops`.
+    """
+
+    def __init__(self, original, Op op not None, *, keyword_only=False):
+        super().__init__(original)
+        self.op = op
+        self.keyword_only = keyword_only
+        self.vectorcall = _first_generated
+
+
+cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_t nargsf,
+                                PyObject* keywords) except NULL:
+    """The first call finds out whether the op may run in a kernel of ours at all."""
+    cdef Generated self = <Generated>callable
+    if not live:
+        return call_original(self, args, nargsf, keywords)
+    self.vectorcall = _original_call
+    if load(self.op):
+        self.vectorcall = _never if self.op.never else _generated
+    return self.vectorcall(callable, args, nargsf, keywords)
+
+
+cdef bint load(Op op) noexcept:
+    """Makes an op callable. False for one that cannot be."""
+    try:
+        op.load()
+    except Exception:  # a call of the user's is no place to learn of it
+        return False
+    return True
+
+
+cdef PyObject* _original_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+    return call_original(<Replacement>callable, args, nargsf, keywords)
+
+
+cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* keywords) except NULL:
+    cdef Generated self = <Generated>callable
+    cdef Invocation call
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
+    return self.op.run_elsewhere(&call)
+
+
+cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef Generated self = <Generated>callable
+    cdef Op op = self.op
+    cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf)
+    cdef Invocation call
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    if (
+        not live
+        or not promotes_no_dtypes()  # TensorFlow has wrapped some of these functions for that
+        or n > (0 if self.keyword_only else op.num_params)
+        or not op.bind(args + n, keywords, slots)
+    ):
+        return call_original(self, args, nargsf, keywords)
+    for i in range(n):
+        if slots[i] != NULL:  # given twice
+            return call_original(self, args, nargsf, keywords)
+        slots[i] = args[i]
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
+    return op.run(slots, &call)
+
+
+# ---------------------------------------------------------------------------------------------
+# Operators
+# ---------------------------------------------------------------------------------------------
+
+cdef enum:
+    DTYPES = 64  # a bit for each, and more than TensorFlow has
+
+
+cdef unsigned long long dtype_bits(dtypes) except? 0:
+    cdef unsigned long long bits = 0
+    for dtype in dtypes:
+        bits |= (<unsigned long long>1) << <int>dtype.as_datatype_enum
+    return bits
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Operator(Replacement):
+    """In the place of an operator of ``tf.Tensor`` or ``tf.Variable``, such as ``__add__``.
+
+    Two tensors must be of one dtype. A variable is as good as a tensor where it is the second
+    operand, and the first one if it is the class's own operator.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's, which takes the tensor first.
+    ops : dict of tf.DType to Op
+        What it runs, by the dtype of the tensor. With any other dtype it is TensorFlow's.
+    arity : {1, 2}
+        Number of operands.
+    attrs : dict of str to object
+        Attributes that it sets.
+    floats, ints : iterable of tf.DType
+        With tensors of which dtypes the other operand may be a Python float, or an int.
+    reflected : bool
+        Whether the tensor is the second operand.
+    compares : bool
+        Whether ``tf.Tensor`` must compare by value at present.
+    of_variables : bool
+        Whether the first operand is a variable.
+    """
+
+    cdef dict ops
+    cdef PyObject* by_dtype[DTYPES]  # borrowed from `ops`
+    cdef int arity
+    cdef dict attrs
+    cdef unsigned long long floats
+    cdef unsigned long long ints
+    cdef bint reflected
+    cdef bint compares
+    cdef bint of_variables
+
+    def __init__(self, original, ops, *, arity=2, attrs=None, floats=(), ints=(), reflected=False,
+                 compares=False, of_variables=False):
+        cdef Op op
+        super().__init__(original)
+        self.ops = {int(dtype.as_datatype_enum): op for dtype, op in ops.items()}
+        for number, op in self.ops.items():
+            op.load()
+            self.by_dtype[<int>number] = <PyObject*>op
+        self.arity = arity
+        self.attrs = attrs
+        self.floats = dtype_bits(floats)
+        self.ints = dtype_bits(ints)
+        self.reflected = reflected
+        self.compares = compares
+        self.of_variables = of_variables
+        self.vectorcall = _operator
+
+
+cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    cdef Operator self = <Operator>callable
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef Invocation call
+    cdef PyObject* found
+    cdef PyObject* other
+    cdef Op op
+    cdef unsigned long long numbers
+    cdef int dtype, i
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != self.arity
+        or not (_is_variable(args[0]) if self.of_variables else IsEagerTensor(args[0]))
+        or not live
+    ):
+        return call_original(self, args, nargsf, keywords)
+    dtype = tensor_dtype(args[0])
+    found = self.by_dtype[dtype] if dtype < DTYPES else NULL
+    if (
+        found == NULL
+        or not promotes_no_dtypes()
+        or self.compares and _Tensor._USE_EQUALITY is not True
+    ):
+        return call_original(self, args, nargsf, keywords)
+    if self.arity == 2:
+        other = args[1]
+        if IsEagerTensor(other) or _is_variable(other):
+            if tensor_dtype(other) != dtype:
+                return call_original(self, args, nargsf, keywords)
+        else:
+            numbers = 0
+            if Py_TYPE(<object>other) == &PyFloat_Type:
+                numbers = self.floats
+            elif Py_TYPE(<object>other) == &PyLong_Type:
+                numbers = self.ints
+            if not (numbers >> dtype) & 1:
+                return call_original(self, args, nargsf, keywords)
+    op = <Op>found
+    memset(slots, 0, op.num_params * sizeof(PyObject*))
+    for i in range(self.arity):
+        slots[op.input_slots[i]] = args[1 - i if self.reflected else i]
+    if self.attrs is not None:
+        for i in range(op.num_attrs):
+            slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])
+    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
+    return op.run(slots, &call)
+
+
+cdef inline bint _is_variable(PyObject* value) noexcept:
+    return Py_TYPE(<object>value) == _variable_type
+
+
+cdef int tensor_dtype(PyObject* value) except -1:
+    """The number of the dtype of an EagerTensor or a variable."""
+    if IsEagerTensor(value):
+        return <int>HandleDtype(EagerTensor_Handle(value))
+    return (<object>value)._dtype._type_enum
+
+
+cdef bint promotes_no_dtypes() except -1:
+    """Whether TensorFlow takes two dtypes for an error: NumPy's ways are off."""
+    return PyDict_GetItem(_settings, _CONVERSION) == <PyObject*>_NO_CONVERSION
+
+
+for _kind in (FastPathExecute, Generated, Operator):
+    enable(_kind)

@@ -1,0 +1,1 @@
+"""What replaces what in Keras: the Python above its ops."""

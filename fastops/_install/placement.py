@@ -1,0 +1,152 @@
+"""`fastops.install`: puts replacements into their places, and takes them out again."""
+
+import gc
+import threading
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+
+from fastops._install.replacement import set_live
+from fastops._install.targets import targets
+
+_LOCK = threading.RLock()
+_placed: list[tuple] = []  # target, original, replacement
+_holds = 0  # of `accelerated`, nested
+
+
+@contextmanager
+def _no_collections():
+    """Keep the garbage collector from looking at all of TensorFlow a few times meanwhile."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _chosen(target, only, exclude):
+    def among(patterns):
+        return any(
+            pattern == target.layer or fnmatchcase(target.name, pattern) for pattern in patterns
+        )
+
+    return (only is None or among(only)) and not (exclude is not None and among(exclude))
+
+
+def _patterns(value, name):
+    if value is None:
+        return None
+    if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+        raise TypeError(f"{name} must be a list of names, not {value!r}")
+    return tuple(value)
+
+
+def install(*, only=None, exclude=None, functions=False):
+    """Let unchanged programs take the fast path, in the whole process.
+
+    Parameters
+    ----------
+    only, exclude : list of str, optional
+        What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
+        ``"operators"``, ``"public"``, ``"gradients"``, ``"variables"``, ``"keras"``) or of
+        callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any
+        letters.
+    functions : bool
+        Whether to run what `tf.function` has made as `fastops.function` does, with what Keras
+        makes of it: ``fit``, ``predict``, ``train_on_batch``.
+
+    Notes
+    -----
+    Does nothing where it is in force already. Whatever a replacement cannot take (graphs, symbolic
+    and composite tensors, other dtypes, wrong arguments) reaches TensorFlow's own function with the
+    arguments untouched.
+
+    See Also
+    --------
+    uninstall : puts back what was there.
+    accelerated : for a block.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> fastops.install()
+    >>> tf.constant(1.0) + tf.constant(2.0)
+    <tf.Tensor: shape=(), dtype=float32, numpy=3.0>
+    >>> fastops.uninstall()
+    """
+    global _holds
+    only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
+    with _LOCK:
+        _holds = 0  # it outlasts the blocks of `accelerated` around it
+        if _placed:
+            return
+        try:
+            with _no_collections():
+                for target in list(targets()):
+                    if target.layer == "traced" and not functions:
+                        continue
+                    if _chosen(target, only, exclude):
+                        _place(target)
+        except BaseException:
+            uninstall()
+            raise
+        set_live(True)
+
+
+def _place(target):
+    original = vars(target.holder)[target.attribute]
+    replacement = target.make(original)
+    _placed.append((target, original, replacement))
+    _set(target, replacement)
+
+
+def _set(target, value):
+    setattr(target.holder, target.attribute, value)
+    if target.announce is not None:
+        target.announce(value)
+
+
+def uninstall():
+    """Put back the very objects that `install` replaced.
+
+    An attribute that somebody else has set meanwhile keeps what it has.
+    """
+    global _holds
+    with _LOCK:
+        _holds = 0
+        set_live(False)
+        while _placed:
+            target, original, replacement = _placed.pop()
+            if vars(target.holder).get(target.attribute) is replacement:
+                _set(target, original)
+
+
+def is_installed():
+    """Tell whether `install` is in force."""
+    return bool(_placed)
+
+
+@contextmanager
+def accelerated(*, only=None, exclude=None, functions=False):
+    """`install` for a block; the whole process takes part in it.
+
+    Blocks may nest and overlap between threads: the last one to end takes out what the first one
+    put in. Inside `install` it changes nothing.
+    """
+    global _holds
+    with _LOCK:
+        if not _holds and not _placed:
+            install(only=only, exclude=exclude, functions=functions)
+            _holds = 1
+        elif _holds:
+            _holds += 1
+        mine = bool(_holds)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            if mine and _holds:
+                _holds -= 1
+                if not _holds:
+                    uninstall()

@@ -1,0 +1,24 @@
+from cpython.object cimport PyObject
+
+from fastops._cpp.vectorcall cimport vectorcall_t
+
+cdef extern from "Python.h":
+    PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
+
+
+cdef bint live  # whether replacements do anything but call what they replace
+
+
+cdef class Replacement:
+    cdef vectorcall_t vectorcall
+    cdef readonly object original
+    cdef object __weakref__
+
+
+cdef inline PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,
+                                    PyObject* keywords) except NULL:
+    return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
+
+
+# Makes instances of a class callable through their `vectorcall`, and methods in classes.
+cdef int enable(type kind) except -1

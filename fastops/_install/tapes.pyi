@@ -1,0 +1,13 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from fastops._install.replacement import Replacement
+
+@final
+class Watch(Replacement):
+    def __init__(self, original: Callable[..., Any]) -> None: ...
+
+@final
+class Gradient(Replacement):
+    taken: int
+    def __init__(self, original: Callable[..., Any]) -> None: ...

@@ -1,0 +1,247 @@
+# distutils: language = c++
+"""The methods of ``tf.GradientTape``, for tensors and variables in flat lists.
+
+TensorFlow's methods take any nesting of composite values apart and check each; what they do in
+between is the same here.
+"""
+
+cimport cython
+from cpython.object cimport PyObject, Py_TYPE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from fastops._cpp.native cimport HandleDtype, HostTensor, IsEagerTensor, IsLocal, OnesLike
+from fastops._dispatch cimport on_host
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeWatch
+from fastops._tf.protos cimport (
+    DT_BFLOAT16,
+    DT_COMPLEX64,
+    DT_COMPLEX128,
+    DT_DOUBLE,
+    DT_FLOAT,
+    DT_HALF,
+)
+
+import weakref
+
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager.backprop import GradientTape as _GradientTape
+from tensorflow.python.eager.tape import Tape as _Tape
+from tensorflow.python.framework.composite_tensor import CompositeTensor as _CompositeTensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Variable
+from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients as _Unconnected
+from tensorflow.python.util import nest as _nest
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+
+
+cdef object _TENSORFLOW = object()  # in place of a result: the call is TensorFlow's
+cdef object _tape_gradient = pywrap_tfe.TFE_Py_TapeGradient
+cdef object _NONE = _Unconnected.NONE
+cdef object _ZERO = _Unconnected.ZERO
+
+
+cdef bint _differentiable(object value) noexcept:
+    """Whether it is a tensor of a dtype that has gradients."""
+    return IsEagerTensor(<PyObject*>value) and HandleDtype(
+        EagerTensor_Handle(<PyObject*>value)
+    ) in (DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128)
+
+
+cdef list _listed(object values):
+    """One value, or those in a list or tuple."""
+    return list(values) if type(values) is list or type(values) is tuple else [values]
+
+
+# ---------------------------------------------------------------------------------------------
+# tf.GradientTape.watch
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class Watch(Replacement):
+    """In the place of ``tf.GradientTape.watch``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    """
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _watch
+
+
+cdef PyObject* _watch(PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* keywords) except NULL:
+    cdef Watch self = <Watch>callable
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != 2
+        or <PyObject*>Py_TYPE(<object>args[0]) != <PyObject*>_GradientTape
+        or not live
+    ):
+        return call_original(self, args, nargsf, keywords)
+    tape = (<object>args[0])._tape
+    tensors = _listed(<object>args[1])
+    if type(tape) is not _Tape:
+        return call_original(self, args, nargsf, keywords)
+    for tensor in tensors:
+        if not _differentiable(tensor):
+            return call_original(self, args, nargsf, keywords)
+    tape = tape._tape
+    for tensor in tensors:
+        TFE_Py_TapeWatch(<PyObject*>tape, <PyObject*>tensor)
+    Py_INCREF(None)
+    return <PyObject*>None
+
+
+# ---------------------------------------------------------------------------------------------
+# tf.GradientTape.gradient
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class Gradient(Replacement):
+    """In the place of ``tf.GradientTape.gradient``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    """
+
+    cdef readonly long long taken  # calls that did not go there
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _gradient
+
+
+cdef tuple _PARAMETERS = ("target", "sources", "output_gradients", "unconnected_gradients")
+
+# Tapes whose gradient raised. TensorFlow tells later calls that they are broken where it looks for
+# the targets itself, which it does not when it is given gradients to start from.
+cdef object _broken = weakref.WeakSet()
+
+
+cdef PyObject* _gradient(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    cdef Gradient self = <Gradient>callable
+    cdef Py_ssize_t i, j, n = PyVectorcall_NARGS(nargsf)
+    cdef PyObject* given[4]
+    if (
+        not live
+        or not 1 <= n <= 5
+        or <PyObject*>Py_TYPE(<object>args[0]) != <PyObject*>_GradientTape
+    ):
+        return call_original(self, args, nargsf, keywords)
+    given[0] = given[1] = NULL
+    given[2] = <PyObject*>None
+    given[3] = <PyObject*>_NONE
+    for i in range(1, n):
+        given[i - 1] = args[i]
+    if keywords != NULL:
+        for i in range(PyTuple_GET_SIZE(<object>keywords)):
+            for j in range(n - 1, 4):
+                if _PARAMETERS[j] == <object>PyTuple_GET_ITEM(<object>keywords, i):
+                    given[j] = args[n + i]
+                    break
+            else:
+                return call_original(self, args, nargsf, keywords)
+    if given[0] == NULL or given[1] == NULL:
+        return call_original(self, args, nargsf, keywords)
+    tape = <object>args[0]
+    try:
+        result = _gradients(
+            tape, <object>given[0], <object>given[1], <object>given[2], <object>given[3]
+        )
+        if result is _TENSORFLOW:
+            return call_original(self, args, nargsf, keywords)
+    except BaseException:
+        _broken.add(tape)
+        raise
+    self.taken += 1
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+cdef object _gradients(object tape, object target, object sources, object output_gradients,
+                       object unconnected):
+    cdef list targets, seeds, raw, flat
+    cdef str kind
+    recorded = tape._tape
+    if type(recorded) is not _Tape or tape._recording is not False or tape in _broken:
+        return _TENSORFLOW
+    if unconnected is _NONE or type(unconnected) is str and unconnected == "none":
+        kind = "none"
+    elif unconnected is _ZERO or type(unconnected) is str and unconnected == "zero":
+        kind = "zero"
+    else:
+        return _TENSORFLOW
+    if not on_host():
+        return _TENSORFLOW
+
+    # What the gradients start from: ones, as TensorFlow would make them.
+    targets = _listed(target)
+    for value in targets:
+        if not _differentiable(value):
+            return _TENSORFLOW
+    if output_gradients is None:
+        seeds = []
+        for value in targets:
+            if HostTensor(<PyObject*>value) == NULL:
+                return _TENSORFLOW
+            seeds.append(OnesLike(HostTensor(<PyObject*>value)[0]))
+    else:
+        seeds = _listed(output_gradients)
+        if len(seeds) != len(targets):
+            return _TENSORFLOW
+        for value in seeds:
+            if not IsEagerTensor(<PyObject*>value):
+                return _TENSORFLOW
+
+    # With respect to tensors and the handles of variables.
+    raw = _listed(sources)
+    flat = []
+    for value in raw:
+        if not _differentiable(value):
+            if type(value) is not _Variable and not _is_variable(value):
+                return _TENSORFLOW
+            value = value.handle
+            if not IsEagerTensor(<PyObject*>value):
+                return _TENSORFLOW
+        if not IsLocal(<PyObject*>value):
+            return _TENSORFLOW
+        flat.append(value)
+
+    flat = _tape_gradient(recorded._tape, targets, flat, seeds, raw, kind)
+    if not tape._persistent:
+        tape._watched_variables = recorded.watched_variables()
+        tape._tape = None
+    if type(sources) is list:
+        return flat
+    return tuple(flat) if type(sources) is tuple else flat[0]
+
+
+cdef dict _kinds = {}  # type -> whether its instances are variables, and nothing else
+
+
+cdef bint _is_variable(object value) except -1:
+    """Whether TensorFlow takes a value for a variable with a handle, as those of Keras."""
+    known = _kinds.get(type(value))
+    if known is None:
+        known = _kinds[type(value)] = (
+            hasattr(type(value), "_should_act_as_resource_variable")
+            and not isinstance(value, _CompositeTensor)
+            and not _nest.is_nested(value)
+        )
+    return known
+
+
+enable(Watch)
+enable(Gradient)

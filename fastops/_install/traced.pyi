@@ -1,0 +1,15 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from fastops._install.replacement import Replacement
+from fastops._plans.caller import Caller
+
+@final
+class FunctionCall(Replacement):
+    def __init__(self, original: Callable[..., Any], planner: Callable[[Any], Caller]) -> None: ...
+
+@final
+class Method(Replacement):
+    def __init__(
+        self, original: Callable[..., Any], answer: Callable[[Callable[..., Any], Any], Any]
+    ) -> None: ...

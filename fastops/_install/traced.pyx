@@ -1,0 +1,85 @@
+# distutils: language = c++
+"""What stands in for the methods by which traced functions are called, and for those around them.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._plans.caller cimport call_as
+from fastops._plans.runner cimport Original, is_plain
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+
+cdef str _CALLER = "_fastops_caller"
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class FunctionCall(Replacement):
+    """In the place of the method by which traced functions are called.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    planner : callable
+        Returns the `Caller` of a function that has none yet.
+    """
+
+    cdef object planner
+
+    def __init__(self, original, planner):
+        super().__init__(original)
+        self.planner = planner
+        self.vectorcall = _function_call
+
+
+cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+    cdef FunctionCall self = <FunctionCall>callable
+    cdef Original call = Original(<PyObject*>self.original, args, nargsf, keywords)
+    if not live or PyVectorcall_NARGS(nargsf) == 0:
+        return call_original(self, args, nargsf, keywords)
+    caller = getattr(<object>args[0], _CALLER, None)
+    if caller is None:
+        caller = self.planner(<object>args[0])
+        setattr(<object>args[0], _CALLER, caller)
+    return call_as(caller, &call, 1)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Method(Replacement):
+    """In the place of a method for which something else will do in plain calls: see `is_plain`.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    answer : callable
+        Given the original and the object, returns what the method does, called without arguments.
+    """
+
+    cdef object answer
+
+    def __init__(self, original, answer):
+        super().__init__(original)
+        self.answer = answer
+        self.vectorcall = _method_call
+
+
+cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                            PyObject* keywords) except NULL:
+    cdef Method self = <Method>callable
+    if not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1 or not is_plain():
+        return call_original(self, args, nargsf, keywords)
+    result = self.answer(self.original, <object>args[0])
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+enable(FunctionCall)
+enable(Method)

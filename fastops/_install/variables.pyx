@@ -1,0 +1,257 @@
+# distutils: language = c++
+"""Reads and assignments of ``tf.Variable``, in eager mode and with tensors of the same dtype."""
+
+cimport cython
+from cpython.object cimport PyObject, Py_TYPE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from fastops._cpp.native cimport HandleDtype, HasShape, HostTensor, IsEagerTensor
+from fastops._dispatch cimport on_host
+from fastops._install.intercept cimport Call, promotes_no_dtypes
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._tf.eager cimport (
+    EagerTensor_Handle,
+    TFE_Py_TapeVariableAccessed,
+    TFE_Py_VariableWatcherVariableAccessed,
+)
+from fastops._tf.protos cimport DT_VARIANT
+
+from tensorflow.python.distribute.distribute_lib import (
+    get_local_results_or_value_container as _local_results,
+)
+from tensorflow.python.eager import tape as _tf_tape
+from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.ops.resource_variable_ops import (
+    ResourceVariable as _Variable,
+    _UnreadVariable,
+)
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+
+
+cdef Call _READ = Call("ReadVariableOp", "resource dtype")
+cdef Call _IDENTITY = Call("Identity", "input")
+cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
+cdef Call _ASSIGN_ADD = Call("AssignAddVariableOp", "resource value")
+cdef Call _ASSIGN_SUB = Call("AssignSubVariableOp", "resource value")
+
+cdef type _Graph = _tf_ops.Graph
+cdef object _default_graph = _tf_ops.get_default_graph
+cdef object _convert = _tf_ops.convert_to_tensor
+
+
+cdef object _graph_of(PyObject* variable):
+    """The default graph; None for a variable that is not an ordinary one.
+
+    It is of this very class, on the host, and nothing caches it.
+    """
+    if (
+        Py_TYPE(<object>variable) != <void*>_Variable
+        or not live
+        or not promotes_no_dtypes()
+        or not on_host()
+    ):
+        return None
+    self = <object>variable
+    if (
+        not IsEagerTensor(<PyObject*>self._handle)
+        or self._cached_value is not None
+        or self._caching_device is not None
+        # What is read of a variant carries what the handle knows of it.
+        or <int>self._dtype._type_enum == <int>DT_VARIANT
+    ):
+        return None
+    graph = _default_graph()
+    # A function that is being traced wants to know of its variables.
+    return graph if type(graph) is _Graph else None
+
+
+cdef int _tell_tapes(object variable, object graph) except -1:
+    if not variable._trainable:
+        return 0
+    variables = (variable,)
+    # Without a distribution strategy a variable stands for itself.
+    resolve = _tf_tape._variables_override
+    if resolve is not _local_results or graph._distribution_strategy_stack:
+        variables = resolve(variable)
+    for one in variables:
+        TFE_Py_TapeVariableAccessed(<PyObject*>one)
+        TFE_Py_VariableWatcherVariableAccessed(<PyObject*>one)
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Reads
+# ---------------------------------------------------------------------------------------------
+
+cdef enum:
+    VALUE
+    READ_VALUE
+    NUMPY
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Read(Replacement):
+    """In the place of a method of variables that reads.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    kind : int
+        Which of them.
+    """
+
+    cdef int kind
+
+    def __init__(self, original, kind):
+        super().__init__(original)
+        self.kind = kind
+        self.vectorcall = _read
+
+
+cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    cdef Read self = <Read>callable
+    if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1:
+        return call_original(self, args, nargsf, keywords)
+    graph = _graph_of(args[0])
+    if graph is None:
+        return call_original(self, args, nargsf, keywords)
+    variable = <object>args[0]
+    _tell_tapes(variable, graph)
+    variable._variable_read = True
+    result = _READ.run((variable._handle, variable._dtype))
+    if self.kind != VALUE:
+        result = _IDENTITY.run((result,))
+    if self.kind == NUMPY:
+        result = result.numpy()
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+# ---------------------------------------------------------------------------------------------
+# Assignments
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class Assign(Replacement):
+    """In the place of a method of variables that assigns.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    op_name : str
+        What it runs.
+    """
+
+    cdef Call call
+
+    def __init__(self, original, op_name):
+        super().__init__(original)
+        self.call = {
+            "AssignVariableOp": _ASSIGN,
+            "AssignAddVariableOp": _ASSIGN_ADD,
+            "AssignSubVariableOp": _ASSIGN_SUB,
+        }[op_name]
+        self.vectorcall = _assign
+
+
+cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) except NULL:
+    cdef Assign self = <Assign>callable
+    cdef Py_ssize_t i
+    cdef bint read_value = True
+    if PyVectorcall_NARGS(nargsf) != 2:
+        return call_original(self, args, nargsf, keywords)
+    graph = _graph_of(args[0])
+    if graph is None:
+        return call_original(self, args, nargsf, keywords)
+    if keywords != NULL:
+        for i in range(PyTuple_GET_SIZE(<object>keywords)):
+            name = <object>PyTuple_GET_ITEM(<object>keywords, i)
+            value = <object>args[2 + i]
+            if name == "read_value" and type(value) is bool:
+                read_value = value
+            elif name != "use_locking":  # which TensorFlow does not look at either
+                return call_original(self, args, nargsf, keywords)
+    variable, value = <object>args[0], <object>args[1]
+    if type(value) is float or type(value) is int:
+        try:
+            value = _convert(value, dtype=variable._dtype)
+        except Exception:  # TensorFlow will say what is wrong
+            return call_original(self, args, nargsf, keywords)
+    if (
+        not IsEagerTensor(<PyObject*>value)
+        or HostTensor(<PyObject*>value) == NULL
+        or <int>HandleDtype(EagerTensor_Handle(<PyObject*>value)) != variable._dtype._type_enum
+    ):
+        return call_original(self, args, nargsf, keywords)
+    if self.call is not _ASSIGN:
+        result = self.call.run((variable._handle, value))
+    # TensorFlow compares the shapes first.
+    elif HasShape(HostTensor(<PyObject*>value)[0], <PyObject*>variable._shape._dims):
+        result = self.call.run((variable._handle, value, bool(variable._validate_shape)))
+    else:
+        return call_original(self, args, nargsf, keywords)
+    if read_value:
+        result = _unread(variable, graph, result)
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+cdef dict _unread_state = None  # what all unread variables have in common
+
+
+cdef object _unread(object variable, object graph, object parent_op):
+    """What an assignment returns: a variable that is read when somebody looks at it."""
+    global _unread_state
+    cdef dict state, own
+    _tell_tapes(variable, graph)
+    own = {
+        "_graph_key": graph._graph_key,
+        "_shape": variable._shape,
+        "_dtype": variable._dtype,
+        "_handle": variable._handle,
+        "_unique_id": variable._unique_id,
+        "_parent_op": parent_op,
+    }
+    if _unread_state is None:
+        result = _UnreadVariable(
+            handle=variable._handle,
+            dtype=variable._dtype,
+            shape=variable._shape,
+            in_graph_mode=variable._in_graph_mode,
+            parent_op=parent_op,
+            unique_id=variable._unique_id,
+        )
+        # In the order of the attributes, and keeping nothing alive.
+        _unread_state = {
+            name: None if name in own else value for name, value in result.__dict__.items()
+        }
+        return result
+    state = _unread_state.copy()
+    state.update(own)
+    result = _UnreadVariable.__new__(_UnreadVariable)
+    result.__dict__ = state
+    return result
+
+
+METHODS = {
+    "value": lambda original: Read(original, VALUE),
+    "read_value": lambda original: Read(original, READ_VALUE),
+    "numpy": lambda original: Read(original, NUMPY),
+    "assign": lambda original: Assign(original, "AssignVariableOp"),
+    "assign_add": lambda original: Assign(original, "AssignAddVariableOp"),
+    "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),
+}
+"""Methods by name, with what makes their replacements."""
+
+enable(Read)
+enable(Assign)

@@ -1,0 +1,40 @@
+from cpython.object cimport PyObject
+from libcpp.vector cimport vector
+
+from fastops._cpp.native cimport Borrowed, Signature
+from fastops._cpp.vectorcall cimport vectorcall_t
+from fastops._plans.runner cimport Original, Runner
+from fastops._tf.tensor cimport Tensor
+
+
+cdef class Case:
+    cdef readonly Runner runner
+    cdef vector[int] leaves
+    cdef int last_leaf
+    cdef vector[Tensor] constants
+    cdef list constant_objects
+    cdef object pack
+    cdef bytes key
+
+    cdef int gather(self, const Signature& signature, Borrowed* given) except -1
+    cdef list inputs(self, const Signature& signature)
+
+
+cdef class Caller:
+    cdef vectorcall_t vectorcall
+    cdef object target
+    cdef bint plans
+    cdef dict cases
+    cdef Case last
+    cdef Py_ssize_t most
+    cdef public long long unseen     # calls that TensorFlow knows nothing of
+    cdef readonly long long planned  # calls that plans have made
+    cdef readonly dict reasons       # and others, by the reason
+
+    cdef int note(self, reason) except -1
+    cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
+                    PyObject** result)
+
+
+# Calls a function, given a call of which some first arguments are not the function's.
+cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL

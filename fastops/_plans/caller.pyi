@@ -1,0 +1,29 @@
+from collections.abc import Callable, Iterable
+from typing import Any, final
+
+import tensorflow as tf
+
+from fastops._plans.runner import Runner
+
+@final
+class Case:
+    runner: Any
+    def __init__(
+        self,
+        runner: Runner,
+        takes: Iterable[int | tf.Tensor],
+        pack: Callable[[list[tf.Tensor]], Any] | None,
+    ) -> None: ...
+
+class Caller:
+    unseen: int
+    def __init__(self, target: Callable[..., Any] | None, plans: bool, most: int) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def announce(self) -> bool: ...
+    def prepare(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], called: bool, result: Any
+    ) -> tuple[Case, bool, Any]: ...
+    def known_cases(self) -> list[Case]: ...
+    def forget(self) -> None: ...
+
+def callers() -> list[Caller]: ...

@@ -1,0 +1,288 @@
+# distutils: language = c++
+"""Calls of traced functions: found again by what their arguments have in common."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from fastops._cpp.native cimport Borrowed, Known, Runtime, Signature
+from fastops._cpp.vectorcall cimport EnableVectorcall
+from fastops._dispatch cimport generation, runtime
+from fastops._plans.plan cimport borrow
+from fastops._plans.runner cimport (
+    CHANGED,
+    FAILED,
+    LEFT,
+    PLANNED,
+    TIMED,
+    Course,
+    Original,
+    Runner,
+    call_original,
+    is_plain,
+)
+
+from weakref import WeakSet
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    object PyVectorcall_Call(object, object, object)
+
+cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+
+# Why no plan makes a call, beside what a runner says.
+cdef str _CHOSEN = "its executor was chosen"
+cdef str _AROUND = "a tape, graph, device, strategy or the like is around it"
+cdef str _ARGUMENT = "TensorFlow is to read an argument"
+cdef str _FIRST = "the first call of its signature"
+cdef dict _COURSES = {
+    CHANGED: "TensorFlow's context has changed",
+    TIMED: "who is faster is measured",
+    FAILED: "its plan has failed",
+}
+
+
+@cython.final
+cdef class Case:
+    """Calls of one signature, and what runs them.
+
+    Parameters
+    ----------
+    runner : Runner
+        Who runs them.
+    takes : list of int or EagerTensor
+        For each tensor that the function takes: which of the signature's leaves it is, or what it
+        is in all of these calls.
+    pack : callable or None
+        Makes the results of a list of tensors. None: there is one, and it is the result.
+    """
+
+    def __init__(self, Runner runner not None, takes, pack):
+        self.runner = runner
+        self.pack = pack
+        self.last_leaf = -1
+        self.constant_objects = [one for one in takes if not isinstance(one, int)]
+        for one in takes:
+            if isinstance(one, int):
+                self.leaves.push_back(one)
+                self.last_leaf = max(self.last_leaf, one)
+            else:
+                self.constants.push_back(borrow(one)[0])
+                self.leaves.push_back(-<int>self.constants.size())
+
+    cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
+        cdef size_t i
+        cdef int leaf
+        if self.last_leaf >= <int>signature.num_leaves():
+            raise SystemError("a signature has fewer leaves than it is known to have")
+        for i in range(self.leaves.size()):
+            leaf = self.leaves[i]
+            if leaf >= 0:
+                given.push_back(signature.leaf(leaf))
+            else:
+                given.push_back(&self.constants[-leaf - 1])
+        return 0
+
+    cdef list inputs(self, const Signature& signature):
+        """The same as EagerTensors."""
+        cdef int leaf
+        return [
+            <object>signature.object(leaf) if leaf >= 0 else self.constant_objects[-leaf - 1]
+            for leaf in self.leaves
+        ]
+
+
+_callers = WeakSet()
+
+
+def callers():
+    """Return all that live."""
+    return list(_callers)
+
+
+cdef class Caller:
+    """A function that knows its calls by what their arguments have in common.
+
+    Parameters
+    ----------
+    target : callable
+        TensorFlow's function.
+    plans : bool
+        Whether calls may run as plans.
+    most : int
+        Signatures that are kept; beyond, the one that came first goes.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.vectorcall = _call
+        self.cases = {}
+        self.reasons = {}
+
+    def __init__(self, target, plans, most):
+        self.target = target
+        self.plans = plans
+        self.most = most
+        _callers.add(self)
+
+    def reset_counters(self):
+        """Begin anew to count calls."""
+        self.planned, self.reasons = 0, {}
+
+    cdef int note(self, reason) except -1:
+        """Count a call that no plan makes."""
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        return 0
+
+    def __call__(self, *args, **kwargs):
+        # For callers that ask for the attribute; a call itself goes to `vectorcall`.
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def announce(self):
+        """Tell whether TensorFlow makes the first call of a signature, which is next."""
+        return False
+
+    def prepare(self, args, kwargs, called, result):
+        """See to the first call of a signature, as `fastops._plans.function.Plans` does.
+
+        It may return no case for a call that has been made: the next one is as the first.
+        """
+        raise NotImplementedError
+
+    def known_cases(self):
+        """Return the cases of all signatures that are kept."""
+        return list(self.cases.values())
+
+    def forget(self):
+        """Let go of all cases: the next calls are as the first ones."""
+        self.cases, self.last = {}, None
+
+    cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
+                    PyObject** result):
+        """See to the first call with arguments of a signature; return the case of such calls.
+
+        Sets whether it has been made, and what came of it, a new reference. That many of the
+        arguments are not the function's.
+        """
+        cdef Case case
+        cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
+        cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
+        args = tuple([<object>call.args[i] for i in range(skipped, positional)])
+        kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
+        # From here, so that nothing of fastops is in the stacks that TensorFlow notes.
+        first = self.announce()
+        value = call_original(call) if first else None
+        case, made, value = self.prepare(args, kwargs, first, value)
+        if case is not None:
+            case.key = key
+            while len(self.cases) >= self.most:
+                self.cases.pop(next(iter(self.cases)), None)
+            self.cases[key] = case
+        elif not made:
+            raise SystemError("a call has neither been made nor has it a case")
+        called[0] = made
+        Py_INCREF(value)
+        result[0] = <PyObject*>value
+        return case
+
+
+cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    cdef Caller self = <Caller>callable
+    cdef Original call = Original(<PyObject*>self.target, args, nargsf, keywords)
+    return call_as(self, &call, 0)
+
+
+cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL:
+    """Call a function, given a call of which some first arguments are not the function's."""
+    cdef PyObject* made = NULL
+    cdef Signature signature
+    cdef Borrowed given
+    cdef Case case
+    cdef Course course = LEFT
+    cdef bytes key
+    cdef bint called = False
+    cdef str obstacle = None
+    if not self.plans:
+        obstacle = _CHOSEN
+    elif not is_plain():
+        obstacle = _AROUND
+    elif not signature.Read(
+        _where[0], call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
+    ):
+        obstacle = _ARGUMENT
+    if obstacle is not None:
+        self.note(obstacle)
+        result = call_original(call)
+        Py_INCREF(result)
+        return <PyObject*>result
+    case = self.last
+    if case is None or not signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)):
+        key = PyBytes_FromStringAndSize(signature.data(), signature.size())
+        case = self.cases.get(key)
+        if case is None:
+            case = self.first(key, call, skipped, &called, &made)
+            if called:
+                self.note(_FIRST)
+                return made
+            Py_DECREF(<object>made)
+        self.last = case
+    case.gather(signature, &given)
+    if case.runner.plan is None and case.runner.bare_for == generation:
+        result = case.runner.run_bare(case.inputs(signature))
+        self.unseen += 1
+        course = LEFT
+    else:
+        result = case.runner.run_as(given, case.pack, call, &course)
+        if course == PLANNED:
+            self.unseen += 1
+            self.planned += 1
+    if course != PLANNED:
+        self.note(case.runner.reason if course == LEFT else _COURSES[course])
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+def _describe_iterator(iterator):
+    """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
+    try:
+        return iterator._fastops_text
+    except AttributeError:
+        specs = tf.nest.flatten(iterator.element_spec)
+        plain = all(type(spec) is tf.TensorSpec for spec in specs)
+        iterator._fastops_text = repr(iterator.element_spec) if plain else None
+    return iterator._fastops_text
+
+
+cdef int _set_up() except -1:
+    cdef Caller one = Caller.__new__(Caller)
+    EnableVectorcall(<PyTypeObject*>Caller, <char*>&one.vectorcall - <char*><void*>one)
+    known = &Known()
+    known.variable = <PyTypeObject*>_ResourceVariable
+    known.array = <PyTypeObject*>np.ndarray
+    known.array_scalar = <PyTypeObject*>np.generic
+    known.dtype = <PyTypeObject*>_dtypes.DType
+    known.iterator = <PyTypeObject*>_OwnedIterator
+    known.handle = <PyObject*>_HANDLE
+    known.trainable = <PyObject*>_TRAINABLE
+    known.number = <PyObject*>_NUMBER
+    known.iterated = <PyObject*>_ITERATED
+    known.copy = <PyObject*>_COPY
+    known.describe_iterator = <PyObject*>_DESCRIBE
+    return 0
+
+
+cdef str _HANDLE = "_handle"
+cdef str _TRAINABLE = "_trainable"
+cdef str _NUMBER = "as_datatype_enum"
+cdef str _ITERATED = "_iterator_resource"
+cdef str _COPY = "copy"
+cdef object _DESCRIBE = _describe_iterator
+
+_set_up()

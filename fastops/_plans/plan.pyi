@@ -1,0 +1,20 @@
+from collections.abc import Mapping, Sequence
+from typing import final
+
+import tensorflow as tf
+
+from fastops._plans.schedule import Schedule
+
+@final
+class Plan:
+    schedule: Schedule
+    last_ns: int
+    def __init__(
+        self,
+        name: str,
+        attrs: Mapping[str, bytes],
+        inputs: Sequence[tf.Tensor | None],
+        captured: Sequence[tf.Tensor],
+    ) -> None: ...
+    def is_current(self) -> bool: ...
+    def times(self) -> tuple[list[int], list[int]]: ...

@@ -1,0 +1,206 @@
+# distutils: language = c++
+"""Plans: the graph of a function as kernels in an order."""
+
+cimport cython
+from cpython.object cimport PyObject
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from fastops._cpp.native cimport (
+    ExecutedGraphs,
+    Inspect,
+    IsEagerTensor,
+    Message,
+    PreparedKernel,
+    Runtime,
+    Step,
+    StepKind,
+    kCopy,
+    kKernel,
+    kLoop,
+    kMerge,
+    kNothing,
+    kRead,
+    kReady,
+    kSwitch,
+)
+from fastops._dispatch cimport generation, on_host, runtime
+from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
+from fastops._tf.protos cimport NodeDef
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.core.framework import graph_pb2 as _graph_pb2
+from tensorflow.core.framework import node_def_pb2 as _node_def_pb2
+from tensorflow.python.eager.context import context as _context
+from tensorflow.python.framework import op_def_registry as _op_def_registry
+
+from fastops._plans.schedule import UnplannedError, schedule
+
+cdef dict _KINDS = {
+    "kernel": kKernel,
+    "read": kRead,
+    "copy": kCopy,
+    "switch": kSwitch,
+    "merge": kMerge,
+    "loop": kLoop,
+    "nothing": kNothing,
+}
+
+cdef long long _serial = 0
+
+
+@cython.final
+cdef class Plan:
+    """A function's graph, ready to run on the host.
+
+    Parameters
+    ----------
+    name : str
+        The function's name in the runtime.
+    attrs : dict of str to bytes
+        Attributes of a call of it.
+    inputs : list of EagerTensor or None
+        What it is called with. Only handles matter, by what they refer to.
+    captured : list of EagerTensor
+        What it takes in each call, after those.
+
+    Raises
+    ------
+    fastops._plans.schedule.UnplannedError
+        If something in the graph is TensorFlow's to run.
+    """
+
+    def __init__(self, name, attrs, inputs, captured):
+        cdef Runtime* where = runtime()
+        cdef vector[string] graphs
+        cdef vector[TFE_TensorHandle*] handles
+        cdef unique_ptr[PreparedKernel] kernel
+        cdef Status status
+        self.made_for = generation
+        self.last_ns = LONG + 1  # until it has run, nobody knows
+        if not on_host():
+            raise UnplannedError("this thread runs nothing on the host")
+        for one in (*inputs, *captured):
+            if one is None:
+                handles.push_back(NULL)
+                continue
+            borrow(one)
+            handles.push_back(EagerTensor_Handle(<PyObject*>one))
+        call = _call_of(name, attrs)
+        status = ExecutedGraphs(where[0], _node(call), handles, &graphs)
+        if not status.ok():
+            raise UnplannedError(Message(status).decode("utf-8", "replace"))
+        if graphs.size() != 1:
+            raise UnplannedError(f"the function runs on {graphs.size()} devices")
+        graph = _graph_pb2.GraphDef.FromString(graphs[0])
+        self.schedule = schedule(
+            graph, len(inputs), len(captured), _op_def_registry.get, _function_def
+        )
+        self.waits = self.schedule.waits
+        self.native.Resize(self.schedule.num_slots)
+        for node, slot in self.schedule.constants:
+            _make(where, node, 1, &kernel)
+            status = self.native.Fix(kernel.get()[0], slot)
+            if not status.ok():
+                raise UnplannedError(Message(status).decode("utf-8", "replace"))
+        for one, slot in zip(captured, self.schedule.captured):
+            if slot >= 0:
+                self.native.Hold(slot, borrow(one)[0])
+        self.native.arguments = self.schedule.arguments
+        self.native.results = self.schedule.results
+        self.native.conditional = self.schedule.conditional
+        self.native.transient = [
+            slot for slot in range(self.schedule.num_slots) if slot not in self.schedule.persistent
+        ]
+        number = _fill(where, &self.native.steps, self.schedule.steps, 0)
+        self.native.times.runs.resize(number)
+        self.native.times.ns.resize(number)
+
+    def times(self):
+        """Return how often steps ran, and for how many nanoseconds, while somebody asked.
+
+        Those inside of a loop come after it.
+        """
+        return list(self.native.times.runs), list(self.native.times.ns)
+
+    def is_current(self):
+        """Tell whether it was made for TensorFlow's context as it is."""
+        runtime()
+        return self.made_for == generation
+
+
+cdef const Tensor* borrow(one) except NULL:
+    cdef const Tensor* value = NULL
+    if not IsEagerTensor(<PyObject*>one) or kReady != Inspect(
+        EagerTensor_Handle(<PyObject*>one), runtime().host, &value
+    ):
+        raise UnplannedError("an input is not on the host")
+    return value
+
+
+cdef object _call_of(name, attrs):
+    global _serial
+    _serial += 1
+    call = _node_def_pb2.NodeDef(name="fastops", op=name)
+    for attr, value in attrs.items():
+        call.attr[attr].s = value
+    call.attr["_fastops"].i = _serial  # so that it is an instance of its own
+    return call
+
+
+def _function_def(name):
+    """Return the FunctionDef that the context has for a name; None if there is none."""
+    here = _context()
+    return here.get_function_def(name) if here.has_function(name) else None
+
+
+cdef NodeDef _node(node) except *:
+    cdef NodeDef native
+    cdef string text = node.SerializeToString()
+    if not native.ParseFromString(text):
+        raise UnplannedError(f"{node.name} cannot be read")
+    return native
+
+
+cdef int _make(Runtime* where, node, int num_outputs,
+               unique_ptr[PreparedKernel]* kernel) except -1:
+    cdef Status status
+    kernel[0] = move(
+        PreparedKernel.Make(where[0], _node(node), num_outputs, False, True, &status)
+    )
+    if kernel[0].get() == NULL:
+        raise UnplannedError(f"{node.op}: {Message(status).decode('utf-8', 'replace')}")
+    return 0
+
+
+cdef int _fill(Runtime* where, vector[Step]* native, steps, int number) except -1:
+    """Makes the steps, whose numbers begin with that; returns the next."""
+    cdef Step* step
+    cdef size_t i
+    native.resize(len(steps))
+    for i, one in enumerate(steps):
+        step = &native[0][i]
+        step.kind = <StepKind><int>_KINDS[one.kind]
+        step.number = number
+        number += 1
+        step.name = one.node.name.encode()
+        step.inputs = one.inputs
+        step.outputs = one.outputs
+        step.shared = one.shared
+        step.releases = one.releases
+        step.needs = one.needs
+        step.control = one.control
+        if one.kind in ("kernel", "read"):
+            _make(where, one.node, len(one.outputs), &step.kernel)
+        if one.loop is not None:
+            number = _fill(where, &step.enters, one.loop.enters, number)
+            number = _fill(where, &step.body, one.loop.body, number)
+            number = _fill(where, &step.exits, one.loop.exits, number)
+            step.entered = one.loop.entered
+            step.current = one.loop.current
+            step.next = one.loop.next
+            step.condition = one.loop.condition
+    return number

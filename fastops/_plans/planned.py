@@ -1,0 +1,233 @@
+"""Traced functions, each with what is known of who runs it faster."""
+
+import threading
+from contextlib import contextmanager
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import attributes
+from tensorflow.python.eager.polymorphic_function.atomic_function import InterpolateRuntimeError
+from tensorflow.python.framework import errors_impl
+
+from fastops._plans.description import PlanDescription
+from fastops._plans.plan import Plan
+from fastops._plans.runner import Runner, observe
+from fastops._plans.schedule import UnplannedError
+
+SHORT = 100_000
+"""Nanoseconds. Who takes longer is timed against TensorFlow, whose executor runs nodes side by
+side."""
+
+SAMPLES = 3
+
+_OBSERVERS: list[tuple] = []
+"""Pairs of a thread's number, None for all, and of a dict from `Planned` to its calls."""
+
+
+@contextmanager
+def observed(everywhere=False):
+    """Tell which functions run, in this thread or in all.
+
+    Yields
+    ------
+    dict of Planned to dict of str to list of int
+        By executor, the number of calls, and their nanoseconds.
+    """
+    mine = None if everywhere else threading.get_ident(), {}
+    _OBSERVERS.append(mine)
+    observe(1)
+    try:
+        yield mine[1]
+    finally:
+        observe(-1)
+        _OBSERVERS[:] = [one for one in _OBSERVERS if one is not mine]
+
+
+def located(message, node):
+    """Return what a kernel said and its node; TensorFlow marks the innermost one."""
+    marked = node if "{{node " in message else "{{node " + node + "}}"
+    return f"{message}\n\t [[{marked}]]"
+
+
+def options_of(options, optimize):
+    """Return the options of a call, as they are or without TensorFlow's optimizer of graphs."""
+    if optimize:
+        return options
+    config = tf.compat.v1.ConfigProto.FromString(options.config_proto_serialized)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return context.FunctionCallOptions(options.executor_type, config)
+
+
+class Planned(Runner):
+    """A concrete function that runs as a plan where that is right.
+
+    Parameters
+    ----------
+    concrete : tf.types.experimental.ConcreteFunction or None
+        What was traced, if that is known.
+    executor : {None, "plan", "tensorflow"}
+        Who runs it. None: the plan, unless calls that take long are faster in TensorFlow.
+    inputs : list of EagerTensor or None, optional
+        What it takes, as an example: what handles refer to matters.
+    obstacle : str, optional
+        Why it cannot be planned, where that is known.
+    optimize : bool
+        Whether TensorFlow optimizes the graph.
+
+    Raises
+    ------
+    RuntimeError
+        If it is to be a plan and cannot be.
+    """
+
+    def __init__(self, concrete, executor=None, inputs=(), obstacle=None, optimize=True):
+        self.concrete = concrete
+        self.executor = executor
+        self.handles = {
+            place: one
+            for place, one in enumerate(inputs)
+            if one is not None and one.dtype == tf.resource
+        }
+        self.obstacle = obstacle
+        self.optimize = optimize
+        self.times = {"plan": [], "tensorflow": []}
+        self.settled = executor == "plan"
+        self.prepare()
+
+    def prepare(self):
+        """Make the plan for TensorFlow as it is, or note why there is none."""
+        self.plan, self.reason = None, None
+        self.options = [context.context().function_call_options]
+        if self.executor == "tensorflow":
+            self.reason = "its executor was chosen"
+            return
+        try:
+            self.plan = self.planned()
+        except UnplannedError as why:
+            self.reason = str(why)
+            if self.obstacle is None and self.optimize and not self.compiled:
+                self.allow_bare()
+            if self.executor == "plan":
+                name = self.concrete.name.decode()
+                raise RuntimeError(f"{name} cannot be planned: {why}") from None
+
+    @property
+    def compiled(self):
+        """Whether XLA compiles it."""
+        given = self.concrete._inference_function.cached_definition.attr
+        return attributes.XLA_COMPILE in given and given[attributes.XLA_COMPILE].b
+
+    def planned(self):
+        """Return the plan; raise `UnplannedError` where there can be none."""
+        if self.obstacle is not None:
+            raise UnplannedError(self.obstacle)
+        graph, function = self.concrete.graph, self.concrete._inference_function
+        kind = self.concrete.function_type
+        if self.compiled:
+            raise UnplannedError("it is compiled by XLA")
+        if graph.deferred_external_captures or graph.deferred_internal_captures:
+            raise UnplannedError("it captures what is not known before it is called")
+        for output in kind.flat_outputs:
+            if output.dtype == tf.resource or output.dtype._handle_data:
+                raise UnplannedError(f"it returns a {output.dtype.name}")
+        captured = list(self.concrete.captured_inputs)
+        takes = graph.inputs[: len(graph.inputs) - len(captured)]
+        inputs = [self.handles.get(place) for place in range(len(takes))]
+        for given, symbol in zip(inputs, takes, strict=True):
+            if given is None and symbol.dtype in (tf.resource, tf.variant):
+                raise UnplannedError(f"it takes a {symbol.dtype.name}")
+        attrs = {
+            name: value if isinstance(value, bytes) else value.encode()
+            for name, value in options_of(self.options[0], self.optimize).as_attrs().items()
+        }
+        return Plan(function.name.decode(), attrs, inputs, captured)
+
+    def renew(self):
+        """Make up for what changed in TensorFlow since the plan was made.
+
+        Each thread has call options of its own, which may say the same.
+        """
+        options = context.context().function_call_options
+        if (
+            self.plan is not None
+            and self.plan.is_current()
+            and options.as_attrs() == self.options[0].as_attrs()
+        ):
+            self.options.append(options)
+        else:
+            self.prepare()
+
+    def is_plans_turn(self):
+        """Tell who is next to be timed. No call is made twice."""
+        return len(self.times["plan"]) <= len(self.times["tensorflow"])
+
+    def note_time(self, executor, ns):
+        """Take note of what a call took, and keep the faster once that is known."""
+        self.times[executor].append(ns)
+        mine, theirs = self.times["plan"], self.times["tensorflow"]
+        if executor == "plan" and ns < SHORT:
+            self.settled = True
+        elif len(theirs) >= SAMPLES:
+            if min(theirs) < min(mine):
+                self.plan, self.reason = None, "TensorFlow's executor is faster"
+                if self.optimize:
+                    self.allow_bare()
+            self.settled = True
+
+    def run_original(self, *inputs):
+        """Have TensorFlow run it; return its flat results."""
+        result = self.concrete._call_flat(list(inputs), self.concrete.captured_inputs)
+        return tf.nest.flatten(result, expand_composites=True)
+
+    def failure(self, plan, code, message, node):
+        """Return what TensorFlow raises where a kernel fails; None if it may make the call."""
+        if not plan.schedule.has_effects:
+            return None
+        inference = self.concrete._inference_function
+        name = inference.name.decode()
+        try:
+            with InterpolateRuntimeError(inference):
+                raise errors_impl.exception_type_from_error_code(code)(
+                    None,
+                    None,
+                    f"{{{{function_node {name}}}}} {located(message, node)} [Op:{name}]",
+                )
+        except errors_impl.OpError as error:
+            return error.with_traceback(None)
+
+    def observe(self, executor, ns):
+        """Tell those who ask that a call was run by that, and how long it took."""
+        for thread, calls in list(_OBSERVERS):
+            if thread in (None, threading.get_ident()):
+                sums = calls.setdefault(self, {}).setdefault(executor, [0, 0])
+                sums[0] += 1
+                sums[1] += ns
+
+    @property
+    def title(self):
+        """The function's name, and its arguments as TensorFlow shows them."""
+        if self.concrete is None:
+            return "a function"
+        return f"{self.concrete._func_graph.name}{self.concrete.function_type}"
+
+    def description(self):
+        """Return the `PlanDescription` of the plan; None if there is none."""
+        plan = self.plan
+        return None if plan is None else PlanDescription(self.title, plan.schedule, *plan.times())
+
+    def describe(self):
+        """Say who runs it, and why.
+
+        Returns
+        -------
+        dict
+            With ``"arguments"`` as TensorFlow shows them, ``"executor"``, ``"reason"`` why that is
+            TensorFlow, and ``"nodes"`` of the plan.
+        """
+        plan = self.plan
+        return {
+            "arguments": None if self.concrete is None else str(self.concrete.function_type),
+            "executor": "tensorflow" if plan is None else "plan",
+            "reason": self.reason,
+            "nodes": None if plan is None else len(plan.schedule.steps),
+        }

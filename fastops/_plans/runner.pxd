@@ -1,0 +1,36 @@
+from cpython.object cimport PyObject
+
+from fastops._cpp.native cimport Borrowed
+from fastops._plans.plan cimport Plan
+
+# A call as TensorFlow's function takes it.
+cdef struct Original:
+    PyObject* target
+    PyObject* const* args
+    size_t nargsf
+    PyObject* keywords
+
+
+cdef enum Course:  # that a call took
+    PLANNED
+    LEFT  # to TensorFlow, for the runner's reason
+    CHANGED
+    TIMED
+    FAILED
+
+
+cdef class Runner:
+    cdef public Plan plan     # None: TensorFlow runs all
+    cdef public object reason  # why that is
+    cdef public bint settled  # the plan runs whatever it can
+    cdef public list options  # the objects of call options that the plan is right for
+    cdef object bare  # runs it, and is found in tracebacks where TensorFlow's function would be
+    cdef unsigned long long bare_for  # the context for which `run_bare` is right; 0: for none
+
+    cdef bint fits(self, Plan plan) except -1
+    cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
+                       Course* course)
+
+
+cdef object call_original(const Original* call)
+cpdef bint is_plain() except -1

@@ -1,0 +1,209 @@
+# distutils: language = c++
+"""Who runs a call of a traced function: its plan, or TensorFlow."""
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM
+from libc.stdint cimport int64_t
+from libcpp.utility cimport move
+
+from fastops._cpp.native cimport (
+    Borrowed,
+    Inspect,
+    IsEagerTensor,
+    Made,
+    Message,
+    Nanoseconds,
+    Runtime,
+    Step,
+    Wrap,
+    kReady,
+)
+from fastops._dispatch cimport generation, on_host, runtime
+from fastops._plans.plan cimport LONG, Plan
+from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalData, recording
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.eager import cancellation as _tf_cancellation
+from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
+from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.saved_model import save_context as _tf_save_context
+from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
+
+cdef extern from "Python.h":
+    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
+    PyObject** PySequence_Fast_ITEMS(PyObject*)
+
+cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+
+
+cdef dict _run_globals = _tf_run.__dict__
+cdef dict _cancellation_globals = _tf_cancellation.__dict__
+cdef object _graphs = _tf_ops._default_graph_stack
+cdef object _saving = _tf_save_context._save_context
+cdef type _Graph = _tf_ops.Graph
+cdef str _EAGERLY = "RUN_FUNCTIONS_EAGERLY"
+cdef str _CANCELLED = "_active_context"
+cdef str _STRATEGIES = "_distribution_strategy_stack"
+cdef object _FALSE = False
+
+
+cpdef bint is_plain() except -1:
+    """Tell whether this thread calls functions without anything around that they look at.
+
+    That is: eagerly on the host, on no tape, in no device scope, under no strategy, in no export.
+    """
+    cdef PyObject* device_name
+    if not on_host():
+        return False
+    device_name = GetEagerContextThreadLocalData(_where.py_context).device_name.get()
+    if (
+        device_name != <PyObject*>None and <object>device_name != ""
+        or recording()
+        or PyDict_GetItem(_run_globals, _EAGERLY) != <PyObject*>_FALSE
+        or PyDict_GetItem(_cancellation_globals, _CANCELLED) != <PyObject*>None
+        or _saving._in_save_context
+        or _graphs.stack
+    ):
+        return False
+    graph = _graphs._global_default_graph
+    if graph is None:
+        return True
+    # `_distribution_strategy_stack`, without making one for each thread.
+    return type(graph) is _Graph and not getattr(graph._thread_local, _STRATEGIES, None)
+
+
+cdef object call_original(const Original* call):
+    return call_object(call.target, call.args, call.nargsf, call.keywords)
+
+
+cdef int _observed = 0  # how many ask what runs
+
+
+def observe(change):
+    """Add to the number of those who ask what runs."""
+    global _observed
+    _observed += change
+
+
+cdef class Runner:
+    """Decides for each call of a traced function who runs it, and has it run.
+
+    The decisions that are not made on every call are those of a class in Python.
+    """
+
+    def allow_bare(self):
+        """Let TensorFlow run calls without looking at their arguments, in the present context."""
+        runtime()
+        self.bare = _filter_traceback(self.concrete._inference_function.call_preflattened)
+        self.bare_for = generation
+
+    def run_bare(self, inputs):
+        """Have TensorFlow run it as its function does once it knows the trace; no tape records."""
+        cdef int64_t begin = Nanoseconds()
+        result = self.bare(inputs + self.concrete.captured_inputs)
+        if _observed:
+            self.observe("tensorflow", Nanoseconds() - begin)
+        return result
+
+    cdef bint fits(self, Plan plan) except -1:
+        """Whether TensorFlow is as it was when a plan was made. `is_plain` has been asked."""
+        cdef PyObject* options
+        if plan.made_for != generation:
+            return False
+        options = GetEagerContextThreadLocalData(_where.py_context).function_call_options.get()
+        for known in self.options:
+            if <PyObject*>known == options:
+                return True
+        return False
+
+    def is_ready(self):
+        """Tell whether TensorFlow is as it was when the plan was made."""
+        runtime()
+        return self.plan is not None and _where.py_context != NULL and self.fits(self.plan)
+
+    cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
+                       Course* course):
+        """Have a call run: the plan takes `given`, TensorFlow the call as it is.
+
+        The results of the plan go to `pack`, as a list; without it, there is but one. Tells which
+        course the call took.
+        """
+        cdef Made made
+        cdef const Step* failed = NULL
+        cdef Status status
+        cdef Plan plan = self.plan
+        cdef int64_t begin
+        cdef size_t i
+        begin = Nanoseconds()
+        if plan is None or not self.fits(plan) or not (self.settled or self.is_plans_turn()):
+            course[0] = LEFT
+            result = call_original(call)
+            if _observed:
+                self.observe("tensorflow", Nanoseconds() - begin)
+            if plan is not None and not self.fits(plan):
+                course[0] = CHANGED
+                self.renew()
+            elif plan is not None:
+                course[0] = TIMED
+                self.note_time("tensorflow", Nanoseconds() - begin)
+            return result
+        status = plan.native.Run(
+            given, plan.last_ns > LONG or plan.waits, _observed > 0, &made, &failed
+        )
+        plan.last_ns = Nanoseconds() - begin
+        if _observed:
+            self.observe("plan", plan.last_ns)
+        course[0] = PLANNED if status.ok() else FAILED
+        if not status.ok():
+            error = self.failure(
+                plan,
+                status.raw_code(),
+                Message(status).decode("utf-8", "replace"),
+                failed.name.decode() if failed != NULL else None,
+            )
+            if error is not None:
+                raise error
+            return call_original(call)  # nothing has happened yet: let TensorFlow fail
+        if not self.settled:
+            self.note_time("plan", plan.last_ns)
+        if pack is None:
+            return Wrap(move(made[0]), _where.host, _where.context)
+        return pack([Wrap(move(made[i]), _where.host, _where.context) for i in range(made.size())])
+
+    def run(self, inputs):
+        """Run the function for the tensors that it takes.
+
+        Parameters
+        ----------
+        inputs : sequence of EagerTensor
+            Without what is captured.
+
+        Returns
+        -------
+        list of EagerTensor
+            The results.
+        """
+        cdef tuple taken = tuple(inputs)
+        cdef Borrowed given
+        cdef const Tensor* value
+        cdef Py_ssize_t i
+        cdef PyObject* one
+        cdef Original call
+        cdef Course course = LEFT
+        if self.plan is None or not is_plain():
+            return self.run_original(*taken)
+        for i in range(len(taken)):
+            one = PyTuple_GET_ITEM(taken, i)
+            value = NULL
+            if not IsEagerTensor(one) or kReady != Inspect(
+                EagerTensor_Handle(one), _where.host, &value
+            ):
+                return self.run_original(*taken)
+            given.push_back(value)
+        original = self.run_original
+        call = Original(
+            <PyObject*>original, PySequence_Fast_ITEMS(<PyObject*>taken), len(taken), NULL
+        )
+        return self.run_as(given, list, &call, &course)

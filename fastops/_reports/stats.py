@@ -1,0 +1,133 @@
+"""`fastops.stats`: which paths calls took."""
+
+from dataclasses import asdict, dataclass, field
+
+from fastops import _dispatch
+from fastops._plans.caller import callers
+
+
+@dataclass(frozen=True)
+class OpStats:
+    """The calls of one op.
+
+    Attributes
+    ----------
+    direct, capi, tensorflow : int
+        Calls by the path they took.
+    reasons : dict of str to int
+        Calls that were not direct, by the reason's name.
+    """
+
+    direct: int
+    capi: int
+    tensorflow: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class FunctionStats:
+    """The calls of one traced function.
+
+    Attributes
+    ----------
+    plan, tensorflow : int
+        Calls by who ran them.
+    reasons : dict of str to int
+        Calls that were TensorFlow's, by the reason.
+    """
+
+    plan: int
+    tensorflow: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A snapshot of the counters.
+
+    Attributes
+    ----------
+    direct, capi, tensorflow : int
+        Calls by the path they took.
+    reasons : dict of str to int
+        Calls that were not direct, by the reason's name (`fastops.REASONS` explains them).
+    ops : dict of str to OpStats
+        The same for each op that was called, by its name in TensorFlow's registry.
+    functions : dict of str to FunctionStats
+        The calls of functions that live: of `fastops.function`, of models that
+        `fastops.graph.load` has loaded, and of what ``install(functions=True)`` runs.
+    """
+
+    direct: int
+    capi: int
+    tensorflow: int
+    reasons: dict[str, int]
+    ops: dict[str, OpStats]
+    functions: dict[str, FunctionStats] = field(default_factory=dict)
+
+    def as_dict(self):
+        """Return the snapshot as nested dicts of strings and ints."""
+        return asdict(self)
+
+
+def stats():
+    """Take a snapshot of the counters since import or `reset_stats`.
+
+    Returns
+    -------
+    Stats
+        Calls by path, by reason and by op. Counting is always on: it costs a call one addition.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> fastops.reset_stats()
+    >>> for _ in range(3):
+    ...     total = fastops.ops.cumsum(x=tf.constant([1.0, 2.0]), axis=tf.constant(0))
+    >>> calls = fastops.stats()
+    >>> calls.direct, calls.tensorflow, calls.reasons
+    (2, 1, {'first_call': 1})
+    """
+    ops = {}
+    for name, *paths, reasons in _dispatch.counters():
+        calls = OpStats(*paths, reasons)
+        ops[name] = _total([ops[name], calls]) if name in ops else calls
+    return Stats(**vars(_total(ops.values())), ops=ops, functions=_functions())
+
+
+def _total(several):
+    """Add up calls."""
+    return OpStats(
+        direct=sum(calls.direct for calls in several),
+        capi=sum(calls.capi for calls in several),
+        tensorflow=sum(calls.tensorflow for calls in several),
+        reasons=_sum(calls.reasons for calls in several),
+    )
+
+
+def _sum(counts):
+    """Add up counts by reason."""
+    total = {}
+    for one in counts:
+        for reason, count in one.items():
+            total[reason] = total.get(reason, 0) + count
+    return total
+
+
+def _functions():
+    found = {}
+    for caller in callers():
+        planned, reasons = caller.planned, dict(caller.reasons)
+        if caller.title in found:
+            before = found[caller.title]
+            planned, reasons = planned + before.plan, _sum([before.reasons, reasons])
+        if planned or reasons:
+            found[caller.title] = FunctionStats(planned, sum(reasons.values()), reasons)
+    return found
+
+
+def reset_stats():
+    """Set all counters to zero."""
+    _dispatch.reset_counters()
+    for caller in callers():
+        caller.reset_counters()

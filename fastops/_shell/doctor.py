@@ -1,0 +1,63 @@
+"""What is in force here: the commands ``config`` and ``doctor``."""
+
+import platform
+
+import numpy as np
+import tensorflow as tf
+from rich.table import Table
+
+import fastops
+from fastops import _build_info, _dispatch
+from fastops._core.options import ENVIRONMENT
+
+
+def _table(title, *columns):
+    table = Table(title=title, title_justify="left")
+    table.add_column(columns[0], no_wrap=True)
+    for column in columns[1:]:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def config(console):
+    """List every ``FASTOPS_*`` environment variable."""
+    table = _table("Environment variables", "variable", "value", "default", "choices", "meaning")
+    for variable in ENVIRONMENT:
+        table.add_row(
+            variable.name,
+            variable.value,
+            variable.default,
+            " | ".join(variable.choices or ("a positive number",)),
+            variable.meaning,
+        )
+    console.print(table)
+    return 0
+
+
+def doctor(console):
+    """Print versions, build and devices, and whether the direct path is live."""
+    tf.config.list_logical_devices()  # initialises the context, which calls would do
+    one = tf.constant(1.0)
+    for _ in range(2):
+        fastops.ops.add_v2(x=one, y=one)
+    obstacle = _dispatch.direct_path_state()
+    if obstacle is None and fastops.stats().ops["AddV2"].direct == 0:
+        key = _dispatch.cached_keys(fastops.ops.add_v2)[-1]
+        obstacle = f"{fastops.REASONS[key['reason']]} ({key['detail']})"
+
+    table = _table("fastops doctor", "what", "value")
+    rows = {
+        "fastops": fastops.__version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
+        "compiled for": f"{_build_info.TENSORFLOW_VERSION} ({_build_info.TENSORFLOW_BUILD})",
+        "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
+        "oneDNN kernels": "on" if _dispatch.onednn_enabled() else "off",
+        "options": ", ".join(f"{k}={v}" for k, v in _dispatch.get_options().items()),
+        "direct path": "live" if obstacle is None else f"not live: {obstacle}",
+    }
+    for row in rows.items():
+        table.add_row(*row)
+    console.print(table)
+    return 0 if obstacle is None else 1

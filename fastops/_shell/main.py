@@ -1,0 +1,158 @@
+"""Run a program with `fastops.install` in force, or say what is in force here."""
+
+import argparse
+import atexit
+import os
+import sys
+
+from fastops._shell import launch, programs
+from fastops._version import __version__
+
+
+def config(console):
+    """List every ``FASTOPS_*`` environment variable."""
+    from fastops._shell import doctor
+
+    return doctor.config(console)
+
+
+def doctor(console):
+    """Print versions, build and devices, and whether the direct path is live."""
+    from fastops._shell import doctor
+
+    return doctor.doctor(console)
+
+
+def inspect(console, **arguments):
+    """List the signatures and ops of a saved model, and whether plans run them."""
+    from fastops._shell import models
+
+    return models.inspect(console, **arguments)
+
+
+def run(console, **arguments):
+    """Run a saved model on .npy files, and print how long that takes."""
+    from fastops._shell import models
+
+    return models.run(console, **arguments)
+
+
+COMMANDS = {"config": config, "doctor": doctor, "inspect": inspect, "run": run}
+MODEL_COMMANDS = frozenset({"inspect", "run"})
+
+_PROGRAMS = """\
+programs:
+  script.py        a file, a directory or zip file with a __main__.py, or - for the standard input
+  -m module        a module
+  -c code          code
+
+commands:
+"""
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m fastops",
+        usage="%(prog)s [--functions] [--profile] [--strict] program [arguments ...]\n"
+        "       %(prog)s command [arguments ...]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_PROGRAMS + "".join(f"  {n:<17}{c.__doc__}\n" for n, c in COMMANDS.items()),
+    )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="at the end, report to stderr what became of the program's calls, and their time",
+    )
+    parser.add_argument(
+        "--functions", action="store_true", help="run what tf.function has made as plans, too"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
+    )
+    parser.add_argument("--version", action="version", version=f"fastops {__version__}")
+    return parser
+
+
+def _command_arguments(name, arguments):
+    """Return the arguments of a command that takes a model."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m fastops {name}", description=COMMANDS[name].__doc__
+    )
+    parser.add_argument("model", help="a SavedModel, a frozen graph (.pb, .pbtxt) or a .meta file")
+    parser.add_argument("--tags", type=lambda text: text.split(","), help="of a MetaGraph: a,b")
+    if name == "run":
+        pair = {"action": "append", "default": [], "type": _pair}
+        parser.add_argument("--input", **pair, dest="inputs", metavar="NAME=FILE", help=".npy")
+        parser.add_argument("--output", **pair, dest="outputs", metavar="NAME=FILE", help=".npy")
+        parser.add_argument("--signature", default="serving_default", help="default: %(default)s")
+        parser.add_argument("--repeat", type=_count, default=1, help="calls to time", metavar="N")
+    return vars(parser.parse_args(arguments))
+
+
+def _pair(text):
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=FILE")
+    return name, path
+
+
+def _count(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def _split(arguments):
+    """Split the arguments into ours and the program's, which begin with what is no option."""
+    for place, argument in enumerate(arguments):
+        if argument[:2] in ("-m", "-c"):
+            attached = [argument[2:]] if argument[2:] else []
+            return arguments[:place], [argument[:2], *attached, *arguments[place + 1 :]]
+        if argument == "-" or not argument.startswith("-"):
+            return arguments[:place], arguments[place:]
+    return arguments, []
+
+
+def _accelerate(chosen, profiles):
+    """Put in force what was asked for: the program has just imported TensorFlow."""
+    from fastops import install
+    from fastops._core import options
+    from fastops._reports import profile
+
+    install(functions=chosen.functions)
+    if chosen.strict:
+        options.set_everywhere(on_fallback="raise")
+    if chosen.profile:
+        profiles.append(profile.start())
+
+
+def _report(profiles, process):
+    if os.getpid() == process:  # and not one that was forked
+        for profile in profiles:
+            print(profile, file=sys.stderr)
+
+
+def main(arguments=None):
+    """Run a command, whose exit status is returned, or a program."""
+    options, program = _split(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    chosen = parser.parse_args(options)
+    if not program:
+        parser.error("a program or a command is missing")
+    if program[0] in COMMANDS:
+        name, *rest = program
+        if options or (rest and name not in MODEL_COMMANDS):
+            parser.error(f"{name} takes no {'options before it' if options else 'arguments'}")
+        chosen = _command_arguments(name, rest) if name in MODEL_COMMANDS else {}
+        launch.load()
+        from rich.console import Console
+
+        return COMMANDS[name](Console(), **chosen)
+    if program[0] in ("-m", "-c") and len(program) == 1:
+        parser.error(f"argument expected for the {program[0]} option")
+    profiles = []
+    atexit.register(_report, profiles, os.getpid())  # first in, last out
+    launch.when_imported(lambda: _accelerate(chosen, profiles))
+    programs.run(program)
+    return 0

@@ -1,0 +1,114 @@
+"""What `python -m fastops` does with saved models."""
+
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import tensorflow as tf
+from rich.table import Table
+
+from fastops._graphs import saved
+
+PERCENTILES = {"fastest": 0, "median": 50, "90 %": 90, "99 %": 99, "slowest": 100}
+
+
+def inspect(console, model, tags):
+    """Print what is in a model; return the exit status."""
+    with _told("inspect"):
+        found = saved.signatures(model, tags=tags)
+        models = [(saved.Model(signature), signature) for signature in found.values()]
+    if not models:
+        console.print(f"{model} has no signatures")
+    for one, signature in models:
+        counts = saved.count_ops(signature.concrete)
+        rows = [
+            *(("input " + name, _spec(spec)) for name, spec in one.inputs.items()),
+            *(("output " + name, _spec(spec)) for name, spec in one.outputs.items()),
+            ("runs as", _executor(one)),
+            ("ops", ", ".join(f"{op} {count}" for op, count in sorted(counts.items()))),
+        ]
+        console.print(_table(one.name, rows))
+    return 0
+
+
+def run(console, model, signature, tags, inputs, outputs, repeat):
+    """Run a model on files; return the exit status.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where it prints.
+    model, signature : str
+        As for `load`.
+    tags : list of str or None
+        Likewise.
+    inputs, outputs : list of tuple of str
+        Names and files.
+    repeat : int
+        The number of calls that are timed.
+    """
+    with _told("run"):
+        called = saved.load(model, signature, tags=tags)
+        for name, _ in outputs:
+            if name not in called.outputs:
+                raise ValueError(f"{model} has no output {name!r}: it has {[*called.outputs]}")
+        given = {name: _read(path) for name, path in inputs}
+        results = called(**given)
+        times = []
+        for _ in range(repeat):
+            begin = time.perf_counter_ns()
+            called(**given)
+            times.append(time.perf_counter_ns() - begin)
+        for name, path in outputs:
+            _write(path, results[name].numpy())
+    rows = [
+        ("runs as", _executor(called)),
+        ("calls", f"{repeat}, after one that is not timed"),
+        *(
+            (title, f"{np.percentile(times, percentile) / 1000:,.1f} us")
+            for title, percentile in PERCENTILES.items()
+        ),
+    ]
+    console.print(_table(f"{called.name} of {model}", rows))
+    return 0
+
+
+@contextmanager
+def _told(command):
+    """End with a message where a model, a file or a value is not what it should be."""
+    try:
+        yield
+    except (OSError, TypeError, ValueError, tf.errors.OpError) as error:
+        sys.exit(f"python -m fastops {command}: {error}")
+
+
+def _read(path):
+    try:
+        return np.load(path, allow_pickle=False)
+    except (EOFError, ValueError) as error:
+        raise ValueError(f"{path} is no .npy file, or damaged: {error}") from None
+
+
+def _write(path, value):
+    """Write an array; strings as bytes, since objects would be pickled."""
+    with open(path, "wb") as file:
+        np.save(file, np.asarray(value, np.bytes_ if np.asarray(value).dtype == object else None))
+
+
+def _executor(model):
+    described = model.describe()
+    if model.reason is None:
+        return f"a plan of {described['nodes']} nodes"
+    return f"TensorFlow's: {model.reason}"
+
+
+def _spec(spec):
+    return f"{spec.dtype.name} {spec.shape}"
+
+
+def _table(title, rows):
+    table = Table("what", "value", title=title, title_justify="left", show_header=False)
+    for row in rows:
+        table.add_row(*row)
+    return table
