@@ -11,7 +11,8 @@ import tensorflow as tf
 from support import python
 
 import fastops
-from fastops import _dispatch, ops
+from fastops import ops
+from fastops._core.measuring import Recorder
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -527,5 +528,5 @@ def test_errors_in_ipython(shell, capsys):
     assert type(result.error_in_exec) is ZeroDivisionError
     assert "b = a / 0" in capsys.readouterr().out
     assert shell.user_ns["a"] == 1
-    assert not _dispatch.Recorder().calls()
+    assert not Recorder().calls()
     shell.run_line_magic("unload_ext", "fastops")

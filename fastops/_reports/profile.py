@@ -9,8 +9,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fastops import _dispatch
+from fastops._core.measuring import Recorder
 from fastops._core.printing import Printed
+from fastops._core.reasons import PATHS
 from fastops._install.placement import is_installed
 from fastops._plans.planned import observed
 
@@ -227,7 +228,7 @@ class Profile(Printed):
         """Yield each table as its columns and its rows."""
         ops = self.ops
         total = OpProfile(
-            *(sum(getattr(op, path) for op in ops.values()) for path in _dispatch.PATHS),
+            *(sum(getattr(op, path) for op in ops.values()) for path in PATHS),
             (),
             *(sum(getattr(op, part) for op in ops.values()) for part in _PARTS),
         )
@@ -270,7 +271,7 @@ class Explanation(Profile):
         self.result = result
 
 
-_COLUMNS = ("op", "calls", *_dispatch.PATHS, "in dispatch", "in kernel", "in TensorFlow")
+_COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _TEXTS = ("op", *_DETOUR_COLUMNS[2:], "function", "executor", "why")
@@ -281,7 +282,7 @@ def _row(name, op):
     return (
         name,
         f"{op.calls:,}",
-        *(f"{getattr(op, path):,}" for path in _dispatch.PATHS),
+        *(f"{getattr(op, path):,}" for path in PATHS),
         *(_time(getattr(op, part)) for part in _PARTS),
     )
 
@@ -327,7 +328,7 @@ def _detours(reasons):
 
 def start():
     """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
-    recorder = _dispatch.Recorder()
+    recorder = Recorder()
     recorder.open(new_threads=True)
     return Profile(recorder, observed(everywhere=True).__enter__())
 
@@ -359,7 +360,7 @@ def profile():
     >>> softsign.calls, softsign.direct, str(softsign.detours[0])
     (10, 9, '1 first_call')
     """
-    recorder = _dispatch.Recorder()
+    recorder = Recorder()
     recorder.open()
     try:
         with observed() as functions:

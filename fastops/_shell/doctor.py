@@ -7,8 +7,10 @@ import tensorflow as tf
 from rich.table import Table
 
 import fastops
-from fastops import _build_info, _dispatch
-from fastops._core.options import ENVIRONMENT
+from fastops import _build_info
+from fastops._core import threads
+from fastops._reports import counters
+from fastops._shell.environment import ENVIRONMENT
 
 
 def _table(title, *columns):
@@ -40,9 +42,9 @@ def doctor(console):
     one = tf.constant(1.0)
     for _ in range(2):
         fastops.ops.add_v2(x=one, y=one)
-    obstacle = _dispatch.direct_path_state()
+    obstacle = counters.direct_path_state()
     if obstacle is None and fastops.stats().ops["AddV2"].direct == 0:
-        key = _dispatch.cached_keys(fastops.ops.add_v2)[-1]
+        key = counters.cached_keys(fastops.ops.add_v2)[-1]
         obstacle = f"{fastops.REASONS[key['reason']]} ({key['detail']})"
 
     table = _table("fastops doctor", "what", "value")
@@ -53,8 +55,8 @@ def doctor(console):
         "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
         "compiled for": f"{_build_info.TENSORFLOW_VERSION} ({_build_info.TENSORFLOW_BUILD})",
         "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
-        "oneDNN kernels": "on" if _dispatch.onednn_enabled() else "off",
-        "options": ", ".join(f"{k}={v}" for k, v in _dispatch.get_options().items()),
+        "oneDNN kernels": "on" if counters.onednn_enabled() else "off",
+        "options": ", ".join(f"{k}={v}" for k, v in threads.get_options().items()),
         "direct path": "live" if obstacle is None else f"not live: {obstacle}",
     }
     for row in rows.items():

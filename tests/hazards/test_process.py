@@ -552,10 +552,10 @@ def test_the_environment_sets_what_threads_start_with():
     python(
         """
         import threading
-        from fastops import _dispatch
+        from fastops._core import threads
         want = {"path": "capi", "on_fallback": "warn", "onednn": "off"}
-        seen = [_dispatch.get_options()]
-        thread = threading.Thread(target=lambda: seen.append(_dispatch.get_options()))
+        seen = [threads.get_options()]
+        thread = threading.Thread(target=lambda: seen.append(threads.get_options()))
         thread.start()
         thread.join()
         assert seen == [want, want], seen
