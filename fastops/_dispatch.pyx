@@ -108,8 +108,8 @@ def _at_exit():
 atexit.register(_at_exit)
 
 
-cdef int _flush() except -1:
-    """Drops every prepared kernel and cached operation."""
+cpdef int flush() except -1:
+    """Drops every prepared kernel and cached operation; the next calls make them anew."""
     cdef Op op
     for op in loaded:
         op.last = None
@@ -121,14 +121,14 @@ cdef int _flush() except -1:
 def _context_died(_):
     if not _finalizing:
         _runtime.Clear()
-        _flush()
+        flush()
 
 
 cdef bint _refresh(PyObject* py_context) except -1:
     """Follows TensorFlow to another context. False while there is none to run kernels in."""
     global _watch, generation
     _runtime.Clear()
-    _flush()
+    flush()
     generation += 1
     context = <object>py_context
     if context._context_handle is None or not _runtime.Capture(py_context):
@@ -1195,12 +1195,7 @@ cdef str _detail(Op op, int reason, PyObject** slots, Entry entry):
 # The cache
 # ---------------------------------------------------------------------------------------------
 
-def clear_cache():
-    """Drops every prepared kernel and cached operation; the next calls make them anew."""
-    _flush()
-
-
-def set_cache_size(size):
+def bound_cache(size):
     """Sets how many entries an op may keep."""
     global cache_size
     if type(size) is not int:
@@ -1208,7 +1203,7 @@ def set_cache_size(size):
     if size < 1:
         raise ValueError(f"the cache of an op must hold at least 1 entry, not {size}")
     cache_size = size
-    _flush()
+    flush()
 
 
 cdef int _enable_vectorcall() except -1:

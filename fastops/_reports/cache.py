@@ -1,6 +1,6 @@
 """The caches of prepared kernels: how full they are, and their bound."""
 
-from fastops import _dispatch
+from fastops._dispatch import bound_cache, flush
 from fastops._reports import counters
 
 
@@ -9,7 +9,7 @@ def clear_cache():
 
     The next call of each key runs through TensorFlow and prepares its kernel anew.
     """
-    _dispatch.clear_cache()
+    flush()
 
 
 def set_cache_size(entries_per_op):
@@ -26,7 +26,7 @@ def set_cache_size(entries_per_op):
     ValueError
         The number is not positive.
     """
-    _dispatch.set_cache_size(entries_per_op)
+    bound_cache(entries_per_op)
 
 
 def cache_info():
