@@ -1,0 +1,48 @@
+"""What memory is in use, by the books of those who give it out.
+
+What the kernel says is resident depends on more: the size of pages, and allocators that keep what
+they have. TensorFlow's is one of these where oneDNN runs; it takes less than 4 KB from the C
+library's each time, and more as a part of some megabytes.
+"""
+
+import ctypes
+import gc
+import sys
+
+import pytest
+from tensorflow.python.eager import context
+
+
+class _Statistics(ctypes.Structure):
+    """The ``struct mallinfo2`` of glibc."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def allocated():
+    """Return how many bytes the C library has given out, tensors' among them.
+
+    Python's own objects, which it takes from pools, count where they are large.
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "mallinfo2"):
+        pytest.skip("the C library has no mallinfo2")
+    libc.mallinfo2.restype = _Statistics
+    statistics = libc.mallinfo2()
+    return statistics.uordblks + statistics.hblkhd
+
+
+def in_use():
+    """Return bytes that the C library has given out, and blocks that Python has, without garbage.
+
+    TensorFlow's cache of kernels is emptied first.
+    """
+    context.context().clear_kernel_cache()
+    gc.collect()
+    return allocated(), sys.getallocatedblocks()
