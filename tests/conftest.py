@@ -64,11 +64,11 @@ def golden(request):
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """Make a folder that all workers of this run use: the first who needs it makes it."""
+    """Return a folder of this run that all workers use: the first who needs it fills it."""
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
-    def once(name, make):
+    def once(name, make=lambda folder: None):
         folder, made = base / name, base / f"{name}.made"
         with open(base / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

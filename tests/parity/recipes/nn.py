@@ -144,7 +144,10 @@ def accelerated(dtype, kind="Conv2D"):
         "Conv2D": {"input": pixel, "filter": pixel} | slide,
         "AvgPool": {"value": pixel, "ksize": [1] * 4} | slide,
         "FusedBatchNormGradV3": {
-            **{"y_backprop": pixel, "x": pixel, "scale": one, "is_training": False},
+            "y_backprop": pixel,
+            "x": pixel,
+            "scale": one,
+            "is_training": False,
             **{f"reserve_space_{i}": one for i in (1, 2, 3)},
             **place,
         },
