@@ -8,6 +8,7 @@ library's each time, and more as a part of some megabytes.
 import ctypes
 import gc
 import sys
+from typing import NamedTuple
 
 import pytest
 from tensorflow.python.eager import context
@@ -38,11 +39,35 @@ def allocated():
     return statistics.uordblks + statistics.hblkhd
 
 
-def in_use():
-    """Return bytes that the C library has given out, and blocks that Python has, without garbage.
+class Growth(NamedTuple):
+    """By how much something makes the process grow."""
 
-    TensorFlow's cache of kernels is emptied first.
+    bytes: int
+    """Of the C library."""
+
+    blocks: int
+    """Of Python: objects, most of them."""
+
+    def exceeds(self, other=(0, 0), share=1.0):
+        """Tell whether it is more than that share of another, and what caches come and go with."""
+        return self.bytes > share * other[0] + 2**17 or self.blocks > share * other[1] + 2**10
+
+
+def growth(call, count):
+    """Return the `Growth` by so many calls, once the process has its size, without garbage.
+
+    TensorFlow's cache of kernels is emptied before and after.
     """
-    context.context().clear_kernel_cache()
-    gc.collect()
-    return allocated(), sys.getallocatedblocks()
+
+    def in_use():
+        context.context().clear_kernel_cache()
+        gc.collect()
+        return allocated(), sys.getallocatedblocks()
+
+    for _ in range(count // 4 + 50):
+        call()
+    before = in_use()
+    for _ in range(count):
+        call()
+    after = in_use()
+    return Growth(*(now - then for now, then in zip(after, before, strict=True)))

@@ -142,7 +142,8 @@ import faulthandler
 import numpy as np, tensorflow as tf
 faulthandler.enable()
 import fastops
-from fastops import ops, raw_ops
+from fastops import _planned, ops, raw_ops
+_planned.SHORT = float("inf")  # a busy machine is no judge of who is faster
 """
 
 
