@@ -460,7 +460,7 @@ def test_the_environment_chooses_it():
         logging.getLogger("fastops.fallback").addHandler(handler)
         ops.neg(x=[tf.constant(1.0)])
         assert [record.op for record in seen] == ["Neg"]
-    """, FASTOPS_ON_FALLBACK="log")  # fmt: skip
+    """, forked=False, FASTOPS_ON_FALLBACK="log")  # fmt: skip
 
 
 def test_a_log_that_nobody_reads_is_no_error():
