@@ -3,7 +3,12 @@ from libc.stdint cimport uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
-from fastops._cpp.native cimport CachedOp, Frame, OpFacts, PreparedKernel, Runtime, Thread
+from fastops._cpp.capi cimport CachedOp
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.opdef cimport OpFacts
+from fastops._cpp.options cimport Thread
+from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType, NodeDef
 

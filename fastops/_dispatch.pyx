@@ -35,59 +35,63 @@ from libc.string cimport memcmp, memcpy, memset
 from libcpp.string cimport string
 from libcpp.utility cimport move
 
-from fastops._cpp.native cimport (
-    Async,
-    CachedOp,
-    DataTypeVector,
-    DefaultThread,
-    Describe,
-    FRAME_INPUTS,
-    FRAME_UNWRAPPED,
-    FindAttr,
-    Frame,
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.capi cimport CachedOp
+from fastops._cpp.compat cimport ConvertToEagerTensorUncached
+from fastops._cpp.frame cimport FRAME_INPUTS, FRAME_UNWRAPPED, Frame
+from fastops._cpp.handle cimport (
     HandleDtype,
-    InputArg,
     InputState,
-    IsCustom,
     IsEagerTensor,
+    kForeign,
+    kOtherDevice,
+    kReady,
+)
+from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.opdef cimport (
+    DataTypeVector,
+    Describe,
+    FindAttr,
+    InputArg,
     IsHandleType,
-    Message,
-    Nanoseconds,
-    Observed,
-    OneDnnEnabled,
-    OnFallback,
-    Options,
     OutputLength,
     OutputTypes,
+    kList,
+    kNone,
+    kSingle,
+    kTensor,
+)
+from fastops._cpp.options cimport (
+    DefaultThread,
+    OnFallback,
+    Options,
     Path,
-    PlacedOnHost,
-    PreparedKernel,
-    RaiseNotOk,
-    Remote,
-    Runtime,
     ThisThread,
     Thread,
-    UnknownKernels,
     kAuto,
     kCapi,
     kDirect,
-    kForeign,
     kIgnore,
-    kList,
-    kNone,
-    kOtherDevice,
-    kReady,
-    kSingle,
-    kTensor,
     kTensorflow,
 )
+from fastops._cpp.runtime cimport (
+    Async,
+    IsCustom,
+    Observed,
+    OneDnnEnabled,
+    PlacedOnHost,
+    Remote,
+    Runtime,
+    UnknownKernels,
+)
+from fastops._cpp.text cimport Message, RaiseNotOk
+from fastops._cpp.timer cimport Nanoseconds
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     ConvertToEagerTensor,
-    ConvertToEagerTensorUncached,
     EagerContextThreadLocalData,
-    EagerTensor_Handle,
     EagerTensorFromHandle,
+    EagerTensor_Handle,
     GetEagerContextThreadLocalData,
     GetPyEagerContext,
     TFE_Py_RecordGradient,
@@ -97,14 +101,14 @@ from fastops._tf.eager cimport (
     recording,
     wrap,
 )
+from fastops._tf.node_def_util cimport AddDefaultsToNodeDef
 from fastops._tf.protos cimport (
-    DT_FLOAT,
-    DT_INT32,
-    DT_INVALID,
-    AddDefaultsToNodeDef,
     AttrDef,
     AttrList,
     AttrValue,
+    DT_FLOAT,
+    DT_INT32,
+    DT_INVALID,
     DataType,
     NodeDef,
     TensorShapeProto,

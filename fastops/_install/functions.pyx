@@ -19,7 +19,9 @@ from cpython.tuple cimport (
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.native cimport HandleDtype, HostTensor, IntsOf, IsEagerTensor, Sizes
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.gradient cimport IntsOf, Sizes
+from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, on_host
 from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
 from fastops._install.replacement cimport Replacement, call_original, enable, live

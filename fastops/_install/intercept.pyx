@@ -11,7 +11,8 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.native cimport HandleDtype, IsEagerTensor
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.handle cimport HandleDtype, IsEagerTensor
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle

@@ -9,6 +9,7 @@ them into their places and takes them out again.
 cimport cython
 from cpython.object cimport PyTypeObject
 
+from fastops._cpp cimport traces  # no-cython-lint
 from fastops._cpp.vectorcall cimport EnableVectorcall
 
 from types import MethodType

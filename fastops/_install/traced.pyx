@@ -6,6 +6,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from fastops._cpp cimport traces  # no-cython-lint
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
 from fastops._plans.runner cimport Original, is_plain

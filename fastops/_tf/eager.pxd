@@ -20,13 +20,6 @@ cdef extern from "tensorflow/python/eager/pywrap_tensor.h" namespace "tensorflow
     )
 
 
-cdef extern from "compat.h" namespace "tensorflow":
-    # Null with a Python exception.
-    TFE_TensorHandle* ConvertToEagerTensorUncached(
-        TFE_Context* context, PyObject* value, DataType dtype, const char* device
-    )
-
-
 cdef extern from "tensorflow/core/common_runtime/eager/context.h" namespace "tensorflow" nogil:
     cdef cppclass EagerContext:
         pass
