@@ -4,7 +4,10 @@ from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
-from fastops._cpp.native cimport CachedOp, Frame, PreparedKernel, Runtime
+from fastops._cpp.capi cimport CachedOp
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType, NodeDef
 
@@ -89,14 +92,16 @@ cdef class Op(Schema):
     cdef int load(self) except -1
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
-    cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL
-    cdef PyObject* run_elsewhere(self, Invocation* call) except NULL
 
 
 cdef list loaded            # every Op that was ever called
 cdef int cache_size         # entries an op may keep
 cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know
 
+# Runs a call whose arguments are in their slots; the op must be loaded.
+cdef PyObject* run(Op op, PyObject** slots, Invocation* call) except NULL
+# Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it.
+cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 # Whether this thread may run kernels now: a reason, R_DIRECT if it may. The device name is borrowed
 # from the thread's state.
 cdef int gate(PyObject** device_name) except -1

@@ -48,13 +48,23 @@ from fastops._core.reasons cimport (
 )
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
 from fastops._core.threads cimport this_thread
-from fastops._cpp.native cimport (
-    Async, CachedOp, DataTypeVector, FRAME_INPUTS, FRAME_UNWRAPPED, Frame, HandleDtype,
-    InputArg, InputState, IsCustom, IsEagerTensor, IsHandleType, Message, Observed,
-    OneDnnEnabled, OnFallback, Options, OutputLength, OutputTypes, PlacedOnHost, PreparedKernel,
-    RaiseNotOk, Remote, Runtime, Thread, UnknownKernels, kAuto, kCapi, kDirect, kForeign,
-    kIgnore, kList, kNone, kOtherDevice, kReady, kSingle, kTensor, kTensorflow,
+from fastops._cpp.capi cimport CachedOp
+from fastops._cpp.frame cimport FRAME_INPUTS, FRAME_UNWRAPPED, Frame
+from fastops._cpp.handle cimport (
+    HandleDtype, InputState, IsEagerTensor, kForeign, kOtherDevice, kReady,
 )
+from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.opdef cimport (
+    DataTypeVector, InputArg, IsHandleType, OutputLength, OutputTypes, kList, kNone, kSingle,
+    kTensor,
+)
+from fastops._cpp.options cimport (
+    OnFallback, Options, Thread, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
+)
+from fastops._cpp.runtime cimport (
+    Async, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, UnknownKernels,
+)
+from fastops._cpp.text cimport Message, RaiseNotOk
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     EagerContextThreadLocalData, EagerTensor_Handle, GetEagerContextThreadLocalData,
@@ -366,27 +376,6 @@ cdef class Op(Schema):
         memcpy(self.shapes[i].slots, slots, n)
         return self.shapes[i].slots
 
-    cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL:
-        """Runs a call whose arguments are in their slots; the op must be loaded."""
-        return _run(self, slots, call)
-
-    cdef PyObject* run_elsewhere(self, Invocation* call) except NULL:
-        """Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it."""
-        cdef Thread* thread = this_thread()
-        cdef Measurement measured
-        call.counts = 0
-        if _is_underway(self, thread):
-            thread.underway = NULL
-        elif is_recording(thread):
-            measured = Measurement.__new__(Measurement)
-            call.measured = <PyObject*>measured
-            measured.begin(thread)
-            try:
-                return _tensorflow(self, call, R_OP, NULL, None)
-            finally:
-                measured.end(self.op_name, thread)
-        return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
-
 
 known = {}
 """The ops that `named` has made, by name."""
@@ -417,10 +406,10 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
             op.load()
             return _call(callable, args, nargsf, keywords)
         return _tensorflow(op, &call, R_ARGUMENTS, NULL, None)
-    return op.run(slots, &call)
+    return run(op, slots, &call)
 
 
-cdef PyObject* _run(Op op, PyObject** slots, Invocation* call) except NULL:
+cdef PyObject* run(Op op, PyObject** slots, Invocation* call) except NULL:
     cdef PyObject* device_name = NULL
     cdef Frame frame
     cdef Thread* thread = this_thread()
@@ -480,6 +469,24 @@ cdef PyObject* _run(Op op, PyObject** slots, Invocation* call) except NULL:
     ):
         return _tensorflow(op, call, reason, slots, entry)
     return _capi(op, entry, &frame, slots, device_name, reason, call)
+
+
+cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL:
+    """Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it."""
+    cdef Thread* thread = this_thread()
+    cdef Measurement measured
+    call.counts = 0
+    if _is_underway(op, thread):
+        thread.underway = NULL
+    elif is_recording(thread):
+        measured = Measurement.__new__(Measurement)
+        call.measured = <PyObject*>measured
+        measured.begin(thread)
+        try:
+            return _tensorflow(op, call, R_OP, NULL, None)
+        finally:
+            measured.end(op.op_name, thread)
+    return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
 
 
 cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
@@ -1122,7 +1129,7 @@ cdef PyObject* _run_measured(Op op, PyObject** slots, Invocation* call, Thread* 
     call.measured = <PyObject*>measured
     measured.begin(thread)
     try:
-        return op.run(slots, call)
+        return run(op, slots, call)
     finally:
         measured.end(op.op_name, thread)
 

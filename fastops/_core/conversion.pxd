@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 
-from fastops._cpp.native cimport InputArg, OpFacts, Runtime
+from fastops._cpp.opdef cimport InputArg, OpFacts
+from fastops._cpp.runtime cimport Runtime
 from fastops._tf.protos cimport DataType
 
 # Whether an input that is no tensor may be converted, by its class.

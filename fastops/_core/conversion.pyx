@@ -9,18 +9,12 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int32_t
 
-from fastops._cpp.native cimport (
-    InputArg,
-    IsEagerTensor,
-    IsHandleType,
-    Observed,
-    OpFacts,
-    Runtime,
-    kSingle,
-)
+from fastops._cpp.compat cimport ConvertToEagerTensorUncached
+from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kSingle
+from fastops._cpp.runtime cimport Observed, Runtime
 from fastops._tf.eager cimport (
     ConvertToEagerTensor,
-    ConvertToEagerTensorUncached,
     EagerTensorFromHandle,
     TFE_TensorHandle,
     wrap,

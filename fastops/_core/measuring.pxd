@@ -8,7 +8,7 @@ cdef class Measurement:
     cdef Recorder recorder    # who is told
     cdef int path
     cdef int reason
-    cdef str detail           # see Op.detail
+    cdef str detail           # what the text of the reason leaves open, or None
     cdef tuple changes        # see Schema.changes
     cdef int64_t start
     cdef int64_t left         # when the call went to TensorFlow

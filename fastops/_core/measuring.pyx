@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 
 from fastops._core.reasons cimport NUM_PATHS, P_DIRECT
 from fastops._core.threads cimport Thread, default_thread, this_thread
-from fastops._cpp.native cimport Nanoseconds
+from fastops._cpp.timer cimport Nanoseconds
 
 from fastops._core.reasons import PATHS, REASONS
 

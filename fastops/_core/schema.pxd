@@ -1,4 +1,5 @@
-from fastops._cpp.native cimport Frame, OpFacts
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.opdef cimport OpFacts
 from fastops._tf.protos cimport NodeDef
 from cpython.object cimport PyObject
 

@@ -6,9 +6,12 @@ from cython.operator cimport dereference as deref
 
 from fastops._core.attributes cimport MISSING, is_taken, same, shown
 from fastops._core.attributes cimport encode as encode_attr
-from fastops._cpp.native cimport Describe, FindAttr, Frame, HandleDtype, InputArg, kSingle
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.handle cimport HandleDtype
+from fastops._cpp.opdef cimport Describe, FindAttr, InputArg, kSingle
 from fastops._tf.eager cimport recording
-from fastops._tf.protos cimport AddDefaultsToNodeDef, AttrDef, AttrValue, DataType, NodeDef
+from fastops._tf.node_def_util cimport AddDefaultsToNodeDef
+from fastops._tf.protos cimport AttrDef, AttrValue, DataType, NodeDef
 
 import sys
 

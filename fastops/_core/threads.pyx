@@ -1,7 +1,7 @@
 # distutils: language = c++
 """What is kept for each thread: its settings, and who watches its calls."""
 
-from fastops._cpp.native cimport DefaultThread, OnFallback, Options, Path, ThisThread, Thread
+from fastops._cpp.options cimport DefaultThread, OnFallback, Options, Path, ThisThread, Thread
 
 
 cdef Thread* this_thread() noexcept:

@@ -7,14 +7,9 @@ from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
-from fastops._cpp.native cimport (
-    Message,
-    NativeSessionVariables,
-    Runtime,
-    Session,
-    SessionOf,
-    WrapHandle,
-)
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.session cimport NativeSessionVariables, Session, SessionOf, WrapHandle
+from fastops._cpp.text cimport Message
 from fastops._dispatch cimport generation, runtime
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status

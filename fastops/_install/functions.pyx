@@ -19,8 +19,11 @@ from cpython.tuple cimport (
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.native cimport HandleDtype, HostTensor, IntsOf, IsEagerTensor, Sizes
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, on_host
+from fastops._cpp.gradient cimport IntsOf, Sizes
+from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
+from fastops._dispatch cimport (
+    FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, on_host, run,
+)
 from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle, recording
@@ -189,7 +192,7 @@ cdef class Site:
                 slots[self.slots[i]] = values[i]
         for i in range(PyTuple_GET_SIZE(self.constants)):
             slots[self.constant_slots[i]] = PyTuple_GET_ITEM(self.constants, i)
-        return self.op.run(slots, call)
+        return run(self.op, slots, call)
 
 
 @cython.final

@@ -18,21 +18,15 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 
-from fastops._cpp.native cimport (
-    HostTensor,
-    IntTensor,
-    IntsOf,
-    ReducedAxes,
-    ShapeOf,
-    Sizes,
-)
+from fastops._cpp.gradient cimport IntTensor, IntsOf, ReducedAxes, ShapeOf, Sizes
+from fastops._cpp.handle cimport HostTensor
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
-    DT_COMPLEX64,
     DT_COMPLEX128,
+    DT_COMPLEX64,
     DT_DOUBLE,
     DT_FLOAT,
     DT_HALF,

@@ -11,8 +11,8 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.native cimport HandleDtype, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin
+from fastops._cpp.handle cimport HandleDtype, IsEagerTensor
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, run, run_elsewhere
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle
 
@@ -121,7 +121,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         return call_original(self, args, nargsf, keywords)
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
     if op.never:
-        return op.run_elsewhere(&call)
+        return run_elsewhere(op, &call)
     first = 3 + op.num_inputs
     if n < first or (n - first) % 2:
         return call_original(self, args, nargsf, keywords)
@@ -135,7 +135,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
             return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
     call.raises_status = True
-    return op.run(slots, &call)
+    return run(op, slots, &call)
 
 
 cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
@@ -206,7 +206,7 @@ cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Generated self = <Generated>callable
     cdef Invocation call
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    return self.op.run_elsewhere(&call)
+    return run_elsewhere(self.op, &call)
 
 
 cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -228,7 +228,7 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    return op.run(slots, &call)
+    return run(op, slots, &call)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
         for i in range(op.num_attrs):
             slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    return op.run(slots, &call)
+    return run(op, slots, &call)
 
 
 cdef inline bint _is_variable(PyObject* value) noexcept:

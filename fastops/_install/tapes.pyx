@@ -10,14 +10,15 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._cpp.native cimport HandleDtype, HostTensor, IsEagerTensor, IsLocal, OnesLike
+from fastops._cpp.gradient cimport IsLocal, OnesLike
+from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
 from fastops._dispatch cimport on_host
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeWatch
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
-    DT_COMPLEX64,
     DT_COMPLEX128,
+    DT_COMPLEX64,
     DT_DOUBLE,
     DT_FLOAT,
     DT_HALF,

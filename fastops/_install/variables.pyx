@@ -6,7 +6,8 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._cpp.native cimport HandleDtype, HasShape, HostTensor, IsEagerTensor
+from fastops._cpp.gradient cimport HasShape
+from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live

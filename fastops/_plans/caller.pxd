@@ -1,7 +1,8 @@
 from cpython.object cimport PyObject
 from libcpp.vector cimport vector
 
-from fastops._cpp.native cimport Borrowed, Signature
+from fastops._cpp.plan cimport Borrowed
+from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._plans.runner cimport Original, Runner
 from fastops._tf.tensor cimport Tensor

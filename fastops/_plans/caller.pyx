@@ -6,19 +6,21 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from fastops._cpp.native cimport Borrowed, Known, Runtime, Signature
+from fastops._cpp.plan cimport Borrowed
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.signature cimport Known, Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._dispatch cimport generation, runtime
 from fastops._plans.plan cimport borrow
 from fastops._plans.runner cimport (
     CHANGED,
+    Course,
     FAILED,
     LEFT,
-    PLANNED,
-    TIMED,
-    Course,
     Original,
+    PLANNED,
     Runner,
+    TIMED,
     call_original,
     is_plain,
 )

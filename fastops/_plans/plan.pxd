@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from fastops._cpp.native cimport NativePlan
+from fastops._cpp.plan cimport NativePlan
 from fastops._tf.tensor cimport Tensor
 
 cdef enum:

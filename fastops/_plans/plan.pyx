@@ -8,13 +8,10 @@ from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
-from fastops._cpp.native cimport (
-    ExecutedGraphs,
-    Inspect,
-    IsEagerTensor,
-    Message,
-    PreparedKernel,
-    Runtime,
+from fastops._cpp.graph cimport ExecutedGraphs
+from fastops._cpp.handle cimport Inspect, IsEagerTensor, kReady
+from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.plan cimport (
     Step,
     StepKind,
     kCopy,
@@ -23,9 +20,10 @@ from fastops._cpp.native cimport (
     kMerge,
     kNothing,
     kRead,
-    kReady,
     kSwitch,
 )
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.text cimport Message
 from fastops._dispatch cimport generation, on_host, runtime
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
 from fastops._tf.protos cimport NodeDef

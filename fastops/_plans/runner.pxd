@@ -1,6 +1,6 @@
 from cpython.object cimport PyObject
 
-from fastops._cpp.native cimport Borrowed
+from fastops._cpp.plan cimport Borrowed
 from fastops._plans.plan cimport Plan
 
 # A call as TensorFlow's function takes it.

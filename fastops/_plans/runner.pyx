@@ -7,18 +7,11 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
-from fastops._cpp.native cimport (
-    Borrowed,
-    Inspect,
-    IsEagerTensor,
-    Made,
-    Message,
-    Nanoseconds,
-    Runtime,
-    Step,
-    Wrap,
-    kReady,
-)
+from fastops._cpp.handle cimport Inspect, IsEagerTensor, Wrap, kReady
+from fastops._cpp.plan cimport Borrowed, Made, Step
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.text cimport Message
+from fastops._cpp.timer cimport Nanoseconds
 from fastops._dispatch cimport generation, on_host, runtime
 from fastops._plans.plan cimport LONG, Plan
 from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalData, recording

@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from fastops._core.attributes cimport MISSING
 from fastops._core.reasons cimport NUM_REASONS, R_ASYNC, R_DIRECT, R_OBSERVED
-from fastops._cpp.native cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
+from fastops._cpp.runtime cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
 from fastops._dispatch cimport (
     Entry,
     Op,

@@ -18,10 +18,6 @@ cdef extern from "compat.h" namespace "tensorflow":
     TFE_TensorHandle* ConvertToEagerTensor(
         TFE_Context* context, PyObject* value, DataType dtype, const char* device
     )
-    # Null with a Python exception.
-    TFE_TensorHandle* ConvertToEagerTensorUncached(
-        TFE_Context* context, PyObject* value, DataType dtype, const char* device
-    )
 
 
 cdef extern from "tensorflow/core/common_runtime/eager/context.h" namespace "tensorflow" nogil:

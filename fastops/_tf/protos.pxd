@@ -76,7 +76,3 @@ cdef extern from "tensorflow/core/framework/op_def.pb.h" namespace "tensorflow" 
         int output_arg_size()
         int attr_size()
         const AttrDef& attr(int)
-
-
-cdef extern from "tensorflow/core/framework/node_def_util.h" namespace "tensorflow" nogil:
-    void AddDefaultsToNodeDef(const OpDef& op_def, NodeDef* node)

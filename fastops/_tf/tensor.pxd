@@ -1,4 +1,4 @@
-# tensorflow/core/framework/{tensor,op_kernel}.h
+# tensorflow/core/framework/tensor.h
 from libc.stdint cimport int64_t
 from libcpp cimport bool
 
@@ -14,9 +14,3 @@ cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nog
         int64_t NumElements() const
         bool IsSameSize(const Tensor&) const
         size_t TotalBytes() const
-
-
-cdef extern from "tensorflow/core/framework/op_kernel.h" namespace "tensorflow" nogil:
-    cdef cppclass TensorValue:
-        TensorValue()
-        TensorValue(Tensor*)

@@ -18,7 +18,7 @@ from cpython.tuple cimport (
 )
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from fastops._cpp.native cimport IsEagerTensor
+from fastops._cpp.handle cimport IsEagerTensor
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 
 import inspect

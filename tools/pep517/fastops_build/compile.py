@@ -147,7 +147,7 @@ class _Build:
             # As system headers: their warnings are not ours.
             *(flag.replace("-I", "-isystem", 1) for flag in tensorflow.flags),
             # What TensorFlow was compiled with: without NDEBUG its structs have another layout.
-            *("-DNDEBUG", "-DINTEL_MKL"),
+            *("-DNDEBUG", "-DINTEL_MKL", "-DPY_SSIZE_T_CLEAN"),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
             *("-Wno-unused-function", "-Wno-cpp"),
             *(f"-I{HELPERS}", f"-I{HELPERS / 'shim'}", f"-I{sysconfig.get_path('include')}"),
@@ -177,20 +177,24 @@ class _Build:
         made.rename(target)
 
     def _precompile(self, tensorflow):
-        """Return the options that give a module the headers, compiled ahead where that pays."""
+        """Return the options for what each module begins with: headers, where that pays compiled.
+
+        One is for all: it decides what the code that Cython adds does to tracebacks.
+        """
+        always = ["-include", str(HELPERS / "traces.h")]
         command = self._compile_command(tensorflow.result())
         if "__clang__" in self._defines or len(self._stale()) < WORTH_PRECOMPILING * jobs():
-            return []
+            return always
         included = "".join(path.read_text() for path in sorted(HELPERS.glob("*.h")))
         foreign = dict.fromkeys(re.findall(r'#include "(?:absl|tensorflow)/.*"', included))
         header = self._scratch / "headers.h"
-        lines = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>", *foreign, ""]
+        lines = ["#include <Python.h>", *foreign, '#include "traces.h"', ""]
         header.write_text("\n".join(lines))
         # If that fails, as on a disk too small for it, all will take longer.
         done = subprocess.run(
             [*command, "-x", "c++-header", header, "-o", f"{header}.gch"], capture_output=True
         )
-        return ["-include", str(header)] if done.returncode == 0 else []
+        return ["-include", str(header)] if done.returncode == 0 else always
 
     def _compile(self, name, tensorflow, translation, headers):
         ahead = headers.result()

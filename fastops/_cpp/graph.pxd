@@ -1,0 +1,13 @@
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from fastops._cpp.runtime cimport Runtime
+from fastops._tf.eager cimport TFE_TensorHandle
+from fastops._tf.protos cimport NodeDef
+from fastops._tf.status cimport Status
+
+
+cdef extern from "graph.h" namespace "fastops":
+    Status ExecutedGraphs(
+        const Runtime&, const NodeDef&, const vector[TFE_TensorHandle*]&, vector[string]*
+    ) except +

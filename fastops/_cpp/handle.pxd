@@ -1,0 +1,25 @@
+from cpython.object cimport PyObject
+from libcpp cimport bool
+
+from fastops._tf.device cimport Device
+from fastops._tf.eager cimport EagerContext, TFE_TensorHandle
+from fastops._tf.protos cimport DataType
+from fastops._tf.tensor cimport Tensor
+
+
+cdef extern from "handle.h" namespace "fastops":
+    enum InputState "fastops::InputState":
+        kReady "fastops::InputState::kReady"
+        kForeign "fastops::InputState::kForeign"
+        kRemote "fastops::InputState::kRemote"
+        kOtherDevice "fastops::InputState::kOtherDevice"
+        kNotReady "fastops::InputState::kNotReady"
+        kPoisoned "fastops::InputState::kPoisoned"
+
+    bool IsEagerTensor(PyObject*)
+    # Borrows the tensor of one that is ready.
+    InputState Inspect(TFE_TensorHandle*, const Device* host, const Tensor**)
+    DataType HandleDtype(TFE_TensorHandle*)
+    # Borrowed; null for what is not an EagerTensor on the host, computed.
+    const Tensor* HostTensor(PyObject*)
+    object Wrap(Tensor, Device*, EagerContext*)

@@ -1,0 +1,30 @@
+from cpython.object cimport PyObject
+from libcpp cimport bool
+
+
+cdef extern from "options.h" namespace "fastops":
+    enum Path "fastops::Path":
+        kAuto "fastops::Path::kAuto"
+        kDirect "fastops::Path::kDirect"
+        kCapi "fastops::Path::kCapi"
+        kTensorflow "fastops::Path::kTensorflow"
+
+    enum OnFallback "fastops::OnFallback":
+        kIgnore "fastops::OnFallback::kIgnore"
+        kWarn "fastops::OnFallback::kWarn"
+        kLog "fastops::OnFallback::kLog"
+        kRaise "fastops::OnFallback::kRaise"
+
+    cdef cppclass Options:
+        Path path
+        OnFallback on_fallback
+        bool onednn
+
+    cdef cppclass Thread:
+        Options options
+        PyObject* underway
+        PyObject* recorder
+        PyObject* measurement
+
+    Thread& ThisThread()
+    Thread& DefaultThread()

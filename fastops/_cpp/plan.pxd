@@ -1,0 +1,68 @@
+from libc.stdint cimport int64_t
+from libcpp cimport bool
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from fastops._cpp.kernel cimport PreparedKernel
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+
+cdef extern from "plan.h" namespace "fastops":
+    enum StepKind "fastops::Step::Kind":
+        kKernel "fastops::Step::kKernel"
+        kRead "fastops::Step::kRead"
+        kCopy "fastops::Step::kCopy"
+        kSwitch "fastops::Step::kSwitch"
+        kMerge "fastops::Step::kMerge"
+        kLoop "fastops::Step::kLoop"
+        kNothing "fastops::Step::kNothing"
+
+    cdef cppclass Step:
+        StepKind kind
+        int number
+        string name
+        unique_ptr[PreparedKernel] kernel
+        vector[int] inputs
+        vector[int] outputs
+        vector[int] shared
+        vector[int] releases
+        vector[int] needs
+        int control
+        vector[Step] enters
+        vector[Step] body
+        vector[Step] exits
+        vector[int] entered
+        vector[int] current
+        vector[int] next
+        int condition
+
+    cdef cppclass Times:
+        vector[int64_t] runs
+        vector[int64_t] ns
+
+    cdef cppclass Borrowed:
+        Borrowed()
+        size_t size()
+        void push_back(const Tensor*)
+
+    cdef cppclass Made:
+        Made()
+        size_t size()
+        Tensor& operator[](size_t)
+
+    cdef cppclass NativePlan "fastops::Plan":
+        vector[Step] steps
+        vector[int] arguments
+        vector[int] results
+        vector[int] transient
+        bool conditional
+        Times times
+        void Resize(int)
+        Status Fix(const PreparedKernel&, int) except +
+        void Hold(int, const Tensor&)
+        # Borrows the inputs.
+        Status Run(
+            const Borrowed&, bool release_gil, bool measured, Made*, const Step** failed
+        ) except +

@@ -1,0 +1,27 @@
+from cpython.object cimport PyObject
+from libcpp cimport bool
+from libcpp.string cimport string
+
+from fastops._tf.device cimport Device
+from fastops._tf.eager cimport EagerContext
+from fastops._tf.protos cimport NodeDef
+
+
+cdef extern from "runtime.h" namespace "fastops":
+    cdef cppclass Runtime:
+        PyObject* py_context
+        EagerContext* context
+        Device* host
+        bool only_host
+        const char* host_name
+        void Clear()
+        bool Capture(PyObject*)
+        bool Current(PyObject*)
+
+    bool IsCustom(const Runtime&, const string&)
+    bool PlacedOnHost(const Runtime&, const NodeDef&, const string&)
+    bool Remote(const Runtime&)
+    bool Async(const Runtime&)
+    bool Observed(const Runtime&)
+    bool OneDnnEnabled()
+    const char* UnknownKernels()

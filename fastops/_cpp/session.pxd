@@ -1,0 +1,23 @@
+from cpython.object cimport PyObject, PyTypeObject
+from libcpp cimport bool
+from libcpp.vector cimport vector
+
+from fastops._cpp.runtime cimport Runtime
+from fastops._tf.protos cimport NodeDef
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+
+cdef extern from "session.h" namespace "fastops":
+    cdef cppclass Session "tensorflow::Session":
+        pass
+
+    # Null, without an exception, unless it is that of the graph. The last is `PyGraph`.
+    Session* SessionOf(PyObject* session, PyObject* graph, PyTypeObject*)
+
+    cdef cppclass NativeSessionVariables "fastops::SessionVariables":
+        Status Add(const NodeDef&) except +
+        bool Find(Session*, const vector[int]&, vector[int]* changed) except +
+        Status Handle(int, const Runtime&, Tensor*) except +
+
+    object WrapHandle(Tensor, const Runtime&)

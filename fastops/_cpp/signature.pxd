@@ -1,0 +1,33 @@
+from cpython.object cimport PyObject, PyTypeObject
+from libcpp cimport bool
+
+from fastops._cpp.runtime cimport Runtime
+from fastops._tf.tensor cimport Tensor
+
+
+cdef extern from "signature.h" namespace "fastops":
+    cdef cppclass KnownClasses:
+        PyTypeObject* variable
+        PyTypeObject* array
+        PyTypeObject* array_scalar
+        PyTypeObject* dtype
+        PyTypeObject* iterator
+        PyObject* handle
+        PyObject* trainable
+        PyObject* number
+        PyObject* iterated
+        PyObject* copy
+        PyObject* describe_iterator
+
+    KnownClasses& Known()
+
+    cdef cppclass Signature:
+        Signature()
+        # False, without an exception, where only TensorFlow can tell.
+        bool Read(const Runtime&, PyObject* const*, Py_ssize_t, PyObject*)
+        bool Is(const char*, size_t)
+        const char* data()
+        size_t size()
+        size_t num_leaves()
+        const Tensor* leaf(size_t)
+        PyObject* object(size_t)

@@ -1,0 +1,8 @@
+from libcpp.string cimport string
+
+from fastops._tf.status cimport Status
+
+
+cdef extern from "text.h" namespace "fastops":
+    string Message(const Status&)
+    int RaiseNotOk(const Status&, const string&, const string&) except -1

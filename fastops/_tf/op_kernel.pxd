@@ -1,0 +1,8 @@
+# tensorflow/core/framework/op_kernel.h
+from fastops._tf.tensor cimport Tensor
+
+
+cdef extern from "tensorflow/core/framework/op_kernel.h" namespace "tensorflow" nogil:
+    cdef cppclass TensorValue:
+        TensorValue()
+        TensorValue(Tensor*)
