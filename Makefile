@@ -6,69 +6,91 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin/
 PARITY := PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m parity
-PIP := $(BIN)python -m pip --disable-pip-version-check --quiet
+# What is imported is compiled to bytecode then: of TensorFlow's 15,000 files, few are.
+INSTALL := python -m pip --disable-pip-version-check --quiet install --no-compile
 
-# What the extension is made of: where any of it is newer than the environment, it is rebuilt.
-SOURCES := pyproject.toml setup.py $(wildcard fastops/*.p[xy][xd] fastops/*/*.pxd fastops/_cpp/*.h fastops/_cpp/*/*.h)
+# What the extensions are made of: where any of it is newer than they are, they are built again.
+HEADERS := $(shell find fastops -name '*.h')
+SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
+	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers bench-plot gen lint clean
+.PHONY: help demo test parity fuzz bench bench-peers bench-plot gen lint debug asan annotate clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: $(VENV)/.built  ## train a small network on handwritten digits, by three libraries
+demo: $(VENV)/.demo $(VENV)/.built  ## train a small network on handwritten digits, by three libraries
 	$(BIN)python examples/digits_online.py --peers $(PEERS)/bin/python $(ARGS)
 
-test: $(VENV)/.built  ## run the tests
+test: $(VENV)/.test $(VENV)/.built  ## run the tests
 	$(BIN)python -m pytest --numprocesses=auto --maxprocesses=16 --dist=worksteal $(ARGS)
 
-parity: $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
+parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
 	$(PARITY) $(ARGS)
 
-fuzz: $(VENV)/.built  ## draw calls at random and compare them, until interrupted
+fuzz: $(VENV)/.test $(VENV)/.built  ## draw calls at random and compare them, until interrupted
 	$(PARITY) --forever $(ARGS)
 
-bench: $(VENV)/.built  ## measure, and hold the figures against what was promised
+bench: $(VENV)/.bench $(VENV)/.built  ## measure, and hold the figures against what was promised
 	$(BIN)python bench/run.py $(ARGS)
 
-bench-plot: $(VENV)/.built  ## draw docs/install.svg from the figures of `make bench`
+bench-plot: $(VENV)/.bench $(VENV)/.built  ## draw docs/install.svg from the figures of `make bench`
 	$(BIN)python bench/plot.py $(ARGS)
 
 bench-peers: $(PEERS)/.built  ## measure PyTorch, JAX and ONNX Runtime; the next `make bench` shows them too
 	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)
 
-gen: $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew
+gen: $(VENV)/.demo $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
 
-lint: $(VENV)/.built  ## check style, types and spelling
+lint: $(VENV)/.dev $(VENV)/.built  ## check style, types and spelling
 	$(BIN)ruff check
 	$(BIN)ruff format --check
 	PATH="$(BIN):$$PATH" cython-lint fastops
-	$(BIN)clang-format --dry-run -Werror fastops/_cpp/*.h fastops/_cpp/*/*.h
+	$(BIN)clang-format --dry-run -Werror $(HEADERS)
 	$(BIN)codespell
 	$(BIN)mypy
 
+debug: $(VENV)/.test $(VENV)/.built  ## run ARGS in a build with assertions and bounds checks
+	$(BIN)python tools/variant.py debug $(ARGS)
+
+asan: $(VENV)/.test $(VENV)/.built  ## run tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(BIN)python tools/variant.py asan $(ARGS)
+
+annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as HTML in build/annotated
+	PYTHONPATH=tools/pep517 $(BIN)python -m fastops_build.annotate $(ARGS)
+
 clean:  ## remove the environments and everything that was built
 	rm -rf $(VENV) $(PEERS) build dist *.egg-info bench/results
-	rm -f fastops/*.so fastops/*.cpp fastops/*.html fastops/_build_info.py
+	find fastops -name '*.so' -delete -o -name _build_info.py -delete
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-$(VENV)/.requirements: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade 'pip>=25.1'
-	$(PIP) install --group build
+# Each of these says that a step is complete, and is written after it. An environment that was not
+# completed is made anew.
+$(VENV)/.made:
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)$(INSTALL) --upgrade 'pip>=25.1'
+	touch $@
+
+$(VENV)/.requirements: pyproject.toml | $(VENV)/.made
+	$(BIN)$(INSTALL) --group build
 	touch $@
 
 $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
-	$(PIP) install --no-build-isolation --editable '.[cpu,dev]'
+	$(BIN)python setup.py --quiet build_ext --inplace
+	touch $@
+
+# The package, as it is here, and what is needed for something: .demo, .test, .bench or .dev.
+$(VENV)/.%: pyproject.toml | $(VENV)/.built
+	$(BIN)$(INSTALL) --no-build-isolation --editable '.[cpu,$*]'
 	touch $@
 
 # PyTorch's own package index has smaller wheels, for the CPU alone: pip's usual settings
 # (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS) choose them.
 $(PEERS)/.built: pyproject.toml
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip --quiet install --upgrade 'pip>=25.1'
-	$(PEERS)/bin/python -m pip --quiet install --group peers
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/$(INSTALL) --upgrade 'pip>=25.1'
+	$(PEERS)/bin/$(INSTALL) --group peers
 	touch $@

@@ -7,6 +7,6 @@ from setuptools import setup
 
 sys.path.insert(0, str(Path(__file__).parent / "tools" / "pep517"))
 
-from fastops_build.command import BuildExtension, extensions  # noqa: E402  (found there)
+from fastops_build.command import BuildExtension, extensions
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtension})

@@ -1,14 +1,27 @@
-"""What pyproject.toml says in two places is the same in both."""
+"""The build: what it says where something is missing, and what it leaves behind when it ends early.
 
+Cython and the compiler are scripts that copy their input: a build then takes a second.
+"""
+
+import os
+import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+from tools.pep517.fastops_build import compile as building
+from tools.pep517.fastops_build import needs
+from tools.pep517.fastops_build.command import BuildExtension
+from tools.pep517.fastops_build.progress import Progress
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def test_build_group_is_what_an_isolated_build_has():
@@ -20,3 +33,283 @@ def test_build_group_is_what_an_isolated_build_has():
 def test_no_tensorflow_is_forced_on_anybody():
     required = PYPROJECT["project"]["dependencies"] + PYPROJECT["build-system"]["requires"]
     assert not [name for name in required if name.startswith("tensorflow")]
+
+
+def test_the_build_supports_what_the_package_does():
+    [tensorflow] = PYPROJECT["project"]["optional-dependencies"]["cpu"]
+    assert tensorflow == f"tensorflow-cpu{needs.supported_tensorflow()}"
+
+
+# What is missing ---------------------------------------------------------------------------------
+
+
+def one_line(function):
+    with pytest.raises(SystemExit) as caught:
+        function()
+    assert "\n" not in caught.value.code
+    return caught.value.code
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O2")
+    message = one_line(needs.compiler)
+    assert "needs a compiler for C++17, and 'no-such-compiler -O2' is none" in message
+    assert "apt install g++" in message
+
+
+def test_a_compiler_that_is_too_old(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", script(tmp_path / "old", 'echo "error: #error C++17" >&2; exit 1'))
+    message = one_line(needs.compiler)
+    assert "compiles none of it (error: #error C++17)" in message
+    assert "CXX=" in message
+
+
+def test_no_headers_of_python(monkeypatch, tmp_path):
+    monkeypatch.setattr(needs.sysconfig, "get_path", lambda name: str(tmp_path))
+    message = one_line(needs.compiler)
+    assert f"there are none in {tmp_path}" in message
+    assert "apt install python3-dev" in message
+
+
+def test_another_system(monkeypatch):
+    monkeypatch.setattr(needs.sys, "platform", "darwin")
+    assert "runs on Linux" in one_line(needs.compiler)
+
+
+@pytest.fixture
+def tensorflow(monkeypatch, tmp_path):
+    """Put a module in TensorFlow's place."""
+
+    def write(text):
+        (tmp_path / "instead").mkdir()
+        (tmp_path / "instead" / "tensorflow.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path / "instead")
+
+    return write
+
+
+SOME_TENSORFLOW = """
+class version:
+    VERSION, GIT_VERSION = "{}", "v{}-x"
+class sysconfig:
+    get_compile_flags = staticmethod(lambda: ["-I/include"])
+print("something that it says")
+"""
+
+
+def test_no_tensorflow(tensorflow):
+    tensorflow("raise ImportError('libfoo.so: cannot open shared object file')")
+    message = one_line(needs.tensorflow)
+    assert "(ImportError: libfoo.so: cannot open shared object file)" in message
+    assert f"pip install 'tensorflow-cpu{needs.supported_tensorflow()}'" in message
+
+
+@pytest.mark.parametrize("version", ["2.18.1", "2.22.0-rc0", "3.0.0"])
+def test_a_tensorflow_of_another_version(tensorflow, version):
+    tensorflow(SOME_TENSORFLOW.format(version, version))
+    message = one_line(needs.tensorflow)
+    assert f"{version} is installed" in message
+    assert f"pip install 'tensorflow-cpu{needs.supported_tensorflow()}'" in message
+
+
+def test_a_tensorflow_that_will_do(tensorflow, tmp_path):
+    tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
+    expected = (tmp_path / "instead", "2.20.0", "v2.20.0-x", ["-I/include"])
+    assert needs.tensorflow() == expected
+
+
+def test_a_compiler_is_asked_for_before_anything_is_downloaded():
+    code = "import fastops_build; fastops_build.get_requires_for_build_wheel()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT / "tools" / "pep517",
+        env={**os.environ, "CXX": "no-such-compiler"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "no-such-compiler" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unknown_kind_of_build(monkeypatch):
+    monkeypatch.setenv("FASTOPS_BUILD", "quick")
+    assert "release, profile, debug, asan" in one_line(lambda: building.compile_all([], []))
+
+
+# What is left behind -----------------------------------------------------------------------------
+
+REAL_CYTHON = building.CYTHON
+CYTHON = """
+import shutil, sys
+shutil.copy(sys.argv[-3], sys.argv[-1])
+"""
+COMPILER = """
+echo "$@" >> calls
+test -e broken && { echo "error: broken" >&2; exit 1; }
+while test $# -gt 1; do
+  case "$1" in -o) output="$2" ;; -c) input="$2" ;; esac
+  shift
+done
+cp "${input:-/dev/null}" "$output"
+"""
+
+
+@pytest.fixture
+def project(tensorflow, monkeypatch, tmp_path):
+    """Go to a project of two modules, with a compiler that has no work to do."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FASTOPS_BUILD", raising=False)
+    monkeypatch.setattr(building, "CYTHON", ("-c", CYTHON))
+    package = tmp_path / "fastops"
+    (package / "_part").mkdir(parents=True)
+    for place in package, package / "_part":
+        (place / "__init__.py").touch()
+    (package / "_cpp").mkdir()
+    (package / "_cpp" / "helper.h").write_text("// a header\n")
+    (package / "_first.pyx").write_text("first = 1\n")
+    (package / "_part" / "second.pyx").write_text("second = 2\n")
+    tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
+    return tmp_path
+
+
+def build(project):
+    """Build; return the modules' libraries, and how many compilations that took."""
+    compiler = script(project / "compiler", COMPILER)
+    calls = project / "calls"
+    calls.unlink(missing_ok=True)
+    try:
+        libraries, _ = building.compile_all([compiler], [compiler])
+    finally:
+        assert not list(project.glob("build/*/incomplete-*"))
+    assert all(path.exists() for path in libraries.values())
+    count = calls.read_text().count(" -c ") if calls.exists() else 0
+    return libraries, count
+
+
+def test_modules_are_found_in_packages(project):
+    assert building.sources() == {
+        "fastops._first": Path("fastops/_first.pyx"),
+        "fastops._part.second": Path("fastops/_part/second.pyx"),
+    }
+
+
+def test_what_has_not_changed_is_not_compiled(project):
+    before, count = build(project)
+    assert count == 2
+    assert build(project) == (before, 0)
+    (project / "fastops" / "_first.pyx").write_text("first = 3\n")
+    after, count = build(project)
+    assert count == 1
+    assert not before["fastops._first"].exists()
+    assert before["fastops._part.second"] == after["fastops._part.second"]
+    (project / "fastops" / "_cpp" / "helper.h").write_text("// another one\n")
+    assert build(project)[1] == 2
+
+
+def test_another_kind_is_built_beside_the_ordinary_one(project, monkeypatch):
+    ordinary, _ = build(project)
+    monkeypatch.setenv("FASTOPS_BUILD", "debug")
+    checked, count = build(project)
+    assert count == 2
+    assert not {*ordinary.values()} & {*checked.values()}
+    monkeypatch.delenv("FASTOPS_BUILD")
+    assert build(project) == (ordinary, 0)
+
+
+def test_a_compiler_that_fails(project, capfd):
+    (project / "broken").touch()
+    message = one_line(lambda: build(project))
+    assert "does not compile fastops/" in message
+    assert "error: broken" in capfd.readouterr().err
+    assert not list(project.glob("build/*/*.so"))
+    (project / "broken").unlink()
+    assert build(project)[1] == 2
+
+
+def test_cython_that_fails(project, monkeypatch, capfd):
+    before, _ = build(project)
+    monkeypatch.setattr(building, "CYTHON", REAL_CYTHON)
+    (project / "fastops" / "_first.pyx").write_text("first = \n")
+    assert "does not translate fastops/_first.pyx" in one_line(lambda: build(project))
+    assert "_first.pyx:1:8" in capfd.readouterr().err
+    assert all(path.exists() for path in before.values())
+
+
+def test_what_a_killed_build_left_is_not_taken_for_complete(project):
+    libraries, _ = build(project)
+    library = libraries["fastops._first"]
+    left = library.parent / "incomplete-1"
+    left.mkdir()
+    library.rename(left / library.name)
+    assert build(project) == (libraries, 1)  # which also looks whether that is gone
+
+
+class Command(BuildExtension):
+    """Of setuptools' class only that it knows what a library is called."""
+
+    def __init__(self, libraries):
+        self._libraries = libraries
+        self._tensorflow = needs.TensorFlow(Path(), "2.20.0", "v2.20.0-x", [])
+
+    def get_ext_filename(self, name):
+        return name.replace(".", "/") + SUFFIX
+
+
+SUFFIX = needs.sysconfig.get_config_var("EXT_SUFFIX")
+
+
+def test_the_package_changes_all_at_once_or_says_that_it_is_not_compiled(project):
+    libraries, _ = build(project)
+    Command(libraries).copy_extensions_to_source()
+    info = project / "fastops" / "_build_info.py"
+    module = project / "fastops" / "_part" / f"second{SUFFIX}"
+    assert "v2.20.0-x" in info.read_text()
+    assert module.read_bytes() == libraries["fastops._part.second"].read_bytes()
+    libraries["fastops._part.second"].unlink()
+    with pytest.raises(FileNotFoundError):
+        Command(libraries).copy_extensions_to_source()
+    assert not info.exists()
+    assert not list(project.glob("fastops/**/.*"))
+
+
+def test_a_library_without_a_module_goes(project):
+    libraries, _ = build(project)
+    Command(libraries).copy_extensions_to_source()
+    moved = libraries.pop("fastops._first")
+    Command(libraries | {"fastops._part.first": moved}).copy_extensions_to_source()
+    found = sorted(path.name for path in project.glob("fastops/**/*.so"))
+    assert found == [f"first{SUFFIX}", f"second{SUFFIX}"]
+
+
+def test_a_job_for_each_processor_or_as_many_as_one_says(monkeypatch):
+    monkeypatch.delenv("FASTOPS_JOBS", raising=False)
+    monkeypatch.setattr(building.os, "sched_getaffinity", lambda process: range(3))
+    monkeypatch.setattr(building.os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 64 << 30}.get)
+    assert building.jobs() == 3
+    monkeypatch.setattr(building.os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 5 << 30}.get)
+    assert building.jobs() == 2
+    monkeypatch.setenv("FASTOPS_JOBS", "7")
+    assert building.jobs() == 7
+
+
+def test_progress_is_a_line_for_each_module(project, capfd):
+    build(project)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("compiling 2 modules for TensorFlow 2.20.0")
+    assert {line.split()[0] for line in lines[1:]} == {"[1/2]", "[2/2]"}
+    assert {line.split()[1] for line in lines[1:]} == {"fastops._first", "fastops._part.second"}
+
+
+def test_progress_shows_where_pip_keeps_what_a_build_says(monkeypatch, tmp_path):
+    terminal = tmp_path / "terminal"
+    progress = Progress(terminal)
+    progress.say("[1/2] one")
+    progress.end()
+    assert terminal.read_text() == "\0337 [1/2] one\033[K\0338\0337\033[K\0338"

@@ -16,11 +16,11 @@
 #include "tensorflow/python/eager/pywrap_tfe.h"
 
 namespace tensorflow {
-// Exported by lib_pywrap_tensorflow_common, declared in pywrap_tensor.h, which needs NumPy's headers.
+// Exported by lib_pywrap_tensorflow_common; its header, pywrap_tensor.h, needs NumPy's.
 TFE_TensorHandle* ConvertToEagerTensor(TFE_Context* context, PyObject* value, DataType dtype,
                                        const char* device_name);
 
-// Likewise, without its cache of Python numbers, and declared nowhere.
+// Likewise, but in no header: without the cache of Python numbers.
 TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* value,
                                                DataType dtype, const char* device_name);
 

@@ -10,16 +10,10 @@ installed, one is required for the build, which ``-C tensorflow=tensorflow==2.20
 import site
 import sys
 from importlib.machinery import PathFinder
-from pathlib import Path
 
 from setuptools.build_meta import *  # noqa: F403  (the hooks that are not replaced below)
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
+from . import needs
 
 
 def _find_tensorflow():
@@ -39,13 +33,13 @@ _FOUND = _find_tensorflow()
 
 
 def _get_requires(config_settings=None):
+    needs.compiler()  # before a TensorFlow is downloaded for nothing
     if _FOUND:
         return []
     if chosen := (config_settings or {}).get("tensorflow"):
         return [chosen]
-    return tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]["cpu"]
+    return [f"tensorflow-cpu{needs.supported_tensorflow()}"]
 
 
 get_requires_for_build_wheel = _get_requires
 get_requires_for_build_editable = _get_requires
-get_requires_for_build_sdist = _get_requires

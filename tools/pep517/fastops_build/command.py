@@ -52,7 +52,7 @@ class BuildExtension(build_ext):
 
 
 def _replace(path, content):
-    """Write a file that is there as a whole or not at all; whoever has the old one open keeps it."""
+    """Write a file as a whole or not at all; a process that has the old one open keeps it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     incomplete = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -27,9 +27,12 @@ from .variants import VARIANTS
 
 PACKAGE = Path("fastops")
 HELPERS = PACKAGE / "_cpp"
+# What reads TensorFlow's headers; the other helpers are short, or change what Python's names mean.
+FOREIGN = re.compile(r'#include "(?:absl|tensorflow)/')
 # TensorFlow's headers take the time of three modules, and then save each module half of its own.
 WORTH_PRECOMPILING = 3
 MEMORY_PER_JOB = 2 << 30
+CYTHON = ("-m", "cython", "--cplus")
 
 
 def sources():
@@ -150,7 +153,7 @@ class _Build:
             *("-DNDEBUG", "-DINTEL_MKL", "-DPY_SSIZE_T_CLEAN"),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
             *("-Wno-unused-function", "-Wno-cpp"),
-            *(f"-I{HELPERS}", f"-I{HELPERS / 'shim'}", f"-I{sysconfig.get_path('include')}"),
+            *(f"-I{HELPERS / 'shim'}", f"-I{HELPERS}", f"-I{sysconfig.get_path('include')}"),
             *self._variant.flags,
         ]
 
@@ -170,7 +173,7 @@ class _Build:
         if target.exists():
             return
         directives = [f"-X{key}={value}" for key, value in self._variant.directives.items()]
-        command, environment = needs.python("-m", "cython", "--cplus", *directives)
+        command, environment = needs.python(*CYTHON, *directives)
         made = self._scratch / f"{name}.cpp"
         command += [f"--module-name={name}", str(self._sources[name]), "-o", str(made)]
         _call(command, f"Cython does not translate {self._sources[name]}", environment)
@@ -185,11 +188,11 @@ class _Build:
         command = self._compile_command(tensorflow.result())
         if "__clang__" in self._defines or len(self._stale()) < WORTH_PRECOMPILING * jobs():
             return always
-        included = "".join(path.read_text() for path in sorted(HELPERS.glob("*.h")))
-        foreign = dict.fromkeys(re.findall(r'#include "(?:absl|tensorflow)/.*"', included))
+        helpers = sorted(HELPERS.glob("*.h"))
+        foreign = [path.name for path in helpers if FOREIGN.search(path.read_text())]
         header = self._scratch / "headers.h"
-        lines = ["#include <Python.h>", *foreign, '#include "traces.h"', ""]
-        header.write_text("\n".join(lines))
+        lines = [f'#include "{name}"' for name in [*foreign, "traces.h"]]
+        header.write_text("\n".join(["#include <Python.h>", *lines, ""]))
         # If that fails, as on a disk too small for it, all will take longer.
         done = subprocess.run(
             [*command, "-x", "c++-header", header, "-o", f"{header}.gch"], capture_output=True

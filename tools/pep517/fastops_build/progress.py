@@ -1,20 +1,25 @@
 """Says how far a build has come."""
 
 import sys
+from contextlib import suppress
 from time import perf_counter
 
 
 class Progress:
-    """A line for each module, and where pip keeps those for itself, a word at its own line."""
+    """Writes a line for each step, and where pip keeps those for itself, beside pip's own line.
 
-    def __init__(self):
+    Parameters
+    ----------
+    terminal
+        The terminal's name. It is used if the output goes elsewhere.
+    """
+
+    def __init__(self, terminal="/dev/tty"):
         self._start = perf_counter()
         self._terminal = None
         if not sys.stdout.isatty():
-            try:
-                self._terminal = open("/dev/tty", "w")  # noqa: SIM115  (closed by `end`)
-            except OSError:  # nobody is looking
-                pass
+            with suppress(OSError):  # nobody is looking
+                self._terminal = open(terminal, "w")  # noqa: SIM115  (closed by `end`)
 
     def say(self, text):
         """Write a line."""
