@@ -21,7 +21,7 @@ demo: $(VENV)/.built  ## train a small network on handwritten digits, by three l
 	$(BIN)python examples/digits_online.py --peers $(PEERS)/bin/python $(ARGS)
 
 test: $(VENV)/.built  ## run the tests
-	$(BIN)python -m pytest $(ARGS)
+	$(BIN)python -m pytest --numprocesses=auto --maxprocesses=16 --dist=worksteal $(ARGS)
 
 parity: $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
 	$(PARITY) $(ARGS)

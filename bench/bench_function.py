@@ -7,7 +7,7 @@ import tensorflow as tf
 from common import Arm
 
 import fastops
-from fastops import _dispatch
+from fastops._reports.floors import BareKernel
 
 rng = np.random.default_rng(0)
 
@@ -115,7 +115,7 @@ def test_chain(length, race):
 
     # The optimizer would make one node of them all.
     function = fastops.function(chain, executor="plan", optimize=False, autograph=False)
-    kernel = _dispatch.BareKernel(fastops.raw_ops.Tanh, x=x)
+    kernel = BareKernel(fastops.raw_ops.Tanh, x=x)
     names = {"x": x, "function": function, "kernel": kernel}
     arms = [Arm("plan", "function(x)", names), Arm("kernel", "kernel()", names)]
     np.testing.assert_array_equal(arms[0].result(), chain(x))

@@ -132,7 +132,7 @@ def _tensorflow_arms(case):
     from tensorflow.python.eager import context
 
     import fastops
-    from fastops import _dispatch
+    from fastops._reports.floors import BareKernel, CallFloor
 
     variables = []
 
@@ -156,8 +156,8 @@ def _tensorflow_arms(case):
         "tf": tf,
         "ops": fastops.raw_ops,
         "raw_ops": tf.raw_ops,
-        "floor": _dispatch.CallFloor(),
-        "kernel": _dispatch.BareKernel(op, **arguments),
+        "floor": CallFloor(),
+        "kernel": BareKernel(op, **arguments),
         "fast_path": pywrap_tfe.TFE_Py_FastPathExecute,
         "context": context.context(),
         "variable": variables[0] if variables else None,

@@ -14,14 +14,8 @@ from fastops._core.errors import (  # noqa: E402
     FallbackWarning,
     MissingOpError,
 )
-from fastops._core.options import (  # noqa: E402
-    cache_info,
-    clear_cache,
-    options,
-    read_environment,
-    set_cache_size,
-)
-from fastops._dispatch import REASONS as _REASONS  # noqa: E402
+from fastops._core.options import options  # noqa: E402
+from fastops._core.reasons import REASONS as _REASONS  # noqa: E402
 from fastops._install.placement import accelerated, install, is_installed, uninstall  # noqa: E402
 from fastops._plans import description as _description  # noqa: E402
 from fastops._plans.description import PlanDescription, PlanNode  # noqa: E402
@@ -30,6 +24,7 @@ from fastops._registry import load_op_library  # noqa: E402
 from fastops._reports import explain as _explain  # noqa: E402
 from fastops._reports import profile as _profile  # noqa: E402
 from fastops._reports import stats as _stats  # noqa: E402
+from fastops._reports.cache import cache_info, clear_cache, set_cache_size  # noqa: E402
 from fastops._reports.explain import explain, profile  # noqa: E402
 from fastops._reports.profile import (  # noqa: E402
     Change,
@@ -40,6 +35,7 @@ from fastops._reports.profile import (  # noqa: E402
     Profile,
 )
 from fastops._reports.stats import FunctionStats, OpStats, Stats, reset_stats, stats  # noqa: E402
+from fastops._shell.environment import read_environment  # noqa: E402
 from fastops._shell.ipython import (  # noqa: E402
     load_ipython_extension,
     unload_ipython_extension,

@@ -3,23 +3,25 @@ from libc.stdint cimport uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
 from fastops._cpp.capi cimport CachedOp
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.kernel cimport PreparedKernel
-from fastops._cpp.opdef cimport OpFacts
-from fastops._cpp.options cimport Thread
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType, NodeDef
 
 cdef extern from *:
-    # The longest parameter list of TensorFlow's registry has 31 entries (LoadTPUEmbedding...).
     """
-    #define FASTOPS_MAX_PARAMS 64
     #define FASTOPS_CALL_SHAPES 4
     """
-    enum: FASTOPS_MAX_PARAMS
     enum: FASTOPS_CALL_SHAPES
+
+cdef enum:
+    INLINE_RESULTS = 16
+    # Above this many input bytes a kernel runs without the GIL: taking it again costs 40 ns.
+    GIL_BYTES = 4096
+
 
 # The keywords of a call site, and where each of its arguments goes.
 cdef struct CallShape:
@@ -67,24 +69,12 @@ cdef class Entry:
     cdef tuple gradient_attrs       # for the tape; made on first use
 
 
-cdef class Op:
+cdef class Op(Schema):
     cdef vectorcall_t vectorcall
-    cdef readonly str op_name
     cdef object _record             # what is known of the op; made on first use, like all below
     cdef bint ready
-    cdef bytes op_name_bytes
-    cdef OpFacts facts
     cdef object reference           # TensorFlow's own function; found on first use
     cdef object result_type         # its namedtuple, or None
-    cdef tuple keywords             # interned parameter names, "name" last
-    cdef int num_params
-    cdef int num_inputs
-    cdef int num_attrs
-    cdef unsigned char input_slots[FASTOPS_MAX_PARAMS]
-    cdef unsigned char attr_slots[FASTOPS_MAX_PARAMS]
-    cdef list attr_names            # OpDef names of the explicit attributes
-    cdef list attr_defaults
-    cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
     cdef bint direct                # whether any call may take the direct path
     cdef bint never                 # whether none may, whatever TensorFlow it is
     cdef bint handles               # state lives behind resource handles
@@ -102,37 +92,20 @@ cdef class Op:
     cdef int load(self) except -1
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
-    cdef int collect(self, PyObject** slots, Frame* frame) except -1
-    cdef int count_inputs(self, PyObject** slots) noexcept
-    cdef int collect_unwrapped(self, PyObject** slots, PyObject* device_name, Frame* frame,
-                               Thread* thread) except -1
-    cdef int convert(self, PyObject** slots, PyObject* device_name, Frame* frame) except -1
-    cdef bint attrs_stay(self, PyObject** slots) except -1
-    cdef bint lists_convert(self, PyObject** values) noexcept
-    cdef bint matches(self, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
-                      bint onednn) except -1
-    cdef uint64_t key(self, PyObject** slots, PyObject* device_name, Frame* frame,
-                      bint onednn) except? 0
-    cdef Entry find(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                    bint onednn)
-    cdef Entry prepare(self, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                       bint onednn)
-    cdef int encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
     cdef PyObject* run(self, PyObject** slots, Invocation* call) except NULL
-    cdef bint is_underway(self, Thread* thread) noexcept
-    cdef bint measures(self, Invocation* call, Thread* thread) except -1
-    cdef PyObject* run_measured(self, PyObject** slots, Invocation* call,
-                                Thread* thread) except NULL
-    cdef PyObject* first_call(self, uint64_t key, PyObject** slots, PyObject* device_name,
-                              Frame* frame, bint onednn, Invocation* call) except NULL
     cdef PyObject* run_elsewhere(self, Invocation* call) except NULL
-    cdef str detail(self, int reason, PyObject** slots, Entry entry)
-    cdef tuple changes(self, PyObject** slots, PyObject* device_name, Frame* frame, bint onednn)
-    cdef PyObject* finish(self, Entry entry, Frame* frame, PyObject** results) except NULL
-    cdef int record_gradient(self, Entry entry, Frame* frame, list results) except -1
-    cdef tuple attrs_for_gradient(self, Entry entry, Frame* frame)
 
 
+cdef list loaded            # every Op that was ever called
+cdef int cache_size         # entries an op may keep
+cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know
+
+# Whether this thread may run kernels now: a reason, R_DIRECT if it may. The device name is borrowed
+# from the thread's state.
+cdef int gate(PyObject** device_name) except -1
+# Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
+cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
+# What `tf.constant` makes of Python numbers, or None where that is for TensorFlow to say.
 cdef object constant(object value, DataType dtype)
 # Whether this thread is in no device scope.
 cdef bint in_no_scope() except -1

@@ -1,11 +1,14 @@
 """Options and fixtures of all tests."""
 
 import difflib
+import fcntl
+import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
+import zygote
 
 HERE = Path(__file__).parent
 
@@ -18,9 +21,20 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_collection_modifyitems(items):
-    # A library of ops cannot be unloaded: those who look at the whole registry run before it is.
-    items.sort(key=lambda item: "custom_op_library" in getattr(item, "fixturenames", ()))
+def pytest_configure(config):
+    # Whoever starts a program in the background may have had it ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_make_collect_report(collector):
+    if isinstance(collector, pytest.File):  # before any test: with what is said at it captured
+        zygote.import_tensorflow()
+    return (yield)
+
+
+def pytest_sessionfinish():
+    zygote.end()
 
 
 @pytest.fixture
@@ -49,21 +63,43 @@ def golden(request):
 
 
 @pytest.fixture(scope="session")
-def custom_op_library(tmp_path_factory):
+def once(tmp_path_factory):
+    """Return a folder of this run that all workers use: the first who needs it fills it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def once(name, make=lambda folder: None):
+        folder, made = base / name, base / f"{name}.made"
+        with open(base / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not made.exists():
+                folder.mkdir()
+                make(folder)
+                made.touch()
+        return folder
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def custom_op_library(once):
     """Compile tests/custom_op.cc and return the path of the library."""
-    target = tmp_path_factory.mktemp("custom_op") / "custom_op.so"
-    subprocess.run(
-        [
-            "g++",
-            *("-shared", "-fPIC", "-O1", "-w", "-DNDEBUG"),
-            *tf.sysconfig.get_compile_flags(),
-            str(HERE / "custom_op.cc"),
-            *("-o", str(target)),
-            *tf.sysconfig.get_link_flags(),
-        ],
-        check=True,
-    )
-    return target
+    import tensorflow as tf
+
+    def build(folder):
+        subprocess.run(
+            [
+                "g++",
+                *("-shared", "-fPIC", "-O1", "-w", "-DNDEBUG"),
+                *tf.sysconfig.get_compile_flags(),
+                str(HERE / "custom_op.cc"),
+                *("-o", str(folder / "custom_op.so")),
+                *tf.sysconfig.get_link_flags(),
+            ],
+            check=True,
+        )
+
+    return once("custom_op", build) / "custom_op.so"
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+import zygote
 
 import fastops
 
@@ -135,50 +137,71 @@ def failure(function, **arguments):
     return Failure(caught.type, str(caught.value))
 
 
-def python(code, *, timeout=120, status=0, **environment):
-    """Run code in a fresh interpreter and return what it printed.
+PRELUDE = """\
+import faulthandler
+import numpy as np, tensorflow as tf
+faulthandler.enable()
+import fastops
+from fastops import _planned, ops, raw_ops
+_planned.SHORT = float("inf")  # a busy machine is no judge of who is faster
+"""
 
-    The code finds `tf`, `np`, `fastops` and its doors imported. Its whole output is shown when it
-    ends with another exit status, or does not end.
+
+def python(code, *, timeout=120, status=0, forked=True, **environment):
+    """Run code in a process of its own and return what it printed.
+
+    The code finds `tf`, `np`, `fastops` and its doors imported, and no context. Its whole output is
+    shown when it ends with another exit status, or does not end. The process is a fork of one that
+    has imported all that, see `zygote`; unless the test is about how an interpreter starts or ends,
+    or about variables that are read as it starts.
     """
-    prelude = """
-        import faulthandler
-        import numpy as np, tensorflow as tf
-        faulthandler.enable()
-        import fastops
-        from fastops import ops, raw_ops
-        """
-    return interpreter(
-        textwrap.dedent(prelude) + textwrap.dedent(code),
-        timeout=timeout,
-        status=status,
-        **environment,
-    )
+    code = PRELUDE + textwrap.dedent(code)
+    if not forked:
+        return interpreter(code, timeout=timeout, status=status, **environment)
+    early = environment.keys() - zygote.READ_LATE
+    source = zygote.of(**{name: environment[name] for name in early})
+    variables = zygote.environment_of(**environment)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with open(os.devnull) as nothing:
+            streams = [file.fileno() for file in (nothing, out, err)]
+            process = source.start(code, variables, *streams)
+        try:
+            ended = process.wait(timeout)
+        except TimeoutError:
+            ended = None
+        finally:
+            process.kill()
+            process.wait()
+        for file in (out, err):
+            file.seek(0)
+        return _printed(ended, status, timeout, *(file.read().decode() for file in (out, err)))
 
 
 def interpreter(code, *, timeout=120, status=0, **environment):
-    """`python` without anything imported."""
-    variables = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        **environment,
-    }
+    """Run code in a new interpreter, without anything imported; return what it printed."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env=variables,
+        env=zygote.environment_of(**environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         out, err = process.communicate(timeout=timeout)
+        ended = process.returncode
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
+        ended = None
+    return _printed(ended, status, timeout, out, err)
+
+
+def _printed(ended, status, timeout, out, err):
+    """Return the output of a process that has ended with that status, or fail with all of it."""
+    if ended is None:
         pytest.fail(f"still running after {timeout} s\n{out}\n{err}")
-    if process.returncode != status:
-        pytest.fail(f"exit status {process.returncode}, not {status}\n{out}\n{err}")
+    if ended != status:
+        pytest.fail(f"exit status {ended}, not {status}\n{out}\n{err}")
     return out
 
 

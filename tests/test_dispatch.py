@@ -27,7 +27,9 @@ from support import (
 from tensorflow.python.util import dispatch
 
 import fastops
-from fastops import _dispatch, ops, raw_ops
+from fastops import ops, raw_ops
+from fastops._core import reasons, threads
+from fastops._reports import counters
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -126,7 +128,7 @@ def test_lists_are_compared_by_value_even_when_mutated_between_calls():
         want = call(tf.raw_ops)
         assert_same(call(raw_ops), want)
         assert_same(call(raw_ops), want)
-    assert len(_dispatch.cached_keys(ops.conv2d)) == 3
+    assert len(counters.cached_keys(ops.conv2d)) == 3
     assert fastops.stats().direct == 5
 
 
@@ -613,7 +615,7 @@ def test_lists_of_other_lengths_are_other_keys():
     for length in (2, 3, 2, 3):
         values = [tf.constant(float(i)) for i in range(length)]
         assert_same_outcome("Pack", values=values, axis=0)
-    assert len(_dispatch.cached_keys(ops.pack)) == 2
+    assert len(counters.cached_keys(ops.pack)) == 2
 
 
 def test_empty_lists_are_tensorflows():
@@ -873,7 +875,7 @@ def test_path_direct_leaves_out_capi():
 
 def test_options_nest_and_are_restored():
     def now():
-        return _dispatch.get_options()
+        return threads.get_options()
 
     before = now()
     with fastops.options(path="capi", on_fallback="warn"):
@@ -893,12 +895,12 @@ def test_options_nest_and_are_restored():
     [{"path": "fast"}, {"on_fallback": True}, {"onednn": "on"}, {"path": 1}, {"onednn": ["off"]}],
 )
 def test_bad_options_change_nothing(wrong):
-    before = _dispatch.get_options()
+    before = threads.get_options()
     ((setting, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"{setting} must be one of") as caught:
         fastops.options(**wrong).__enter__()
     assert repr(value) in str(caught.value)
-    assert _dispatch.get_options() == before
+    assert threads.get_options() == before
     with pytest.raises(TypeError):
         fastops.options("capi")
     with pytest.raises(TypeError):
@@ -910,7 +912,7 @@ def test_options_belong_to_their_thread():
     seen = []
 
     def other():
-        seen.append(_dispatch.get_options()["path"])
+        seen.append(threads.get_options()["path"])
         with fastops.options(path="tensorflow"):
             entered.set()
             checked.wait(10)
@@ -920,7 +922,7 @@ def test_options_belong_to_their_thread():
         thread = threading.Thread(target=other)
         thread.start()
         assert entered.wait(10)
-        seen.append(_dispatch.get_options()["path"])
+        seen.append(threads.get_options()["path"])
         checked.set()
         thread.join()
     assert seen == ["auto", "capi"]
@@ -1010,7 +1012,7 @@ def test_stats():
 
 
 def test_every_reason_is_explained():
-    assert set(fastops.REASONS) == {name for name, _ in _dispatch.REASONS}
+    assert set(fastops.REASONS) == {name for name, _ in reasons.REASONS}
     assert all(text and text == text.strip() for text in fastops.REASONS.values())
     for arguments in ({"x": "a", "y": 1.0}, {"x": A}, {"x": None, "y": A}, {"x": object(), "y": A}):
         outcome(ops.add_v2, **arguments)

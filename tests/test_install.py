@@ -250,9 +250,9 @@ def test_threads_that_install_while_others_compute():
 
 def test_the_environment():
     program = "print(fastops.is_installed())"
-    assert python(program, FASTOPS_INSTALL="1") == "True\n"
-    assert python(program, FASTOPS_INSTALL="0") == "False\n"
-    error = python("", status=1, FASTOPS_INSTALL="yes")
+    assert python(program, forked=False, FASTOPS_INSTALL="1") == "True\n"
+    assert python(program, forked=False, FASTOPS_INSTALL="0") == "False\n"
+    error = python("", status=1, forked=False, FASTOPS_INSTALL="yes")
     assert error == ""
 
 

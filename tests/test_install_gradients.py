@@ -1183,8 +1183,8 @@ def test_another_context():
 
 
 def test_memory_stays_flat():
-    code = """
-        import resource
+    python("""
+        from memory import growth
         fastops.install()
         v, b = tf.Variable(np.ones([8, 8], "f")), tf.Variable(np.ones([8], "f"))
         x = tf.ones([4, 8])
@@ -1195,14 +1195,6 @@ def test_memory_stays_flat():
             for one, gradient in zip([v, b], tape.gradient(y, [v, b])):
                 one.assign_sub(gradient * 0.0)
 
-        def peak():
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-        for _ in range(3000):
-            step()
-        before = peak()
-        for _ in range(20000):
-            step()
-        print(peak() - before)
-        """
-    assert int(python(code).split()[-1]) < 4096  # KiB
+        grown = growth(step, 12000)
+        assert not grown.exceeds(), grown
+    """)

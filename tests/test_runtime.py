@@ -20,7 +20,8 @@ from support import (
 )
 
 import fastops
-from fastops import _dispatch, ops, raw_ops
+from fastops import ops, raw_ops
+from fastops._reports import counters
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -503,8 +504,8 @@ def test_without_onednn_results_are_those_of_a_tensorflow_without_it():
         python(
             """
             from test_runtime import onednn_results
-            from fastops import _dispatch
-            assert not _dispatch.onednn_enabled()
+            from fastops._reports import counters
+            assert not counters.onednn_enabled()
             want = onednn_results(tf.raw_ops)
             assert onednn_results(raw_ops, times=2) == want
             print(want)
@@ -517,7 +518,7 @@ def test_without_onednn_results_are_those_of_a_tensorflow_without_it():
         found = onednn_results(raw_ops, times=2)
         off = fastops.stats()
     assert [name for name in want if found[name] != want[name]] == []
-    assert {key["onednn"] for key in _dispatch.cached_keys(ops.mat_mul)} == {True, False}
+    assert {key["onednn"] for key in counters.cached_keys(ops.mat_mul)} == {True, False}
     assert off.direct >= 2 * len(want)
 
 

@@ -16,8 +16,11 @@
 #include "tensorflow/python/eager/pywrap_tfe.h"
 
 namespace tensorflow {
-// Exported by lib_pywrap_tensorflow_common, defined in pywrap_tensor.cc: ConvertToEagerTensor
-// without its cache of Python numbers.
+// Exported by lib_pywrap_tensorflow_common, declared in pywrap_tensor.h, which needs NumPy's headers.
+TFE_TensorHandle* ConvertToEagerTensor(TFE_Context* context, PyObject* value, DataType dtype,
+                                       const char* device_name);
+
+// Likewise, without its cache of Python numbers, and declared nowhere.
 TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* value,
                                                DataType dtype, const char* device_name);
 

@@ -2,14 +2,14 @@
 
 from contextlib import contextmanager
 
-from fastops import _dispatch
+from fastops._core.measuring import Recorder
 from fastops._plans.observers import observed
 from fastops._reports.profile import Explanation, Profile
 
 
 def start():
     """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
-    recorder = _dispatch.Recorder()
+    recorder = Recorder()
     recorder.open(new_threads=True)
     return Profile(recorder, observed(everywhere=True).__enter__())
 
@@ -17,7 +17,7 @@ def start():
 @contextmanager
 def _recorded():
     """Record the calls of a block; yield what a `Profile` is made of."""
-    recorder = _dispatch.Recorder()
+    recorder = Recorder()
     recorder.open()
     try:
         with observed() as functions:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rich.console import Group
 from rich.text import Text
 
-from fastops import _dispatch
 from fastops._core.printing import Printed
+from fastops._core.reasons import PATHS
 from fastops._install.placement import is_installed
 from fastops._reports.tables import as_html, as_rich, in_units
 
@@ -224,7 +224,7 @@ class Profile(Printed):
         """Yield each table as its columns and its rows."""
         ops = self.ops
         total = OpProfile(
-            *(sum(getattr(op, path) for op in ops.values()) for path in _dispatch.PATHS),
+            *(sum(getattr(op, path) for op in ops.values()) for path in PATHS),
             (),
             *(sum(getattr(op, part) for op in ops.values()) for part in _PARTS),
         )
@@ -267,7 +267,7 @@ class Explanation(Profile):
         self.result = result
 
 
-_COLUMNS = ("op", "calls", *_dispatch.PATHS, "in dispatch", "in kernel", "in TensorFlow")
+_COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
@@ -277,7 +277,7 @@ def _row(name, op):
     return (
         name,
         f"{op.calls:,}",
-        *(f"{getattr(op, path):,}" for path in _dispatch.PATHS),
+        *(f"{getattr(op, path):,}" for path in PATHS),
         *(in_units(getattr(op, part)) for part in _PARTS),
     )
 

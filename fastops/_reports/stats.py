@@ -2,8 +2,8 @@
 
 from dataclasses import asdict, dataclass, field
 
-from fastops import _dispatch
 from fastops._plans.caller import callers
+from fastops._reports import counters
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def stats():
     (2, 1, {'first_call': 1})
     """
     ops = {}
-    for name, *paths, reasons in _dispatch.counters():
+    for name, *paths, reasons in counters.counters():
         calls = OpStats(*paths, reasons)
         ops[name] = _total([ops[name], calls]) if name in ops else calls
     return Stats(**vars(_total(ops.values())), ops=ops, functions=_functions())
@@ -128,6 +128,6 @@ def _functions():
 
 def reset_stats():
     """Set all counters to zero."""
-    _dispatch.reset_counters()
+    counters.reset_counters()
     for caller in callers():
         caller.reset_counters()

@@ -6,9 +6,13 @@ import numpy as np
 import tensorflow as tf
 from rich.table import Table
 
-import fastops
-from fastops import _build_info, _dispatch
-from fastops._core.options import ENVIRONMENT
+from fastops import _build_info, _registry
+from fastops._core import threads
+from fastops._core.reasons import REASONS
+from fastops._reports import counters
+from fastops._reports.stats import stats
+from fastops._shell.environment import ENVIRONMENT
+from fastops._version import __version__
 
 
 def _table(title, *columns):
@@ -37,24 +41,24 @@ def config(console):
 def doctor(console):
     """Print versions, build and devices, and whether the direct path is live."""
     tf.config.list_logical_devices()  # initialises the context, which calls would do
-    one = tf.constant(1.0)
+    one, add = tf.constant(1.0), _registry.op("AddV2")
     for _ in range(2):
-        fastops.ops.add_v2(x=one, y=one)
-    obstacle = _dispatch.direct_path_state()
-    if obstacle is None and fastops.stats().ops["AddV2"].direct == 0:
-        key = _dispatch.cached_keys(fastops.ops.add_v2)[-1]
-        obstacle = f"{fastops.REASONS[key['reason']]} ({key['detail']})"
+        add(x=one, y=one)
+    obstacle = counters.direct_path_state()
+    if obstacle is None and stats().ops["AddV2"].direct == 0:
+        key = counters.cached_keys(add)[-1]
+        obstacle = f"{dict(REASONS)[key['reason']]} ({key['detail']})"
 
     table = _table("fastops doctor", "what", "value")
     rows = {
-        "fastops": fastops.__version__,
+        "fastops": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
         "compiled for": f"{_build_info.TENSORFLOW_VERSION} ({_build_info.TENSORFLOW_BUILD})",
         "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
-        "oneDNN kernels": "on" if _dispatch.onednn_enabled() else "off",
-        "options": ", ".join(f"{k}={v}" for k, v in _dispatch.get_options().items()),
+        "oneDNN kernels": "on" if counters.onednn_enabled() else "off",
+        "options": ", ".join(f"{k}={v}" for k, v in threads.get_options().items()),
         "direct path": "live" if obstacle is None else f"not live: {obstacle}",
     }
     for row in rows.items():

@@ -116,8 +116,8 @@ def _split(arguments):
 
 def _accelerate(chosen, profiles):
     """Put in force what was asked for: the program has just imported TensorFlow."""
-    from fastops import install
     from fastops._core import options
+    from fastops._install.placement import install
     from fastops._reports import explain
 
     install(functions=chosen.functions)

@@ -5,40 +5,77 @@ Their context can be another, and what hangs or crashes takes no other test with
 
 import atexit
 import faulthandler
+import inspect
 import os
+import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+import traceback
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 
+import pytest
+import zygote
+
+PROGRAM = f"import sys; sys.path.append({os.path.dirname(__file__)!r}); import apart; apart.serve()"
 SECONDS = 60  # what a test, or the end of a process, may take; whatever hangs shows where, and ends
 
 
 class Process:
     """A process that runs one test after another, and is replaced once a test has failed.
 
-    It imports the test's module, with TensorFlow, and calls `prepare` before anything else.
+    It imports the test's module and calls `prepare` before anything else.
+
+    Parameters
+    ----------
+    prepare : callable, optional
+        A function of the test's module; it may return values, by name, for tests with such
+        parameters.
+    variables : str
+        Variables of its environment that differ from those of this process.
     """
 
-    def __init__(self, prepare=None):
+    def __init__(self, prepare=None, **variables):
         self._prepare = prepare
-        self._pool = None
+        self._variables = variables
+        self._process = None
 
     def run(self, test):
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, get_context("spawn"), _begin, [self._prepare])
+        if self._process is None:
+            self._start()
         try:
-            self._pool.submit(_run, test).result()
+            self._connection.send(test)
+            problem = self._connection.recv()
+        except (EOFError, OSError):
+            problem = f"the process ended: {self._process.wait()}"
         except BaseException:
-            self._pool.shutdown()
-            self._pool = None
+            self._stop()
             raise
+        if problem:
+            self._stop()
+            pytest.fail(problem, pytrace=False)
 
     def end(self):
-        if self._pool is not None:
-            children = active_children()
-            self._pool.shutdown()
-            assert not any(child.exitcode for child in children), "a process ended badly"
+        if self._process is not None:
+            self._connection.close()
+            assert self._process.wait() == 0, "a process ended badly"
+
+    def _start(self):
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._process = zygote.of(**self._variables).start(
+                PROGRAM,
+                zygote.environment_of(**self._variables),
+                *(theirs.fileno(), 1, 2),
+            )
+        self._connection.send(sys.path)
+        self._connection.send(self._prepare)
+
+    def _stop(self):
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+        self._process = None
 
 
 def within(fixture):
@@ -74,19 +111,30 @@ def logged_lines():
     lines += [line.partition("] ")[2] for line in text.splitlines() if "] " in line]
 
 
-def _begin(prepare):
-    atexit.register(faulthandler.dump_traceback_later, SECONDS, exit=True)
-    if prepare is not None:
-        prepare()
+def serve():
+    """Run the tests that come in through the standard input: the program of a `Process`."""
+    with Connection(os.dup(0)) as connection, open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+        atexit.register(faulthandler.dump_traceback_later, SECONDS, exit=True)
+        sys.path[:] = connection.recv()
+        prepare = connection.recv()
+        given = prepare() if prepare is not None else None
+        with suppress(EOFError):
+            while True:
+                connection.send(_outcome(connection.recv(), given))
 
 
-def _run(test):
+def _outcome(test, given):
+    """Run a test; return the traceback with which it fails, if it does."""
     import fastops
 
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     try:
         fastops.clear_cache()
         fastops.reset_stats()
-        test.body()
+        test.body(*(given[name] for name in inspect.signature(test.body).parameters))
+    except BaseException:
+        return traceback.format_exc()
     finally:
         faulthandler.cancel_dump_traceback_later()
+    return None

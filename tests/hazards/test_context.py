@@ -50,11 +50,9 @@ def alone():
 @pytest.fixture(scope="module")
 def two_cpus():
     """Give a process with two logical CPUs, whose log can be read."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-        process = Process(split_cpu)
-        yield process
-        process.end()
+    process = Process(split_cpu, TF_CPP_MIN_LOG_LEVEL="0")
+    yield process
+    process.end()
 
 
 def split_cpu():

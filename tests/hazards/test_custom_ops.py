@@ -2,11 +2,15 @@
 
 import inspect
 import pickle
+import tempfile
 import threading
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from apart import Process, within
 from recorder import distinct, settled
 from support import (
     DIRECT,
@@ -28,16 +32,41 @@ X = tf.constant([1.0, 2.0, 3.0])
 ONE = tf.constant(1, tf.int64)
 
 
-@pytest.fixture
-def library(custom_op_library):
-    """Return the ops as fastops binds them."""
-    return fastops.load_op_library(custom_op_library)
+@pytest.fixture(scope="module")
+def apart(custom_op_library):
+    """Give a process that has loaded the library: none can be unloaded, and others see its ops."""
+    process = Process(partial(load, custom_op_library))
+    yield process
+    process.end()
 
 
-@pytest.fixture
-def reference(custom_op_library):
-    """Return the functions that TensorFlow makes."""
-    return tf.load_op_library(str(custom_op_library))
+def load(path):
+    """Return the path, the ops as fastops binds them, and the functions that TensorFlow makes.
+
+    Register gradients from Python, as a user does.
+    """
+    given = {
+        "path": path,
+        "library": fastops.load_op_library(path),
+        "reference": tf.load_op_library(str(path)),
+    }
+
+    @tf.RegisterGradient("FastopsTestScale")
+    def scale(op, gradient):
+        # Not quite the derivative: one that depends on the input has a second one.
+        return gradient * op.get_attr("factor") * op.inputs[0]
+
+    @tf.RegisterGradient("FastopsTestMix")
+    def mix(op, *gradients):
+        count = op.get_attr("N")
+        assert op.get_attr("mode") in ("up", b"up")
+        assert len(op.inputs) == count + len(op.get_attr("Rest"))
+        assert len(op.outputs) == len(gradients) == len(op.inputs) + 1
+        factor = tf.constant(np.prod(op.get_attr("factors")), op.get_attr("T"))
+        total = gradients[count]
+        return [factor * (one + total) for one in gradients[:count]] + [*gradients[count + 1 :]]
+
+    return given
 
 
 # ---------------------------------------------------------------------------------------------
@@ -45,7 +74,7 @@ def reference(custom_op_library):
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_attributes(reference):
     def program(m):
         return [
@@ -61,7 +90,7 @@ def test_attributes(reference):
     assert distinct(paths) == {DIRECT}
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_lists_in_and_out(reference):
     y = tf.constant([0.5, -1.0, 4.0])
     words, flags = tf.constant(["a", "b"]), tf.constant([True])
@@ -82,7 +111,7 @@ def test_lists_in_and_out(reference):
     assert distinct(paths) == {DIRECT}
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_a_kernel_that_may_write_into_its_input(reference):
     """An input that anyone else holds stays as it is."""
     variable = tf.Variable(X)
@@ -99,7 +128,7 @@ def test_a_kernel_that_may_write_into_its_input(reference):
     assert distinct(paths) == {DIRECT}
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_errors_of_kernels(reference):
     """Class and message, whether the kernel's making or its computation fails."""
     wrong = tf.constant([0.5, -1.5])
@@ -139,6 +168,7 @@ def test_errors_of_kernels(reference):
     }
 
 
+@within("apart")
 def test_a_kernel_with_state(library, reference):
     """One kernel counts, TensorFlow's own, whoever calls."""
     step = tf.constant(2, tf.int64)
@@ -158,7 +188,7 @@ def test_a_kernel_with_state(library, reference):
     assert library.FastopsTestCounter.never_direct
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_kernels_that_are_not_run_directly(reference):
     """An asynchronous one, and one that forgets an output: TensorFlow makes that empty."""
 
@@ -173,7 +203,7 @@ def test_kernels_that_are_not_run_directly(reference):
     }
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_what_a_kernel_finds_in_its_context(reference):
     def program(m):
         return [m.FastopsTestContext(x=x) for x in (X, tf.constant(["a", "b"]), tf.zeros([0]))]
@@ -183,6 +213,7 @@ def test_what_a_kernel_finds_in_its_context(reference):
     assert distinct(paths) == {DIRECT}
 
 
+@within("apart")
 def test_threads_and_graphs(library, reference):
     @tf.function
     def function(m):
@@ -220,28 +251,7 @@ def test_threads_and_graphs(library, reference):
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def gradients(custom_op_library):
-    """Register gradients from Python, as a user does."""
-    tf.load_op_library(str(custom_op_library))
-
-    @tf.RegisterGradient("FastopsTestScale")
-    def scale(op, gradient):
-        # Not quite the derivative: one that depends on the input has a second one.
-        return gradient * op.get_attr("factor") * op.inputs[0]
-
-    @tf.RegisterGradient("FastopsTestMix")
-    def mix(op, *gradients):
-        count = op.get_attr("N")
-        assert op.get_attr("mode") in ("up", b"up")
-        assert len(op.inputs) == count + len(op.get_attr("Rest"))
-        assert len(op.outputs) == len(gradients) == len(op.inputs) + 1
-        factor = tf.constant(np.prod(op.get_attr("factors")), op.get_attr("T"))
-        total = gradients[count]
-        return [factor * (one + total) for one in gradients[:count]] + [*gradients[count + 1 :]]
-
-
-@pytest.mark.usefixtures("library", "gradients")
+@within("apart")
 def test_gradients(reference):
     y = tf.Variable([0.5, 1.0, 4.0])
 
@@ -276,7 +286,7 @@ def test_gradients(reference):
         assert paths[op_name] == [DIRECT, "tensorflow:graph", DIRECT]
 
 
-@pytest.mark.usefixtures("library")
+@within("apart")
 def test_an_op_without_a_gradient(reference):
     def program(m):
         def gradient():
@@ -296,7 +306,8 @@ def test_an_op_without_a_gradient(reference):
 # ---------------------------------------------------------------------------------------------
 
 
-def test_library_of_ops(library, custom_op_library):
+@within("apart")
+def test_library_of_ops(library, path):
     scale = library.fastops_test_scale
     assert scale is library.FastopsTestScale
     assert scale is ops.fastops_test_scale
@@ -307,7 +318,7 @@ def test_library_of_ops(library, custom_op_library):
     assert "factor : float, default 2.0" in scale.__doc__
     assert pickle.loads(pickle.dumps(scale)) is scale
     assert scale.__module__ == "fastops.ops"
-    assert library.__name__ == custom_op_library.stem
+    assert library.__name__ == path.stem
 
 
 def test_libraries_that_cannot_be_loaded(tmp_path):
@@ -321,18 +332,20 @@ def test_libraries_that_cannot_be_loaded(tmp_path):
     )
 
 
-def test_a_library_that_is_loaded_again(library, reference, custom_op_library, tmp_path):
+@within("apart")
+def test_a_library_that_is_loaded_again(library, reference, path):
     """Ops and their kernels stay as they are. By another name it has no ops left to bring."""
     assert took(library.FastopsTestScale, x=X)[1] == FIRST
-    for path in (custom_op_library, str(custom_op_library)):
-        again = fastops.load_op_library(path)
+    for same in (path, str(path)):
+        again = fastops.load_op_library(same)
         assert again.FastopsTestScale is library.FastopsTestScale
         assert took(again.FastopsTestScale, x=X)[1] == DIRECT
-    link = tmp_path / "link.so"
-    link.symlink_to(custom_op_library)
-    assert not hasattr(tf.load_op_library(str(link)), "FastopsTestScale")
-    assert not hasattr(fastops.load_op_library(link), "FastopsTestScale")
-    assert tf.load_op_library(str(custom_op_library)) is reference
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder, "link.so")
+        link.symlink_to(path)
+        assert not hasattr(tf.load_op_library(str(link)), "FastopsTestScale")
+        assert not hasattr(fastops.load_op_library(link), "FastopsTestScale")
+    assert tf.load_op_library(str(path)) is reference
     assert took(library.FastopsTestScale, x=X)[1] == DIRECT
 
 

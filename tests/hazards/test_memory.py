@@ -1,9 +1,7 @@
-"""Memory: resident, in caches, behind references and buffers."""
+"""Memory: in use, in caches, behind references and buffers."""
 
-import ctypes
 import gc
 import itertools
-import os
 import sys
 import threading
 import weakref
@@ -13,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from memory import growth
 from stress import seconds, times
 from support import python, took
 from tensorflow.python.eager import context
@@ -33,7 +32,7 @@ def frozen():
 
 
 # ---------------------------------------------------------------------------------------------
-# Resident memory
+# Memory in use
 # ---------------------------------------------------------------------------------------------
 
 
@@ -262,33 +261,14 @@ KEPT = {
 }
 # In full: a million values, of each of which TensorFlow keeps some forty bytes.
 VALUES = dict.fromkeys(["new_floats", "new_texts", "new_ints", "new_lists", "new_seeds"], 200_000)
-MEGABYTE = 2**20
-
-
-def resident():
-    context.context().clear_kernel_cache()
-    gc.collect()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def growth(call, count):
-    """Return by how many bytes so many calls make the process grow, once it has its size."""
-    for _ in range(count // 4 + 50):
-        call()
-    before = resident()
-    for _ in range(count):
-        call()
-    return resident() - before
 
 
 def watch_flat():
     calls = Calls(raw_ops)
     for name, full in FLAT.items():
         grown = growth(getattr(calls, name), times(full))
-        print(f"{name}: {grown / times(full):+.2f} bytes a call, {times(full)} calls")
-        assert grown < MEGABYTE, name
+        print(f"{name}: {grown}, {times(full)} calls")
+        assert not grown.exceeds(), name
     seen = fastops.stats()
     print(f"{seen.direct} direct, {seen.capi} capi, {seen.tensorflow} tensorflow")
     assert seen.direct + seen.capi + seen.tensorflow > times(10_000_000)
@@ -301,10 +281,9 @@ def watch_beside_tensorflow(kinds, share):
     bound = fastops.cache_info()["entries_per_op"]
     for name, full in kinds.items():
         grown = growth(getattr(calls, name), times(full))
-        each = grown / times(full)
-        theirs = growth(getattr(reference, name), times(share * full)) / times(share * full)
-        print(f"{name}: {each:+.1f} bytes a call, {theirs:+.1f} TensorFlow's, {times(full)} calls")
-        assert grown < 1.1 * max(theirs, 0) * times(full) + MEGABYTE, name
+        theirs = growth(getattr(reference, name), times(share * full))
+        print(f"{name}: {grown}, {times(full)} calls; TensorFlow's {theirs}")
+        assert not grown.exceeds(theirs, 1.1 * times(full) / times(share * full)), name
         assert max(fastops.cache_info()["entries"].values()) <= bound
 
 

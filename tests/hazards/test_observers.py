@@ -416,11 +416,9 @@ def log_placements():
 @pytest.fixture(scope="module")
 def logging():
     """Give a process that logs where ops are placed, from its beginning: later is too late."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-        process = Process(log_placements)
-        yield process
-        process.end()
+    process = Process(log_placements, TF_CPP_MIN_LOG_LEVEL="0")
+    yield process
+    process.end()
 
 
 @within("logging")

@@ -81,13 +81,15 @@ def test_an_exit_under_load(load):
         """,
         timeout=60,
         status=status,
+        forked=False,
     )
     assert out == "True\n"
 
 
 def test_an_exit_with_everything_alive():
     """Kernels, tensors, variables and tapes, in cycles and in modules that outlive the rest."""
-    python("""
+    python(
+        """
         import atexit, builtins, sys
         x = tf.constant([1.0, 2.0])
         v = tf.Variable([1.0, 2.0])
@@ -111,7 +113,9 @@ def test_an_exit_with_everything_alive():
 
         late = Late(ops.add_v2, x)
         sys.late = late
-    """)
+        """,
+        forked=False,
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -552,15 +556,16 @@ def test_the_environment_sets_what_threads_start_with():
     python(
         """
         import threading
-        from fastops import _dispatch
+        from fastops._core import threads
         want = {"path": "capi", "on_fallback": "warn", "onednn": "off"}
-        seen = [_dispatch.get_options()]
-        thread = threading.Thread(target=lambda: seen.append(_dispatch.get_options()))
+        seen = [threads.get_options()]
+        thread = threading.Thread(target=lambda: seen.append(threads.get_options()))
         thread.start()
         thread.join()
         assert seen == [want, want], seen
         assert fastops.cache_info()["entries_per_op"] == 7
         """,
+        forked=False,
         FASTOPS_PATH="capi",
         FASTOPS_ON_FALLBACK="warn",
         FASTOPS_ONEDNN="off",

@@ -5,22 +5,21 @@ Writes docs/coverage.md and docs/crashes.md, and prints the figures.
 
 import argparse
 import dataclasses
-import json
 import re
-import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
 
 import tensorflow as tf
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from parity import cases, coverage, recipes, worker
-from parity.campaign import WORLDS, Task, environment
-from parity.run import Death, Report
+from parity.campaign import WORLDS, Task
+from parity.run import Journal, campaign
+from parity.run import run as perform
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -71,20 +70,25 @@ def tasks(world, depth, op_names, seed):
     return planned
 
 
-def run(world, planned, journal=None, *, resume=False):
-    """Perform tasks in a process of their own; return the `Report`.
-
-    What is done stands in the journal, a path; whoever resumes leaves that out.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        plan, report = Path(folder, "plan.json"), Path(folder, "report.json")
-        plan.write_text(json.dumps(planned))
-        files = [plan, report, journal or Path(folder, "journal.jsonl")]
-        command = [sys.executable, "-m", "parity.run", world, *map(str, files)]
-        command += ["--resume"] * resume
-        subprocess.run(command, env=environment(world), check=True)
-        found = json.loads(report.read_text())
-    return Report(**found | {"deaths": [Death(**death) for death in found["deaths"]]})
+def run(world, planned, journal):
+    """Perform tasks, but for those in the journal, and show how far it is; return the `Report`."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} {task.fields[now]}"),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(*columns, console=console, transient=not console.is_terminal)
+    with bar, campaign(world) as children:
+        left = sum(task not in journal for task in planned)
+        shown = bar.add_task(world, total=left, now="")
+        return perform(
+            children,
+            planned,
+            journal,
+            lambda task: bar.update(shown, advance=1, now=f"{task.check} {task.op_name}"),
+        )
 
 
 def problems(reports):
@@ -215,8 +219,8 @@ def main():
         planned = tasks(world, depth, options.ops or known, options.seed)
         planned = [task for task in planned if task.check.removesuffix(worker.THOROUGH) in checks]
         if planned:
-            journal = JOURNALS / f"{world}.jsonl"
-            reports.append(run(world, planned, journal, resume=options.resume))
+            journal = Journal(JOURNALS / f"{world}.jsonl", options.resume)
+            reports.append(run(world, planned, journal))
     for problem in problems(reports):
         console.print(problem, markup=False, style="red")
     table = Table("parity with TensorFlow", "", title=f"seed {options.seed}")
@@ -238,9 +242,8 @@ def search_forever(console, options, depth):
     op_names = [name for name in options.ops or cases.op_names() if name in recipes.RECIPES]
     while True:
         console.print(f"seed {seed}: make parity ARGS='--forever --seed {seed}'")
-        report = run(
-            "onednn", [Task("properties", name, seed, depth.examples) for name in op_names]
-        )
+        planned = [Task("properties", name, seed, depth.examples) for name in op_names]
+        report = run("onednn", planned, Journal())
         for problem in problems([report]):
             console.print(problem, markup=False, style="red")
         seed += 1

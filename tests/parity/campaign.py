@@ -1,23 +1,23 @@
 """Runs checks in processes that may die, and goes on.
 
-TensorFlow itself ends the process on some malformed calls. So the checks run in children, forked
-from a server that has imported everything: one that dies is replaced within a fraction of a second
-and goes on behind the call that killed it.
+TensorFlow itself ends the process on some malformed calls. So the checks run in children of a
+zygote: one that dies is replaced within a fraction of a second and goes on behind the call that
+killed it.
 """
 
 import contextlib
 import dataclasses
 import mmap
-import multiprocessing
 import multiprocessing.connection
 import os
 import resource
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
+
+import zygote
 
 WORLDS = {
     "onednn": {"TF_ENABLE_ONEDNN_OPTS": "1"},
@@ -105,15 +105,19 @@ class Progress:
         return int(step or 0), arm, call
 
 
-def _serve(connection, folder, world, memory):
-    """Do what the connection asks for: the life of a child."""
-    errors = os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(errors, 2)
-    os.dup2(errors, 1)
-    os.chdir(folder)
-    tempfile.tempdir = str(folder)
+PROGRAM = "from parity.campaign import serve; serve()"
+
+
+def serve():
+    """Do what comes in through the standard input: the program of a `Child`."""
     from parity import worker
 
+    connection = multiprocessing.connection.Connection(os.dup(0))
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    folder, world, memory = connection.recv()
+    os.chdir(folder)
+    tempfile.tempdir = str(folder)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     worker.enter(world)
     progress = Progress(folder / "progress")
@@ -137,8 +141,8 @@ def limit(memory):
 class Child:
     """A process that performs tasks, and can be started again."""
 
-    def __init__(self, context, folder, world, memory):
-        self._context, self._world, self._memory = context, world, memory
+    def __init__(self, folder, world, memory):
+        self._world, self._memory = world, memory
         self._folder = folder
         folder.mkdir()
         self.progress = Progress(folder / "progress")
@@ -147,12 +151,13 @@ class Child:
         self._start()
 
     def _start(self):
-        self.connection, end = self._context.Pipe()
-        self.process = self._context.Process(
-            target=_serve, args=(end, self._folder, self._world, self._memory), daemon=True
-        )
-        self.process.start()
-        end.close()
+        self.connection, theirs = multiprocessing.Pipe()
+        source = zygote.of(["parity.worker"], **WORLDS[self._world])
+        environment = zygote.environment_of(**WORLDS[self._world])
+        with theirs, open(self._folder / "stderr", "wb") as errors:
+            streams = [file.fileno() for file in (theirs, errors, errors)]
+            self.process = source.start(PROGRAM, environment, *streams)
+        self.connection.send((self._folder, self._world, self._memory))
         self.done = set()
         self._seen, self._since = None, time.monotonic()
 
@@ -184,10 +189,9 @@ class Child:
         return dataclasses.replace(self._died(), end="hangs")
 
     def _died(self):
-        self.process.join()
+        code = self.process.wait()
         self.connection.close()
         step, arm, call = self.progress.read()
-        code = self.process.exitcode
         lines = (self._folder / "stderr").read_text(errors="replace").strip().splitlines()
         if code > 0 and not call:
             raise RuntimeError("a child could not begin:\n" + "\n".join(lines[-20:]))
@@ -198,15 +202,13 @@ class Child:
         return crash
 
     def stop(self):
+        self.process.kill()  # TensorFlow takes its time to leave
+        self.process.wait()
         self.connection.close()
-        self.process.join(10)
-        self.process.kill()
 
     def renew(self):
         """Begin a new life, without what earlier tasks left in memory."""
-        self.process.kill()  # TensorFlow takes its time to leave
-        self.process.join()
-        self.connection.close()
+        self.stop()
         self._start()
 
 
@@ -216,7 +218,7 @@ class Campaign:
     Parameters
     ----------
     world : str
-        One of `WORLDS`, the environment of which must be that of this process.
+        One of `WORLDS`.
     jobs : int, optional
         Number of children; by default one for each processor.
     memory : dict of str to int
@@ -229,15 +231,13 @@ class Campaign:
     """
 
     def __init__(self, world, jobs=None, memory=None, patience=lambda task: 120, isolated=()):
+        self.world = world
         self._patience = patience
         self._isolated = frozenset(isolated)
-        # Children that fork from here inherit the environment and the modules.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["parity.campaign", "parity.worker"])
         self._home = tempfile.TemporaryDirectory(prefix="parity-")
         home = Path(self._home.name)
         jobs = jobs or len(os.sched_getaffinity(0))
-        self._children = [Child(context, home / str(i), world, memory or {}) for i in range(jobs)]
+        self._children = [Child(home / str(i), world, memory or {}) for i in range(jobs)]
 
     def __enter__(self):
         return self
@@ -301,14 +301,3 @@ class Campaign:
         if child.waiting:
             child.give(child.waiting.pop(0))
             busy[child.connection] = child
-
-
-def environment(world):
-    """Return the environment of a process that runs a campaign in that world."""
-    here = Path(__file__).parent
-    return {
-        **os.environ,
-        **WORLDS[world],
-        "PYTHONPATH": os.pathsep.join([str(here.parents[1]), str(here.parent), *sys.path]),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }

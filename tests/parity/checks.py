@@ -15,8 +15,9 @@ from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import gradient_registry
 
-from fastops import _dispatch, _registry
+from fastops import _registry
 from fastops._core import fallback
+from fastops._reports import counters
 from parity import cases, malformed, recipes
 from parity.draw import PLAIN
 
@@ -67,13 +68,13 @@ def begin(check, op_name, types):
 
 def call_and_path(op_name, arguments):
     """Call an op; return what it returns or raises, and its path: "direct", "capi:op", ..."""
-    _dispatch.reset_counters()
+    counters.reset_counters()
     return outcome(_registry.op(op_name), **arguments), last_path(op_name)
 
 
 def last_path(op_name):
     """Return the path of the only call of an op since the counters were reset."""
-    for name, direct, capi, _, reasons in _dispatch.counters():
+    for name, direct, capi, _, reasons in counters.counters():
         if name == op_name:
             return "direct" if direct else f"{'capi' if capi else 'tensorflow'}:{'+'.join(reasons)}"
     return "none"
@@ -208,7 +209,7 @@ def gradients(op_name, types, thorough=False):
             want = outcome(partial(derive, theirs, one))
 
             def ours(**arguments):
-                _dispatch.reset_counters()
+                counters.reset_counters()
                 try:
                     return op(**arguments)
                 finally:

@@ -1,6 +1,5 @@
-"""One world: checks ops in children and writes what was found to a file."""
+"""One world: checks ops in children, and finds out whose the crashes are."""
 
-import argparse
 import json
 import os
 from collections import defaultdict
@@ -8,11 +7,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from parity import malformed
-from parity.campaign import WORLDS, Campaign, Crash, Task
+from parity.campaign import Campaign, Crash, Task
 
 SEARCHES = ("malformed", "properties")
 TRACING = ("gradients", "gradients thoroughly")
@@ -109,19 +105,21 @@ class Journal:
     Parameters
     ----------
     path : path-like
-        A file of JSON, a line for each task that has ended.
+        A file of JSON, a line for each task that has ended; by default, none that lasts.
     resume : bool
         Whether to go on with what is there, or begin anew.
     """
 
-    def __init__(self, path, resume):
+    def __init__(self, path=None, resume=False):
         self.records = {}
         if resume and os.path.exists(path):
             with open(path) as file:
                 for line in file:
                     if line.endswith("\n"):
                         self._keep(json.loads(line))
-        self._file = open(path, "a" if resume else "w")  # noqa: SIM115 - as long as the run
+        self._path = path
+        if path and not resume:
+            open(path, "w").close()
 
     def _keep(self, record):
         record["crashes"] = [
@@ -134,7 +132,9 @@ class Journal:
 
     def write(self, record):
         """Keep a record: check, op_name, findings, bags, crashes."""
-        print(json.dumps(record, default=asdict), file=self._file, flush=True)
+        if self._path:
+            with open(self._path, "a") as file:
+                print(json.dumps(record, default=asdict), file=file)
         self.records[record["check"], record["op_name"]] = record
 
 
@@ -144,7 +144,17 @@ def task_of(row):
     return Task(*rest, tuple(map(tuple, fatal)))
 
 
-def run(world, tasks, journal, progress=lambda task: None):
+def campaign(world, jobs=None):
+    """Return the `Campaign` in which `run` runs; `jobs` is the number of children."""
+
+    def patience(task):
+        return PATIENCE[task.arm] if task.check in SEARCHES else 300
+
+    memory = dict.fromkeys(SEARCHES, MEMORY)
+    return Campaign(world, jobs, memory, patience, isolated=(*SEARCHES, *TRACING))
+
+
+def run(campaign, tasks, journal, progress=lambda task: None):
     """Perform tasks in a world, but for those in the journal; return a `Report` of all."""
     under_way = defaultdict(lambda: {"findings": [], "bags": [], "crashes": []})
 
@@ -164,36 +174,29 @@ def run(world, tasks, journal, progress=lambda task: None):
         rest = crash.task._replace(start=crash.step + 1, fatal=fatal)
         return rest if rest.stop is None or rest.start < rest.stop else None
 
-    def patience(task):
-        return PATIENCE[task.arm] if task.check in SEARCHES else 300
-
-    memory = dict.fromkeys(SEARCHES, MEMORY)
-    with Campaign(
-        world, memory=memory, patience=patience, isolated=(*SEARCHES, *TRACING)
-    ) as campaign:
-        left = [task for task in tasks if task not in journal]
-        by_op = [list(group) for _, group in groupby(left, attrgetter("op_name"))]
-        for task, found in campaign.perform(by_op, after):
-            key = task.check, task.op_name
-            if found is None:
-                record = under_way.pop(key, {"findings": [], "bags": [], "crashes": []})
-                journal.write({"check": key[0], "op_name": key[1], **record})
-                progress(task)
-            elif not isinstance(found, Crash):
-                kind = "bags" if task.check in SEARCHES else "findings"
-                under_way[key][kind].append(asdict(found))
-        report = Report(world)
-        records = [journal.records[task.check, task.op_name] for task in tasks]
-        for record in records:
-            report.findings += record["findings"]
-            for bag in record["bags"]:
-                sums = report.searches.setdefault(record["check"], {}).setdefault(
-                    record["op_name"], {"tried": 0, "raised": 0, "left_out": 0}
-                )
-                for name in sums:
-                    sums[name] += bag[name]
-                report.problems += bag["problems"]
-        report.deaths = judged(campaign, [crash for one in records for crash in one["crashes"]])
+    left = [task for task in tasks if task not in journal]
+    by_op = [list(group) for _, group in groupby(left, attrgetter("op_name"))]
+    for task, found in campaign.perform(by_op, after):
+        key = task.check, task.op_name
+        if found is None:
+            record = under_way.pop(key, {"findings": [], "bags": [], "crashes": []})
+            journal.write({"check": key[0], "op_name": key[1], **record})
+            progress(task)
+        elif not isinstance(found, Crash):
+            kind = "bags" if task.check in SEARCHES else "findings"
+            under_way[key][kind].append(asdict(found))
+    report = Report(campaign.world)
+    records = [journal.records[task.check, task.op_name] for task in tasks]
+    for record in records:
+        report.findings += record["findings"]
+        for bag in record["bags"]:
+            sums = report.searches.setdefault(record["check"], {}).setdefault(
+                record["op_name"], {"tried": 0, "raised": 0, "left_out": 0}
+            )
+            for name in sums:
+                sums[name] += bag[name]
+            report.problems += bag["problems"]
+    report.deaths = judged(campaign, [crash for one in records for crash in one["crashes"]])
     return report
 
 
@@ -251,39 +254,3 @@ def last_call(crash):
     if crash.task.check == "properties":
         return crash.task
     return crash.task._replace(start=crash.step, stop=crash.step + 1, fatal=())
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("world", choices=WORLDS)
-    parser.add_argument("plan", help="file with the tasks")
-    parser.add_argument("report", help="file to write")
-    parser.add_argument("journal", help="file that tells what was done, in case this is stopped")
-    parser.add_argument("--resume", action="store_true", help="leave out what the journal has")
-    options = parser.parse_args()
-    assert all(os.environ[name] == value for name, value in WORLDS[options.world].items())
-    with open(options.plan) as file:
-        tasks = [task_of(row) for row in json.load(file)]
-    journal = Journal(options.journal, options.resume)
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} {task.fields[now]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=not console.is_terminal) as bar:
-        left = sum(task not in journal for task in tasks)
-        shown = bar.add_task(options.world, total=left, now="")
-        report = run(
-            options.world,
-            tasks,
-            journal,
-            progress=lambda task: bar.update(shown, advance=1, now=f"{task.check} {task.op_name}"),
-        )
-    with open(options.report, "w") as file:
-        json.dump(asdict(report), file)
-
-
-if __name__ == "__main__":
-    main()

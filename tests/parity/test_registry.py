@@ -1,13 +1,14 @@
 """The part of the parity suite that fits into continuous integration, in all three worlds."""
 
-from collections import defaultdict
+import os
 
 import pytest
 import tensorflow as tf
 
 from parity import cases, coverage, recipes
-from parity.__main__ import DOCS, QUICK, run, tasks
+from parity.__main__ import DOCS
 from parity.campaign import WORLDS
+from parity.shared import Suite
 
 recipes.load()
 OPS = cases.op_names()
@@ -15,21 +16,21 @@ IN_221 = tf.version.VERSION.startswith("2.21.")
 
 
 @pytest.fixture(scope="session")
-def reports():
-    """Run all three worlds; their output is shown where it is asked for with ``-s``."""
-    found = [run(world, tasks(world, QUICK, OPS, seed=0)) for world in WORLDS]
-    assert [report.world for report in found] == list(WORLDS)
-    return found
+def suite(once):
+    """Give the parity suite: shared by the workers op by op, or run at once where there is one."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    jobs = max(1, len(os.sched_getaffinity(0)) // workers)
+    batches = [OPS] if workers == 1 else [[op_name] for op_name in OPS]
+    with Suite(once("parity"), batches, jobs) as suite:
+        yield suite
 
 
 @pytest.fixture(scope="session")
-def findings(reports):
-    """Return what the checks found, by check and op."""
-    by_check = defaultdict(lambda: defaultdict(list))
-    for report in reports:
-        for found in report.findings:
-            by_check[found["check"]][found["op_name"]].append(found)
-    return by_check
+def everything(suite):
+    """Return what was found about all ops."""
+    found = suite.all()
+    assert [report.world for report in found.reports] == list(WORLDS)
+    return found
 
 
 def test_every_op_has_a_recipe_or_a_reason():
@@ -47,42 +48,44 @@ def test_recipes_and_notes_are_of_ops_that_exist():
 class TestOp:
     """What holds of each op."""
 
-    def test_values(self, findings, op_name):
+    def test_values(self, suite, op_name):
         """Values, structure and device are TensorFlow's in three worlds, on the direct path."""
-        found = findings["values"][op_name]
+        found = suite.of(op_name).findings["values"][op_name]
         assert len(found) == len(WORLDS) * len(cases.combinations(op_name))
         assert_no_problems(found)
         assert {path for one in found for path in one["paths"]} == {path_of(op_name)}
 
-    def test_gradients(self, findings, op_name):
+    def test_gradients(self, suite, op_name):
         """First and second gradients and the jvp are TensorFlow's, of calls that ran direct."""
-        found = findings["gradients"][op_name]
+        found = suite.of(op_name).findings["gradients"][op_name]
         assert len(found) == len(cases.combinations(op_name))
         assert_no_problems(found)
         assert {path for one in found for path in one["paths"]} <= {path_of(op_name)}
 
-    def test_graphs(self, findings, op_name):
+    def test_graphs(self, suite, op_name):
         """Inside a function it builds TensorFlow's node."""
-        found = findings["graphs"][op_name]
+        found = suite.of(op_name).findings["graphs"][op_name]
         assert_no_problems(found)
         assert any(one["cases"] for one in found)
 
-    def test_malformed_calls(self, reports, op_name):
+    def test_malformed_calls(self, suite, op_name):
         """At least five malformed calls raise what TensorFlow raises, or end it."""
-        raised = reports[0].searches["malformed"].get(op_name, {"raised": 0})["raised"]
+        report = suite.of(op_name).reports[0]
+        raised = report.searches["malformed"].get(op_name, {"raised": 0})["raised"]
         deaths = [
             death
-            for death in reports[0].deaths
+            for death in report.deaths
             if (death.check, death.op_name) == ("malformed", op_name)
         ]
         assert raised + len(deaths) >= 5
 
-    def test_examples(self, reports, op_name):
+    def test_examples(self, suite, op_name):
         """Hypothesis found no example in which the two differ."""
-        assert reports[0].searches["properties"][op_name]["tried"] > 0
+        report = suite.of(op_name).reports[0]
+        assert report.searches["properties"][op_name]["tried"] > 0
         assert not [
             problem
-            for problem in reports[0].problems
+            for problem in report.problems
             if problem.startswith((f"{op_name},", f"{op_name}:"))
         ]
 
@@ -96,28 +99,28 @@ def assert_no_problems(found):
     assert not [problem for one in found for problem in one["problems"]]
 
 
-def test_gradients_were_compared(findings):
+def test_gradients_were_compared(everything):
     """Many ops are differentiable: the check has not passed because it looked at nothing."""
     compared = {
         name
-        for name, found in findings["gradients"].items()
+        for name, found in everything.findings["gradients"].items()
         if any(one["paths"].get("direct") for one in found)
     }
     assert len(compared) >= 150
 
 
-def test_nothing_else_was_found(reports):
-    assert not [problem for report in reports for problem in report.problems]
+def test_nothing_else_was_found(everything):
+    assert not [problem for report in everything.reports for problem in report.problems]
 
 
-def test_no_crash_that_tensorflow_does_not_have(reports):
-    deaths = [death for report in reports for death in report.deaths if death.ours]
+def test_no_crash_that_tensorflow_does_not_have(everything):
+    deaths = [death for report in everything.reports for death in report.deaths if death.ours]
     assert not deaths, "\n".join(map(str, deaths))
 
 
 @pytest.mark.skipif(not IN_221, reason="docs/coverage.md is about TensorFlow 2.21")
-def test_the_table_of_coverage_is_true(reports):
-    text = coverage.render(reports)
+def test_the_table_of_coverage_is_true(everything):
+    text = coverage.render(everything.reports)
     verified = sum(" | direct | " in line for line in text.splitlines())
     assert verified >= 550
     assert text == (DOCS / "coverage.md").read_text(), "`make parity ARGS=--quick` writes it anew"

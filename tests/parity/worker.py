@@ -1,7 +1,6 @@
 """Checks ops in this process: ``python -m parity.worker AddV2 MatMul``."""
 
 import argparse
-import gc
 import itertools
 import sys
 import time
@@ -31,11 +30,9 @@ MOST_SHOWN = 6
 """Problems of one op that are printed."""
 
 
-# Here, so that children who fork find it done, and share the memory: to collect garbage in it would
-# write to all of it.
+# Here, so that processes of a zygote find it done, and share the memory.
 recipes.load()
 cases.op_names()
-gc.freeze()
 
 
 def enter(world):

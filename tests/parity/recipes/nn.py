@@ -131,21 +131,37 @@ class Slide(NamedTuple):
 
 
 @functools.cache
-def accelerated(dtype):
-    """Tell whether oneDNN's kernels run here with a dtype: they alone take channels first."""
-    pixel = tf.ones([1, 1, 1, 1], dtype)
+def accelerated(dtype, kind="Conv2D"):
+    """Tell whether oneDNN's kernels of a kind run here with a dtype: they take channels first.
+
+    Which do depends on the processor: some have instructions for float16, which serve convolutions
+    and no averages.
+    """
+    pixel, one = tf.ones([1, 1, 1, 1], dtype), tf.ones([1])
+    place = {"data_format": "NCHW"}
+    slide = {"strides": [1] * 4, "padding": "SAME"} | place
+    calls = {
+        "Conv2D": {"input": pixel, "filter": pixel} | slide,
+        "AvgPool": {"value": pixel, "ksize": [1] * 4} | slide,
+        "FusedBatchNormGradV3": {
+            "y_backprop": pixel,
+            "x": pixel,
+            "scale": one,
+            "is_training": False,
+            **{f"reserve_space_{i}": one for i in (1, 2, 3)},
+            **place,
+        },
+    }
     try:
-        tf.raw_ops.Conv2D(
-            input=pixel, filter=pixel, strides=[1] * 4, padding="SAME", data_format="NCHW"
-        )
+        getattr(tf.raw_ops, kind)(**calls[kind])
     except tf.errors.OpError:
         return False
     return True
 
 
-def possible(d, slides):
+def possible(d, slides, kind="Conv2D"):
     """Leave out what only oneDNN's kernels can, where these do not run and errors do not count."""
-    onednn = d.special or accelerated(d.T.dtype)
+    onednn = d.special or accelerated(d.T.dtype, kind)
     return [slide for slide in slides if onednn or not slide.channels_first]
 
 
@@ -385,8 +401,8 @@ SOLID_POOLS = (
 LARGE_SOLID_POOLS = (Slide((2, 17, 19, 15, 7), (3, 3, 3), strides=(2, 2, 2)),)
 
 
-def pools(d, *more):
-    return possible(d, (*POOLS, *more, *(LARGE_POOLS if d.thorough else ())))
+def pools(d, *more, kind="Conv2D"):
+    return possible(d, (*POOLS, *more, *(LARGE_POOLS if d.thorough else ())), kind)
 
 
 def solid_pools(d):
@@ -400,13 +416,13 @@ def channels_last(slides):
 
 @recipe("AvgPool")
 def average(d):
-    for slide in pools(d):
+    for slide in pools(d, kind="AvgPool"):
         yield {"value": d.T(*slide.shape()), **slide.pool()}
 
 
 @recipe("AvgPoolGrad")
 def average_gradient(d):
-    for slide in pools(d):
+    for slide in pools(d, kind="AvgPool"):
         result = d.T(*slide.result(slide.channels))
         yield {"orig_input_shape": ints(slide.shape()), "grad": result, **slide.pool()}
 
@@ -738,7 +754,7 @@ def batch_normalization_3d(d):
 def batch_normalization_gradient(d, *more):
     statistics = d.of("float32")
     for shape, channels, attrs in normalized(d, *more):
-        onednn = accelerated(d.T.dtype) and len(shape) == 4
+        onednn = accelerated(d.T.dtype, "FusedBatchNormGradV3") and len(shape) == 4
         if attrs["data_format"].startswith("NC") and not (attrs["is_training"] or onednn):
             continue
         call = {"y_backprop": d.T(*shape), "x": d.T(*shape), "scale": statistics(channels)}

@@ -1,0 +1,39 @@
+from libc.stdint cimport int64_t
+
+from fastops._core.threads cimport Thread
+
+
+cdef class Measurement:
+    cdef Measurement outer    # the measured call that this one is made in
+    cdef Recorder recorder    # who is told
+    cdef int path
+    cdef int reason
+    cdef str detail           # see Op.detail
+    cdef tuple changes        # see Schema.changes
+    cdef int64_t start
+    cdef int64_t left         # when the call went to TensorFlow
+    cdef int64_t inside_left  # what `inside_ns` was then
+    cdef int64_t inside_ns    # time in the measured calls inside
+    cdef int64_t kernel_ns
+    cdef int64_t tensorflow_ns
+
+    cdef void begin(self, Thread* thread) noexcept
+    cdef void leave(self) noexcept
+    cdef void come_back(self) noexcept
+    cdef int end(self, str op_name, Thread* thread) except -1
+
+
+cdef class Recorder:
+    cdef Recorder outer
+    cdef Thread* thread       # the one that opened it; compared, never followed
+    cdef bint is_open
+    cdef int64_t start
+    cdef int64_t stop
+    cdef int64_t inside_ns    # time in calls on that thread, and in recording them
+    cdef dict tallies         # op name -> Tally
+
+    cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1
+
+
+# Whether calls are recorded for a thread. Lets go of recorders that were closed.
+cdef bint is_recording(Thread* thread) noexcept

@@ -1,0 +1,153 @@
+# distutils: language = c++
+"""Measuring calls, where a profile is open."""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport int64_t
+
+from fastops._core.reasons cimport NUM_PATHS, P_DIRECT
+from fastops._core.threads cimport Thread, default_thread, this_thread
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.timer cimport Nanoseconds
+
+from fastops._core.reasons import PATHS, REASONS
+
+
+@cython.final
+@cython.freelist(16)
+cdef class Measurement:
+    """One call, while it is measured. What runs inside it is measured on its own."""
+    cdef void begin(self, Thread* thread) noexcept:
+        self.outer = <Measurement>thread.measurement if thread.measurement != NULL else None
+        self.recorder = <Recorder>thread.recorder
+        _put(&thread.measurement, self)
+        self.start = Nanoseconds()
+
+    cdef void leave(self) noexcept:
+        """Notes that TensorFlow takes over."""
+        self.inside_left = self.inside_ns
+        self.left = Nanoseconds()
+
+    cdef void come_back(self) noexcept:
+        self.tensorflow_ns += Nanoseconds() - self.left
+        self.tensorflow_ns -= self.inside_ns - self.inside_left
+
+    cdef int end(self, str op_name, Thread* thread) except -1:
+        """Ends the measurement. None for the op's name: the call did not take place."""
+        cdef int64_t now = Nanoseconds()
+        cdef int64_t dispatch_ns
+        cdef Recorder recorder = self.recorder
+        _put(&thread.measurement, self.outer)
+        dispatch_ns = now - self.start - self.inside_ns - self.kernel_ns - self.tensorflow_ns
+        while op_name is not None and recorder is not None:
+            recorder.add(op_name, self, dispatch_ns)
+            recorder = recorder.outer
+        # The time that this took belongs to nobody.
+        recorder = self.recorder
+        while recorder is not None:
+            if recorder.thread == thread:
+                recorder.inside_ns += Nanoseconds() - self.start - self.inside_ns
+            recorder = recorder.outer
+        if self.outer is not None:
+            self.outer.inside_ns += Nanoseconds() - self.start
+        return 0
+
+
+@cython.final
+cdef class Tally:
+    """The calls of one op."""
+    cdef long long calls[NUM_PATHS]
+    cdef int64_t dispatch_ns
+    cdef int64_t kernel_ns
+    cdef int64_t tensorflow_ns
+    cdef dict reasons         # (path, reason, detail, changes) -> number of calls
+
+
+@cython.final
+cdef class Recorder:
+    """What the calls of a thread came to, from `open` to `close`.
+
+    Recorders of one thread nest: a call is told to the innermost one, and to those around it.
+    """
+    def __cinit__(self):
+        self.tallies = {}
+
+    def open(self, *, new_threads=False):
+        """Begins. With `new_threads`, calls on threads that start later are recorded, too."""
+        cdef Thread* thread = this_thread()
+        is_recording(thread)
+        self.outer = <Recorder>thread.recorder if thread.recorder != NULL else None
+        _put(&thread.recorder, self)
+        if new_threads:
+            _put(&default_thread().recorder, self)
+        self.thread = thread
+        self.is_open = True
+        self.start = Nanoseconds()
+
+    def close(self):
+        """Ends, on whichever thread."""
+        if self.is_open:
+            self.stop = Nanoseconds()
+            self.is_open = False
+            is_recording(this_thread())
+            is_recording(default_thread())
+
+    def times(self):
+        """Nanoseconds since it was opened, and those of them spent in calls or their recording."""
+        return (Nanoseconds() if self.is_open else self.stop) - self.start, self.inside_ns
+
+    def calls(self):
+        """By op name: calls by path, time in dispatch, kernel and TensorFlow, and the calls that
+        were not direct by path, reason, detail and changes."""
+        cdef Tally tally
+        return {
+            name: (
+                tuple([tally.calls[i] for i in range(NUM_PATHS)]),
+                tally.dispatch_ns,
+                tally.kernel_ns,
+                tally.tensorflow_ns,
+                dict(tally.reasons),
+            )
+            for name, tally in list(self.tallies.items())
+        }
+
+    cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1:
+        cdef PyObject* found
+        cdef Tally tally
+        if not self.is_open:
+            return 0
+        found = PyDict_GetItem(self.tallies, op_name)
+        if found == NULL:
+            tally = Tally.__new__(Tally)
+            tally.reasons = {}
+            self.tallies[op_name] = tally
+        else:
+            tally = <Tally>found
+        tally.calls[measured.path] += 1
+        tally.dispatch_ns += dispatch_ns
+        tally.kernel_ns += measured.kernel_ns
+        tally.tensorflow_ns += measured.tensorflow_ns
+        if measured.path != P_DIRECT:
+            key = (PATHS[measured.path], REASONS[measured.reason][0], measured.detail,
+                   measured.changes)
+            tally.reasons[key] = tally.reasons.get(key, 0) + 1
+        return 0
+
+
+cdef bint is_recording(Thread* thread) noexcept:
+    """Whether calls are recorded for a thread. Lets go of recorders that were closed."""
+    while thread.recorder != NULL and not (<Recorder>thread.recorder).is_open:
+        _put(&thread.recorder, (<Recorder>thread.recorder).outer)
+    return thread.recorder != NULL
+
+
+cdef void _put(PyObject** place, object value) noexcept:
+    """Puts an object, or for None nothing, where a thread keeps a reference."""
+    cdef PyObject* before = place[0]
+    place[0] = NULL
+    if value is not None:
+        Py_INCREF(value)
+        place[0] = <PyObject*>value
+    Py_XDECREF(before)

@@ -1,0 +1,33 @@
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.opdef cimport OpFacts
+from fastops._tf.protos cimport NodeDef
+from cpython.object cimport PyObject
+
+cdef extern from *:
+    # The longest parameter list of TensorFlow's registry has 31 entries (LoadTPUEmbedding...).
+    """
+    #define FASTOPS_MAX_PARAMS 64
+    """
+    enum: FASTOPS_MAX_PARAMS
+
+
+cdef class Schema:
+    cdef readonly str op_name
+    cdef bytes op_name_bytes
+    cdef OpFacts facts
+    cdef tuple keywords             # interned parameter names, "name" last
+    cdef int num_params             # 0 until all is known
+    cdef int num_inputs
+    cdef int num_attrs
+    cdef unsigned char input_slots[FASTOPS_MAX_PARAMS]
+    cdef unsigned char attr_slots[FASTOPS_MAX_PARAMS]
+    cdef list attr_names            # OpDef names of the explicit attributes
+    cdef list attr_defaults
+    cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
+
+    cdef int read(self, record) except -1
+    cdef bint encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
+    cdef bint attrs_are_taken(self, PyObject** slots) except -1
+    cdef bint attrs_stay(self, PyObject** slots) except -1
+    cdef tuple attrs_for_gradient(self, tuple given, Frame* frame)
+    cdef tuple changes(self, list known, tuple wanted)

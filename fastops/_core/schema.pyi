@@ -1,0 +1,3 @@
+class Schema:
+    @property
+    def op_name(self) -> str: ...

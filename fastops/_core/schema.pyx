@@ -1,0 +1,216 @@
+# distutils: language = c++
+"""What a call asks of its op's OpDef, in C: where arguments go, how attributes are encoded."""
+
+from cpython.object cimport PyObject
+from cython.operator cimport dereference as deref
+
+from fastops._core.attributes cimport MISSING, is_taken, same, shown
+from fastops._core.attributes cimport encode as encode_attr
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.handle cimport HandleDtype
+from fastops._cpp.opdef cimport Describe, FindAttr, InputArg, kSingle
+from fastops._tf.eager cimport recording
+from fastops._tf.node_def_util cimport AddDefaultsToNodeDef
+from fastops._tf.protos cimport AttrDef, AttrValue, DataType, NodeDef
+
+import sys
+
+from tensorflow.python.framework import dtypes as _dtypes
+
+from fastops._core.threads import ONEDNN
+
+cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
+
+
+cdef class Schema:
+    """The base of `Op`: what is the same for all of its calls.
+
+    Arguments of a call stand in *slots*, numbered as the parameters are.
+    """
+
+    cdef int read(self, record) except -1:
+        """Takes what it needs from the op's record, all but `num_params`."""
+        cdef int i
+        cdef Py_ssize_t slot
+        params = record.params
+        if len(params) >= FASTOPS_MAX_PARAMS:
+            raise ValueError(f"{self.op_name} has too many parameters for fastops")
+        self.op_name_bytes = self.op_name.encode()
+        if not Describe(self.op_name_bytes, &self.facts):
+            raise SystemError(f"{self.op_name} is known to Python only")
+        self.keywords = tuple([sys.intern(param.name) for param in params] + ["name"])
+        self.num_inputs = self.facts.inputs.size()
+        by_name = {param.op_def_name: slot for slot, param in enumerate(params)}
+        for i in range(self.num_inputs):
+            self.input_slots[i] = by_name[self.facts.inputs[i].name.decode()]
+        self.attr_names = []
+        self.attr_defaults = []
+        self.attr_kinds = []
+        kinds = {attr.name: _NUMBERS.get(attr.type) for attr in record.op_def.attrs}
+        for slot, param in enumerate(params):
+            if not param.is_input:
+                self.attr_slots[len(self.attr_names)] = slot
+                self.attr_names.append(sys.intern(param.op_def_name))
+                self.attr_defaults.append(param.default)
+                self.attr_kinds.append(kinds[param.op_def_name])
+        self.num_attrs = len(self.attr_names)
+        return 0
+
+    cdef bint encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1:
+        """Fills a NodeDef for a call. False for an attribute that cannot be encoded."""
+        cdef int i
+        cdef size_t k, length, flat = 0, lists = 0
+        cdef const AttrDef* attr
+        cdef InputArg* arg
+        cdef AttrValue* value
+        cdef DataType dtype
+        cdef bytes kind
+        node.set_name(self.op_name_bytes)
+        node.set_op(self.op_name_bytes)
+        for i in range(self.num_attrs):
+            # Not given: the default of TensorFlow's function, which can differ from the OpDef's.
+            given = self.attr_defaults[i]
+            if slots[self.attr_slots[i]] != NULL:
+                given = <object>slots[self.attr_slots[i]]
+            attr = FindAttr(self.facts, <bytes>self.attr_names[i].encode())
+            if given is None and attr.has_default_value():
+                continue
+            value = &deref(node.mutable_attr())[attr.name()]
+            try:
+                kind = attr.type()
+                if not encode_attr(given, kind.decode(), value):
+                    return False
+            except (TypeError, ValueError, OverflowError):
+                return False
+        for i in range(self.num_inputs):
+            arg = &self.facts.inputs[i]
+            if arg.kind == kSingle:
+                length = 1
+            else:
+                length = frame.list_lengths[lists]
+                lists += 1
+            for _ in range(length):
+                node.add_input(b"input")  # a kernel asks how many there are, not whence
+            if not arg.number_attr.empty():
+                deref(node.mutable_attr())[arg.number_attr].set_i(length)
+            if not arg.type_attr.empty():
+                dtype = HandleDtype(frame.handles[flat])
+                deref(node.mutable_attr())[arg.type_attr].set_type(dtype)
+            if not arg.list_attr.empty():
+                value = &deref(node.mutable_attr())[arg.list_attr]
+                value.mutable_list()  # an empty list is a value, too
+                for k in range(length):
+                    value.mutable_list().add_type(HandleDtype(frame.handles[flat + k]))
+            flat += length
+        AddDefaultsToNodeDef(deref(self.facts.definition), node)
+        return True
+
+    cdef bint attrs_are_taken(self, PyObject** slots) except -1:
+        """Whether TensorFlow's dispatch call takes all attributes that are given, or left out."""
+        cdef int i
+        cdef PyObject* given
+        for i in range(self.num_attrs):
+            given = slots[self.attr_slots[i]]
+            kind = FindAttr(self.facts, <bytes>self.attr_names[i].encode()).type().decode()
+            value = self.attr_defaults[i]
+            if given != NULL:
+                value = <object>given
+            elif kind == "float" and value is not None and float(value).is_integer():
+                return False  # TensorFlow's function has 1 for 1.0
+            if not is_taken(value, kind):
+                return False
+        return True
+
+    cdef bint attrs_stay(self, PyObject** slots) except -1:
+        """Whether gradient functions see the attributes as they are given.
+
+        With lists they come through TensorFlow's slow path, which makes of each what its OpDef
+        says: an int of None, bytes of a string, a number of a dtype.
+        """
+        cdef int i
+        cdef PyObject* value
+        if not recording():
+            return True
+        for i in range(self.num_attrs):
+            value = slots[self.attr_slots[i]]
+            given = self.attr_defaults[i] if value == NULL else <object>value
+            if type(given) is not self.attr_kinds[i]:
+                return False
+        return True
+
+    cdef tuple attrs_for_gradient(self, tuple given, Frame* frame):
+        """What TensorFlow's fast path hands to gradient functions: the explicit attributes as
+        given, then the inferred ones in the order of the inputs, types as integers."""
+        cdef int i
+        cdef size_t j, length, flat = 0, lists = 0
+        cdef InputArg* arg
+        attrs = []
+        for i in range(self.num_attrs):
+            value = given[i]
+            attrs += [self.attr_names[i], self.attr_defaults[i] if value is MISSING else value]
+        for i in range(self.num_inputs):
+            arg = &self.facts.inputs[i]
+            length = 1
+            if arg.kind != kSingle:
+                length = frame.list_lengths[lists]
+                lists += 1
+            types = [<int>HandleDtype(frame.handles[flat + j]) for j in range(length)]
+            if not arg.number_attr.empty():
+                attrs += [arg.number_attr.decode(), length]
+            if not arg.type_attr.empty():
+                attrs += [arg.type_attr.decode(), types[0]]
+            if not arg.list_attr.empty():
+                attrs += [arg.list_attr.decode(), tuple(types)]
+            flat += length
+        return tuple(attrs)
+
+    cdef tuple changes(self, list known, tuple wanted):
+        """In what a key differs from the nearest known one: parts, with their former and present
+        values. None where no key is known.
+
+        A key is the signature of the frame, the attributes, the device's name and whether oneDNN
+        may be used.
+        """
+        nearest = None
+        signature, attrs, device_name, onednn = wanted
+        for known_signature, known_attrs, known_device, known_onednn in known:
+            changes = []
+            if known_signature != signature:
+                changes.append(("dtypes", _dtype_names(known_signature), _dtype_names(signature)))
+            for i, (one, other) in enumerate(zip(known_attrs, attrs)):
+                if one is not other and not same(one, other):
+                    default = self.attr_defaults[i]
+                    changes.append(
+                        (self.attr_names[i], shown(one, default), shown(other, default))
+                    )
+            if known_device != device_name:
+                changes.append(("device", known_device, device_name))
+            if known_onednn != onednn:
+                changes.append(("oneDNN", ONEDNN[known_onednn], ONEDNN[onednn]))
+            if nearest is None or len(changes) < len(nearest):
+                nearest = changes
+        return None if nearest is None else tuple(nearest)
+
+
+cdef str _dtype_names(bytes signature):
+    """The dtypes of a `Frame.signature` as text."""
+    cdef Py_ssize_t i = 0, length = 0
+    cdef list names = []
+    cdef list items = None  # of the list that is being read
+    while i < len(signature):
+        if signature[i] == 0xff:
+            length = signature[i + 1] | signature[i + 2] << 8
+            items = []
+            i += 3
+        if items is None:
+            names.append(_dtypes.as_dtype(signature[i]).name)
+            i += 1
+            continue
+        if len(items) < length:
+            items.append(_dtypes.as_dtype(signature[i]).name)
+            i += 1
+        if len(items) == length:
+            names.append(f"[{', '.join(items)}]")
+            items = None
+    return ", ".join(names)

@@ -1,0 +1,13 @@
+from typing import Literal
+
+_Path = Literal["auto", "direct", "capi", "tensorflow"]
+_OnFallback = Literal["ignore", "warn", "log", "raise"]
+_OneDnn = Literal["auto", "off"]
+
+ON_FALLBACK: tuple[str, ...]
+ONEDNN: tuple[str, ...]
+
+def get_options(*, default: bool = False) -> dict[str, str]: ...
+def set_options(
+    *, path: _Path, on_fallback: _OnFallback, onednn: _OneDnn, default: bool = False
+) -> None: ...

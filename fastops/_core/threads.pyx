@@ -1,0 +1,40 @@
+# distutils: language = c++
+"""What is kept for each thread: its settings, and who watches its calls."""
+
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.options cimport DefaultThread, OnFallback, Options, Path, ThisThread, Thread
+
+
+cdef Thread* this_thread() noexcept:
+    return &ThisThread()
+
+
+cdef Thread* default_thread() noexcept:
+    return &DefaultThread()
+
+
+_PATHS = ("auto", "direct", "capi", "tensorflow")
+ON_FALLBACK = ("ignore", "warn", "log", "raise")
+ONEDNN = ("off", "auto")
+
+
+cdef Options* _options(bint default) noexcept:
+    return &(default_thread() if default else this_thread()).options
+
+
+def get_options(*, default=False):
+    """The settings of this thread (or those of a new one) as a dict of strings."""
+    cdef Options* options = _options(default)
+    return {
+        "path": _PATHS[<int>options.path],
+        "on_fallback": ON_FALLBACK[<int>options.on_fallback],
+        "onednn": ONEDNN[options.onednn],
+    }
+
+
+def set_options(*, path, on_fallback, onednn, default=False):
+    """Sets all settings of this thread (or those that new threads start with)."""
+    cdef Options* options = _options(default)
+    options.path = <Path><int>_PATHS.index(path)
+    options.on_fallback = <OnFallback><int>ON_FALLBACK.index(on_fallback)
+    options.onednn = ONEDNN.index(onednn)

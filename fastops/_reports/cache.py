@@ -1,0 +1,41 @@
+"""The caches of prepared kernels: how full they are, and their bound."""
+
+from fastops._dispatch import bound_cache, flush
+from fastops._reports import counters
+
+
+def clear_cache():
+    """Drop every prepared kernel and cached operation.
+
+    The next call of each key runs through TensorFlow and prepares its kernel anew.
+    """
+    flush()
+
+
+def set_cache_size(entries_per_op):
+    """Set how many prepared kernels an op may keep; the least recently used go first.
+
+    Parameters
+    ----------
+    entries_per_op : int
+        At least 1. One entry is one combination of input dtypes, attribute values and device
+        scope. The present entries are dropped.
+
+    Raises
+    ------
+    ValueError
+        The number is not positive.
+    """
+    bound_cache(entries_per_op)
+
+
+def cache_info():
+    """Tell how full the caches are.
+
+    Returns
+    -------
+    dict
+        ``entries``: dict from op name to its number of entries; ``entries_per_op``: the bound.
+    """
+    entries, bound = counters.cache_info()
+    return {"entries": entries, "entries_per_op": bound}

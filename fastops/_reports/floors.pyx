@@ -1,0 +1,112 @@
+# distutils: language = c++
+"""The floors that a call is compared with: less cannot be done."""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cython.operator cimport dereference as deref
+from libc.string cimport memset
+
+from fastops._core.reasons cimport R_DIRECT
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS
+from fastops._cpp cimport traces  # no-cython-lint
+from fastops._cpp.frame cimport Frame
+from fastops._cpp.vectorcall cimport EnableVectorcall, vectorcall_t
+from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Entry, Op, collect
+from fastops._tf.status cimport Status
+
+cdef extern from "Python.h":
+    PyObject* Py_None
+
+
+@cython.final
+cdef class CallFloor:
+    """A callable that does nothing: what a keyword call costs before any work."""
+
+    cdef vectorcall_t vectorcall
+
+    def __cinit__(self):
+        self.vectorcall = _call_floor
+
+
+cdef PyObject* _call_floor(PyObject* callable, PyObject* const* args, size_t nargsf,
+                           PyObject* keywords) except NULL:
+    Py_INCREF(None)
+    return Py_None
+
+
+@cython.final
+cdef class BareKernel:
+    """A call's kernel without the call: computes and wraps, checks nothing.
+
+    Parameters
+    ----------
+    op : Op
+        An op whose call with these arguments takes the direct path.
+    **arguments
+        The arguments. Inputs must be EagerTensors (or lists of them) on the host.
+
+    Raises
+    ------
+    ValueError
+        If the call does not take the direct path.
+    """
+
+    cdef vectorcall_t vectorcall
+    cdef Entry entry
+    cdef list tensors  # keeps the inputs alive
+    cdef Frame* frame
+    cdef bint release_gil
+
+    def __cinit__(self, Op op, **arguments):
+        cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+        cdef long long before
+        self.vectorcall = _call_bare
+        self.frame = new Frame()
+        op(**arguments)
+        before = op.calls_direct
+        op(**arguments)
+        if op.calls_direct != before + 1:
+            raise ValueError(f"{op.op_name} does not take the direct path with these arguments")
+        self.entry = op.last
+        self.tensors = list(arguments.values())
+        memset(slots, 0, sizeof(slots))
+        for name, value in arguments.items():
+            slots[op.keywords.index(name)] = <PyObject*>value
+        if collect(op, slots, self.frame) != R_DIRECT:
+            raise ValueError("a bare kernel takes EagerTensors only")
+        self.release_gil = op.unbounded or self.frame.bytes > GIL_BYTES
+
+    def __dealloc__(self):
+        del self.frame
+
+
+cdef PyObject* _call_bare(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef BareKernel self = <BareKernel>callable
+    cdef PyObject* results[INLINE_RESULTS]
+    cdef Status status
+    cdef int i
+    if self.entry.num_outputs > INLINE_RESULTS or deref(self.entry.kernel).Run(
+        self.frame.tensors, self.release_gil, results, &status, NULL
+    ) != 0:
+        raise RuntimeError("the kernel failed")
+    if self.entry.num_outputs == 1:
+        return results[0]
+    outputs = []
+    for i in range(self.entry.num_outputs):
+        outputs.append(<object>results[i])
+        Py_DECREF(<object>results[i])
+    Py_INCREF(outputs)
+    return <PyObject*>outputs
+
+
+cdef int _enable_vectorcall() except -1:
+    cdef CallFloor floor = CallFloor.__new__(CallFloor)
+    EnableVectorcall(<PyTypeObject*>CallFloor, <char*>&floor.vectorcall - <char*><void*>floor)
+    # Instances of one size and base keep their first field at one place.
+    EnableVectorcall(<PyTypeObject*>BareKernel, <char*>&floor.vectorcall - <char*><void*>floor)
+    return 0
+
+
+_enable_vectorcall()

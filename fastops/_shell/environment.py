@@ -1,0 +1,66 @@
+"""The ``FASTOPS_*`` variables of the environment."""
+
+import os
+from dataclasses import dataclass
+
+from fastops._core.options import CHOICES, choose, one_of, set_everywhere
+from fastops._reports.cache import set_cache_size
+
+
+@dataclass(frozen=True)
+class EnvironmentVariable:
+    """One ``FASTOPS_*`` variable: read once, when fastops is imported."""
+
+    name: str
+    default: str
+    choices: tuple[str, ...] | None
+    meaning: str
+
+    @property
+    def value(self):
+        """What is in force: the variable's value, else its default."""
+        return os.environ.get(self.name) or self.default
+
+
+ENVIRONMENT = (
+    EnvironmentVariable(
+        "FASTOPS_PATH", "auto", CHOICES["path"], "options(path=...) of every new thread"
+    ),
+    EnvironmentVariable(
+        "FASTOPS_ON_FALLBACK",
+        "ignore",
+        CHOICES["on_fallback"],
+        "options(on_fallback=...) of every new thread",
+    ),
+    EnvironmentVariable(
+        "FASTOPS_ONEDNN", "auto", CHOICES["onednn"], "options(onednn=...) of every new thread"
+    ),
+    EnvironmentVariable(
+        "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
+    ),
+    EnvironmentVariable(
+        "FASTOPS_INSTALL", "0", ("0", "1"), "whether `import fastops` calls fastops.install()"
+    ),
+)
+
+
+def read_environment():
+    """Apply the ``FASTOPS_*`` variables to this thread and to all new ones.
+
+    Returns
+    -------
+    bool
+        Whether TensorFlow's functions are to be replaced, too.
+    """
+    value = {variable.name: variable.value for variable in ENVIRONMENT}
+    settings = {
+        setting: choose(setting, value[f"FASTOPS_{setting.upper()}"], f"FASTOPS_{setting.upper()}")
+        for setting in CHOICES
+    }
+    set_everywhere(**settings)
+    try:
+        set_cache_size(int(value["FASTOPS_CACHE_SIZE"]))
+    except ValueError:
+        size = value["FASTOPS_CACHE_SIZE"]
+        raise ValueError(f"FASTOPS_CACHE_SIZE must be a positive number, not {size!r}") from None
+    return one_of(("0", "1"), value["FASTOPS_INSTALL"], "FASTOPS_INSTALL") == "1"

@@ -1,0 +1,125 @@
+"""What the parity suite finds about ops, found once for all workers of a run of the tests."""
+
+import fcntl
+import json
+import os
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+
+from parity.__main__ import QUICK, tasks
+from parity.campaign import WORLDS
+from parity.run import Death, Journal, Report, campaign, run
+
+
+class Found:
+    """What was found in the three worlds.
+
+    Attributes
+    ----------
+    reports : list of parity.run.Report
+        One for each of `WORLDS`.
+    findings : dict of str to dict of str to list
+        What the checks found, by check and op.
+    """
+
+    def __init__(self, reports):
+        self.reports = reports
+        self.findings = defaultdict(lambda: defaultdict(list))
+        for report in reports:
+            for found in report.findings:
+                self.findings[found["check"]][found["op_name"]].append(found)
+
+
+class Suite:
+    """Runs the suite batch by batch, each when somebody asks for one of its ops.
+
+    The batch is run by the worker that asks first. Whoever has to wait for another worker runs
+    another batch meanwhile.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the workers leave for each other what they have found.
+    batches : list of list of str
+        The ops.
+    jobs : int
+        How many processes this worker has for it.
+    """
+
+    def __init__(self, folder, batches, jobs):
+        self._folder, self._batches, self._jobs = folder, batches, jobs
+        self._places = {name: i for i, batch in enumerate(batches) for name in batch}
+        self._known = {}
+        self._campaigns = {}
+        self._stack = ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._stack.close()
+
+    def of(self, op_name):
+        """Return what is `Found` about the batch of an op."""
+        return self._found(self._places[op_name])
+
+    def all(self):
+        """Return what is `Found` about all ops."""
+        whole = [Report(world) for world in WORLDS]
+        for place in range(len(self._batches)):
+            for part, report in zip(self._found(place).reports, whole, strict=True):
+                report.findings += part.findings
+                for check, by_op in part.searches.items():
+                    report.searches.setdefault(check, {}).update(by_op)
+                report.problems += part.problems
+                report.deaths += part.deaths
+        return Found(whole)
+
+    def _found(self, place):
+        if place not in self._known:
+            while not self._file(place).exists():
+                others = [*range(place, len(self._batches)), *range(place)]
+                if not any(self._try(other) for other in others):
+                    self._try(place, wait=True)
+            rows = json.loads(self._file(place).read_text())
+            for row in rows:
+                row["deaths"] = [Death(**death) for death in row["deaths"]]
+            self._known[place] = Found([Report(**row) for row in rows])
+        return self._known[place]
+
+    def _file(self, place):
+        return self._folder / f"{place}.json"
+
+    def _try(self, place, *, wait=False):
+        """Run a batch and return whether this was possible: nobody else runs it or has done so."""
+        if self._file(place).exists():
+            return False
+        with self._lock(place, wait) as locked:
+            if not locked or self._file(place).exists():
+                return False
+            batch = self._batches[place]
+            rows = [
+                asdict(run(self._campaign(world), tasks(world, QUICK, batch, seed=0), Journal()))
+                for world in WORLDS
+            ]
+            written = self._file(place).with_suffix(".part")
+            written.write_text(json.dumps(rows))
+            os.replace(written, self._file(place))
+            return True
+
+    @contextmanager
+    def _lock(self, place, wait):
+        """Tell whether this worker alone may run a batch now, or wait until it may."""
+        with open(self._file(place).with_suffix(".lock"), "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def _campaign(self, world):
+        if world not in self._campaigns:
+            self._campaigns[world] = self._stack.enter_context(campaign(world, self._jobs))
+        return self._campaigns[world]

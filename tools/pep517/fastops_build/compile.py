@@ -1,0 +1,215 @@
+"""Compiles the Cython modules: several at once, and TensorFlow's headers once for all of them.
+
+A module goes from ``.pyx`` to ``.cpp`` to ``.so``. Each of these files has in its name a digest of
+all that it is made of, and gets that name when it is complete: what is there is whole and right,
+however the build before it ended.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+
+import Cython
+from Cython.Build.Dependencies import create_dependency_tree
+
+from . import needs
+from .progress import Progress
+from .variants import VARIANTS
+
+PACKAGE = Path("fastops")
+HELPERS = PACKAGE / "_cpp"
+# TensorFlow's headers take the time of three modules, and then save each module half of its own.
+WORTH_PRECOMPILING = 3
+MEMORY_PER_JOB = 2 << 30
+
+
+def sources():
+    """Return the modules by their names, and what each is compiled from."""
+    found = sorted(PACKAGE.rglob("*.pyx"))
+    return {".".join(source.with_suffix("").parts): source for source in found}
+
+
+def jobs():
+    """Return how many compilers run at once: what FASTOPS_JOBS says, or one for each processor."""
+    if chosen := os.environ.get("FASTOPS_JOBS"):
+        return max(1, int(chosen))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_PER_JOB))
+
+
+def compile_all(compiler, linker):
+    """Compile what has changed; return the libraries by their modules' names, and TensorFlow.
+
+    Parameters
+    ----------
+    compiler, linker
+        The commands, as lists, that Python was built with.
+    """
+    name = os.environ.get("FASTOPS_BUILD", "release")
+    if name not in VARIANTS:
+        sys.exit(f"FASTOPS_BUILD is one of {', '.join(VARIANTS)}, and not {name!r}")
+    place = Path("build", f"{name}-{sysconfig.get_config_var('SOABI')}")
+    with _alone(place) as scratch:
+        return _Build(VARIANTS[name], place, scratch, compiler, linker).run()
+
+
+@contextmanager
+def _alone(place):
+    """Lock a folder, and make one in it for what is not complete."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the system unlocks it, however this process ends
+        for left in place.glob("incomplete-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="incomplete-", dir=place) as scratch:
+            yield Path(scratch)
+
+
+def _digest(*parts):
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+class _Build:
+    def __init__(self, variant, place, scratch, compiler, linker):
+        self._variant = variant
+        self._place = place
+        self._scratch = scratch
+        self._compiler = compiler
+        self._linker = linker
+        self._defines = needs.compiler()
+        self._sources = sources()
+        self._translated = {name: self._name_translated(name) for name in self._sources}
+        self._compiled = {}
+
+    def run(self):
+        # The largest first, so that in the end nobody waits long for the last one.
+        names = sorted(self._sources, key=lambda name: -self._sources[name].stat().st_size)
+        pool = ThreadPoolExecutor(jobs())
+        progress = Progress()
+        try:
+            # In an order in which each begins after those that it waits for.
+            tensorflow = pool.submit(self._find_tensorflow)
+            headers = pool.submit(self._precompile, tensorflow)
+            translations = {name: pool.submit(self._translate, name) for name in names}
+            compilations = {
+                pool.submit(self._compile, name, tensorflow, translations[name], headers): name
+                for name in names
+            }
+            version = tensorflow.result().version
+            stale = self._stale()
+            if stale:
+                progress.say(f"compiling {len(stale)} modules for TensorFlow {version}")
+            done = 0
+            for compilation in as_completed(compilations):
+                compilation.result()
+                if compilations[compilation] in stale:
+                    done += 1
+                    progress.say(f"[{done}/{len(stale)}] {compilations[compilation]}")
+        finally:
+            pool.shutdown(cancel_futures=True)
+            progress.end()
+        current = {*self._translated.values(), *self._compiled.values()}
+        for left in {*self._place.glob("*.cpp"), *self._place.glob("*.so")} - current:
+            left.unlink()
+        return self._compiled, tensorflow.result()
+
+    def _name_translated(self, name):
+        tree = create_dependency_tree(quiet=True)
+        files = sorted(tree.all_dependencies(str(self._sources[name])))
+        texts = (Path(file).read_text() for file in files)
+        digest = _digest(Cython.__version__, self._variant.directives, *files, *texts)
+        return self._place / f"{name}.{digest}.cpp"
+
+    def _find_tensorflow(self):
+        tensorflow = needs.tensorflow()
+        texts = [path.read_text() for path in sorted(HELPERS.rglob("*.h"))]
+        commands = self._compile_command(tensorflow), self._link_command(tensorflow)
+        for name, translated in self._translated.items():
+            digest = _digest(translated.name, tensorflow, self._defines, commands, *texts)
+            self._compiled[name] = self._place / f"{name}.{digest}.so"
+        return tensorflow
+
+    def _stale(self):
+        return {name for name, library in self._compiled.items() if not library.exists()}
+
+    def _compile_command(self, tensorflow):
+        return [
+            *self._compiler,
+            # As system headers: their warnings are not ours.
+            *(flag.replace("-I", "-isystem", 1) for flag in tensorflow.flags),
+            # What TensorFlow was compiled with: without NDEBUG its structs have another layout.
+            *("-DNDEBUG", "-DINTEL_MKL"),
+            *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
+            *("-Wno-unused-function", "-Wno-cpp"),
+            *(f"-I{HELPERS}", f"-I{HELPERS / 'shim'}", f"-I{sysconfig.get_path('include')}"),
+            *self._variant.flags,
+        ]
+
+    def _link_command(self, tensorflow):
+        return [
+            *self._linker,
+            *self._variant.link_flags,
+            f"-L{tensorflow.directory}",
+            f"-L{tensorflow.directory / 'python'}",
+            "-l:libtensorflow_framework.so.2",
+            "-l:libtensorflow_cc.so.2",
+            "-l:lib_pywrap_tensorflow_common.so",
+        ]
+
+    def _translate(self, name):
+        target = self._translated[name]
+        if target.exists():
+            return
+        directives = [f"-X{key}={value}" for key, value in self._variant.directives.items()]
+        command, environment = needs.python("-m", "cython", "--cplus", *directives)
+        made = self._scratch / f"{name}.cpp"
+        command += [f"--module-name={name}", str(self._sources[name]), "-o", str(made)]
+        _call(command, f"Cython does not translate {self._sources[name]}", environment)
+        made.rename(target)
+
+    def _precompile(self, tensorflow):
+        """Return the options that give a module the headers, compiled ahead where that pays."""
+        command = self._compile_command(tensorflow.result())
+        if "__clang__" in self._defines or len(self._stale()) < WORTH_PRECOMPILING * jobs():
+            return []
+        included = "".join(path.read_text() for path in sorted(HELPERS.glob("*.h")))
+        foreign = dict.fromkeys(re.findall(r'#include "(?:absl|tensorflow)/.*"', included))
+        header = self._scratch / "headers.h"
+        lines = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>", *foreign, ""]
+        header.write_text("\n".join(lines))
+        # If that fails, as on a disk too small for it, all will take longer.
+        done = subprocess.run(
+            [*command, "-x", "c++-header", header, "-o", f"{header}.gch"], capture_output=True
+        )
+        return ["-include", str(header)] if done.returncode == 0 else []
+
+    def _compile(self, name, tensorflow, translation, headers):
+        ahead = headers.result()
+        translation.result()
+        target = self._compiled[name]
+        if target.exists():
+            return
+        compiled, made = self._scratch / f"{name}.o", self._scratch / f"{name}.so"
+        command = self._compile_command(tensorflow.result())
+        what = f"the compiler does not compile {self._sources[name]}"
+        _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], what)
+        command = self._link_command(tensorflow.result())
+        _call([command[0], *command[1:], compiled, "-o", made], what)
+        made.rename(target)
+
+
+def _call(command, failure, environment=None):
+    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True)
+    if done.stderr:
+        print(done.stderr, end="", file=sys.stderr, flush=True)
+    if done.returncode != 0:
+        sys.exit(f"fastops is not built: {failure} (exit status {done.returncode}, see above)")

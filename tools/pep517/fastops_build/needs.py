@@ -1,0 +1,104 @@
+"""What a build needs, and in one line what to do where it is missing."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import NamedTuple
+
+PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
+
+DESCRIBE_TENSORFLOW = """
+import json, tensorflow as tf
+flags = tf.sysconfig.get_compile_flags()
+print(json.dumps([tf.__file__, tf.version.VERSION, tf.version.GIT_VERSION, flags]))
+"""
+INSTALL_TENSORFLOW = "Install one, then fastops: pip install 'tensorflow-cpu{}'"
+SMALLEST_MODULE = """
+#include <Python.h>
+#if __cplusplus < 201703L
+#error C++17
+#endif
+"""
+
+
+class TensorFlow(NamedTuple):
+    """The installed TensorFlow."""
+
+    directory: Path
+    version: str
+    build: str
+    flags: list
+
+
+def python(*arguments):
+    """Make the command for another interpreter; it finds what this one does."""
+    path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
+    return [sys.executable, *arguments], {**os.environ, "PYTHONPATH": path}
+
+
+def supported_tensorflow():
+    """Return TensorFlow's versions in pyproject.toml, such as ``>=2.19,<2.22``."""
+    return re.search(r'"tensorflow-cpu(.*?)"', PYPROJECT.read_text())[1]
+
+
+def _in_range(version, versions):
+    lowest, end = ([*map(int, found)] for found in re.findall(r"(\d+)\.(\d+)", versions))
+    return lowest <= [*map(int, version.split(".")[:2])] < end
+
+
+def tensorflow():
+    """Describe the TensorFlow that an import finds; exit where there is none that will do."""
+    versions = supported_tensorflow()
+    command, environment = python("-c", DESCRIBE_TENSORFLOW)
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        sys.exit(
+            "fastops is compiled against the installed TensorFlow, and none can be imported "
+            f"({reason}). {INSTALL_TENSORFLOW.format(versions)}"
+        )
+    file, version, build, flags = json.loads(done.stdout.splitlines()[-1])
+    if not _in_range(version, versions):
+        sys.exit(
+            f"fastops supports TensorFlow {versions}, and {version} is installed. "
+            f"{INSTALL_TENSORFLOW.format(versions)}"
+        )
+    return TensorFlow(Path(file).parent, version, build, flags)
+
+
+def compiler():
+    """Return what the compiler defines, by which it is known; exit where none will do."""
+    if sys.platform != "linux":
+        sys.exit("fastops runs on Linux: that is where TensorFlow's wheels have what it calls.")
+    command = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
+    if not command or shutil.which(command[0]) is None:
+        sys.exit(
+            f"fastops needs a compiler for C++17, and {' '.join(command)!r} is none. Install one "
+            "(apt install g++, dnf install gcc-c++), or name yours: CXX=clang++ pip install ..."
+        )
+    include = sysconfig.get_path("include")
+    done = subprocess.run(
+        [*command, "-std=c++17", "-I", include, "-dM", "-E", "-x", "c++", "-"],
+        input=SMALLEST_MODULE,
+        capture_output=True,
+        text=True,
+    )
+    if "Python.h" in done.stderr:
+        sys.exit(
+            f"fastops needs Python's headers, and there are none in {include}. Install them: "
+            "apt install python3-dev, dnf install python3-devel"
+        )
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        sys.exit(
+            f"fastops needs a compiler for C++17, and {' '.join(command)!r} compiles none of it "
+            f"({reason}). Name another one: CXX=g++-12 pip install ..."
+        )
+    return done.stdout
