@@ -1,6 +1,7 @@
 """The public names of fastops."""
 
 import sys as _sys
+from types import ModuleType as _ModuleType
 
 from fastops._core import build as _build
 
@@ -16,10 +17,15 @@ from fastops._core.errors import (  # noqa: E402
 from fastops._core.options import options  # noqa: E402
 from fastops._core.reasons import REASONS as _REASONS  # noqa: E402
 from fastops._install.placement import accelerated, install, is_installed, uninstall  # noqa: E402
+from fastops._plans import description as _description  # noqa: E402
 from fastops._plans.description import PlanDescription, PlanNode  # noqa: E402
 from fastops._plans.function import Function, function  # noqa: E402
 from fastops._registry import load_op_library  # noqa: E402
+from fastops._reports import explain as _explain  # noqa: E402
+from fastops._reports import profile as _profile  # noqa: E402
+from fastops._reports import stats as _stats  # noqa: E402
 from fastops._reports.cache import cache_info, clear_cache, set_cache_size  # noqa: E402
+from fastops._reports.explain import explain, profile  # noqa: E402
 from fastops._reports.profile import (  # noqa: E402
     Change,
     Detour,
@@ -27,8 +33,6 @@ from fastops._reports.profile import (  # noqa: E402
     FunctionProfile,
     OpProfile,
     Profile,
-    explain,
-    profile,
 )
 from fastops._reports.stats import FunctionStats, OpStats, Stats, reset_stats, stats  # noqa: E402
 from fastops._shell.environment import read_environment  # noqa: E402
@@ -40,15 +44,21 @@ from fastops._version import __version__  # noqa: E402
 
 REASONS = dict(_REASONS)
 
-# The names that pickles and signatures know the classes of reports by.
-for _former, _classes in {
-    "fastops._description": (PlanDescription, PlanNode),
-    "fastops._profile": (Change, Detour, Explanation, FunctionProfile, OpProfile, Profile),
-    "fastops._stats": (FunctionStats, OpStats, Stats),
+# Where pickles and signatures have the classes of reports from. Each former module holds what it
+# held, wherever that is now.
+for _former, _modules in {
+    "fastops._description": [_description],
+    "fastops._profile": [_profile, _explain],
+    "fastops._stats": [_stats],
 }.items():
-    _sys.modules[_former] = _sys.modules[_classes[0].__module__]
-    for _class in _classes:
-        _class.__module__ = _former
+    _sys.modules[_former] = _alias = _ModuleType(_former, _modules[0].__doc__)
+    _alias.__file__ = _modules[0].__file__
+    for _module in _modules:
+        for _name, _value in vars(_module).items():
+            if getattr(_value, "__module__", None) == _module.__name__:
+                setattr(_alias, _name, _value)
+                if isinstance(_value, type):
+                    _value.__module__ = _former
 
 if read_environment():
     install()

@@ -11,8 +11,9 @@ import os
 import tensorflow as tf
 from tensorflow.python.framework import ops as _ops
 
-from fastops._graphs import saved as _saved
-from fastops._graphs.saved import Model, load
+from fastops._graphs import definition as _definition
+from fastops._graphs.model import Model
+from fastops._graphs.saved import load
 from fastops._graphs.session import Session
 
 __all__ = [
@@ -104,7 +105,7 @@ def from_bytes(data, *, graph=None, prefix="", replace=None):
     >>> float(graph.Session(other).run("in/y:0"))
     -2.0
     """
-    definition = _saved.parse(data)
+    definition = _definition.parse(data)
     graph = tf.Graph() if graph is None else graph
     with graph.as_default():
         tf.graph_util.import_graph_def(definition, input_map=replace, name=prefix)

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import fastops
+from fastops._plans.eligibility import UnplannedError
 from fastops._plans.planned import Planned
-from fastops._plans.schedule import UnplannedError
 
 ROOT = Path(__file__).parents[1]
 

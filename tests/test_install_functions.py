@@ -17,7 +17,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
 
 import fastops
-from fastops._plans.function import PlansBeside
+from fastops._plans.plans import PlansBeside
 
 X = tf.constant(floats(3))
 CALL = vars(polymorphic_function.Function)["__call__"]

@@ -476,10 +476,10 @@ def test_threads_that_start_later():
     """Of `python -m fastops --profile`: those that the program starts."""
     python("""
         import threading
-        from fastops._reports import profile as _profile
+        from fastops._reports import explain
         x = tf.constant(1.0)
         ops.neg(x=x)
-        report = _profile.start()
+        report = explain.start()
         threads = [threading.Thread(target=lambda: [ops.neg(x=x) for _ in range(10)])
                    for _ in range(3)]
         for thread in threads: thread.start()

@@ -9,16 +9,11 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int32_t
 
-from fastops._cpp.compat cimport ConvertToEagerTensorUncached
+from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
 from fastops._cpp.handle cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kSingle
 from fastops._cpp.runtime cimport Observed, Runtime
-from fastops._tf.eager cimport (
-    ConvertToEagerTensor,
-    EagerTensorFromHandle,
-    TFE_TensorHandle,
-    wrap,
-)
+from fastops._tf.eager cimport EagerTensorFromHandle, TFE_TensorHandle, wrap
 from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DT_INVALID, DataType
 
 import numpy as np

@@ -5,7 +5,10 @@ from fastops._tf.protos cimport DataType
 
 
 cdef extern from "compat.h" namespace "tensorflow":
-    # Null with a Python exception.
+    # Both return null with a Python exception.
+    TFE_TensorHandle* ConvertToEagerTensor(
+        TFE_Context* context, PyObject* value, DataType dtype, const char* device
+    )
     TFE_TensorHandle* ConvertToEagerTensorUncached(
         TFE_Context* context, PyObject* value, DataType dtype, const char* device
     )

@@ -2,7 +2,7 @@
 
 from graphlib import CycleError, TopologicalSorter
 
-from fastops._plans.schedule import HARMLESS, STATEFUL, WAITING, edges
+from fastops._plans.nodes import HARMLESS, STATEFUL, WAITING, edges
 
 KNOWN = STATEFUL - WAITING - {"PrintV2"}
 """Ops with a state that is, or is not more than, that of the variables that they take."""

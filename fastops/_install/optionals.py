@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.data.util import nest, structure
 from tensorflow.python.ops import gen_optional_ops
 
-from fastops._plans.function import nested
+from fastops._plans.packing import nested
 
 MOST_SPECS = 64
 """Structures that are remembered; beyond, the one that came first goes."""

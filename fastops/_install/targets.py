@@ -38,7 +38,7 @@ from fastops._install import (
 )
 from fastops._install.keras import helpers
 from fastops._install.public import COMPLEX, FLOATS, INTS, REAL, SIGNED
-from fastops._plans.function import PlansBeside
+from fastops._plans.plans import PlansBeside
 
 
 class Target(NamedTuple):

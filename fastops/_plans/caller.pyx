@@ -151,7 +151,7 @@ cdef class Caller:
         return False
 
     def prepare(self, args, kwargs, called, result):
-        """See to the first call of a signature, as `fastops._plans.function.Plans` does.
+        """See to the first call of a signature, as `fastops._plans.plans.Plans` does.
 
         It may return no case for a call that has been made: the next one is as the first.
         """

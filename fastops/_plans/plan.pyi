@@ -3,7 +3,7 @@ from typing import final
 
 import tensorflow as tf
 
-from fastops._plans.schedule import Schedule
+from fastops._plans.steps import Schedule
 
 @final
 class Plan:

@@ -35,7 +35,8 @@ from tensorflow.core.framework import node_def_pb2 as _node_def_pb2
 from tensorflow.python.eager.context import context as _context
 from tensorflow.python.framework import op_def_registry as _op_def_registry
 
-from fastops._plans.schedule import UnplannedError, schedule
+from fastops._plans.eligibility import UnplannedError
+from fastops._plans.schedule import schedule
 
 cdef dict _KINDS = {
     "kernel": kKernel,
@@ -67,7 +68,7 @@ cdef class Plan:
 
     Raises
     ------
-    fastops._plans.schedule.UnplannedError
+    fastops._plans.eligibility.UnplannedError
         If something in the graph is TensorFlow's to run.
     """
 

@@ -1,8 +1,5 @@
 """Traced functions, each with what is known of who runs it faster."""
 
-import threading
-from contextlib import contextmanager
-
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import attributes
@@ -10,37 +7,16 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import Interpo
 from tensorflow.python.framework import errors_impl
 
 from fastops._plans.description import PlanDescription
+from fastops._plans.eligibility import UnplannedError
+from fastops._plans.observers import tell
 from fastops._plans.plan import Plan
-from fastops._plans.runner import Runner, observe
-from fastops._plans.schedule import UnplannedError
+from fastops._plans.runner import Runner
 
 SHORT = 100_000
 """Nanoseconds. Who takes longer is timed against TensorFlow, whose executor runs nodes side by
 side."""
 
 SAMPLES = 3
-
-_OBSERVERS: list[tuple] = []
-"""Pairs of a thread's number, None for all, and of a dict from `Planned` to its calls."""
-
-
-@contextmanager
-def observed(everywhere=False):
-    """Tell which functions run, in this thread or in all.
-
-    Yields
-    ------
-    dict of Planned to dict of str to list of int
-        By executor, the number of calls, and their nanoseconds.
-    """
-    mine = None if everywhere else threading.get_ident(), {}
-    _OBSERVERS.append(mine)
-    observe(1)
-    try:
-        yield mine[1]
-    finally:
-        observe(-1)
-        _OBSERVERS[:] = [one for one in _OBSERVERS if one is not mine]
 
 
 def located(message, node):
@@ -197,11 +173,7 @@ class Planned(Runner):
 
     def observe(self, executor, ns):
         """Tell those who ask that a call was run by that, and how long it took."""
-        for thread, calls in list(_OBSERVERS):
-            if thread in (None, threading.get_ident()):
-                sums = calls.setdefault(self, {}).setdefault(executor, [0, 0])
-                sums[0] += 1
-                sums[1] += ns
+        tell(self, executor, ns)
 
     @property
     def title(self):

@@ -1,19 +1,15 @@
-"""`fastops.profile` and `fastops.explain`: which path calls took, why, and where the time went."""
+"""What profiles show: which path calls took, why, and where the time went."""
 
 import html
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
-from fastops._core.measuring import Recorder
 from fastops._core.printing import Printed
 from fastops._core.reasons import PATHS
 from fastops._install.placement import is_installed
-from fastops._plans.planned import observed
+from fastops._reports.tables import as_html, as_rich, in_units
 
 
 @dataclass(frozen=True)
@@ -218,10 +214,10 @@ class Profile(Printed):
         }
 
     def __rich__(self):
-        return Group(*(_rich(*table) for table in self._tables()), Text(self._summary()))
+        return Group(*(as_rich(*table) for table in self._tables()), Text(self._summary()))
 
     def _repr_html_(self):
-        tables = "".join(_html(*table) for table in self._tables())
+        tables = "".join(as_html(*table) for table in self._tables())
         return f"{tables}<p>{html.escape(self._summary())}</p>"
 
     def _tables(self):
@@ -244,14 +240,14 @@ class Profile(Printed):
             yield (
                 _FUNCTION_COLUMNS,
                 [
-                    (one.executor, f"{one.calls:,}", _time(one.ns), one.name, one.reason or "")
+                    (one.executor, f"{one.calls:,}", in_units(one.ns), one.name, one.reason or "")
                     for one in functions
                 ],
             )
 
     def _summary(self):
         total, inside = self._recorder.times()
-        text = f"{_time(total)} in all, {_time(total - inside)} of it above the dispatch."
+        text = f"{in_units(total)} in all, {in_units(total - inside)} of it above the dispatch."
         if not is_installed():
             text += " Without fastops.install() only calls of fastops.ops are seen."
         return text
@@ -274,7 +270,6 @@ class Explanation(Profile):
 _COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
-_TEXTS = ("op", *_DETOUR_COLUMNS[2:], "function", "executor", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 
 
@@ -283,39 +278,8 @@ def _row(name, op):
         name,
         f"{op.calls:,}",
         *(f"{getattr(op, path):,}" for path in PATHS),
-        *(_time(getattr(op, part)) for part in _PARTS),
+        *(in_units(getattr(op, part)) for part in _PARTS),
     )
-
-
-def _rich(columns, rows):
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for column in columns:
-        wraps = column in ("function", columns[-1])
-        side = "left" if column in _TEXTS else "right"
-        table.add_column(column, justify=side, no_wrap=not wraps, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _html(columns, rows):
-    def line(cells, tag):
-        aligned = (
-            f'<{tag} style="text-align: {"left" if column in _TEXTS else "right"}">'
-            f"{html.escape(cell)}</{tag}>"
-            for column, cell in zip(columns, cells, strict=True)
-        )
-        return f"<tr>{''.join(aligned)}</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(columns, 'th')}</thead><tbody>{body}</tbody></table>"
-
-
-def _time(ns):
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.1f} {unit}"
-    return f"{ns} ns"
 
 
 def _detours(reasons):
@@ -324,81 +288,3 @@ def _detours(reasons):
         for (path, reason, detail, changes), calls in reasons.items()
     ]
     return tuple(sorted(found, key=lambda detour: -detour.calls))
-
-
-def start():
-    """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
-    recorder = Recorder()
-    recorder.open(new_threads=True)
-    return Profile(recorder, observed(everywhere=True).__enter__())
-
-
-@contextmanager
-def profile():
-    """Measure the calls of a block: which path they took, why, and where the time went.
-
-    Yields
-    ------
-    Profile
-        What was found, up to the moment when it is read.
-
-    Notes
-    -----
-    It concerns the thread that opens it, and looks at what the program does as it is: under
-    `install` that is every op the program runs, else the calls of `fastops.ops`. One call counts
-    once, however many of TensorFlow's functions it comes through. Blocks nest; the outer one has
-    the calls of the inner one, too. Where no profile is open nothing is measured.
-
-    Examples
-    --------
-    >>> import tensorflow as tf, fastops
-    >>> x = tf.constant([1.0, 2.0])
-    >>> with fastops.accelerated(), fastops.profile() as report:
-    ...     for _ in range(10):
-    ...         y = tf.math.softsign(x)
-    >>> softsign = report.ops["Softsign"]
-    >>> softsign.calls, softsign.direct, str(softsign.detours[0])
-    (10, 9, '1 first_call')
-    """
-    recorder = Recorder()
-    recorder.open()
-    try:
-        with observed() as functions:
-            yield Profile(recorder, functions)
-    finally:
-        recorder.close()
-
-
-def explain(function, /, *args, **kwargs):
-    """Run a function and tell which path its calls of ops took, why, and where the time went.
-
-    Parameters
-    ----------
-    function : callable
-        What to run, once. What it raises is not caught.
-    *args, **kwargs
-        Its arguments.
-
-    Returns
-    -------
-    Explanation
-        The `Profile` of the run, with the function's result.
-
-    See Also
-    --------
-    profile : the same for a block, where the details are told.
-
-    Examples
-    --------
-    >>> import tensorflow as tf, fastops
-    >>> x = tf.constant([1.0, 2.0])
-    >>> _ = fastops.explain(fastops.ops.softplus, features=x)
-    >>> report = fastops.explain(fastops.ops.softplus, features=tf.cast(x, tf.float64))
-    >>> str(report.ops["Softplus"].detours[0])
-    '1 first_call (dtypes: float32 -> float64)'
-    >>> report.result.dtype
-    tf.float64
-    """
-    with profile() as report:
-        result = function(*args, **kwargs)
-    return Explanation(report._recorder, report._functions, result)

@@ -1,7 +1,7 @@
 """``%load_ext fastops``: IPython and notebooks run on the fast path, and show where time goes."""
 
 from fastops._install.placement import install, uninstall
-from fastops._reports.profile import profile
+from fastops._reports.explain import profile
 
 _MAGIC = "fastops_profile"
 

@@ -118,13 +118,13 @@ def _accelerate(chosen, profiles):
     """Put in force what was asked for: the program has just imported TensorFlow."""
     from fastops._core import options
     from fastops._install.placement import install
-    from fastops._reports import profile
+    from fastops._reports import explain
 
     install(functions=chosen.functions)
     if chosen.strict:
         options.set_everywhere(on_fallback="raise")
     if chosen.profile:
-        profiles.append(profile.start())
+        profiles.append(explain.start())
 
 
 def _report(profiles, process):

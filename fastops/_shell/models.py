@@ -9,6 +9,8 @@ import tensorflow as tf
 from rich.table import Table
 
 from fastops._graphs import saved
+from fastops._graphs.definition import count_ops
+from fastops._graphs.model import Model
 
 PERCENTILES = {"fastest": 0, "median": 50, "90 %": 90, "99 %": 99, "slowest": 100}
 
@@ -17,11 +19,11 @@ def inspect(console, model, tags):
     """Print what is in a model; return the exit status."""
     with _told("inspect"):
         found = saved.signatures(model, tags=tags)
-        models = [(saved.Model(signature), signature) for signature in found.values()]
+        models = [(Model(signature), signature) for signature in found.values()]
     if not models:
         console.print(f"{model} has no signatures")
     for one, signature in models:
-        counts = saved.count_ops(signature.concrete)
+        counts = count_ops(signature.concrete)
         rows = [
             *(("input " + name, _spec(spec)) for name, spec in one.inputs.items()),
             *(("output " + name, _spec(spec)) for name, spec in one.outputs.items()),

@@ -1,4 +1,4 @@
-# tensorflow/c/eager/c_api.h, tensorflow/python/eager/pywrap_tfe.h, and compat.h for what is in none
+# tensorflow/c/eager/c_api.h, tensorflow/python/eager/pywrap_tfe.h
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libcpp cimport bool
@@ -11,13 +11,6 @@ cdef extern from "tensorflow/c/eager/c_api.h" nogil:
         pass
     ctypedef struct TFE_TensorHandle:
         pass
-
-
-cdef extern from "compat.h" namespace "tensorflow":
-    # Null with a Python exception.
-    TFE_TensorHandle* ConvertToEagerTensor(
-        TFE_Context* context, PyObject* value, DataType dtype, const char* device
-    )
 
 
 cdef extern from "tensorflow/core/common_runtime/eager/context.h" namespace "tensorflow" nogil:

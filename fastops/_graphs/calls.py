@@ -1,0 +1,64 @@
+"""Calls of `Session.run`: known again by their fetches and feeds, without TensorFlow's handlers."""
+
+import numpy as np
+import tensorflow as tf
+
+from fastops._graphs.shapes import dims_of, fits
+
+_LEAVES = (tf.Tensor, tf.Operation, tf.SparseTensor, tf.IndexedSlices)
+
+
+def key_of_call(fetches, feed_dict):
+    """Return what calls with the same fetches and feeds have in common; `None` if that varies."""
+    for feed in feed_dict or ():
+        if type(feed) is not str and not isinstance(feed, tf.Tensor):
+            return None
+    try:
+        return (_key_of(fetches), *map(_key_of, feed_dict or ()))
+    except TypeError:
+        return None
+
+
+def _key_of(one):
+    kind = type(one)
+    if kind is str:
+        return one
+    if isinstance(one, _LEAVES):
+        return id(one)
+    if kind is list or isinstance(one, tuple):
+        return (kind, *map(_key_of, one))
+    if kind is dict:
+        return (kind, *((type(name), name) for name in one), *map(_key_of, one.values()))
+    raise TypeError(kind)
+
+
+class Call:
+    """Calls of `Session.run` with the same fetches and feeds, which are of plain types."""
+
+    def __init__(self, fetches, handler, feeds, step):
+        self.kept = feeds, tf.nest.flatten(fetches)  # so that their ids stay theirs
+        self.handler = handler
+        self.step = step
+        self.feeds = [(feed.dtype.as_numpy_dtype, dims_of(feed.shape)) for feed in feeds]
+
+    def run(self, session, feed_dict):
+        """Return the values of the fetches, or `None` where the call is TensorFlow's."""
+        values = []
+        try:
+            for value, (dtype, dims) in zip((feed_dict or {}).values(), self.feeds, strict=True):
+                array = _array(value, dtype)
+                if array is None or not fits(array.shape, dims):
+                    return None
+                values.append(array)
+        except (TypeError, ValueError, OverflowError):
+            return None  # let TensorFlow say so
+        return self.step.run(session, values)
+
+
+def _array(value, dtype):
+    """Return a value as TensorFlow feeds it; `None` where that takes TensorFlow."""
+    if type(value) is np.ndarray:
+        return value if value.dtype == dtype else np.asarray(value, dtype)
+    if type(value) in (float, bool, str, bytes, list) or isinstance(value, np.generic):
+        return np.asarray(value, dtype)
+    return None

@@ -1,0 +1,96 @@
+"""Saved models as functions of named tensors."""
+
+import inspect
+import keyword
+
+from fastops._graphs.contract import Contract
+from fastops._plans.caller import Caller, Case
+from fastops._plans.plans import MOST_SIGNATURES
+
+
+class Model(Caller):
+    """A function of named tensors, made by `fastops.graph.load`.
+
+    Called with its inputs by name, of which the only one may come without, it returns the outputs
+    by name. It raises `TypeError` if an input is missing, unknown, or of another dtype or shape,
+    and says which; and a `tf.errors.OpError` if an operation fails.
+
+    Parameters
+    ----------
+    signature : Signature
+        What it calls.
+
+    Attributes
+    ----------
+    inputs, outputs : dict of str to tf.TensorSpec
+        Dtypes and shapes by name.
+    name : str
+        The signature's.
+    """
+
+    def __init__(self, signature):
+        self._contract = Contract(signature)
+        super().__init__(self._contract, True, MOST_SIGNATURES)
+        self.inputs = dict(signature.inputs)
+        self.outputs = dict(signature.outputs)
+        self.name = signature.name
+        self.__name__ = signature.name
+        self.__doc__ = _document(signature)
+        self.__signature__ = _python_signature(self.inputs)
+
+    @property
+    def title(self):
+        """The signature's name, and where it comes from."""
+        return self._contract.title
+
+    @property
+    def reason(self):
+        """Why TensorFlow runs it and not a plan, or `None`."""
+        return self._contract.planned.reason
+
+    def describe(self):
+        """Say who runs it, and why.
+
+        Returns
+        -------
+        dict
+            With ``"executor"``, ``"reason"`` why that is TensorFlow, and ``"nodes"`` of the plan.
+        """
+        return self._contract.planned.describe()
+
+    def prepare(self, args, kwargs, called, result):
+        """See to the first call with inputs of these dtypes and shapes; for the base class."""
+        contract = self._contract
+        inputs = contract.named(args, kwargs)
+        result = contract.signature.pack(contract.planned.run(contract.tensors(inputs)))
+        if not contract.are_as_taken(inputs):
+            return None, True, result  # other values may not be convertible
+        places = {name: place for place, name in enumerate(inputs)}
+        takes = [places[name] for name in self.inputs]
+        return Case(contract.planned, takes, contract.signature.pack), True, result
+
+    def __repr__(self):
+        return f"<fastops.graph.Model: ({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
+
+
+def _document(signature):
+    def rows(specs, indent):
+        return "".join(
+            f"{indent}{name} : {spec.dtype.name}, shape {spec.shape}\n"
+            for name, spec in specs.items()
+        )
+
+    takes = f"Parameters\n----------\n{rows(signature.inputs, '')}\n" if signature.inputs else ""
+    return (
+        f"Run {signature.name} of {signature.source}.\n\n{takes}"
+        f"Returns\n-------\ndict\n{rows(signature.outputs, '    ')}"
+    )
+
+
+def _python_signature(inputs):
+    if any(not name.isidentifier() or keyword.iskeyword(name) for name in inputs):
+        return inspect.Signature([inspect.Parameter("inputs", inspect.Parameter.VAR_KEYWORD)])
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    if len(inputs) != 1:
+        kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature([inspect.Parameter(name, kind) for name in inputs])

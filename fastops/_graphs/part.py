@@ -1,0 +1,141 @@
+"""A part of a session's graph, taken out as a function."""
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import importer, op_def_registry
+from tensorflow.python.ops import handle_data_util
+
+from fastops._graphs.accesses import KNOWN, StateError, check_order, writes
+from fastops._plans.nodes import HARMLESS, functions_of
+
+_LOWERED = frozenset({"Case", "If", "StatelessCase", "StatelessIf", "StatelessWhile", "While"})
+_PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
+_COMPILED = ("_XlaMustCompile", "_XlaCompile")
+
+
+class Part:
+    """What leads from some tensors to others, as a function of these and of variables.
+
+    Attributes
+    ----------
+    concrete : tf.types.experimental.ConcreteFunction
+        It.
+    variables : list of tf.Operation
+        Those that name the variables that it takes after the feeds.
+    dtypes : list of tf.DType
+        Their dtypes.
+    writes : bool
+        Whether it writes any.
+    """
+
+    def __init__(self, graph, feeds, fetches, targets):
+        for one in (*feeds, *fetches):
+            if one.dtype in (tf.resource, tf.variant) or one.dtype._is_ref_dtype:
+                raise StateError(f"{one.name} is a {one.dtype.name}")
+        fed = {feed.name for feed in feeds}
+        definition, self.variables = _cut_out(graph, fed, fetches, targets)
+        self.dtypes = [op.get_attr("dtype") for op in self.variables]
+        self.writes = any(map(writes, definition.node))
+        used = {name for node in definition.node for name in node.input}
+        taken = [*feeds, *(op.outputs[0] for op in self.variables)]
+        # In a GraphDef, an operation's first output goes by the operation's name.
+        inputs = {one.name: one.name.removesuffix(":0") for one in taken}
+        wanted = [one.name for one in (*fetches, *targets)]
+
+        def body(*given):
+            replaced = {}
+            for one, tensor in zip(taken, given, strict=True):
+                if one.dtype == tf.resource:
+                    data = handle_data_util.get_resource_handle_data(one)
+                    handle_data_util.set_handle_data(tensor, data)
+                if inputs[one.name] in used:
+                    replaced[inputs[one.name]] = tensor
+            found = importer.import_graph_def(definition, replaced, wanted, name="")
+            tf.compat.v1.get_default_graph().control_outputs.extend(found[len(fetches) :])
+            # What a function returns takes its name from the node that makes it.
+            return [
+                tf.identity(one, f"fastops_fetch_{place}")
+                for place, one in enumerate(found[: len(fetches)])
+            ]
+
+        specs = [
+            tf.TensorSpec(one.shape, one.dtype, f"fastops_feed_{place}")
+            for place, one in enumerate(taken)
+        ]
+        self.concrete = tf.compat.v1.wrap_function(body, specs)
+
+
+def _cut_out(graph, fed, fetches, targets):
+    """Return the GraphDef of the nodes that are run, and the operations that name variables."""
+    ops_fed = (graph.get_tensor_by_name(name).op for name in fed)
+    # Who waits for one of these does so no longer; other operations are run all the same.
+    given = {op.name for op in ops_fed if op.type in _PLACEHOLDERS}
+    waiting = [*targets, *(fetch.op for fetch in fetches)]
+    found, variables = {}, {}
+    while waiting:
+        op = waiting.pop()
+        if op.name in found or op.name in variables:
+            continue
+        if _names_a_variable(op) and op not in targets:
+            variables[op.name] = op
+            given.add(op.name)
+            continue
+        found[op.name] = op
+        waiting += [source for source in op.control_inputs if source.name not in given]
+        waiting += [source.op for source in op.inputs if source.name not in fed]
+    definition = tf.compat.v1.GraphDef(versions=graph.graph_def_versions)
+    definition.node.extend(op.node_def for op in found.values())
+    library = {}
+    if any(len(functions_of(node)) > 1 or node.op in graph._functions for node in definition.node):
+        library = {one.signature.name: one for one in graph.as_graph_def().library.function}
+    called = {}
+    _check_states(definition.node, library, called, KNOWN)
+    definition.library.function.extend(called.values())
+    for node in definition.node:
+        inputs = [one for one in node.input if not (one[0] == "^" and one[1:] in given)]
+        node.input[:] = inputs
+        node.attr.pop("_class", None)  # the neighbour may be left out
+        if node.op == "PlaceholderWithDefault":  # which nobody feeds
+            node.op = "Identity"
+            node.attr["T"].CopyFrom(node.attr.pop("dtype"))
+            del node.attr["shape"]
+        if node.op in _LOWERED:
+            node.attr["_lower_using_switch_merge"].b = True
+    if any(map(writes, definition.node)):
+        kept = {
+            name: (op.get_attr("container"), op.get_attr("shared_name").decode())
+            for name, op in variables.items()
+        }
+        callers = {node.name for node in definition.node if functions_of(node) & called.keys()}
+        check_order(definition.node, kept, callers)
+    return definition, list(variables.values())
+
+
+def _names_a_variable(op):
+    """Tell whether an operation names a variable, of a name of its own, on the host."""
+    if op.type != "VarHandleOp" or op.control_inputs:
+        return False
+    name = op.get_attr("shared_name")
+    device = tf.DeviceSpec.from_string(op.device)
+    return (
+        name not in (b"", context.anonymous_name().encode())
+        and device.device_type in (None, "CPU")
+        and device.device_index in (None, 0)
+    )
+
+
+def _check_states(nodes, library, called, known):
+    """Raise `StateError` for states that are not known; collect the functions that are called."""
+    for node in nodes:
+        functions = sorted(functions_of(node) & library.keys())
+        found = op_def_registry.get(node.op)
+        if node.op in _PLACEHOLDERS:
+            raise StateError(f"{node.name} is not fed")
+        if found is not None and found.is_stateful and not functions and node.op not in known:
+            raise StateError(f"{node.op} has a state that is the session's")
+        if any(node.attr[name].b for name in _COMPILED if name in node.attr):
+            raise StateError(f"{node.name} is compiled by XLA")
+        for name in functions:
+            if name not in called:
+                called[name] = library[name]
+                _check_states(library[name].node_def, library, called, HARMLESS)

@@ -1,0 +1,100 @@
+"""Trials: a plan is held against what TensorFlow's session has made of the same values."""
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.ops import gen_resource_variable_ops
+
+from fastops._graphs.eager import outside_of_graphs
+from fastops._graphs.planned import LeftError, SessionPlan
+
+
+class Trial:
+    """A run of TensorFlow's that tells whether a plan may make those that follow.
+
+    Parameters
+    ----------
+    step : Step
+        What is run; it gets the plan, or the reason why it has none.
+    before : list of EagerTensor or None
+        The values that its variables had before the run; `None` if it writes none.
+    """
+
+    def __init__(self, step, before):
+        self.step = step
+        self.before = before
+
+    def __call__(self, session, values, results, ns):
+        """Make the plan, and hold it against what TensorFlow has made of the same values."""
+        step = self.step
+        handles, concrete = step.handles(session), step.part.concrete
+        if handles is None or concrete is None:  # another thread has made the plan
+            return
+        try:
+            with outside_of_graphs():
+                inputs = [None] * len(step.dtypes) + list(handles)
+                planned = SessionPlan(concrete, inputs=inputs)
+                agrees = planned.reason is not None or self.does_the_same(
+                    planned, handles, values, results
+                )
+        except LeftError as left:
+            if left.args:
+                step.obstacle = f"its plan fails where TensorFlow does not: {left}"
+            return
+        except Exception as error:
+            step.obstacle = f"its plan fails where TensorFlow does not: {error}"
+            return
+        if not agrees:
+            step.obstacle = "TensorFlow's session computes other values than its functions"
+        step.planned = planned
+        step.part.concrete = None  # which the plan keeps
+
+    def does_the_same(self, planned, handles, values, results):
+        """Tell whether a plan does what TensorFlow has done, to copies of what it changes."""
+        step = self.step
+        if planned.plan.schedule.has_effects and self.before is None:
+            return False
+        mine = handles if self.before is None else copies(self.before, step.part.variables)
+        got = [one.numpy() for one in step.fetch(planned, step.tensors(values), mine)]
+        if self.before is not None:
+            got += [one.numpy() for one in state(mine, step.part.dtypes)]
+            results = results + [one.numpy() for one in state(handles, step.part.dtypes)]
+        return all(map(same, got, results))
+
+
+def state(handles, dtypes):
+    """Return the values of variables; `None` if they are not to be had."""
+    if handles is None:
+        return None
+    try:
+        with outside_of_graphs():
+            return [
+                gen_resource_variable_ops.read_variable_op(handle, dtype)
+                for handle, dtype in zip(handles, dtypes, strict=True)
+            ]
+    except tf.errors.OpError:  # another thread has destroyed one
+        return None
+
+
+def copies(values, names):
+    """Return handles of variables of nobody else's, with these values, like those that ops name."""
+    handles = []
+    for value, op in zip(values, names, strict=True):
+        dtype, shape = op.get_attr("dtype"), op.get_attr("shape")
+        name = context.anonymous_name()
+        handle = gen_resource_variable_ops.var_handle_op(dtype, shape, shared_name=name)
+        gen_resource_variable_ops.assign_variable_op(handle, value)
+        handles.append(handle)
+    return tuple(handles)
+
+
+def same(got, want):
+    """Tell whether two fetched values are the same, bit for bit."""
+    if type(got) is not type(want):
+        return False
+    if isinstance(want, bytes):
+        return got == want
+    if (got.dtype, got.shape) != (want.dtype, want.shape):
+        return False
+    if got.dtype == object:
+        return got.tolist() == want.tolist()
+    return got.tobytes() == want.tobytes()

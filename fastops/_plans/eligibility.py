@@ -1,0 +1,82 @@
+"""Which graphs a plan may run: what is TensorFlow's to run, and why."""
+
+from fastops._core.tables import policy
+from fastops._plans.nodes import (
+    ARGUMENTS,
+    CALLS,
+    COPIES,
+    HARMLESS,
+    PRIVATE,
+    RANDOM,
+    RESULTS,
+    STATEFUL,
+    SWITCHES,
+    UNPLANNED,
+    functions_of,
+)
+
+
+class UnplannedError(Exception):
+    """A graph that is TensorFlow's to run, and why."""
+
+
+class Eligibility:
+    """Looks at the nodes of a graph, one by one.
+
+    Parameters
+    ----------
+    op_def, function_def : callable
+        As for `fastops._plans.schedule.schedule`.
+
+    Attributes
+    ----------
+    has_effects : bool
+        Whether a node that was looked at changes anything, so that it must not run again.
+    """
+
+    def __init__(self, op_def, function_def):
+        self.op_def = op_def
+        self.function_def = function_def
+        self.called = set()  # functions that nodes call
+        self.has_effects = False
+
+    def check(self, node):
+        """Raise `UnplannedError` for a node that is TensorFlow's to run."""
+        if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
+            return
+        self.check_state(node)
+        if node.op in RANDOM | CALLS:
+            return
+        found = self.op_def(node.op)
+        private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
+        if found is None or private or node.op in UNPLANNED:
+            raise UnplannedError(f"{node.op} is TensorFlow's to run")
+        if node.op in policy.EXCLUDED and node.op not in STATEFUL:
+            raise UnplannedError(f"{node.op}: {policy.EXCLUDED[node.op]}")
+        if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
+            raise UnplannedError(f"{node.op} takes references")
+        if any(attr.type in ("func", "list(func)") for attr in found.attr):
+            raise UnplannedError(f"{node.op} calls functions")
+
+    def check_state(self, node):
+        """Raise `UnplannedError` for a node with a state that another kernel would not share.
+
+        So for the nodes of the functions that it calls: TensorFlow runs these, but as others than
+        it would without a plan.
+        """
+        found = self.op_def(node.op)
+        called = functions_of(node) - self.called - ({node.op} if found is not None else set())
+        self.called |= called
+        for name in sorted(called):
+            function = self.function_def(name)
+            if function is None:
+                raise UnplannedError(f"{node.op} calls {name}, which the context does not have")
+            for inner in function.node_def:
+                self.check_state(inner)
+        if node.op in RANDOM:
+            if any(node.attr[name].i for name in ("seed", "seed2") if name in node.attr):
+                raise UnplannedError(f"{node.op} has a sequence that is TensorFlow's")
+        elif node.op in STATEFUL:
+            self.has_effects |= node.op not in HARMLESS
+        elif node.op not in CALLS and found is not None and found.is_stateful:
+            raise UnplannedError(f"{node.op} has a state that is TensorFlow's")

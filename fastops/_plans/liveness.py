@@ -1,0 +1,85 @@
+"""How long values are asked for: steps that nobody needs, and buffers that may be taken over."""
+
+
+def without_unasked(steps, asked):
+    """Return the steps without those that only say whether something is dead, to nobody."""
+    asked = asked | {slot for step in _with_inner(steps) for slot in step.needs}
+    asked |= {slot for step in _with_inner(steps) if step.kind == "merge" for slot in step.inputs}
+
+    def keep(steps):
+        for step in steps:
+            if step.loop is not None:
+                step.loop.body = list(keep(step.loop.body))
+            if step.kind in ("nothing", "copy") and not _tells(step, asked):
+                continue
+            yield step
+
+    return list(keep(steps))
+
+
+def _tells(step, asked):
+    """Whether a step moves a value, or makes a slot dead that somebody asks for."""
+    if step.kind == "copy" and any(slot >= 0 for slot in step.outputs):
+        return True
+    return not asked.isdisjoint({*step.outputs, step.control})
+
+
+def _with_inner(steps):
+    for step in steps:
+        yield step
+        if step.loop is not None:
+            yield from _with_inner(step.loop.enters + step.loop.body + step.loop.exits)
+
+
+def release(steps, kept, persistent):
+    """Say of each step which of its inputs others still ask for, and which slots it is the last of.
+
+    Parameters
+    ----------
+    steps : list of Step
+        In their order.
+    kept : set of int
+        Slots whose values are asked for after the steps.
+    persistent : set of int
+        Slots whose values are not theirs to let go.
+    """
+    later = kept | persistent
+    for step in reversed(steps):
+        if step.loop is None:
+            step.shared = [
+                place
+                for place, slot in enumerate(step.inputs)
+                if slot in later or step.inputs.count(slot) > 1
+            ]
+            step.releases = [slot for slot in dict.fromkeys(step.inputs) if slot not in later]
+        else:
+            loop = step.loop
+            release(loop.exits, later, persistent)
+            inside = set().union(*map(_used, loop.body))
+            mine = {*loop.current}.union(*map(_made, loop.body))
+            left = {slot for leave in loop.exits for slot in leave.inputs}
+            asked = {*(inside - mine), loop.condition, *loop.next, *left}
+            release(loop.body, asked, persistent)
+            release(loop.enters, later | inside | {*loop.entered}, persistent)
+        later |= _used(step)
+
+
+def _made(step):
+    """Return the slots that a step fills, with those of what is inside of it."""
+    made = {slot for slot in step.outputs if slot >= 0}
+    if step.loop is not None:
+        for part in (step.loop.enters, step.loop.body, step.loop.exits):
+            made = made.union(*map(_made, part))
+        made |= {*step.loop.current}
+    return made
+
+
+def _used(step):
+    """Return the slots that a step reads, with those of what is inside of it."""
+    used = set(step.inputs)
+    if step.loop is not None:
+        for part in (step.loop.enters, step.loop.body, step.loop.exits):
+            for one in part:
+                used |= _used(one)
+        used |= {*step.loop.entered, *step.loop.current, *step.loop.next, step.loop.condition}
+    return used

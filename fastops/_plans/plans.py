@@ -1,0 +1,171 @@
+"""The plans of a traced function: one for each trace, found by the signature of a call."""
+
+import weakref
+
+from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
+
+from fastops._plans.caller import Caller, Case
+from fastops._plans.leaves import Leaves
+from fastops._plans.packing import packer
+from fastops._plans.planned import Planned, options_of
+
+MOST_SIGNATURES = 256
+"""Signatures of one function that are kept; beyond, the one that was made first goes."""
+
+
+def _unoptimized(call):
+    """Return the same function, which TensorFlow calls without its optimizer of graphs."""
+
+    def called(*args, **kwargs):
+        here = context.context()
+        before = here.function_call_options
+        here.function_call_options = options_of(before, optimize=False)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            here.function_call_options = before
+
+    return called
+
+
+class Plans(Caller):
+    """What runs the calls of a traced function, by their signatures.
+
+    Parameters
+    ----------
+    target : callable or None
+        What makes a call in TensorFlow's way, where that does not come with the call.
+    executor : {None, "plan", "tensorflow"}
+        Who runs it.
+    optimize : bool
+        Whether TensorFlow optimizes its graph.
+    """
+
+    def __init__(self, target, executor=None, optimize=True):
+        target = target if optimize else _unoptimized(target)
+        super().__init__(target, executor != "tensorflow", MOST_SIGNATURES)
+        self._executor = executor
+        self._optimize = optimize
+        self._planned = {}
+
+    @property
+    def title(self):
+        """The function's name."""
+        python_function = getattr(self._traced, "python_function", None)
+        return getattr(python_function, "__qualname__", None) or repr(self._traced)
+
+    def announce(self):
+        """Tell whether TensorFlow makes the first call of a signature, which is next."""
+        self._tell_of_calls()
+        return self._executor != "plan"
+
+    def prepare(self, args, kwargs, called, result):
+        """See to the first call with arguments of a signature.
+
+        Parameters
+        ----------
+        args, kwargs : tuple, dict
+            Its arguments.
+        called : bool
+            Whether TensorFlow has made it, and traced if it had to.
+        result : object
+            What came of it.
+
+        Returns
+        -------
+        case : Case
+            What runs such calls from then on.
+        called, result
+            As given; of a method that makes the call itself, True and what came of it.
+        """
+        try:
+            case = self._case(args, kwargs)
+        except Exception as problem:
+            if not called:
+                raise
+            # TensorFlow has made the call, so it was right: it is to make the next ones as well.
+            obstacle = f"{type(problem).__name__}: {problem}"
+            case = Case(Planned(None, obstacle=obstacle), [], None)
+        return case, called, result
+
+    def _tell_of_calls(self):
+        """Count the calls that TensorFlow has not seen: it warns of functions traced too often."""
+        unseen, self.unseen = self.unseen, 0
+        manager = polymorphic_function._frequent_tracing_detector_manager
+        key = getattr(self._traced, "_key_for_call_stats", None)
+        if unseen and key is not None:
+            manager.called_without_tracing(key)
+            with manager._lock:
+                detector = manager._get_detector(key)
+                detector._calls_per_tracings[-1] += unseen - 1
+                detector._call_count += unseen - 1
+
+    def _case(self, args, kwargs):
+        """Return what runs calls of a signature from then on, given one of them."""
+        traced = self._traced
+        leaves = Leaves()
+        args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
+        concrete = traced.get_concrete_function(*args, **kwargs)
+        kind = concrete.function_type
+        given = function_type_utils.canonicalize_function_inputs(
+            args, kwargs, traced._function_type, traced._default_values, traced._is_pure
+        )
+        flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
+        takes = leaves.places(flat)
+        if leaves.hide(takes, traced._default_values or {}):
+            obstacle = "an argument is converted"
+            return Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
+        key = concrete, *((one.dtype, str(one.shape)) for one in leaves.variables)
+        if key not in self._planned:
+            self._planned[key] = Planned(concrete, self._executor, flat, optimize=self._optimize)
+        return Case(self._planned[key], takes, packer(concrete))
+
+    def describe(self):
+        """Say for each signature who runs it, and why.
+
+        Returns
+        -------
+        list of dict
+            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` why that
+            is TensorFlow, and ``"nodes"`` of the plan.
+        """
+        return [case.runner.describe() for case in self.known_cases()]
+
+    def reset(self):
+        """Let go of all plans; what was traced stays with TensorFlow."""
+        self._planned.clear()
+        self.forget()
+
+    def plans(self):
+        """Return what the plans are made of.
+
+        Returns
+        -------
+        list of PlanDescription
+            One for each plan: its nodes in their order, with their slots, the buffers that they may
+            take over, and their times in the calls that were made in a `fastops.profile`.
+        """
+        planned = dict.fromkeys(case.runner for case in self.known_cases())
+        return [one.description() for one in planned if one.plan is not None]
+
+
+class PlansBeside(Plans):
+    """The plans of a function of TensorFlow's, beside which they live: `fastops.install`'s.
+
+    Parameters
+    ----------
+    traced : tf.types.experimental.PolymorphicFunction
+        The function, which holds this.
+    """
+
+    def __init__(self, traced):
+        super().__init__(None, "tensorflow" if traced._jit_compile else None)
+        self._reference = weakref.ref(traced)
+
+    @property
+    def _traced(self):
+        return self._reference()
+
+    def __reduce__(self):
+        return type(None), ()  # a copy of the function begins anew

@@ -1,0 +1,92 @@
+"""`fastops.profile` and `fastops.explain`: what measures calls, of a block and of a function."""
+
+from contextlib import contextmanager
+
+from fastops._core.measuring import Recorder
+from fastops._plans.observers import observed
+from fastops._reports.profile import Explanation, Profile
+
+
+def start():
+    """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
+    recorder = Recorder()
+    recorder.open(new_threads=True)
+    return Profile(recorder, observed(everywhere=True).__enter__())
+
+
+@contextmanager
+def _recorded():
+    """Record the calls of a block; yield what a `Profile` is made of."""
+    recorder = Recorder()
+    recorder.open()
+    try:
+        with observed() as functions:
+            yield recorder, functions
+    finally:
+        recorder.close()
+
+
+@contextmanager
+def profile():
+    """Measure the calls of a block: which path they took, why, and where the time went.
+
+    Yields
+    ------
+    Profile
+        What was found, up to the moment when it is read.
+
+    Notes
+    -----
+    It concerns the thread that opens it, and looks at what the program does as it is: under
+    `install` that is every op the program runs, else the calls of `fastops.ops`. One call counts
+    once, however many of TensorFlow's functions it comes through. Blocks nest; the outer one has
+    the calls of the inner one, too. Where no profile is open nothing is measured.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> x = tf.constant([1.0, 2.0])
+    >>> with fastops.accelerated(), fastops.profile() as report:
+    ...     for _ in range(10):
+    ...         y = tf.math.softsign(x)
+    >>> softsign = report.ops["Softsign"]
+    >>> softsign.calls, softsign.direct, str(softsign.detours[0])
+    (10, 9, '1 first_call')
+    """
+    with _recorded() as found:
+        yield Profile(*found)
+
+
+def explain(function, /, *args, **kwargs):
+    """Run a function and tell which path its calls of ops took, why, and where the time went.
+
+    Parameters
+    ----------
+    function : callable
+        What to run, once. What it raises is not caught.
+    *args, **kwargs
+        Its arguments.
+
+    Returns
+    -------
+    Explanation
+        The `Profile` of the run, with the function's result.
+
+    See Also
+    --------
+    profile : the same for a block, where the details are told.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> x = tf.constant([1.0, 2.0])
+    >>> _ = fastops.explain(fastops.ops.softplus, features=x)
+    >>> report = fastops.explain(fastops.ops.softplus, features=tf.cast(x, tf.float64))
+    >>> str(report.ops["Softplus"].detours[0])
+    '1 first_call (dtypes: float32 -> float64)'
+    >>> report.result.dtype
+    tf.float64
+    """
+    with _recorded() as found:
+        result = function(*args, **kwargs)
+    return Explanation(*found, result)
