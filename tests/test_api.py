@@ -14,6 +14,8 @@ import fastops
 from fastops import _opdef, _registry, gen, ops, raw_ops
 from fastops.gen import _facts, _index
 
+pytestmark = pytest.mark.quick
+
 RAW_OPS = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
 
 DEFINED = [name for name in RAW_OPS if name in _index.FAMILIES]

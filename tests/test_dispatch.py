@@ -29,7 +29,7 @@ from tensorflow.python.util import dispatch
 import fastops
 from fastops import _dispatch, ops, raw_ops
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
 A = tf.constant([1.0, 2.0, 3.0])

@@ -136,6 +136,7 @@ def sources(tmp_path):
     return make
 
 
+@pytest.mark.quick
 def test_whole_files(sources, golden):
     for path, text in render.files(sources()).items():
         golden(f"gen/{path}.txt", text)
@@ -171,6 +172,7 @@ def test_generated_python_compiles(sources):
         ("ops", '"func"', '"funk"', r"op Loop"),
     ],
 )
+@pytest.mark.quick
 def test_errors_name_the_op_and_the_rule(sources, source, old, new, message):
     texts = {"ops": OPS, "policy": POLICY}
     assert old in texts[source]
@@ -192,6 +194,7 @@ def test_write_touches_only_what_changes(sources, tmp_path):
     assert all(path.stat().st_mtime_ns == times[path] for path in untouched)
 
 
+@pytest.mark.quick
 def test_report_shows_diff_and_remedy(sources, tmp_path):
     api = sources()
     gen.write(api, tmp_path)
@@ -203,6 +206,7 @@ def test_report_shows_diff_and_remedy(sources, tmp_path):
     assert "python tools/gen.py write" in report
 
 
+@pytest.mark.quick
 def test_nothing_has_drifted(capsys):
     assert gen.main(["--check"]) == 0, capsys.readouterr().out
 
@@ -233,6 +237,7 @@ snapshot_runs = pytest.mark.skipif(
 
 
 @snapshot_runs
+@pytest.mark.quick
 def test_snapshot_is_the_live_registry():
     assert snapshot.op_defs() == load.OPS.read_text()
 

@@ -80,6 +80,7 @@ def assert_all_unchanged(calls):
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_the_very_objects_come_back():
     before = held()
     assert len(before) > 5000
@@ -144,6 +145,7 @@ def test_what_somebody_else_has_set_stays():
         Tensor.__add__ = original
 
 
+@pytest.mark.quick
 def test_blocks():
     with fastops.accelerated():
         with fastops.accelerated():
@@ -530,6 +532,7 @@ def test_comparison_by_identity():
         tf.compat.v1.enable_tensor_equality()
 
 
+@pytest.mark.quick
 def test_generated_functions():
     x, y = tf.constant([[1.0, 2.0]]), tf.constant([[3.0], [4.0]])
     assert_unchanged(gen_math_ops.mat_mul, x, y)
@@ -572,6 +575,7 @@ def test_public_functions():
     assert assert_all_unchanged([(program,) for program in programs]).direct >= len(programs)
 
 
+@pytest.mark.quick
 def test_gradients():
     v = tf.Variable([[0.5, -1.0], [2.0, 3.0]])
     x = tf.constant([[1.0, 2.0]])
@@ -591,6 +595,7 @@ def test_gradients():
     assert seen.direct > 10 * (seen.capi + 1)
 
 
+@pytest.mark.quick
 def test_a_model_is_trained_to_the_same_weights():
     def train():
         tf.keras.utils.set_random_seed(1)

@@ -630,6 +630,7 @@ UNCONNECTED = ({}, *({"unconnected_gradients": kind} for kind in KINDS))
 
 @pytest.mark.parametrize("options", UNCONNECTED, ids=str)
 @pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.quick
 def test_structures(structure, options):
     sources, taken = STRUCTURES[structure]
 
@@ -658,6 +659,7 @@ def test_structures(structure, options):
         (lambda x, y: tf.ragged.constant([[1.0]]), 0),
     ],
 )
+@pytest.mark.quick
 def test_targets(targets, taken):
     def one():
         with tf.GradientTape() as tape:
@@ -689,6 +691,7 @@ def test_output_gradients(given, taken):
     )
 
 
+@pytest.mark.quick
 def test_arguments():
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(X)

@@ -202,6 +202,7 @@ print("noise", file=sys.stderr)
 """
 
 
+@pytest.mark.quick
 def test_it_is_installed(tmp_path):
     assert start(["-m", "fastops", "-c", PROGRAM], tmp_path) == (0, "True 19\n", "noise\n")
 
@@ -332,6 +333,7 @@ def test_run(model, tmp_path, monkeypatch, capsys):
     assert re.search(r"runs as *│ a plan of \d+ nodes", capsys.readouterr().out)
 
 
+@pytest.mark.quick
 def test_run_that_is_wrong(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save(tmp_path / "in.npy", [[3.0, 4.0]])
@@ -352,6 +354,7 @@ def test_run_that_is_wrong(model, tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["bad.npy", "in.npy"]
 
 
+@pytest.mark.quick
 def test_inspect(model, tmp_path):
     status, out, error = start(["-m", "fastops", "inspect", str(model)], tmp_path)
     assert (status, error) == (0, "")
@@ -381,6 +384,7 @@ def test_inspect(model, tmp_path):
         (["config", "x"], "config takes no arguments"),
     ],
 )
+@pytest.mark.quick
 def test_wrong_usage(arguments, message, tmp_path):
     status, out, error = start(["-m", "fastops", *arguments], tmp_path)
     assert (status, out) == (2, "")

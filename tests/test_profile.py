@@ -13,7 +13,7 @@ from support import python
 import fastops
 from fastops import _dispatch, ops
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 X = tf.constant([1.0, 2.0])
 MIXED = [X[0], 2.0]  # no list of numbers: TensorFlow converts it

@@ -22,7 +22,7 @@ from support import (
 import fastops
 from fastops import _dispatch, ops, raw_ops
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
 X = tf.constant(floats(3, 4))

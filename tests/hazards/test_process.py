@@ -260,6 +260,7 @@ def test_forks_while_ops_are_loaded():
     assert count >= 8
 
 
+@pytest.mark.quick
 def test_forks_that_end_as_processes_do():
     """Interpreters of children are finalised, pools are filled: nothing waits for what is gone."""
     python(
@@ -525,6 +526,7 @@ def test_what_the_import_costs():
     assert allocated + 100 * blocks < 20 * 2**20
 
 
+@pytest.mark.quick
 def test_the_first_call_initialises_the_context_and_is_right():
     python("""
         from tensorflow.python.eager import context

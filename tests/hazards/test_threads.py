@@ -199,6 +199,7 @@ def test_threads_that_use_ops_for_the_first_time():
     """)
 
 
+@pytest.mark.quick
 def test_reads_of_a_variable_that_others_update_are_whole():
     """Whether a reader shares the buffer or copies it, an update in place never shows in it."""
     variable = tf.Variable(np.zeros(20_000, np.float32))
@@ -298,6 +299,7 @@ def test_other_threads_run_while_a_kernel_computes(path):
                 assert not bystander.often(lambda: ops.mat_mul(a=small, b=small))
 
 
+@pytest.mark.quick
 def test_ops_whose_values_decide_their_cost_release_the_gil():
     """A range of millions has three small inputs."""
     arguments = {"start": tf.constant(0), "limit": tf.constant(3_000_000), "delta": tf.constant(1)}
