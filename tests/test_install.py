@@ -48,19 +48,26 @@ def outcome(function, *args, **kwargs):
 
 def assert_unchanged(function, *args, path="direct", **kwargs):
     """Hold calls under `install` against the call without, and the path of the last one."""
-    want = outcome(function, *args, **kwargs)
-    with fastops.accelerated():
-        for _ in range(2):
-            fastops.reset_stats()
-            got = outcome(function, *args, **kwargs)
-            seen = fastops.stats()
-            found = difference(got, want)
-            assert found is None, f"{function} {args} {kwargs}: {found}"
-    taken = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
-    if path is not None:
-        taken = [name for name, count in taken.items() if count]
-        assert taken == ([path] if path else []), (function, args, kwargs, seen)
+    (want,) = assert_each_unchanged([(function, args, kwargs)], path)
     return want
+
+
+def assert_each_unchanged(calls, path="direct"):
+    """Likewise for several, by function and arguments, of which all take that path."""
+    wants = [outcome(function, *args, **kwargs) for function, args, kwargs in calls]
+    with fastops.accelerated():
+        for (function, args, kwargs), want in zip(calls, wants, strict=True):
+            for _ in range(2):
+                fastops.reset_stats()
+                got = outcome(function, *args, **kwargs)
+                seen = fastops.stats()
+                found = difference(got, want)
+                assert found is None, f"{function} {args} {kwargs}: {found}"
+            taken = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
+            if path is not None:
+                taken = [name for name, count in taken.items() if count]
+                assert taken == ([path] if path else []), (function, args, kwargs, seen)
+    return wants
 
 
 def assert_all_unchanged(calls):
@@ -460,12 +467,10 @@ def test_unary_operators(name):
 
 def test_operators_run_directly():
     x = tf.constant([1.0, 2.0])
-    for name in ARITHMETIC:
-        for other in (x, 2.0, 3):
-            assert_unchanged(getattr(operator, name), x, other)
-        assert_unchanged(getattr(operator, name), 2.0, x)
-    for name in ("neg", "abs"):
-        assert_unchanged(getattr(operator, name), x)
+    pairs = ((x, x), (x, 2.0), (x, 3), (2.0, x))
+    calls = [(getattr(operator, name), pair, {}) for name in ARITHMETIC for pair in pairs]
+    calls += [(getattr(operator, name), (x,), {}) for name in ("neg", "abs")]
+    assert_each_unchanged(calls)
 
 
 def test_special_values_of_operators():
