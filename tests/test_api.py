@@ -229,6 +229,7 @@ def test_pickle_of_an_op_whose_library_is_not_loaded():
 
 
 def test_import_makes_no_ops_and_no_context():
+    """In a new interpreter: what the import does is what is asked."""
     code = (
         "import sys, fastops\n"
         "from tensorflow.python.eager import context\n"

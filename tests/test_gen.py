@@ -213,6 +213,7 @@ def test_nothing_has_drifted(capsys):
 
 @pytest.mark.parametrize("command", [["tools/gen.py"], ["-m", "tools.gen"]])
 def test_command_line(command):
+    """By a new interpreter: it must start without what it generates."""
     done = subprocess.run(
         [sys.executable, *command, "--help"], cwd=gen.ROOT, capture_output=True, text=True
     )

@@ -258,6 +258,7 @@ def test_threads_that_install_while_others_compute():
 
 
 def test_the_environment():
+    """Of new interpreters: it is read as fastops is imported."""
     program = "print(fastops.is_installed())"
     assert python(program, forked=False, FASTOPS_INSTALL="1") == "True\n"
     assert python(program, forked=False, FASTOPS_INSTALL="0") == "False\n"

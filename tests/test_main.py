@@ -1,4 +1,7 @@
-"""``python -m fastops``: programs run as Python itself would run them, and the commands."""
+"""``python -m fastops``: programs run as Python itself would run them, and the commands.
+
+How an interpreter starts and ends is what is asked: each program begins with a new one.
+"""
 
 import os
 import re

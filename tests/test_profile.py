@@ -456,6 +456,7 @@ def test_the_log(caplog):
 
 
 def test_the_environment_chooses_it():
+    """That of a new interpreter: it is read as fastops is imported."""
     python("""
         import logging
         seen = []

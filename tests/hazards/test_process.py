@@ -1,6 +1,7 @@
 """The process: exits, forks, interrupts, subinterpreters, and what the import does.
 
-What could end or hang a process runs in a process of its own.
+What could end or hang a process runs in a process of its own. That is a new interpreter, no fork of
+one, where the test is about its import of TensorFlow, the environment it begins with, or its end.
 """
 
 import os
