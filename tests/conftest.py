@@ -3,14 +3,18 @@
 import difflib
 import fcntl
 import os
+import random
 import signal
 import subprocess
 from pathlib import Path
 
+import leftovers
 import pytest
 import zygote
 
 HERE = Path(__file__).parent
+
+WATCH = pytest.StashKey()
 
 
 def pytest_addoption(parser):
@@ -19,11 +23,48 @@ def pytest_addoption(parser):
         action="store_true",
         help="write what the tests find into tests/golden instead of comparing with it",
     )
+    parser.addoption(
+        "--order",
+        default="given",
+        help="of tests: reversed, the last file first; random or random:SEED, files and tests",
+    )
 
 
 def pytest_configure(config):
     # Whoever starts a program in the background may have had it ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, "workerinput"):
+        config.option.order = config.workerinput["order"]
+        return
+    if config.option.order == "random":
+        config.option.order += f":{random.randrange(10**6)}"
+    config.stash[WATCH] = leftovers.Watch()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["order"] = node.config.option.order
+
+
+def pytest_report_header(config):
+    return f"order: {config.option.order}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    kind, _, seed = config.option.order.partition(":")
+    files = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    files = list(files.values())
+    if kind == "reversed":
+        files.reverse()
+    elif kind == "random":
+        chance = random.Random(int(seed))
+        for tests in files:
+            chance.shuffle(tests)
+        chance.shuffle(files)
+    items[:] = [item for tests in files for item in tests]
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -33,8 +74,13 @@ def pytest_make_collect_report(collector):
     return (yield)
 
 
-def pytest_sessionfinish():
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
     zygote.end()
+    watch = session.config.stash.get(WATCH, None)
+    if watch is not None and (left := watch.end()):
+        print("\nThe tests leave behind:", *left, sep="\n  ")
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture

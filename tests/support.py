@@ -1,11 +1,14 @@
 """What the tests of the core share: the path of a call, and whether two results are the same."""
 
+import itertools
 import math
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -203,6 +206,24 @@ def _printed(ended, status, timeout, out, err):
     if ended != status:
         pytest.fail(f"exit status {ended}, not {status}\n{out}\n{err}")
     return out
+
+
+def free_ports(count):
+    """Return ports that nobody listens on.
+
+    They are none of those that the kernel hands out, to clients and to whoever asks for any: nobody
+    is given them before they are used. Processes look for them in different places.
+    """
+    with ExitStack() as stack:
+        found = []
+        begin = 20_000 + 10 * os.getpid() % 10_000
+        for port in itertools.chain(range(begin, 30_000), range(20_000, begin)):
+            probe = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind(("localhost", port))
+                found.append(port)
+            if len(found) == count:
+                return found
 
 
 def floats(*shape, dtype=np.float32, seed=0):

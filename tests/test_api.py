@@ -15,6 +15,8 @@ from fastops import _dispatch, _registry, gen, ops, raw_ops
 from fastops._core import opdef
 from fastops._core.tables import facts, index
 
+pytestmark = pytest.mark.quick
+
 RAW_OPS = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
 
 DEFINED = [name for name in RAW_OPS if name in index.FAMILIES]
@@ -237,6 +239,7 @@ def test_pickle_of_an_op_whose_library_is_not_loaded():
 
 
 def test_import_makes_no_ops_and_no_context():
+    """In a new interpreter: what the import does is what is asked."""
     code = (
         "import sys, fastops\n"
         "from tensorflow.python.eager import context\n"

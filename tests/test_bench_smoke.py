@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(*arguments):
+    """Run a program by a new interpreter: it starts pytest, or chooses how TensorFlow starts."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 

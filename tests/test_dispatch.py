@@ -31,7 +31,7 @@ from fastops import ops, raw_ops
 from fastops._core import reasons, threads
 from fastops._reports import counters
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
 A = tf.constant([1.0, 2.0, 3.0])

@@ -14,6 +14,8 @@ from support import DIRECT, Failure, assert_same, failure, floats, outcome, took
 import fastops
 from fastops import raw_ops
 
+pytestmark = pytest.mark.quick
+
 X = tf.constant(floats(2, 3))
 IMAGE = tf.constant(floats(1, 4, 4, 3))
 FILTER = tf.constant(floats(2, 2, 3, 4))

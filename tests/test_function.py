@@ -621,6 +621,7 @@ def test_a_training_step_of_keras():
     compare(step, M, make("float32", 4, 2), state=state, calls=6)
 
 
+@pytest.mark.quick
 def test_effects_in_branches():
     """What waits for a branch with effects is alive, whichever branch is taken."""
     v, w = tf.Variable(0.0), tf.Variable(0.0)
@@ -737,6 +738,7 @@ def test_input_signature_and_relaxed_shapes():
     assert relaxed.experimental_get_tracing_count() == 2
 
 
+@pytest.mark.quick
 def test_signatures_are_bounded(monkeypatch):
     monkeypatch.setattr("fastops._plans.plans.MOST_SIGNATURES", 3)
     fast = fastops.function(lambda x: x + 1.0)
@@ -769,6 +771,7 @@ def test_methods():
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_tapes_accumulators_and_graphs():
     fast = compare(perceptron, M)
     traced = fast._traced
@@ -965,6 +968,7 @@ def test_threads():
     assert fast.describe()[0]["executor"] == "plan"
 
 
+@pytest.mark.quick
 def test_threads_share_plans():
     """Each thread has call options of its own, which say the same."""
     fast = compare(lambda x: x * 2.0 + 1.0, X)

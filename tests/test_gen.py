@@ -136,6 +136,7 @@ def sources(tmp_path):
     return make
 
 
+@pytest.mark.quick
 def test_whole_files(sources, golden):
     for path, text in render.files(sources()).items():
         golden(f"gen/{path}.txt", text)
@@ -171,6 +172,7 @@ def test_generated_python_compiles(sources):
         ("ops", '"func"', '"funk"', r"op Loop"),
     ],
 )
+@pytest.mark.quick
 def test_errors_name_the_op_and_the_rule(sources, source, old, new, message):
     texts = {"ops": OPS, "policy": POLICY}
     assert old in texts[source]
@@ -192,6 +194,7 @@ def test_write_touches_only_what_changes(sources, tmp_path):
     assert all(path.stat().st_mtime_ns == times[path] for path in untouched)
 
 
+@pytest.mark.quick
 def test_report_shows_diff_and_remedy(sources, tmp_path):
     api = sources()
     gen.write(api, tmp_path)
@@ -203,12 +206,14 @@ def test_report_shows_diff_and_remedy(sources, tmp_path):
     assert "python tools/gen.py write" in report
 
 
+@pytest.mark.quick
 def test_nothing_has_drifted(capsys):
     assert gen.main(["--check"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["tools/gen.py"], ["-m", "tools.gen"]])
 def test_command_line(command):
+    """By a new interpreter: it must start without what it generates."""
     done = subprocess.run(
         [sys.executable, *command, "--help"], cwd=gen.ROOT, capture_output=True, text=True
     )
@@ -233,6 +238,7 @@ snapshot_runs = pytest.mark.skipif(
 
 
 @snapshot_runs
+@pytest.mark.quick
 def test_snapshot_is_the_live_registry():
     assert snapshot.op_defs() == load.OPS.read_text()
 

@@ -23,7 +23,7 @@ FILTER = tf.constant(floats(3, 3, 3, 4))
 ints = tf.constant
 
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
 # Ops whose gradient functions read attributes, outputs or several inputs; what is differentiated.

@@ -19,6 +19,8 @@ from support import Failure, assert_same, assert_same_bits, difference, floats, 
 import fastops
 from fastops import graph
 
+pytestmark = pytest.mark.quick
+
 v1 = tf.compat.v1
 
 

@@ -48,19 +48,26 @@ def outcome(function, *args, **kwargs):
 
 def assert_unchanged(function, *args, path="direct", **kwargs):
     """Hold calls under `install` against the call without, and the path of the last one."""
-    want = outcome(function, *args, **kwargs)
-    with fastops.accelerated():
-        for _ in range(2):
-            fastops.reset_stats()
-            got = outcome(function, *args, **kwargs)
-            seen = fastops.stats()
-            found = difference(got, want)
-            assert found is None, f"{function} {args} {kwargs}: {found}"
-    taken = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
-    if path is not None:
-        taken = [name for name, count in taken.items() if count]
-        assert taken == ([path] if path else []), (function, args, kwargs, seen)
+    (want,) = assert_each_unchanged([(function, args, kwargs)], path)
     return want
+
+
+def assert_each_unchanged(calls, path="direct"):
+    """Likewise for several, by function and arguments, of which all take that path."""
+    wants = [outcome(function, *args, **kwargs) for function, args, kwargs in calls]
+    with fastops.accelerated():
+        for (function, args, kwargs), want in zip(calls, wants, strict=True):
+            for _ in range(2):
+                fastops.reset_stats()
+                got = outcome(function, *args, **kwargs)
+                seen = fastops.stats()
+                found = difference(got, want)
+                assert found is None, f"{function} {args} {kwargs}: {found}"
+            taken = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
+            if path is not None:
+                taken = [name for name, count in taken.items() if count]
+                assert taken == ([path] if path else []), (function, args, kwargs, seen)
+    return wants
 
 
 def assert_all_unchanged(calls):
@@ -80,6 +87,7 @@ def assert_all_unchanged(calls):
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_the_very_objects_come_back():
     before = held()
     assert len(before) > 5000
@@ -144,6 +152,7 @@ def test_what_somebody_else_has_set_stays():
         Tensor.__add__ = original
 
 
+@pytest.mark.quick
 def test_blocks():
     with fastops.accelerated():
         with fastops.accelerated():
@@ -249,6 +258,7 @@ def test_threads_that_install_while_others_compute():
 
 
 def test_the_environment():
+    """Of new interpreters: it is read as fastops is imported."""
     program = "print(fastops.is_installed())"
     assert python(program, forked=False, FASTOPS_INSTALL="1") == "True\n"
     assert python(program, forked=False, FASTOPS_INSTALL="0") == "False\n"
@@ -458,12 +468,10 @@ def test_unary_operators(name):
 
 def test_operators_run_directly():
     x = tf.constant([1.0, 2.0])
-    for name in ARITHMETIC:
-        for other in (x, 2.0, 3):
-            assert_unchanged(getattr(operator, name), x, other)
-        assert_unchanged(getattr(operator, name), 2.0, x)
-    for name in ("neg", "abs"):
-        assert_unchanged(getattr(operator, name), x)
+    pairs = ((x, x), (x, 2.0), (x, 3), (2.0, x))
+    calls = [(getattr(operator, name), pair, {}) for name in ARITHMETIC for pair in pairs]
+    calls += [(getattr(operator, name), (x,), {}) for name in ("neg", "abs")]
+    assert_each_unchanged(calls)
 
 
 def test_special_values_of_operators():
@@ -530,6 +538,7 @@ def test_comparison_by_identity():
         tf.compat.v1.enable_tensor_equality()
 
 
+@pytest.mark.quick
 def test_generated_functions():
     x, y = tf.constant([[1.0, 2.0]]), tf.constant([[3.0], [4.0]])
     assert_unchanged(gen_math_ops.mat_mul, x, y)
@@ -572,6 +581,7 @@ def test_public_functions():
     assert assert_all_unchanged([(program,) for program in programs]).direct >= len(programs)
 
 
+@pytest.mark.quick
 def test_gradients():
     v = tf.Variable([[0.5, -1.0], [2.0, 3.0]])
     x = tf.constant([[1.0, 2.0]])
@@ -591,6 +601,7 @@ def test_gradients():
     assert seen.direct > 10 * (seen.capi + 1)
 
 
+@pytest.mark.quick
 def test_a_model_is_trained_to_the_same_weights():
     def train():
         tf.keras.utils.set_random_seed(1)

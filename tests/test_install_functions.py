@@ -36,6 +36,7 @@ def plans(function):
     return [one["executor"] for one in function._fastops_caller.describe()]
 
 
+@pytest.mark.quick
 def test_only_where_it_is_asked_for():
     fastops.uninstall()
     fastops.install()
@@ -180,6 +181,7 @@ def test_functions_for_xla_are_left_alone():
     assert plans(function) == []
 
 
+@pytest.mark.quick
 def test_iterators():
     """Datasets, also those that Python makes and those that end."""
 
@@ -268,6 +270,7 @@ STRUCTURES = {
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.quick
 def test_optional_values(kind, monkeypatch):
     optional = tf.experimental.Optional.from_value(STRUCTURES[kind]())
     fastops.uninstall()

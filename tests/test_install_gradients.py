@@ -431,15 +431,16 @@ X = tf.constant(floats(3, 4))
 Y = tf.constant(floats(3, 4, seed=1))
 
 
-def assert_unchanged(function, *, rules=(), tape=None):
-    """Hold what a function returns under `install` against what it returns without.
+def assert_unchanged(*functions, rules=(), tape=None):
+    """Hold what functions return under `install` against what they return without.
 
     Also that these rules ran, and no other; and how many gradients the tape's method took.
+    Returns what the last one is to return.
     """
-    want = attempt(function)
+    wants = [attempt(function) for function in functions]
     with fastops.accelerated():
         method = vars(tf.GradientTape)["gradient"]
-        for _ in range(2):
+        for function, want in (*zip(functions, wants, strict=True),) * 2:
             before = method.taken
             gradients.reset_counters()
             found = difference(attempt(function), want)
@@ -448,7 +449,7 @@ def assert_unchanged(function, *, rules=(), tape=None):
                 assert method.taken - before == tape
             if rules is not None:
                 assert {name for name, rule in gradients.RULES.items() if rule.taken} == set(rules)
-    return want
+    return wants[-1]
 
 
 def gradient_of(function, sources, **options):
@@ -522,9 +523,12 @@ def test_a_call_recorded_by_hand():
             tf.__internal__.record_gradient(op_name, inputs, attrs, [out, *outputs])
         return tape.gradient(out, X)
 
-    for op_name in gradients.RULES:
-        for inputs in ([X], [X, Y], [X, Y, X]):
-            assert_unchanged(lambda n=op_name, i=inputs: record(n, i, ("axis", 0), []), rules=None)
+    calls = [
+        lambda n=op_name, i=inputs: record(n, i, ("axis", 0), [])
+        for op_name in gradients.RULES
+        for inputs in ([X], [X, Y], [X, Y, X])
+    ]
+    assert_unchanged(*calls, rules=None)
 
 
 def test_in_a_function():
@@ -630,6 +634,7 @@ UNCONNECTED = ({}, *({"unconnected_gradients": kind} for kind in KINDS))
 
 @pytest.mark.parametrize("options", UNCONNECTED, ids=str)
 @pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.quick
 def test_structures(structure, options):
     sources, taken = STRUCTURES[structure]
 
@@ -658,6 +663,7 @@ def test_structures(structure, options):
         (lambda x, y: tf.ragged.constant([[1.0]]), 0),
     ],
 )
+@pytest.mark.quick
 def test_targets(targets, taken):
     def one():
         with tf.GradientTape() as tape:
@@ -689,6 +695,7 @@ def test_output_gradients(given, taken):
     )
 
 
+@pytest.mark.quick
 def test_arguments():
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(X)

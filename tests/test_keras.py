@@ -536,6 +536,7 @@ def dense(dtype):
 @pytest.mark.parametrize(
     "dtype", ["float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16"]
 )
+@pytest.mark.quick
 def test_dense_layers(dtype):
     run(dense, direct=20, dtype=dtype)
 
@@ -552,6 +553,7 @@ def recurrent():
     return [*made, gru(make("float32", 2, 3, 4)), gru(make("float32", 2, 3, 4), mask=mask)]
 
 
+@pytest.mark.quick
 def test_recurrent_layers():
     run(recurrent, direct=30)
 
@@ -582,6 +584,7 @@ def convolution():
     return [model(make("float32", 2, 6, 6, 1)), model(make("float64", 2, 6, 6, 1).numpy())]
 
 
+@pytest.mark.quick
 def test_convolutions():
     run(convolution, direct=5)
 
@@ -622,6 +625,7 @@ def test_training(optimizer):
     run(trained, direct=300, optimizer=optimizer)
 
 
+@pytest.mark.quick
 def test_errors_of_layers():
     model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3)])
     calls = [((make("float32", 4, 6),), {}), (([1, 2],), {}), ((None,), {}), (("text",), {})]
@@ -673,6 +677,7 @@ def test_another_version_is_left_alone(monkeypatch):
         assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], helpers.Helper)
 
 
+@pytest.mark.quick
 def test_calls_are_counted_once():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="relu")])
     with fastops.accelerated():

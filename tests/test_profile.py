@@ -14,7 +14,7 @@ import fastops
 from fastops import ops
 from fastops._core.measuring import Recorder
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 X = tf.constant([1.0, 2.0])
 MIXED = [X[0], 2.0]  # no list of numbers: TensorFlow converts it
@@ -343,14 +343,19 @@ def test_times_add_up():
         return tf.random.normal([4])
 
     work()
-    report = fastops.explain(work)
-    matmul = report.ops["MatMul"]
-    assert matmul.direct == 5
-    assert matmul.tensorflow_ns == 0
-    assert matmul.kernel_ns > 10 * matmul.dispatch_ns > 0
-    assert report.above_ns >= 20e6
-    parts = report.above_ns + report.dispatch_ns + report.kernel_ns + report.tensorflow_ns
-    assert 0.95 * report.total_ns < parts <= report.total_ns
+    reports = [fastops.explain(work) for _ in range(20)]
+    for report in reports:
+        matmul = report.ops["MatMul"]
+        assert matmul.direct == 5
+        assert matmul.tensorflow_ns == 0
+        assert min(matmul.kernel_ns, matmul.dispatch_ns) > 0
+        assert report.above_ns >= 20e6
+        parts = report.above_ns + report.dispatch_ns + report.kernel_ns + report.tensorflow_ns
+        assert parts <= report.total_ns
+        if matmul.kernel_ns > 10 * matmul.dispatch_ns and parts > 0.95 * report.total_ns:
+            break  # else the processor was given to somebody else meanwhile
+    else:
+        pytest.fail(str(reports))
 
 
 def test_time_in_another_op_is_that_ops():
@@ -452,6 +457,7 @@ def test_the_log(caplog):
 
 
 def test_the_environment_chooses_it():
+    """That of a new interpreter: it is read as fastops is imported."""
     python("""
         import logging
         seen = []

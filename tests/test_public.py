@@ -991,6 +991,7 @@ def test_each_function_has_calls():
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_drawn_numbers(monkeypatch):
     """Nobody can foretell the values: their dtype, shape, range and difference can be held."""
     monkeypatch.setattr(context.context(), "_seed", None)
@@ -1087,6 +1088,7 @@ class Masked(tf.experimental.ExtensionType):
     values: tf.Tensor
 
 
+@pytest.mark.quick
 def test_handlers_of_users_are_asked():
     fastops.install()
     for _ in range(2):
@@ -1178,6 +1180,7 @@ def test_where_takes_the_kernel_that_cannot_broadcast_if_it_may(monkeypatch):
         assert tf.where(flags, x, y) == "mocked"
 
 
+@pytest.mark.quick
 def test_graphs_have_the_same_nodes():
     def program(x, y):
         z = tf.matmul(x, y, transpose_b=True, name="product")

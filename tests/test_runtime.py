@@ -23,7 +23,7 @@ import fastops
 from fastops import ops, raw_ops
 from fastops._reports import counters
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
 X = tf.constant(floats(3, 4))
@@ -518,7 +518,8 @@ def test_without_onednn_results_are_those_of_a_tensorflow_without_it():
         found = onednn_results(raw_ops, times=2)
         off = fastops.stats()
     assert [name for name in want if found[name] != want[name]] == []
-    assert {key["onednn"] for key in counters.cached_keys(ops.mat_mul)} == {True, False}
+    enabled = {False, counters.onednn_enabled()}  # by default, on some processors only
+    assert {key["onednn"] for key in counters.cached_keys(ops.mat_mul)} == enabled
     assert off.direct >= 2 * len(want)
 
 

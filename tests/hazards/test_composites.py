@@ -13,7 +13,7 @@ from support import DIRECT, Failure, assert_same, floats, outcome
 import fastops
 from fastops import raw_ops
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 X = tf.constant(floats(3, 4))
 TWO = tf.constant(2)

@@ -1,7 +1,6 @@
 """TensorFlow's context around a call: devices, policies, hosts; and contexts that change or go."""
 
 import gc
-import socket
 import threading
 import weakref
 from contextlib import ExitStack, contextmanager
@@ -21,6 +20,7 @@ from support import (
     check,
     failure,
     floats,
+    free_ports,
     outcome,
     path_since,
     took,
@@ -736,9 +736,7 @@ def test_collectives_replace_the_host_device():
     x = tf.constant([1.0, 2.0])
     for _ in range(2):
         ops.add_v2(x=x, y=x)
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     server = tensorflow_server_pb2.ServerDef(protocol="grpc", job_name="worker")
     server.cluster.job.add(name="worker").tasks[0] = f"localhost:{port}"
     context.context().enable_collective_ops(server)

@@ -3,9 +3,7 @@
 import itertools
 import json
 import re
-import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import cache
 
 import keras
@@ -14,7 +12,7 @@ import pytest
 import tensorflow as tf
 from apart import Process, within
 from recorder import distinct, settled
-from support import DIRECT, FIRST, failure, python, took
+from support import DIRECT, FIRST, failure, free_ports, python, took
 from tensorflow.experimental import dtensor
 from tensorflow.python.distribute.parallel_device import parallel_device
 
@@ -50,15 +48,6 @@ def alone():
     process = Process()
     yield process
     process.end()
-
-
-def free_ports(count):
-    """Return ports that nobody listens on, found together so that they differ."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("localhost", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 # ---------------------------------------------------------------------------------------------

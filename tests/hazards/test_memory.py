@@ -427,6 +427,7 @@ def test_a_collector_that_meddles():
     """)
 
 
+@pytest.mark.quick
 def test_results_die_when_they_are_dropped():
     x = tf.constant([1.0, 2.0])
     for _ in range(3):
@@ -458,6 +459,7 @@ def test_arrays_are_released_and_their_memory_is_not_reused_too_early():
     assert fastops.stats().direct == 6
 
 
+@pytest.mark.quick
 def test_small_and_large_buffers():
     """Results of all sizes around the small allocator's bound are aligned and independent."""
     for size in (0, 1, 15, 16, 17, 200, 223, 224, 225, 256, 1000, 5000, 300_000):

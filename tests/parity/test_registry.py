@@ -44,7 +44,16 @@ def test_recipes_and_notes_are_of_ops_that_exist():
     assert not {name for note in notes for name in note} - set(OPS)
 
 
-@pytest.mark.parametrize("op_name", sorted(set(OPS) & set(recipes.RECIPES)))
+QUICK = {"AddV2", "AssignVariableOp", "ConcatV2", "MatMul", "StringJoin"}
+
+
+@pytest.mark.parametrize(
+    "op_name",
+    [
+        pytest.param(name, marks=pytest.mark.quick) if name in QUICK else name
+        for name in sorted(set(OPS) & set(recipes.RECIPES))
+    ],
+)
 class TestOp:
     """What holds of each op."""
 
