@@ -5,12 +5,22 @@
 
 #include <Python.h>
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
 #include <variant>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/c/eager/tfe_tensorhandle_internal.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
+#include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/python/eager/pywrap_tfe.h"
@@ -71,6 +81,39 @@ inline bool NeverPending(const tensorflow::LocalTensorHandleData& data) {
 
 inline const tensorflow::Tensor& TensorOf(const tensorflow::LocalTensorHandleData& data) {
   return Access(data, LocalTensor());
+}
+
+// A kernel that runs a function as an eager call does. TensorFlow 2.19 is not told whether it does
+// so only once.
+template <typename Kernel = tensorflow::KernelAndDeviceFunc>
+Kernel* NewFunctionKernel(tensorflow::FunctionLibraryRuntime* library,
+                          tensorflow::ProcessFunctionLibraryRuntime* process,
+                          std::vector<tensorflow::Device*> input_devices,
+                          std::unordered_map<int, tensorflow::DtypeAndPartialTensorShape> resources,
+                          std::function<void(std::function<void()>)>* runner,
+                          std::unique_ptr<tensorflow::CollectiveExecutor::Handle> collective,
+                          tensorflow::Device* host, const std::string& name, bool soft_placement) {
+  auto make = [&](auto... function_runs_at_most_once) {
+    return new Kernel(
+        library, process, std::move(input_devices), /*composite_devices=*/{}, std::move(resources),
+        runner, std::move(collective), host, name, /*outputs_on_op_device=*/false,
+        /*allow_small_function_optimizations=*/false, /*allow_control_flow_sync_execution=*/false,
+        /*shape_inference_on_tfe_dialect_import=*/true, /*int_args_and_retvals_on_device=*/false,
+        function_runs_at_most_once..., /*xla_compile_device_type=*/std::nullopt, soft_placement,
+        /*rendezvous_factory=*/tensorflow::Rendezvous::Factory(), /*get_op_id=*/nullptr);
+  };
+  constexpr bool is_told =
+      std::is_constructible_v<Kernel, decltype(library), decltype(process), decltype(input_devices),
+                              absl::flat_hash_map<std::string, const std::vector<std::string>*>,
+                              decltype(resources), decltype(runner), decltype(collective),
+                              decltype(host), decltype(name), bool, bool, bool, bool, bool,
+                              /*function_runs_at_most_once*/ bool, std::nullopt_t, bool,
+                              tensorflow::Rendezvous::Factory, std::nullptr_t>;
+  if constexpr (is_told) {
+    return make(false);
+  } else {
+    return make();
+  }
 }
 
 inline auto& ThreadExecutors(const tensorflow::EagerContext& context) {

@@ -30,17 +30,11 @@ inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::Nod
   }
   tensorflow::EagerContext* context = runtime.context;
   tensorflow::FunctionLibraryRuntime* library = context->func_lib(runtime.host);
-  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceFunc> function(
-      new tensorflow::KernelAndDeviceFunc(
-          library, runtime.pflr, std::vector<tensorflow::Device*>(inputs.size(), runtime.host),
-          /*composite_devices=*/{}, std::move(resources),
-          library->runner() != nullptr ? library->runner() : context->runner(),
-          context->GetCollectiveExecutorHandle(), runtime.host, call.op(),
-          /*outputs_on_op_device=*/false, /*allow_small_function_optimizations=*/false,
-          /*allow_control_flow_sync_execution=*/false,
-          /*shape_inference_on_tfe_dialect_import=*/true, /*int_args_and_retvals_on_device=*/false,
-          /*function_runs_at_most_once=*/false, /*xla_compile_device_type=*/std::nullopt,
-          context->AllowSoftPlacement(), /*rendezvous_factory=*/{}, /*get_op_id=*/nullptr));
+  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceFunc> function(NewFunctionKernel(
+      library, runtime.pflr, std::vector<tensorflow::Device*>(inputs.size(), runtime.host),
+      std::move(resources), library->runner() != nullptr ? library->runner() : context->runner(),
+      context->GetCollectiveExecutorHandle(), runtime.host, call.op(),
+      context->AllowSoftPlacement()));
   tensorflow::GraphCollector collector;
   TF_RETURN_IF_ERROR(function->Init(/*log_device_placement=*/false, call, &collector, {}));
   tensorflow::mutex_lock lock(collector.mu);
