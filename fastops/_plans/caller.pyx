@@ -112,6 +112,8 @@ def callers():
 cdef class Caller:
     """A function that knows its calls by what their arguments have in common.
 
+    It finds the case of a call; `prepare`, of classes in Python, makes those of first calls.
+
     Parameters
     ----------
     target : callable

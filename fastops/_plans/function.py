@@ -104,6 +104,7 @@ class Function(Plans):
         target = functools.partial(_CALL, traced) if plain else traced
         super().__init__(target, executor, optimize)
         self._traced = traced
+        self._options = {"executor": executor, "optimize": optimize}
         self._bound = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, traced.python_function)
 
@@ -111,11 +112,8 @@ class Function(Plans):
         if instance is None:
             return self
         if instance not in self._bound:
-            self._bound[instance] = Function(
-                self._traced.__get__(instance, owner),
-                executor=self._executor,
-                optimize=self._optimize,
-            )
+            traced = self._traced.__get__(instance, owner)
+            self._bound[instance] = Function(traced, **self._options)
         return self._bound[instance]
 
     def __getattr__(self, name):

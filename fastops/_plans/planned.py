@@ -37,6 +37,9 @@ def options_of(options, optimize):
 class Planned(Runner):
     """A concrete function that runs as a plan where that is right.
 
+    Of this `Runner`, calls themselves need no more than what is compiled; here is what makes the
+    plan, times it against TensorFlow, renews it, and tells of it.
+
     Parameters
     ----------
     concrete : tf.types.experimental.ConcreteFunction or None

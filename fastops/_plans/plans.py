@@ -32,6 +32,8 @@ def _unoptimized(call):
 class Plans(Caller):
     """What runs the calls of a traced function, by their signatures.
 
+    The function itself is `_traced`, for classes derived from this to have.
+
     Parameters
     ----------
     target : callable or None

@@ -83,7 +83,8 @@ def observe(change):
 cdef class Runner:
     """Decides for each call of a traced function who runs it, and has it run.
 
-    The decisions that are not made on every call are those of a class in Python.
+    The decisions that are not made on every call are those of a class in Python:
+    `fastops._plans.planned.Planned`.
     """
 
     def allow_bare(self):
