@@ -12,6 +12,13 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.native cimport HandleDtype, IsEagerTensor
+from fastops._cpp.python cimport (
+    PyFloat_Type,
+    PyLong_Type,
+    PySequence_Fast_ITEMS,
+    PyVectorcall_NARGS,
+    call_object,
+)
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle
@@ -22,13 +29,6 @@ from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
-
-cdef extern from "Python.h":
-    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
-    PyObject** PySequence_Fast_ITEMS(PyObject*)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
-    PyTypeObject PyFloat_Type
-    PyTypeObject PyLong_Type
 
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>_ResourceVariable
@@ -234,10 +234,6 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
 # ---------------------------------------------------------------------------------------------
 # Operators
 # ---------------------------------------------------------------------------------------------
-
-cdef enum:
-    DTYPES = 64  # a bit for each, and more than TensorFlow has
-
 
 cdef unsigned long long dtype_bits(dtypes) except? 0:
     cdef unsigned long long bits = 0
