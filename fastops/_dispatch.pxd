@@ -99,7 +99,7 @@ cdef int cache_size         # entries an op may keep
 cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know
 
 # Runs a call whose arguments are in their slots; the op must be loaded.
-cdef PyObject* run(Op op, PyObject** slots, Invocation* call) except NULL
+cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL
 # Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it.
 cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 # Whether this thread may run kernels now: a reason, R_DIRECT if it may. The device name is borrowed

@@ -406,10 +406,10 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
             op.load()
             return _call(callable, args, nargsf, keywords)
         return _tensorflow(op, &call, R_ARGUMENTS, NULL, None)
-    return run(op, slots, &call)
+    return run_op(op, slots, &call)
 
 
-cdef PyObject* run(Op op, PyObject** slots, Invocation* call) except NULL:
+cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     cdef PyObject* device_name = NULL
     cdef Frame frame
     cdef Thread* thread = this_thread()
@@ -1129,7 +1129,7 @@ cdef PyObject* _run_measured(Op op, PyObject** slots, Invocation* call, Thread* 
     call.measured = <PyObject*>measured
     measured.begin(thread)
     try:
-        return run(op, slots, call)
+        return run_op(op, slots, call)
     finally:
         measured.end(op.op_name, thread)
 

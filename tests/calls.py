@@ -8,7 +8,8 @@ import tensorflow as tf
 from support import Failure, difference, floats
 
 import fastops
-from fastops._install import functions, targets
+from fastops._install.public import lowering
+from fastops._install.target import resolve
 
 FAST, ANY = True, False
 """Whether TensorFlow's Python, and Keras's, must have no part in a call."""
@@ -34,7 +35,7 @@ def fast(*args, **kwargs):
 
 def find(name):
     """Return what now has a public name."""
-    holder, attribute = targets._resolve(name)
+    holder, attribute = resolve(name)
     return getattr(holder, attribute)
 
 
@@ -104,7 +105,7 @@ def assert_unchanged(name, calls, layers):
     ]
     with fastops.accelerated(only=layers):
         function = find(name)
-        assert isinstance(function, functions.Function)
+        assert isinstance(function, lowering.Function)
         for (accelerated, args, kwargs), want in zip(calls, wants, strict=True):
             shown = f"{args} {kwargs}"[:300]
             for _ in range(2):

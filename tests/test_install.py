@@ -21,6 +21,7 @@ from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
 from fastops._install import intercept, placement, replacement, targets
+from fastops._install.target import Target
 from tools import replaced
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -181,13 +182,13 @@ def test_blocks():
 
 def test_a_failure_half_way_puts_everything_back(monkeypatch):
     before = held()
-    fine = targets._operator_targets
+    fine = targets.operator_targets
 
     def faulty():
         yield from itertools.islice(fine(), 3)
-        yield targets.Target("operators", "tf.Tensor.__nothing__", Tensor, "__nothing__", None)
+        yield Target("operators", "tf.Tensor.__nothing__", Tensor, "__nothing__", None)
 
-    monkeypatch.setattr(targets, "_operator_targets", faulty)
+    monkeypatch.setattr(targets, "operator_targets", faulty)
     with pytest.raises(KeyError, match="__nothing__"):
         fastops.install()
     assert not fastops.is_installed()

@@ -16,7 +16,8 @@ from tensorflow.python.framework import op_callbacks as framework_callbacks
 from tensorflow.python.framework import ops as framework
 
 import fastops
-from fastops._install import gradients, tapes, targets
+from fastops._install import tapes, targets
+from fastops._install.gradients.rules import RULES, GradientFunction, reset_counters
 
 pytestmark = [
     pytest.mark.usefixtures("fresh"),
@@ -35,7 +36,7 @@ COMPLEX = (tf.complex64, tf.complex128)
 @pytest.fixture(autouse=True)
 def not_installed():
     assert not fastops.is_installed()
-    gradients.reset_counters()
+    reset_counters()
     yield
     fastops.uninstall()
 
@@ -350,7 +351,7 @@ def name(case):
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_rule(case):
-    rule = gradients.RULES[case.op]
+    rule = RULES[case.op]
     calls = []
     for dtype in case.dtypes:
         inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
@@ -369,7 +370,7 @@ def test_rule(case):
                 assert found is None, f"{case.op} of {call[1][0].dtype.name}: {found}"
             if isinstance(want[1], Failure):
                 continue
-            gradients.reset_counters()
+            reset_counters()
             first(*call)
             if call[1] is call[2]:
                 assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
@@ -414,13 +415,13 @@ def test_forward_over_reverse(op):
     want = products()
     with fastops.accelerated():
         for _ in range(2):
-            gradients.reset_counters()
+            reset_counters()
             assert_same(products(), want)
-            assert gradients.RULES[op].taken
+            assert RULES[op].taken
 
 
 def test_every_rule_is_tested():
-    assert {case.op for case in CASES} | {"ReadVariableOp"} == set(gradients.RULES)
+    assert {case.op for case in CASES} | {"ReadVariableOp"} == set(RULES)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -442,13 +443,13 @@ def assert_unchanged(*functions, rules=(), tape=None):
         method = vars(tf.GradientTape)["gradient"]
         for function, want in (*zip(functions, wants, strict=True),) * 2:
             before = method.taken
-            gradients.reset_counters()
+            reset_counters()
             found = difference(attempt(function), want)
             assert found is None, found
             if tape is not None:
                 assert method.taken - before == tape
             if rules is not None:
-                assert {name for name, rule in gradients.RULES.items() if rule.taken} == set(rules)
+                assert {name for name, rule in RULES.items() if rule.taken} == set(rules)
     return wants[-1]
 
 
@@ -525,7 +526,7 @@ def test_a_call_recorded_by_hand():
 
     calls = [
         lambda n=op_name, i=inputs: record(n, i, ("axis", 0), [])
-        for op_name in gradients.RULES
+        for op_name in RULES
         for inputs in ([X], [X, Y], [X, Y, X])
     ]
     assert_unchanged(*calls, rules=None)
@@ -880,15 +881,15 @@ def test_the_originals_come_back():
     function = backprop._gradient_function
     methods = {name: vars(tf.GradientTape)[name] for name in ("gradient", "watch")}
     fastops.install(only=["gradients"])
-    assert isinstance(backprop._gradient_function, gradients.GradientFunction)
+    assert isinstance(backprop._gradient_function, GradientFunction)
     assert isinstance(vars(tf.GradientTape)["gradient"], tapes.Gradient)
     gradient_of(lambda: raw.Square(x=X), X)
-    assert gradients.RULES["Square"].taken == 1
+    assert RULES["Square"].taken == 1
     fastops.uninstall()
     assert backprop._gradient_function is function
     assert {name: vars(tf.GradientTape)[name] for name in methods} == methods
     gradient_of(lambda: raw.Square(x=X), X)
-    assert gradients.RULES["Square"].taken == 1
+    assert RULES["Square"].taken == 1
     assert not [
         t for t in targets.targets() if isinstance(vars(t.holder)[t.attribute], tapes.Watch)
     ]

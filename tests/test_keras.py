@@ -13,8 +13,9 @@ from keras.src.utils.tracking import TrackedDict, TrackedList
 from support import Failure, assert_same, difference, floats
 
 import fastops
-from fastops._install import public, targets
-from fastops._install.keras import helpers
+from fastops._install import dtypes
+from fastops._install.keras import functions, targets
+from fastops._install.keras.helper import HELPERS, Helper
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -30,15 +31,15 @@ def not_installed():
 
 
 def test_the_version_is_the_one_that_is_restated():
-    assert targets._keras_source() is keras.src
+    assert targets.source() is keras.src
 
 
 # ---------------------------------------------------------------------------------------------
 # Functions of the backend
 # ---------------------------------------------------------------------------------------------
 
-DTYPES = [tf.as_dtype(name) for name in (*public.NUMERIC.split(), "bool", "string")]
-KEPT = public._KEPT.split()
+DTYPES = [tf.as_dtype(name) for name in (*dtypes.NUMERIC.split(), "bool", "string")]
+KEPT = functions.KEPT.split()
 
 F, M, N, B = make("float32", 3), make("float32", 2, 3), make("int32", 2, 3), make("bool", 3)
 V, K = tf.Variable(floats(2, 3)), keras.Variable(floats(2, 3), name="k")
@@ -144,7 +145,7 @@ TO = (*NAMES, tf.float16, tf.int64, tf.bool, np.float32, np.dtype("int8"), int, 
 def casts():
     for dtype, to in itertools.product(DTYPES, TO):
         kept = dtype not in (tf.string, tf.complex64, tf.complex128)
-        speed = kept and isinstance(to, str) and to in public.REAL.split()
+        speed = kept and isinstance(to, str) and to in dtypes.REAL.split()
         yield call(make(dtype, 3), to, fast=speed)
     for to in TO:
         for value in (1.5, 2, True, -1, 2**40, V, K, HALF, WHOLE, float("nan")):
@@ -170,7 +171,7 @@ COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_e
 CALLS = (
     {f"numpy.{name}": lambda: operators(KEPT) for name in ARITHMETIC}
     | {
-        f"numpy.{name}": lambda: operators(public.FLOATS.split())
+        f"numpy.{name}": lambda: operators(dtypes.FLOATS.split())
         for name in ("divide", "true_divide", "power")
     }
     | {f"numpy.{name}": lambda: operators(KEPT, numbers=False) for name in COMPARISONS}
@@ -182,7 +183,7 @@ CALLS = (
         "core.convert_to_tensor": conversions,
     }
 )
-NAMED = {function.name.removeprefix(f"{BACKEND}."): function for function in public.KERAS}
+NAMED = {function.name.removeprefix(f"{BACKEND}."): function for function in functions.FUNCTIONS}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -353,7 +354,7 @@ def typed(value):
 
 
 def test_each_helper_is_asked():
-    assert sorted(ASKED) == sorted(helpers.HELPERS)
+    assert sorted(ASKED) == sorted(HELPERS)
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -362,7 +363,7 @@ def test_helpers_answer_as_keras(name):
     wants = [typed(outcome(original, *asked)) for asked in ASKED[name]]
     with fastops.accelerated(only=LAYERS):
         helper = find(f"keras.src.{name}")
-        assert isinstance(helper, helpers.Helper)
+        assert isinstance(helper, Helper)
         for _ in range(2):
             for asked, want in zip(ASKED[name], wants, strict=True):
                 got = typed(outcome(helper, *asked))
@@ -674,7 +675,7 @@ def test_another_version_is_left_alone(monkeypatch):
     with fastops.accelerated():
         assert find(f"{BACKEND}.numpy.add") is original
         assert "__init__" in vars(keras.src.layers.layer.CallSpec)
-        assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], helpers.Helper)
+        assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], Helper)
 
 
 @pytest.mark.quick

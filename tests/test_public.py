@@ -17,7 +17,8 @@ from tensorflow.python.framework import config, dtypes
 from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
-from fastops._install import public
+from fastops._install import dtypes as groups
+from fastops._install.public import functions, methods
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -36,9 +37,9 @@ def not_installed():
 # Calls
 # ---------------------------------------------------------------------------------------------
 
-NUMERIC = [tf.as_dtype(name) for name in public.NUMERIC.split()]
-FLOATS = [tf.as_dtype(name) for name in public.FLOATS.split()]
-REAL = [tf.as_dtype(name) for name in public.REAL.split()]
+NUMERIC = groups.parse(groups.NUMERIC)
+FLOATS = groups.parse(groups.FLOATS)
+REAL = groups.parse(groups.REAL)
 SHAPES = ((), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 3, 2))
 
 
@@ -974,7 +975,7 @@ DRAWN = ("tf.random.normal", "tf.random.uniform")
 # Holding them against TensorFlow's
 # ---------------------------------------------------------------------------------------------
 
-FUNCTIONS = (*public.FUNCTIONS, *public.METHODS)
+FUNCTIONS = (*functions.FUNCTIONS, *methods.METHODS)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -5,17 +5,23 @@ Run in an environment with fastops and TensorFlow: ``make gen`` does.
 
 from pathlib import Path
 
-from fastops._install import gradients, public, targets
-from fastops._install.keras import helpers
+from fastops._install import dtypes, targets
+from fastops._install.gradients.rules import RULES
+from fastops._install.keras import functions as keras_functions
+from fastops._install.keras import helper
+from fastops._install.keras import targets as keras
+from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
+from fastops._install.public import functions, methods
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
 TEXT = """\
 # What `fastops.install` replaces
 
-Written by `make gen` from `targets.py`, `public.py`, `gradients.pyx` and `keras/helpers.pyx` in
-`fastops/_install`, and held true by a test. Each entry is a condition under which the fast path
-is taken; whatever does not meet it reaches TensorFlow's own function with its arguments untouched.
+Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, `public/methods.py`,
+`gradients/*.pyx`, `keras/functions.py` and `keras/helper.pyx` in `fastops/_install`, and held true
+by a test. Each entry is a condition under which the fast path is taken; whatever does not meet it
+reaches TensorFlow's own function with its arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
 registered for the function, and TensorFlow's own generated functions in their places.
 
@@ -70,12 +76,12 @@ Beside these, what Keras asks in Python before it reaches an op:
 
 
 GROUPS = {
-    public.NUMERIC: "numbers",
-    public.REAL: "real numbers",
-    public.INTS: "ints",
-    public.FLOATS: "floats",
-    public.COMPLEX: "complex",
-    public.SIGNED: "signed ints",
+    dtypes.NUMERIC: "numbers",
+    dtypes.REAL: "real numbers",
+    dtypes.INTS: "ints",
+    dtypes.FLOATS: "floats",
+    dtypes.COMPLEX: "complex",
+    dtypes.SIGNED: "signed ints",
 }
 
 
@@ -104,7 +110,7 @@ def rows(functions):
                 f"`{site.op}`" + (f" ({kinds(site.dtypes)})" if site.dtypes else "")
                 for site in function.sites
             ),
-            f"`{function.plan}`" if function.plan else "",
+            f"`{function.lowering}`" if function.lowering else "",
         )
         for function in functions
     )
@@ -117,21 +123,21 @@ def render():
             ", ".join(f"`{name}`" for name in operator.names.split()),
             "; ".join(f"`{op}`: {kinds(dtypes)}" for dtypes, op in operator.ops.items()),
         )
-        for operator in targets.OPERATORS
+        for operator in OPERATORS
     )
-    names = {target.name for target in targets._restated_targets()}
+    names = {target.name for target in targets.restated_targets()}
     return TEXT.format(
         layers="".join(row(f"`{name}`", text) for name, text in targets.LAYERS.items()),
-        functions=rows((*public.FUNCTIONS, *public.METHODS)),
-        keras=targets.KERAS_RESTATED + "*",
-        keras_functions=rows(public.KERAS),
+        functions=rows((*functions.FUNCTIONS, *methods.METHODS)),
+        keras=keras.RESTATED + "*",
+        keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(
-            row(f"`{name}`", what) for name, what in (helpers.HELPERS | helpers.METHODS).items()
+            row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()
         ),
-        floats=targets.WITH_FLOAT.replace(" ", ", "),
-        ints=targets.WITH_INT.replace(" ", ", "),
+        floats=WITH_FLOAT.replace(" ", ", "),
+        ints=WITH_INT.replace(" ", ", "),
         operators=operators,
-        rules=", ".join(f"`{name}`" for name in sorted(gradients.RULES)),
+        rules=", ".join(f"`{name}`" for name in sorted(RULES)),
         methods=", ".join(f"`{name}`" for name in sorted(names) if name.startswith("tf.")),
     )
 

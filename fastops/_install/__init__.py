@@ -1,6 +1,8 @@
 """What replaces what in unchanged programs: `fastops.install`.
 
-Targets, the public functions they come down to, operators, gradients, tapes, variables; Keras's in
-`keras`. A replacement decides call by call, and hands what is out of the ordinary to the callable
-that it replaced. What runs traced functions lives in `_plans`.
+A replacement decides call by call, and hands what is out of the ordinary to the callable that it
+replaced. `placement` puts replacements into their places, `targets` lists these. What runs one op
+is replaced by `intercept`, with `operators` for data; `public`, `gradients` and `keras` are
+packages, `tapes`, `variables` and `traced` one module each. What runs traced functions lives in
+`_plans`.
 """

@@ -3,6 +3,9 @@ from cpython.object cimport PyObject
 from fastops._dispatch cimport Op
 from fastops._install.replacement cimport Replacement
 
+cdef enum:
+    DTYPES = 64  # a bit for each, and more than TensorFlow has: above are references
+
 
 cdef class Generated(Replacement):
     cdef readonly Op op

@@ -12,7 +12,16 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._cpp.handle cimport HandleDtype, IsEagerTensor
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, run, run_elsewhere
+from fastops._cpp.python cimport (
+    PyFloat_Type,
+    PyLong_Type,
+    PySequence_Fast_ITEMS,
+    PyVectorcall_NARGS,
+    call_object,
+)
+from fastops._dispatch cimport (
+    FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_elsewhere, run_op,
+)
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle
 
@@ -22,13 +31,6 @@ from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
-
-cdef extern from "Python.h":
-    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
-    PyObject** PySequence_Fast_ITEMS(PyObject*)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
-    PyTypeObject PyFloat_Type
-    PyTypeObject PyLong_Type
 
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>_ResourceVariable
@@ -135,7 +137,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
             return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
     call.raises_status = True
-    return run(op, slots, &call)
+    return run_op(op, slots, &call)
 
 
 cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
@@ -228,16 +230,12 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    return run(op, slots, &call)
+    return run_op(op, slots, &call)
 
 
 # ---------------------------------------------------------------------------------------------
 # Operators
 # ---------------------------------------------------------------------------------------------
-
-cdef enum:
-    DTYPES = 64  # a bit for each, and more than TensorFlow has
-
 
 cdef unsigned long long dtype_bits(dtypes) except? 0:
     cdef unsigned long long bits = 0
@@ -348,7 +346,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
         for i in range(op.num_attrs):
             slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    return run(op, slots, &call)
+    return run_op(op, slots, &call)
 
 
 cdef inline bint _is_variable(PyObject* value) noexcept:

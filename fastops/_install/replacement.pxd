@@ -1,9 +1,7 @@
 from cpython.object cimport PyObject
 
+from fastops._cpp.python cimport PyObject_Vectorcall
 from fastops._cpp.vectorcall cimport vectorcall_t
-
-cdef extern from "Python.h":
-    PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
 
 
 cdef bint live  # whether replacements do anything but call what they replace

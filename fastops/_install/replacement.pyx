@@ -9,13 +9,10 @@ them into their places and takes them out again.
 cimport cython
 from cpython.object cimport PyTypeObject
 
+from fastops._cpp.python cimport Py_TPFLAGS_METHOD_DESCRIPTOR, PyVectorcall_Call
 from fastops._cpp.vectorcall cimport EnableVectorcall
 
 from types import MethodType
-
-cdef extern from "Python.h":
-    object PyVectorcall_Call(object, object, object)
-    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
 
 
 @cython.no_gc_clear

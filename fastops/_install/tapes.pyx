@@ -12,6 +12,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._cpp.gradient cimport IsLocal, OnesLike
 from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
+from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeWatch
@@ -33,10 +34,6 @@ from tensorflow.python.framework.composite_tensor import CompositeTensor as _Com
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Variable
 from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients as _Unconnected
 from tensorflow.python.util import nest as _nest
-
-
-cdef extern from "Python.h":
-    Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
 cdef object _TENSORFLOW = object()  # in place of a result: the call is TensorFlow's

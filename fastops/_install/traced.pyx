@@ -6,12 +6,11 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
 from fastops._plans.runner cimport Original, is_plain
 
-cdef extern from "Python.h":
-    Py_ssize_t PyVectorcall_NARGS(size_t)
 
 cdef str _CALLER = "_fastops_caller"
 

@@ -8,6 +8,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._cpp.gradient cimport HasShape
 from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
+from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
@@ -27,10 +28,6 @@ from tensorflow.python.ops.resource_variable_ops import (
     ResourceVariable as _Variable,
     _UnreadVariable,
 )
-
-
-cdef extern from "Python.h":
-    Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
 cdef Call _READ = Call("ReadVariableOp", "resource dtype")

@@ -1,74 +1,11 @@
-"""The public functions that `fastops.install` replaces, and the ops they come down to.
+"""Functions of modules, and the ops they come down to.
 
-Data only: `fastops._install.functions` acts on it. A function whose signature is another one in
-the running TensorFlow is left alone.
+Data only: `fastops._install.public.lowering` acts on it. A function whose signature is another one
+in the running TensorFlow is left alone.
 """
 
-from dataclasses import dataclass, field
-
-FLOATS = "bfloat16 float16 float32 float64"
-COMPLEX = "complex64 complex128"
-SIGNED = "int8 int16 int32 int64"
-UNSIGNED = "uint8 uint16 uint32 uint64"
-INTS = f"{SIGNED} {UNSIGNED}"
-REAL = f"{FLOATS} {INTS}"
-NUMERIC = f"{REAL} {COMPLEX}"
-
-
-@dataclass(frozen=True)
-class Site:
-    """One op, and what it is given.
-
-    Attributes
-    ----------
-    op : str
-        Its name in TensorFlow's registry.
-    params : str
-        The op's parameters that are the function's: ``"x"``, or ``"x=input_tensor"`` where they
-        have two names.
-    dtypes : str
-        For which dtypes of the function's first tensor the op is right; not given, for all.
-    constants : dict
-        Parameters of the op that are always the same.
-    """
-
-    op: str
-    params: str
-    dtypes: str = ""
-    constants: dict = field(default_factory=dict)
-
-    def sources(self):
-        """Return the op's parameters with those of the function that they are."""
-        pairs = (item.partition("=") for item in self.params.split())
-        return {to: source or to for to, _, source in pairs}
-
-
-@dataclass(frozen=True)
-class Function:
-    """One public function.
-
-    Attributes
-    ----------
-    name : str
-        What users call it, such as ``"tf.reduce_sum"``.
-    signature : str
-        Its parameters, as `inspect.signature` shows them.
-    sites : tuple of Site
-        What it may come down to.
-    needs : str
-        What arguments must be for that, as in ``"x=tensor keepdims=bool"``.
-    plan : str, optional
-        The plan in `fastops._install.functions` that chooses among the sites.
-    made : str
-        What the plan makes for the op beside the function's parameters.
-    """
-
-    name: str
-    signature: str
-    sites: tuple[Site, ...]
-    needs: str = ""
-    plan: str | None = None
-    made: str = ""
+from fastops._install.dtypes import COMPLEX, FLOATS, NUMERIC, SIGNED
+from fastops._install.public.entry import Function, Site
 
 
 def _unary(name, op, param="x", dtypes="", needs="tensor"):
@@ -93,7 +30,8 @@ def _reduction(name, op):
 
 _BINARY = "(x, y, name=None)"
 
-_MASKING = (Site("Reshape", ""), Site("Where", ""), Site("Squeeze", ""), Site("GatherV2", ""))
+MASKING = (Site("Reshape", ""), Site("Where", ""), Site("Squeeze", ""), Site("GatherV2", ""))
+"""What takes the elements for which a mask is true."""
 
 FUNCTIONS = (
     # Arithmetic
@@ -289,7 +227,7 @@ FUNCTIONS = (
     Function(
         "tf.boolean_mask",
         "(tensor, mask, axis=None, name='boolean_mask')",
-        _MASKING,
+        MASKING,
         "tensor=eager mask=eager",
         "boolean_mask",
     ),
@@ -430,150 +368,3 @@ FUNCTIONS = (
     ),
 )
 """Functions of modules, wherever they are referred to."""
-
-
-def _matmul_operator(name, first):
-    params = "a=x b=y transpose_a transpose_b"
-    grads = {"grad_a": False, "grad_b": False}
-    return Function(
-        name,
-        "(x, y)",
-        (
-            Site("MatMul", params, constants=grads),
-            Site(
-                "BatchMatMulV2",
-                "x=x y=y adj_x=transpose_a adj_y=transpose_b",
-                constants={"grad_x": False, "grad_y": False},
-            ),
-        ),
-        f"x={first} y=tensor",
-        "matmul_operator",
-        "transpose_a transpose_b adjoint_a adjoint_b a_is_sparse b_is_sparse",
-    )
-
-
-METHODS = (
-    _matmul_operator("tf.Tensor.__matmul__", "eager"),
-    _matmul_operator("tf.Variable.__matmul__", "variable"),
-    Function(
-        "tf.Tensor.__getitem__",
-        "(tensor, slice_spec, var=None)",
-        (
-            Site(
-                "StridedSlice",
-                "input=tensor begin end strides begin_mask end_mask ellipsis_mask new_axis_mask"
-                " shrink_axis_mask",
-            ),
-            *_MASKING,
-        ),
-        "tensor=eager var=none",
-        "getitem",
-        "begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
-    ),
-)
-"""Methods of tensors and variables."""
-
-
-_BACKEND = "keras.src.backend.tensorflow"
-
-
-def _keras_operator(name, *sites, plan="operands", needs="x1=operand x2=operand"):
-    return Function(f"{_BACKEND}.numpy.{name}", "(x1, x2)", sites, needs, plan)
-
-
-def _keras_elementwise(name, op):
-    return Function(f"{_BACKEND}.numpy.{name}", "(x)", (Site(op, "x", FLOATS),), "x=keras")
-
-
-def _keras_reduction(name, op, dtypes):
-    return Function(
-        f"{_BACKEND}.numpy.{name}",
-        "(x, axis=None, keepdims=False)",
-        (Site(op, "input=x axis keep_dims=keepdims", dtypes),),
-        "x=keras keepdims=bool",
-        "keras_reduction",
-    )
-
-
-_KEPT = f"{FLOATS} int32 int64"
-"""Dtypes that Keras's rules keep, beside a Python int as well."""
-
-KERAS = (
-    _keras_operator(
-        "add",
-        Site("AddV2", "x=x1 y=x2", _KEPT),
-        Site("BiasAdd", "value=x1 bias=x2", _KEPT, {"data_format": "NHWC"}),
-        Site("Squeeze", ""),
-        plan="keras_add",
-    ),
-    *(
-        _keras_operator(name, Site(op, "x=x1 y=x2", dtypes))
-        for name, op, dtypes in (
-            ("subtract", "Sub", _KEPT),
-            ("multiply", "Mul", _KEPT),
-            ("divide", "RealDiv", FLOATS),
-            ("true_divide", "RealDiv", FLOATS),
-            ("maximum", "Maximum", _KEPT),
-            ("minimum", "Minimum", _KEPT),
-            ("power", "Pow", FLOATS),
-        )
-    ),
-    *(
-        _keras_operator(name, Site(op, "x=x1 y=x2", _KEPT), needs="x1=keras x2=keras")
-        for name, op in (
-            ("equal", "Equal"),
-            ("not_equal", "NotEqual"),
-            ("less", "Less"),
-            ("less_equal", "LessEqual"),
-            ("greater", "Greater"),
-            ("greater_equal", "GreaterEqual"),
-        )
-    ),
-    *(
-        _keras_elementwise(name, op)
-        for name, op in (
-            ("absolute", "Abs"),
-            ("ceil", "Ceil"),
-            ("cos", "Cos"),
-            ("exp", "Exp"),
-            ("expm1", "Expm1"),
-            ("floor", "Floor"),
-            ("log", "Log"),
-            ("log1p", "Log1p"),
-            ("negative", "Neg"),
-            ("sign", "Sign"),
-            ("sin", "Sin"),
-            ("sqrt", "Sqrt"),
-            ("square", "Square"),
-            ("tanh", "Tanh"),
-        )
-    ),
-    _keras_operator(
-        "matmul",
-        Site(
-            "MatMul",
-            "a=x1 b=x2",
-            FLOATS,
-            {"transpose_a": False, "transpose_b": False, "grad_a": False, "grad_b": False},
-        ),
-        plan="keras_matmul",
-        needs="x1=keras x2=keras",
-    ),
-    _keras_reduction("sum", "Sum", f"{FLOATS} int32 int64"),
-    _keras_reduction("mean", "Mean", "float32 float64"),
-    Function(
-        f"{_BACKEND}.core.cast",
-        "(x, dtype)",
-        (Site("Cast", "x DstT=dtype"),),
-        "",
-        "keras_cast",
-    ),
-    Function(
-        f"{_BACKEND}.core.convert_to_tensor",
-        "(x, dtype=None, sparse=None, ragged=None)",
-        (Site("Cast", "x DstT=dtype"),),
-        "",
-        "keras_convert",
-    ),
-)
-"""Functions of Keras 3 on TensorFlow, where its rules for dtypes change none."""

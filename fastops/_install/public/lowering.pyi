@@ -31,9 +31,7 @@ class Function(Replacement):
         defaults: tuple[Any, ...],
         needs: Mapping[str, str],
         sites: Callable[[], Iterable[Site]],
-        plan: str | None = None,
+        lowering: str | None = None,
         made: tuple[str, ...] = (),
         handlers: Iterable[Mapping[Any, Any]] = (),
     ) -> None: ...
-
-def attach(keras: ModuleType) -> None: ...

@@ -1,0 +1,190 @@
+# distutils: language = c++
+"""Gradients of what changes shapes, and takes tensors apart and together."""
+
+from libc.stdint cimport int64_t
+
+from fastops._cpp.gradient cimport IntTensor, IntsOf, ReducedAxes, ShapeOf, Sizes
+from fastops._install.gradients.rules cimport TENSORFLOW, register
+from fastops._install.gradients.shapes cimport like, summed
+from fastops._install.gradients.step cimport (
+    Step,
+    attr_of,
+    attrs_of,
+    grad_of,
+    input_of,
+    output_of,
+    tensor_of,
+)
+from fastops._install.intercept cimport Call
+from fastops._tf.protos cimport DT_INT32, DT_INT64, DataType
+
+from tensorflow.python.framework.indexed_slices import IndexedSlices as _IndexedSlices
+
+
+cdef Call _CONCAT = Call("ConcatV2", "values axis")
+cdef Call _INVERT_PERMUTATION = Call("InvertPermutation", "x")
+cdef Call _PACK = Call("Pack", "values axis")
+cdef Call _PAD = Call("Pad", "input paddings")
+cdef Call _RESHAPE = Call("Reshape", "tensor shape")
+cdef Call _SLICE = Call("Slice", "input begin size")
+cdef Call _SPLIT_V = Call("SplitV", "value size_splits axis num_split")
+cdef Call _SUM = Call("Sum", "input axis keep_dims")
+cdef Call _TRANSPOSE = Call("Transpose", "x perm")
+cdef Call _UNPACK = Call("Unpack", "value num axis")
+cdef Call _STRIDED_SLICE_GRAD = Call(
+    "StridedSliceGrad",
+    "shape begin end strides dy begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
+)
+
+
+# Shapes
+
+cdef object _reshape(Step* step):
+    return like(input_of(step, 0), grad_of(step)), None
+
+
+cdef object _squeeze(Step* step):
+    return like(input_of(step, 0), grad_of(step))
+
+
+cdef object _transpose(Step* step):
+    return _TRANSPOSE.run((grad_of(step), _INVERT_PERMUTATION.run((input_of(step, 1),)))), None
+
+
+cdef object _broadcast_to(Step* step):
+    x, shape = input_of(step, 0), input_of(step, 1)
+    cdef Sizes axes, unused, sizes
+    if (
+        not IntsOf(tensor_of(shape)[0], &sizes)
+        or not ReducedAxes(sizes, ShapeOf(tensor_of(x)[0]), &unused, &axes)
+    ):
+        return TENSORFLOW
+    return summed(grad_of(step), axes, x), None
+
+
+cdef object _tile(Step* step):
+    x = input_of(step, 0)
+    cdef Sizes multiples, split, axes, sizes = ShapeOf(tensor_of(x)[0])
+    cdef DataType dtype = tensor_of(input_of(step, 1)).dtype()
+    cdef size_t i
+    if not IntsOf(tensor_of(input_of(step, 1))[0], &multiples) or multiples.size() != sizes.size():
+        return TENSORFLOW
+    for i in range(sizes.size()):
+        split.push_back(multiples[i])
+        split.push_back(sizes[i])
+        axes.push_back(2 * <int64_t>i)
+    grad = _RESHAPE.run((grad_of(step), IntTensor(split, dtype, 0)))
+    return _SUM.run((grad, IntTensor(axes, DT_INT32, 0), False)), None
+
+
+cdef object _pad(Step* step):
+    x, paddings = input_of(step, 0), input_of(step, 1)
+    cdef Sizes pairs, begin, sizes = ShapeOf(tensor_of(x)[0])
+    cdef DataType dtype = tensor_of(paddings).dtype()
+    cdef size_t i
+    if not IntsOf(tensor_of(paddings)[0], &pairs) or pairs.size() != 2 * sizes.size():
+        return TENSORFLOW
+    for i in range(sizes.size()):
+        begin.push_back(pairs[2 * i])
+    grad = _SLICE.run((grad_of(step), IntTensor(begin, dtype, 0), IntTensor(sizes, dtype, 0)))
+    return (grad,) + (None,) * (step.num_inputs - 1)
+
+
+cdef object _slice(Step* step):
+    cdef Sizes begin, pairs, sizes = ShapeOf(tensor_of(input_of(step, 0))[0])
+    cdef Sizes taken = ShapeOf(tensor_of(output_of(step, 0))[0])
+    cdef DataType dtype = tensor_of(input_of(step, 1)).dtype()
+    cdef size_t i
+    if not IntsOf(tensor_of(input_of(step, 1))[0], &begin) or begin.size() != sizes.size():
+        return TENSORFLOW
+    for i in range(sizes.size()):
+        pairs.push_back(begin[i])
+        pairs.push_back(sizes[i] - taken[i] - begin[i])
+    return _PAD.run((grad_of(step), IntTensor(pairs, dtype, 2))), None, None
+
+
+cdef object _strided_slice(Step* step):
+    begin = input_of(step, 1)
+    cdef DataType dtype = tensor_of(begin).dtype()
+    if dtype != DT_INT32 and dtype != DT_INT64:
+        return TENSORFLOW
+    shape = IntTensor(ShapeOf(tensor_of(input_of(step, 0))[0]), dtype, 0)
+    grad = _STRIDED_SLICE_GRAD.run(
+        (shape, begin, input_of(step, 2), input_of(step, 3), grad_of(step))
+        + attrs_of(step, _STRIDED_SLICE_GRAD.names[5:])
+    )
+    return grad, None, None, None
+
+
+# Several tensors
+
+cdef object _concat(Step* step):
+    cdef Py_ssize_t i, values = step.num_inputs - 1
+    cdef Sizes axes, sizes
+    cdef int axis, rank
+    if values < 2 or not IntsOf(tensor_of(input_of(step, values))[0], &axes) or axes.size() != 1:
+        return TENSORFLOW
+    rank = tensor_of(input_of(step, 0)).dims()
+    if not -rank <= axes[0] < rank:
+        return TENSORFLOW
+    axis = <int>axes[0] + (rank if axes[0] < 0 else 0)
+    for i in range(values):
+        sizes.push_back(tensor_of(input_of(step, i)).dim_size(axis))
+    parts = _SPLIT_V.run((grad_of(step), IntTensor(sizes, DT_INT32, 0), axis, values))
+    return parts + [None]
+
+
+cdef list _grads(Step* step):
+    cdef Py_ssize_t i
+    return [<object>step.grads[i] for i in range(step.num_grads)]
+
+
+cdef object _pack(Step* step):
+    return _UNPACK.run((grad_of(step), attr_of(step, "N"), attr_of(step, "axis")))
+
+
+cdef object _unpack(Step* step):
+    return _PACK.run((_grads(step), attr_of(step, "axis")))
+
+
+cdef object _split(Step* step):
+    if step.num_grads < 2:
+        return TENSORFLOW
+    return None, _CONCAT.run((_grads(step), input_of(step, 0)))
+
+
+cdef object _gather(Step* step):
+    """Of rows: slices of the table, and which they are."""
+    params, indices, axis = input_of(step, 0), input_of(step, 1), input_of(step, 2)
+    cdef Sizes axes, count, sizes, shape = ShapeOf(tensor_of(params)[0])
+    cdef size_t i
+    if (
+        attr_of(step, "batch_dims") != 0
+        or not IntsOf(tensor_of(axis)[0], &axes)
+        or axes.size() != 1
+        or axes[0] != 0
+    ):
+        return TENSORFLOW
+    count.push_back(tensor_of(indices).NumElements())
+    sizes.push_back(count[0])
+    for i in range(1, shape.size()):
+        sizes.push_back(shape[i])
+    values = _RESHAPE.run((grad_of(step), IntTensor(sizes, DT_INT32, 0)))
+    indices = _RESHAPE.run((indices, IntTensor(count, DT_INT32, 0)))
+    return _IndexedSlices(values, indices, IntTensor(shape, DT_INT32, 0)), None, None
+
+
+register("BroadcastTo", "array_grad._BroadcastToGrad", _broadcast_to)
+register("ConcatV2", "array_grad._ConcatGradV2", _concat)
+register("ExpandDims", "array_grad._ExpandDimsGrad", _reshape)
+register("GatherV2", "array_grad._GatherV2Grad", _gather)
+register("Pack", "array_grad._PackGrad", _pack)
+register("Pad PadV2", "array_grad._PadGrad", _pad)
+register("Reshape", "array_grad._ReshapeGrad", _reshape)
+register("Slice", "array_grad._SliceGrad", _slice)
+register("Split", "array_grad._SplitGrad", _split)
+register("Squeeze", "array_grad._SqueezeGrad", _squeeze)
+register("StridedSlice", "array_grad._StridedSliceGrad", _strided_slice)
+register("Tile", "array_grad._TileGrad", _tile)
+register("Transpose", "array_grad._TransposeGrad", _transpose)
+register("Unpack", "array_grad._UnpackGrad", _unpack)

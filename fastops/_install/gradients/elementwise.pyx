@@ -1,0 +1,298 @@
+# distutils: language = c++
+"""Gradients of what is computed element by element, or passes its values on."""
+
+from fastops._install.gradients.rules cimport TENSORFLOW, register
+from fastops._install.gradients.shapes cimport conj, unbroadcast
+from fastops._install.gradients.step cimport (
+    Step,
+    attr_of,
+    grad_of,
+    input_of,
+    is_complex,
+    is_float,
+    is_scalar,
+    output_of,
+    tensor_of,
+    wanted,
+)
+from fastops._install.intercept cimport Call
+from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DataType
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.eager import context as _tf_context
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework import ops as _tf_ops
+
+
+cdef Call _SIGN = Call("Sign", "x")
+cdef Call _ADD = Call("AddV2", "x y")
+cdef Call _CAST = Call("Cast", "x DstT")
+cdef Call _GREATER_EQUAL = Call("GreaterEqual", "x y")
+cdef Call _LESS_EQUAL = Call("LessEqual", "x y")
+cdef Call _MUL = Call("Mul", "x y")
+cdef Call _NEG = Call("Neg", "x")
+cdef Call _POW = Call("Pow", "x y")
+cdef Call _REAL_DIV = Call("RealDiv", "x y")
+cdef Call _RECIPROCAL = Call("Reciprocal", "x")
+cdef Call _SELECT = Call("SelectV2", "condition t e")
+cdef Call _SUB = Call("Sub", "x y")
+cdef Call _ZEROS_LIKE = Call("ZerosLike", "x")
+cdef Call _RECIPROCAL_GRAD = Call("ReciprocalGrad", "y dy")
+cdef Call _RSQRT_GRAD = Call("RsqrtGrad", "y dy")
+cdef Call _SIGMOID = Call("Sigmoid", "x")
+cdef Call _SIGMOID_GRAD = Call("SigmoidGrad", "y dy")
+cdef Call _SQRT_GRAD = Call("SqrtGrad", "y dy")
+cdef Call _TANH_GRAD = Call("TanhGrad", "y dy")
+cdef Call _ELU_GRAD = Call("EluGrad", "gradients outputs")
+cdef Call _LEAKY_RELU_GRAD = Call("LeakyReluGrad", "gradients features alpha")
+cdef Call _RELU_GRAD = Call("ReluGrad", "gradients features")
+cdef Call _RELU6_GRAD = Call("Relu6Grad", "gradients features")
+cdef Call _SELU_GRAD = Call("SeluGrad", "gradients outputs")
+
+cdef tuple _NO_GRADIENT = (None,)
+
+
+# Passing gradients on
+
+cdef object _identity(Step* step):
+    return grad_of(step)
+
+
+cdef object _add_n(Step* step):
+    return (grad_of(step),) * step.num_inputs
+
+
+cdef object _cast(Step* step):
+    x, grad = input_of(step, 0), grad_of(step)
+    cdef DataType dtype = tensor_of(x).dtype()
+    if not (is_float(x) or is_complex(x)) or not (is_float(grad) or is_complex(grad)):
+        return _NO_GRADIENT
+    if dtype == tensor_of(grad).dtype():
+        return grad
+    if is_complex(grad) and not is_complex(x):
+        return TENSORFLOW  # it warns
+    return _CAST.run((grad, _dtypes.as_dtype(<int>dtype)))
+
+
+# Arithmetic
+
+cdef inline bint _one_shape(object x, object y, object grad) except -1:
+    cdef const Tensor* tensor = tensor_of(x)
+    return tensor.IsSameSize(tensor_of(y)[0]) and tensor.IsSameSize(tensor_of(grad)[0])
+
+
+cdef object _add(Step* step):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    if not wanted(step, 1) and is_scalar(y):
+        return grad, None
+    if _one_shape(x, y, grad):
+        return grad, grad
+    return unbroadcast(
+        x, y, grad if wanted(step, 0) else None, grad if wanted(step, 1) else None
+    )
+
+
+cdef object _sub(Step* step):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    if not wanted(step, 1) and is_scalar(y):
+        return grad, None
+    x_grad = grad if wanted(step, 0) else None
+    y_grad = _NEG.run((grad,)) if wanted(step, 1) else None
+    if _one_shape(x, y, grad):
+        return x_grad, y_grad
+    return unbroadcast(x, y, x_grad, y_grad)
+
+
+cdef object _mul(Step* step):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    cdef bint plain = tensor_of(grad).dtype() in (DT_FLOAT, DT_INT32) and _one_shape(x, y, grad)
+    x_grad = y_grad = None
+    if wanted(step, 0):
+        x_grad = _MUL.run((grad, conj(y)))
+    if wanted(step, 1):
+        y_grad = _MUL.run((grad, x) if plain else (conj(x), grad))
+    if plain or not wanted(step, 1) and is_scalar(y):
+        return x_grad, y_grad
+    return unbroadcast(x, y, x_grad, y_grad)
+
+
+cdef object _real_div(Step* step):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    conj_y = conj(y)
+    x_grad = y_grad = None
+    if wanted(step, 0):
+        x_grad = _REAL_DIV.run((grad, conj_y))
+    if wanted(step, 1):
+        y_grad = _REAL_DIV.run((_NEG.run((conj(x),)), conj_y))
+        y_grad = _MUL.run((grad, _REAL_DIV.run((y_grad, conj_y))))
+    return unbroadcast(x, y, x_grad, y_grad)
+
+
+cdef object _pow(Step* step):
+    if wanted(step, 1):
+        return TENSORFLOW
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    conj_y = conj(y)
+    power = _POW.run((conj(x), _SUB.run((conj_y, 1))))
+    x_grad = _MUL.run((_MUL.run((grad, conj_y)), power))
+    return (x_grad, None) if is_scalar(y) else unbroadcast(x, y, x_grad, None)
+
+
+cdef object _squared_difference(Step* step):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    x_grad = _MUL.run((_MUL.run((2.0, grad)), _SUB.run((x, y))))
+    y_grad = _NEG.run((x_grad,)) if wanted(step, 1) else None
+    if _one_shape(x, y, grad):
+        return x_grad, y_grad
+    return unbroadcast(x, y, x_grad if wanted(step, 0) else None, y_grad)
+
+
+cdef object _extremum(Step* step, Call choose):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    zeros = _ZEROS_LIKE.run((grad,))
+    mask = choose.run((x, y))
+    x_grad = y_grad = None
+    if wanted(step, 0):
+        x_grad = _SELECT.run((mask, grad, zeros))
+    if wanted(step, 1):
+        y_grad = _SELECT.run((mask, zeros, grad))
+    elif is_scalar(y):
+        return x_grad, None
+    return unbroadcast(x, y, x_grad, y_grad)
+
+
+cdef object _maximum(Step* step):
+    return _extremum(step, _GREATER_EQUAL)
+
+
+cdef object _minimum(Step* step):
+    return _extremum(step, _LESS_EQUAL)
+
+
+cdef object _select(Step* step):
+    condition, grad = input_of(step, 0), grad_of(step)
+    output = output_of(step, 0)
+    x_grad = y_grad = None
+    # Not the number, for which TensorFlow's cache of scalars may have -0.0: that is equal.
+    zero = _tf_ops.EagerTensor(0, _tf_context.context().device_name, grad._datatype_enum())
+    if wanted(step, 1):
+        x_grad = _SELECT.run((condition, grad, zero))
+        x_grad, _ = unbroadcast(input_of(step, 1), output, x_grad, None)
+    if wanted(step, 2):
+        y_grad = _SELECT.run((condition, zero, grad))
+        y_grad, _ = unbroadcast(input_of(step, 2), output, y_grad, None)
+    return None, x_grad, y_grad
+
+
+cdef object _neg(Step* step):
+    return _NEG.run((grad_of(step),))
+
+
+cdef object _abs(Step* step):
+    return _MUL.run((grad_of(step), _SIGN.run((input_of(step, 0),))))
+
+
+cdef object _square(Step* step):
+    return _MUL.run((grad_of(step), _MUL.run((conj(input_of(step, 0)), 2.0))))
+
+
+cdef object _exp(Step* step):
+    return _MUL.run((grad_of(step), conj(output_of(step, 0))))
+
+
+cdef object _log(Step* step):
+    return _MUL.run((grad_of(step), _RECIPROCAL.run((conj(input_of(step, 0)),))))
+
+
+cdef object _log1p(Step* step):
+    x = _ADD.run((1, conj(input_of(step, 0))))
+    return _MUL.run((grad_of(step), _RECIPROCAL.run((x,))))
+
+
+# Ops that have an op for their gradient, of the output and the gradient
+
+cdef object _reciprocal(Step* step):
+    return _RECIPROCAL_GRAD.run((output_of(step, 0), grad_of(step)))
+
+
+cdef object _rsqrt(Step* step):
+    return _RSQRT_GRAD.run((output_of(step, 0), grad_of(step)))
+
+
+cdef object _sqrt(Step* step):
+    return _SQRT_GRAD.run((output_of(step, 0), grad_of(step)))
+
+
+cdef object _sigmoid(Step* step):
+    return _SIGMOID_GRAD.run((conj(output_of(step, 0)), grad_of(step)))
+
+
+cdef object _tanh(Step* step):
+    return _TANH_GRAD.run((conj(output_of(step, 0)), grad_of(step)))
+
+
+cdef object _relu(Step* step):
+    return _RELU_GRAD.run((grad_of(step), output_of(step, 0)))
+
+
+cdef object _relu6(Step* step):
+    return _RELU6_GRAD.run((grad_of(step), output_of(step, 0)))
+
+
+cdef object _elu(Step* step):
+    return _ELU_GRAD.run((grad_of(step), output_of(step, 0)))
+
+
+cdef object _selu(Step* step):
+    return _SELU_GRAD.run((grad_of(step), output_of(step, 0)))
+
+
+cdef object _leaky_relu(Step* step):
+    return _LEAKY_RELU_GRAD.run((grad_of(step), input_of(step, 0), attr_of(step, "alpha")))
+
+
+cdef object _softplus(Step* step):
+    return _MUL.run((grad_of(step), _SIGMOID.run((input_of(step, 0),))))
+
+
+cdef object _tanh_grad(Step* step):
+    a, b, grad = conj(input_of(step, 0)), conj(input_of(step, 1)), grad_of(step)
+    a_grad = b_grad = None
+    if wanted(step, 0):
+        a_grad = _MUL.run((_MUL.run((_MUL.run((grad, -2.0)), b)), a))
+    if wanted(step, 1):
+        b_grad = _TANH_GRAD.run((a, grad))
+    return a_grad, b_grad
+
+
+register("Abs", "math_grad._AbsGrad", _abs)
+register("Add AddV2", "math_grad._AddGrad", _add)
+register("AddN", "math_grad._AddNGrad", _add_n)
+register("Cast", "math_grad._CastGrad", _cast)
+register("Elu", "nn_grad._EluGrad", _elu)
+register("Exp", "math_grad._ExpGrad", _exp)
+register("Identity", "array_grad._IdGrad", _identity, True)
+register("LeakyRelu", "nn_grad._LeakyReluGrad", _leaky_relu)
+register("Log", "math_grad._LogGrad", _log)
+register("Log1p", "math_grad._Log1pGrad", _log1p)
+register("Maximum", "math_grad._MaximumGrad", _maximum)
+register("Minimum", "math_grad._MinimumGrad", _minimum)
+register("Mul", "math_grad._MulGrad", _mul)
+register("Neg", "math_grad._NegGrad", _neg)
+register("Pow", "math_grad._PowGrad", _pow)
+register("ReadVariableOp", "resource_variable_ops._ReadGrad", _identity, True)
+register("RealDiv", "math_grad._RealDivGrad", _real_div)
+register("Reciprocal", "math_grad._ReciprocalGrad", _reciprocal)
+register("Relu", "nn_grad._ReluGrad", _relu)
+register("Relu6", "nn_grad._Relu6Grad", _relu6)
+register("Rsqrt", "math_grad._RsqrtGrad", _rsqrt)
+register("SelectV2", "math_grad._SelectGradV2", _select)
+register("Selu", "nn_grad._SeluGrad", _selu)
+register("Sigmoid", "math_grad._SigmoidGrad", _sigmoid)
+register("Softplus", "nn_grad._SoftplusGrad", _softplus)
+register("Sqrt", "math_grad._SqrtGrad", _sqrt)
+register("Square", "math_grad._SquareGrad", _square)
+register("SquaredDifference", "math_grad._SquaredDifferenceGrad", _squared_difference)
+register("Sub", "math_grad._SubGrad", _sub)
+register("Tanh", "math_grad._TanhGrad", _tanh)
+register("TanhGrad", "math_grad._TanhGradGrad", _tanh_grad)

@@ -1,0 +1,1 @@
+# Its rules are in the table of `rules`; it has no names for Python.

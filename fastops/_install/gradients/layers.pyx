@@ -1,0 +1,179 @@
+# distutils: language = c++
+"""Gradients of softmax, losses, and what layers consist of: products, convolutions, pools."""
+
+from fastops._install.gradients.rules cimport TENSORFLOW, register
+from fastops._install.gradients.shapes cimport conj
+from fastops._install.gradients.step cimport (
+    Step,
+    attr_of,
+    attrs_of,
+    grad_of,
+    input_of,
+    output_of,
+    shape_of,
+    tensor_of,
+    wanted,
+)
+from fastops._install.intercept cimport Call
+from fastops._tf.tensor cimport Tensor
+
+
+cdef Call _BATCH_MATMUL_X = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
+cdef Call _BATCH_MATMUL_Y = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
+cdef Call _BIAS_ADD_GRAD = Call("BiasAddGrad", "out_backprop data_format")
+cdef Call _EXPAND_DIMS = Call("ExpandDims", "input axis")
+cdef Call _EXP = Call("Exp", "x")
+cdef Call _LOG_SOFTMAX = Call("LogSoftmax", "logits")
+cdef Call _MATMUL_A = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
+cdef Call _MATMUL_B = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
+cdef Call _MUL = Call("Mul", "x y")
+cdef Call _NEG = Call("Neg", "x")
+cdef Call _SUB = Call("Sub", "x y")
+cdef Call _SUM = Call("Sum", "input axis keep_dims")
+cdef Call _CONV2D_INPUT = Call(
+    "Conv2DBackpropInput",
+    "input_sizes filter out_backprop dilations strides padding explicit_paddings "
+    "use_cudnn_on_gpu data_format",
+)
+cdef Call _CONV2D_FILTER = Call(
+    "Conv2DBackpropFilter",
+    "input filter_sizes out_backprop dilations strides padding explicit_paddings "
+    "use_cudnn_on_gpu data_format",
+)
+cdef Call _MAX_POOL_GRAD = Call(
+    "MaxPoolGrad",
+    "orig_input orig_output grad ksize strides padding explicit_paddings data_format",
+)
+cdef Call _AVG_POOL_GRAD = Call(
+    "AvgPoolGrad", "orig_input_shape grad ksize strides padding data_format"
+)
+
+
+# Softmax and losses
+
+cdef object _softmax(Step* step):
+    softmax, grad = output_of(step, 0), grad_of(step)
+    total = _SUM.run((_MUL.run((grad, softmax)), -1, True))
+    return _MUL.run((_SUB.run((grad, total)), softmax))
+
+
+cdef object _log_softmax(Step* step):
+    grad = grad_of(step)
+    softmax = _EXP.run((output_of(step, 0),))
+    return _SUB.run((grad, _MUL.run((_SUM.run((grad, -1, True)), softmax))))
+
+
+cdef object _cross_entropy(Step* step):
+    if step.num_grads != 2 or <object>step.grads[1] is not None:
+        return TENSORFLOW
+    loss_grad = _EXPAND_DIMS.run((grad_of(step), -1))
+    labels_grad = None
+    if wanted(step, 1):
+        labels_grad = _NEG.run((_LOG_SOFTMAX.run((input_of(step, 0),)),))
+        labels_grad = _MUL.run((loss_grad, labels_grad))
+    return _MUL.run((loss_grad, output_of(step, 1))), labels_grad
+
+
+cdef object _sparse_cross_entropy(Step* step):
+    if step.num_grads != 2 or <object>step.grads[1] is not None:
+        return TENSORFLOW
+    return _MUL.run((_EXPAND_DIMS.run((grad_of(step), -1)), output_of(step, 1))), None
+
+
+# Layers
+
+cdef object _bias_add(Step* step):
+    grad, data_format = grad_of(step), attr_of(step, "data_format")
+    bias_grad = None
+    if wanted(step, 1):
+        bias_grad = _BIAS_ADD_GRAD.run((grad, data_format))
+    return grad, bias_grad
+
+
+cdef object _matmul(Step* step):
+    transpose_a, transpose_b = attr_of(step, "transpose_a"), attr_of(step, "transpose_b")
+    if type(transpose_a) is not bool or type(transpose_b) is not bool:
+        return TENSORFLOW
+    grad = grad_of(step)
+    a_grad = b_grad = None
+    if wanted(step, 0):
+        b = conj(input_of(step, 1))
+        if transpose_a:
+            a_grad = _MATMUL_A.run((b, grad, transpose_b, True, True, False))
+        else:
+            a_grad = _MATMUL_A.run((grad, b, False, not transpose_b, True, False))
+    if wanted(step, 1):
+        a = conj(input_of(step, 0))
+        if transpose_b:
+            b_grad = _MATMUL_B.run((grad, a, True, transpose_a, False, True))
+        else:
+            b_grad = _MATMUL_B.run((a, grad, not transpose_a, False, False, True))
+    return a_grad, b_grad
+
+
+cdef object _batch_matmul(Step* step):
+    adj_x, adj_y = attr_of(step, "adj_x"), attr_of(step, "adj_y")
+    if type(adj_x) is not bool or type(adj_y) is not bool:
+        return TENSORFLOW
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    cdef const Tensor* x_tensor = tensor_of(x)
+    cdef const Tensor* y_tensor = tensor_of(y)
+    cdef int i, rank = x_tensor.dims()
+    # All of one dtype, a batch of matrices each, and the batches of one shape.
+    if rank < 3 or rank != y_tensor.dims():
+        return TENSORFLOW
+    if not x_tensor.dtype() == y_tensor.dtype() == tensor_of(grad).dtype():
+        return TENSORFLOW
+    for i in range(rank - 2):
+        if x_tensor.dim_size(i) != y_tensor.dim_size(i):
+            return TENSORFLOW
+    x_grad = y_grad = None
+    if wanted(step, 0):
+        if adj_x:
+            x_grad = _BATCH_MATMUL_X.run((y, grad, adj_y, True, True, False))
+        else:
+            x_grad = _BATCH_MATMUL_X.run((grad, y, False, not adj_y, True, False))
+    if wanted(step, 1):
+        if adj_y:
+            y_grad = _BATCH_MATMUL_Y.run((grad, x, True, adj_x, False, True))
+        else:
+            y_grad = _BATCH_MATMUL_Y.run((x, grad, not adj_x, False, False, True))
+    return x_grad, y_grad
+
+
+cdef object _conv2d(Step* step):
+    cdef tuple attrs = attrs_of(step, _CONV2D_INPUT.names[3:])
+    image, filters, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    image_grad = filters_grad = None
+    if wanted(step, 0):
+        image_grad = _CONV2D_INPUT.run((shape_of(image), filters, grad) + attrs)
+    if wanted(step, 1):
+        filters_grad = _CONV2D_FILTER.run((image, shape_of(filters), grad) + attrs)
+    return image_grad, filters_grad
+
+
+cdef object _max_pool(Step* step):
+    cdef tuple attrs = attrs_of(step, _MAX_POOL_GRAD.names[3:])
+    return _MAX_POOL_GRAD.run((input_of(step, 0), output_of(step, 0), grad_of(step)) + attrs)
+
+
+cdef object _avg_pool(Step* step):
+    cdef tuple attrs = attrs_of(step, _AVG_POOL_GRAD.names[2:])
+    return _AVG_POOL_GRAD.run((shape_of(input_of(step, 0)), grad_of(step)) + attrs)
+
+
+register("AvgPool", "nn_grad._AvgPoolGrad", _avg_pool)
+register("BatchMatMulV2", "math_grad._BatchMatMulV2", _batch_matmul)
+register("BiasAdd", "nn_grad._BiasAddGrad", _bias_add)
+register("Conv2D", "nn_grad._Conv2DGrad", _conv2d)
+register("LogSoftmax", "nn_grad._LogSoftmaxGrad", _log_softmax)
+register("MatMul", "math_grad._MatMulGrad", _matmul)
+register("MaxPool", "nn_grad._MaxPoolGrad", _max_pool)
+register("Softmax", "nn_grad._SoftmaxGrad", _softmax)
+register(
+    "SoftmaxCrossEntropyWithLogits", "nn_grad._SoftmaxCrossEntropyWithLogitsGrad", _cross_entropy
+)
+register(
+    "SparseSoftmaxCrossEntropyWithLogits", "nn_grad._SparseSoftmaxCrossEntropyWithLogitsGrad",
+    _sparse_cross_entropy,
+)

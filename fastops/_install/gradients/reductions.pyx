@@ -1,0 +1,101 @@
+# distutils: language = c++
+"""Gradients of reductions."""
+
+from libc.stdint cimport int64_t
+
+from fastops._cpp.gradient cimport IntTensor, IntsOf, ShapeOf, Sizes
+from fastops._install.gradients.rules cimport TENSORFLOW, register
+from fastops._install.gradients.step cimport (
+    Step,
+    attr_of,
+    grad_of,
+    input_of,
+    is_float,
+    output_of,
+    shape_of,
+    tensor_of,
+)
+from fastops._install.intercept cimport Call
+from fastops._tf.protos cimport DT_BFLOAT16, DT_HALF, DT_INT32
+
+from tensorflow.python.framework import dtypes as _dtypes
+
+
+cdef Call _BROADCAST_TO = Call("BroadcastTo", "input shape")
+cdef Call _CAST = Call("Cast", "x DstT")
+cdef Call _EQUAL = Call("Equal", "x y")
+cdef Call _MUL = Call("Mul", "x y")
+cdef Call _REAL_DIV = Call("RealDiv", "x y")
+cdef Call _RESHAPE = Call("Reshape", "tensor shape")
+cdef Call _SUM = Call("Sum", "input axis keep_dims")
+cdef Call _TILE = Call("Tile", "input multiples")
+
+
+cdef object _kept_shape(object x, object axis, bint* everything):
+    """The shape of a reduction's result with the reduced axes kept. None for unusual axes."""
+    cdef Sizes axes, sizes = ShapeOf(tensor_of(x)[0])
+    cdef int64_t i
+    cdef int64_t rank = <int64_t>sizes.size()
+    if not IntsOf(tensor_of(axis)[0], &axes):
+        return None
+    everything[0] = tensor_of(axis).dims() == 1 and <int64_t>axes.size() == rank
+    for i in range(<int64_t>axes.size()):
+        if not -rank <= axes[i] < rank:
+            return None
+        if axes[i] != i:
+            everything[0] = False
+        sizes[axes[i] + rank if axes[i] < 0 else axes[i]] = 1
+    return IntTensor(sizes, DT_INT32, 0)
+
+
+cdef object _sum_grad(Step* step):
+    cdef bint everything = False
+    x, grad = input_of(step, 0), grad_of(step)
+    kept = _kept_shape(x, input_of(step, 1), &everything)
+    keep_dims = attr_of(step, "keep_dims")
+    if kept is None or type(keep_dims) is not bool:
+        return TENSORFLOW
+    if everything:
+        return _TILE.run((_RESHAPE.run((grad, kept)), shape_of(x)))
+    if not keep_dims:
+        grad = _RESHAPE.run((grad, kept))
+    return _BROADCAST_TO.run((grad, shape_of(x)))
+
+
+cdef object _sum(Step* step):
+    grad = _sum_grad(step)
+    return grad if grad is TENSORFLOW else (grad, None)
+
+
+cdef object _mean(Step* step):
+    cdef int64_t factor, results = tensor_of(output_of(step, 0)).NumElements()
+    factor = tensor_of(input_of(step, 0)).NumElements() // max(results, <int64_t>1)
+    # A factor that every dtype here holds exactly.
+    if factor > 1 << 24 or (
+        factor > 256 and tensor_of(grad_of(step)).dtype() in (DT_HALF, DT_BFLOAT16)
+    ):
+        return TENSORFLOW
+    grad = _sum_grad(step)
+    return grad if grad is TENSORFLOW else (_REAL_DIV.run((grad, float(factor))), None)
+
+
+cdef object _max_or_min(Step* step):
+    cdef bint everything = False
+    x, axis, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    kept = _kept_shape(x, axis, &everything)
+    keep_dims = attr_of(step, "keep_dims")
+    if kept is None or type(keep_dims) is not bool or not is_float(grad):
+        return TENSORFLOW
+    y = output_of(step, 0)
+    if not keep_dims:
+        y = _RESHAPE.run((y, kept))
+        grad = _RESHAPE.run((grad, kept))
+    chosen = _CAST.run((_EQUAL.run((y, x)), _dtypes.as_dtype(<int>tensor_of(grad).dtype())))
+    count = _RESHAPE.run((_SUM.run((chosen, axis, False)), kept))
+    return _MUL.run((_REAL_DIV.run((chosen, count)), grad)), None
+
+
+register("Max", "math_grad._MaxGrad", _max_or_min)
+register("Mean", "math_grad._MeanGrad", _mean)
+register("Min", "math_grad._MinGrad", _max_or_min)
+register("Sum", "math_grad._SumGrad", _sum)

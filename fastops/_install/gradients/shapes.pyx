@@ -1,0 +1,41 @@
+# distutils: language = c++
+"""Gradients brought into the shapes of the values that they belong to."""
+
+from fastops._cpp.gradient cimport IntTensor, ReducedAxes, ShapeOf, Sizes
+from fastops._install.gradients.rules cimport TENSORFLOW
+from fastops._install.gradients.step cimport is_complex, shape_of, tensor_of
+from fastops._install.intercept cimport Call
+from fastops._tf.protos cimport DT_INT32
+
+
+cdef Call _CONJ = Call("Conj", "input")
+cdef Call _RESHAPE = Call("Reshape", "tensor shape")
+cdef Call _SUM = Call("Sum", "input axis keep_dims")
+
+
+cdef object conj(object value):
+    return _CONJ.run((value,)) if is_complex(value) else value
+
+
+cdef object like(object value, object grad):
+    """A gradient in the shape of the value that it belongs to."""
+    return _RESHAPE.run((grad, shape_of(value)))
+
+
+cdef object summed(object grad, const Sizes& axes, object value):
+    grad = _SUM.run((grad, IntTensor(axes, DT_INT32, 0), True))
+    return like(value, grad)
+
+
+cdef object unbroadcast(object x, object y, object x_grad, object y_grad):
+    """The gradients of two operands in the shapes that these have."""
+    cdef Sizes x_axes, y_axes
+    if x_grad is None and y_grad is None:
+        return None, None
+    if not ReducedAxes(ShapeOf(tensor_of(x)[0]), ShapeOf(tensor_of(y)[0]), &x_axes, &y_axes):
+        return TENSORFLOW
+    if x_grad is not None:
+        x_grad = summed(x_grad, x_axes, x)
+    if y_grad is not None:
+        y_grad = summed(y_grad, y_axes, y)
+    return x_grad, y_grad

@@ -1,0 +1,86 @@
+# One op of the backward pass, and what rules ask of it: header only, since each rule asks often.
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from fastops._cpp.gradient cimport IntTensor, ShapeOf
+from fastops._cpp.handle cimport HostTensor
+from fastops._tf.protos cimport (
+    DT_BFLOAT16,
+    DT_COMPLEX64,
+    DT_COMPLEX128,
+    DT_DOUBLE,
+    DT_FLOAT,
+    DT_HALF,
+    DT_INT32,
+)
+from fastops._tf.tensor cimport Tensor
+
+
+# Pointers are borrowed from tuples that the caller holds.
+cdef struct Step:
+    PyObject** inputs       # None where the op's gradient does not need one
+    PyObject** outputs
+    PyObject** grads
+    Py_ssize_t num_inputs
+    Py_ssize_t num_outputs
+    Py_ssize_t num_grads
+    PyObject* attrs         # names and values in turn
+    unsigned long long unused  # bit i: nobody looks at the gradient of input i
+
+
+cdef inline object input_of(Step* step, Py_ssize_t i):
+    if i >= step.num_inputs:
+        raise IndexError("an op was recorded without its inputs")
+    return <object>step.inputs[i]
+
+
+cdef inline object output_of(Step* step, Py_ssize_t i):
+    if i >= step.num_outputs:
+        raise IndexError("an op was recorded without its outputs")
+    return <object>step.outputs[i]
+
+
+cdef inline object grad_of(Step* step):
+    if step.num_grads == 0:
+        raise IndexError("an op was recorded without its outputs")
+    return <object>step.grads[0]
+
+
+cdef inline bint wanted(Step* step, Py_ssize_t i) noexcept:
+    return not (step.unused >> i) & 1
+
+
+cdef inline object attr_of(Step* step, str name):
+    cdef Py_ssize_t i
+    for i in range(0, PyTuple_GET_SIZE(<object>step.attrs) - 1, 2):
+        if <object>PyTuple_GET_ITEM(<object>step.attrs, i) == name:
+            return <object>PyTuple_GET_ITEM(<object>step.attrs, i + 1)
+    raise KeyError(name)
+
+
+cdef inline tuple attrs_of(Step* step, tuple names):
+    return tuple([attr_of(step, name) for name in names])
+
+
+cdef inline const Tensor* tensor_of(object value) except NULL:
+    cdef const Tensor* tensor = HostTensor(<PyObject*>value)
+    if tensor == NULL:
+        raise TypeError("an op was recorded without its tensors")
+    return tensor
+
+
+cdef inline bint is_complex(object value) except -1:
+    return tensor_of(value).dtype() in (DT_COMPLEX64, DT_COMPLEX128)
+
+
+cdef inline bint is_float(object value) except -1:
+    return tensor_of(value).dtype() in (DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16)
+
+
+cdef inline bint is_scalar(object value) except -1:
+    return tensor_of(value).dims() == 0
+
+
+cdef inline object shape_of(object value):
+    """The shape as TensorFlow's op gives it."""
+    return IntTensor(ShapeOf(tensor_of(value)[0]), DT_INT32, 0)

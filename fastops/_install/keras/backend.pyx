@@ -1,0 +1,210 @@
+# distutils: language = c++
+"""Lowerings of functions of Keras's backend, where its rules leave dtypes as they are.
+
+The first line of each has the function's parameters.
+"""
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.tuple cimport PyTuple_GET_SIZE
+
+from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._cpp.python cimport Py_None, PyFloat_Type
+from fastops._dispatch cimport constant
+from fastops._install.intercept cimport tensor_dtype
+from fastops._install.public.arguments cimport FLOATS, tensor_rank
+from fastops._install.public.lowering cimport (
+    CHOSEN,
+    DECLINED,
+    Draft,
+    Function,
+    Site,
+    done,
+    find,
+    is_number,
+    keep,
+    lowering_t,
+    may_run,
+    op_at,
+    register,
+    set_holder,
+)
+from fastops._tf.protos cimport DataType
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.framework import dtypes as _dtypes
+
+
+# Class and state of the Keras that is imported; `attach` finds them.
+cdef PyTypeObject* _variable_type = NULL
+cdef dict _global_state = None
+
+cdef tuple _SCOPES = ("stateless_scope", "autocast_scope")
+cdef object _DType = _dtypes.DType
+cdef object _float32_dtype = _dtypes.float32
+cdef dict _DTYPES = {
+    dtype.name: dtype
+    for dtype in map(_dtypes.as_dtype, (
+        "bfloat16 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+    ).split())
+}
+
+# What TensorFlow's functions are lowered by.
+cdef lowering_t _reduction = find("reduction")
+cdef lowering_t _cast = find("cast")
+
+
+def attach(keras):
+    """Finds in Keras what the lowerings look for.
+
+    Parameters
+    ----------
+    keras : module
+        ``keras.src``.
+    """
+    global _variable_type, _global_state
+    _variable_type = <PyTypeObject*>keras.backend.Variable
+    _global_state = keras.backend.common.global_state.__dict__
+    set_holder(keras.backend.Variable, _held)
+
+
+cdef PyObject* _held(Draft* draft, object variable) except NULL:
+    """What a variable of Keras's holds; None where a scope gives it another value."""
+    tracker = _global_state["GLOBAL_STATE_TRACKER"]
+    for scope in _SCOPES:
+        if getattr(tracker, scope, None) is not None:
+            return Py_None
+    return keep(draft, variable._value)
+
+
+cdef int _operands(Function self, Draft* draft) except -1:
+    # x1, x2
+    cdef int dtype = -1, i
+    cdef unsigned long long bit
+    cdef Site site
+    for i in range(2):
+        if is_number(draft.values[i]):
+            continue
+        if dtype >= 0 and tensor_dtype(draft.values[i]) != dtype:
+            return DECLINED
+        dtype = tensor_dtype(draft.values[i])
+    if dtype < 0:
+        return DECLINED
+    bit = (<unsigned long long>1) << dtype
+    for i in range(2):
+        if Py_TYPE(<object>draft.values[i]) == &PyFloat_Type and not bit & FLOATS:
+            return DECLINED
+        # Beside a variable, an op would not take its dtype.
+        if is_number(draft.values[i]) and not IsEagerTensor(draft.values[1 - i]):
+            number = constant(<object>draft.values[i], <DataType>dtype)
+            if number is None:
+                return DECLINED
+            draft.values[i] = keep(draft, number)
+    for i in range(<int>PyTuple_GET_SIZE(self.sites)):
+        site = self.sites[i]
+        if bit & site.dtypes:
+            draft.site = i
+            return CHOSEN
+    return DECLINED
+
+
+cdef int _keras_add(Function self, Draft* draft) except -1:
+    # x1, x2
+    cdef int outcome = _operands(self, draft)
+    cdef const Tensor* x
+    cdef long long size
+    if outcome == DECLINED or is_number(draft.values[1]):
+        return outcome
+    # What may be a bias is added as one.
+    size = _bias_size(draft.values[1])
+    if size < 0:
+        return outcome
+    if not IsEagerTensor(draft.values[0]):
+        if is_number(draft.values[0]) or tensor_rank(draft.values[0]) < 2:
+            return outcome
+        return DECLINED
+    x = HostTensor(draft.values[0])
+    if x == NULL:
+        return DECLINED
+    if x.dims() < 2:
+        return outcome
+    if x.dim_size(x.dims() - 1) != size:
+        return DECLINED if x.dim_size(1) == size else outcome
+    draft.site = 1
+    if tensor_rank(draft.values[1]) != 1:
+        if not IsEagerTensor(draft.values[1]) or not may_run(self):
+            return DECLINED
+        draft.values[1] = keep(draft, op_at(self, 2)(input=<object>draft.values[1]))
+    return outcome
+
+
+cdef long long _bias_size(PyObject* tensor) except -2:
+    """The one size that is more than one, -1 if there is not exactly one."""
+    cdef const Tensor* value
+    cdef long long found = -1
+    cdef int i
+    if IsEagerTensor(tensor):
+        value = HostTensor(tensor)
+        sizes = () if value == NULL else tuple([value.dim_size(i) for i in range(value.dims())])
+    else:
+        sizes = (<object>tensor)._shape._dims
+    for size in sizes:
+        if size is None or size > 1:
+            if found >= 0 or size is None:
+                return -1
+            found = size
+    return found
+
+
+cdef int _keras_matmul(Function self, Draft* draft) except -1:
+    # x1, x2
+    if (
+        tensor_dtype(draft.values[0]) != tensor_dtype(draft.values[1])
+        or tensor_rank(draft.values[0]) != 2
+        or tensor_rank(draft.values[1]) != 2
+    ):
+        return DECLINED
+    return self.choose(draft)
+
+
+cdef int _keras_reduction(Function self, Draft* draft) except -1:
+    # x, axis, keepdims
+    if self.choose(draft) == DECLINED:
+        return DECLINED
+    return _reduction(self, draft)
+
+
+cdef int _keras_cast(Function self, Draft* draft) except -1:
+    # x, dtype
+    cdef object to = <object>draft.values[1]
+    cdef PyObject* found
+    if type(to) is not _DType:
+        found = PyDict_GetItem(_DTYPES, to) if type(to) is str else NULL
+        if found == NULL:
+            return DECLINED
+        to = <object>found
+    if not IsEagerTensor(draft.values[0]):
+        if Py_TYPE(<object>draft.values[0]) != &PyFloat_Type or to is not _float32_dtype:
+            return DECLINED
+        number = constant(<object>draft.values[0], <DataType><int>to._type_enum)
+        return DECLINED if number is None else done(draft, number)
+    draft.values[1] = <PyObject*>to
+    return _cast(self, draft)
+
+
+cdef int _keras_convert(Function self, Draft* draft) except -1:
+    # x, dtype
+    cdef PyObject* x = draft.values[0]
+    if draft.values[1] != Py_None:
+        return _keras_cast(self, draft)
+    if IsEagerTensor(x) or Py_TYPE(<object>x) == _variable_type:
+        return done(draft, <object>x)
+    return DECLINED
+
+
+register("operands", _operands)
+register("keras_add", _keras_add)
+register("keras_matmul", _keras_matmul)
+register("keras_reduction", _keras_reduction)
+register("keras_cast", _keras_cast)
+register("keras_convert", _keras_convert)

@@ -1,0 +1,101 @@
+# distutils: language = c++
+"""Names of dtypes, and of those that results have.
+
+The first line of each answer has the function's parameters.
+"""
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_CheckExact
+
+from fastops._install.intercept cimport DTYPES
+from fastops._install.keras.helper cimport PASS, Helper, register
+
+from tensorflow.python.framework import dtypes as _tf_dtypes
+
+
+cdef object _DType = _tf_dtypes.DType
+cdef str _FLOATX = "_FLOATX"
+cdef dict _config = None  # of the Keras that is imported; `attach` finds it
+
+cdef dict _dtype_codes = {int: DTYPES, float: DTYPES + 1, bool: DTYPES + 2} | {
+    name: _tf_dtypes.as_dtype(name).as_datatype_enum
+    for name in (
+        "bfloat16 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+        " complex64 complex128 string"
+    ).split()
+}
+cdef dict _dtype_names = {}        # by code
+cdef dict _result_types = {}       # by the codes
+cdef object _result_floatx = None  # for which they hold
+
+
+def attach(keras):
+    """Finds in Keras what the answers depend on.
+
+    Parameters
+    ----------
+    keras : module
+        ``keras.src``.
+    """
+    global _config
+    _config = keras.backend.config.__dict__
+
+
+cdef int _dtype_code(PyObject* dtype) except -2:
+    """A number for a `tf.DType`, the name of one, or a class of numbers; -1 for what is none."""
+    cdef PyObject* found
+    cdef int number
+    if type(<object>dtype) is _DType:
+        number = (<object>dtype)._type_enum
+        return number if number < DTYPES else -1
+    if PyUnicode_CheckExact(<object>dtype) or type(<object>dtype) is type:
+        found = PyDict_GetItem(_dtype_codes, <object>dtype)
+        return -1 if found == NULL else <object>found
+    return -1
+
+
+cdef object _standardize_dtype(Helper self, PyObject* const* args, Py_ssize_t n,
+                               PyObject* keywords):
+    # dtype
+    cdef int code
+    if n != 1 or keywords != NULL:
+        return PASS
+    code = _dtype_code(args[0])
+    if code < 0:
+        return PASS
+    found = PyDict_GetItem(_dtype_names, code)
+    if found != NULL:
+        return <object>found
+    name = self.original(<object>args[0])
+    _dtype_names[code] = name
+    return name
+
+
+cdef object _result_type(Helper self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # *dtypes
+    global _result_floatx
+    cdef Py_ssize_t i
+    cdef int code
+    cdef unsigned long long key = n
+    cdef PyObject* floatx = PyDict_GetItem(_config, _FLOATX)
+    if not 1 <= n <= 4 or keywords != NULL or floatx == NULL:
+        return PASS
+    for i in range(n):
+        code = _dtype_code(args[i])
+        if code < 0:
+            return PASS
+        key = key << 8 | <unsigned long long>code
+    if <PyObject*>_result_floatx != floatx:
+        _result_types.clear()
+        _result_floatx = <object>floatx
+    found = PyDict_GetItem(_result_types, key)
+    if found != NULL:
+        return <object>found
+    name = self.original(*[<object>args[i] for i in range(n)])
+    _result_types[key] = name
+    return name
+
+
+register("backend.common.dtypes.result_type", _result_type)
+register("backend.common.variables.standardize_dtype", _standardize_dtype)

@@ -1,0 +1,111 @@
+"""Functions of Keras 3 on TensorFlow, and the ops they come down to.
+
+Data only, as in `fastops._install.public`.
+"""
+
+from fastops._install.dtypes import FLOATS
+from fastops._install.public.entry import Function, Site
+
+_BACKEND = "keras.src.backend.tensorflow"
+
+
+def _operator(name, *sites, lowering="operands", needs="x1=operand x2=operand"):
+    return Function(f"{_BACKEND}.numpy.{name}", "(x1, x2)", sites, needs, lowering)
+
+
+def _elementwise(name, op):
+    return Function(f"{_BACKEND}.numpy.{name}", "(x)", (Site(op, "x", FLOATS),), "x=keras")
+
+
+def _reduction(name, op, dtypes):
+    return Function(
+        f"{_BACKEND}.numpy.{name}",
+        "(x, axis=None, keepdims=False)",
+        (Site(op, "input=x axis keep_dims=keepdims", dtypes),),
+        "x=keras keepdims=bool",
+        "keras_reduction",
+    )
+
+
+KEPT = f"{FLOATS} int32 int64"
+"""Dtypes that Keras's rules keep, beside a Python int as well."""
+
+FUNCTIONS = (
+    _operator(
+        "add",
+        Site("AddV2", "x=x1 y=x2", KEPT),
+        Site("BiasAdd", "value=x1 bias=x2", KEPT, {"data_format": "NHWC"}),
+        Site("Squeeze", ""),
+        lowering="keras_add",
+    ),
+    *(
+        _operator(name, Site(op, "x=x1 y=x2", dtypes))
+        for name, op, dtypes in (
+            ("subtract", "Sub", KEPT),
+            ("multiply", "Mul", KEPT),
+            ("divide", "RealDiv", FLOATS),
+            ("true_divide", "RealDiv", FLOATS),
+            ("maximum", "Maximum", KEPT),
+            ("minimum", "Minimum", KEPT),
+            ("power", "Pow", FLOATS),
+        )
+    ),
+    *(
+        _operator(name, Site(op, "x=x1 y=x2", KEPT), needs="x1=keras x2=keras")
+        for name, op in (
+            ("equal", "Equal"),
+            ("not_equal", "NotEqual"),
+            ("less", "Less"),
+            ("less_equal", "LessEqual"),
+            ("greater", "Greater"),
+            ("greater_equal", "GreaterEqual"),
+        )
+    ),
+    *(
+        _elementwise(name, op)
+        for name, op in (
+            ("absolute", "Abs"),
+            ("ceil", "Ceil"),
+            ("cos", "Cos"),
+            ("exp", "Exp"),
+            ("expm1", "Expm1"),
+            ("floor", "Floor"),
+            ("log", "Log"),
+            ("log1p", "Log1p"),
+            ("negative", "Neg"),
+            ("sign", "Sign"),
+            ("sin", "Sin"),
+            ("sqrt", "Sqrt"),
+            ("square", "Square"),
+            ("tanh", "Tanh"),
+        )
+    ),
+    _operator(
+        "matmul",
+        Site(
+            "MatMul",
+            "a=x1 b=x2",
+            FLOATS,
+            {"transpose_a": False, "transpose_b": False, "grad_a": False, "grad_b": False},
+        ),
+        lowering="keras_matmul",
+        needs="x1=keras x2=keras",
+    ),
+    _reduction("sum", "Sum", f"{FLOATS} int32 int64"),
+    _reduction("mean", "Mean", "float32 float64"),
+    Function(
+        f"{_BACKEND}.core.cast",
+        "(x, dtype)",
+        (Site("Cast", "x DstT=dtype"),),
+        "",
+        "keras_cast",
+    ),
+    Function(
+        f"{_BACKEND}.core.convert_to_tensor",
+        "(x, dtype=None, sparse=None, ragged=None)",
+        (Site("Cast", "x DstT=dtype"),),
+        "",
+        "keras_convert",
+    ),
+)
+"""Functions by their names, where Keras's rules for dtypes change none."""

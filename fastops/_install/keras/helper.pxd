@@ -1,0 +1,55 @@
+cimport cython
+from cpython.list cimport PyList_CheckExact
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.tuple cimport PyTuple_CheckExact
+from cpython.unicode cimport PyUnicode_CheckExact
+
+from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.python cimport Py_None, PyBool_Type, PyFloat_Type, PyLong_Type
+from fastops._install.replacement cimport Replacement
+
+
+cdef enum:  # what a value is to Keras
+    UNKNOWN
+    LEAF        # no tensor, and nothing that holds others
+    TENSOR
+    SYMBOLIC
+    SEQUENCE    # a list or tuple
+
+# What a helper answers where Keras's own function must.
+cdef object PASS
+
+# Classes of TensorFlow, and of the Keras that is imported; `attach` finds these.
+cdef PyTypeObject* tf_variable_type
+cdef PyTypeObject* variable_type
+cdef PyTypeObject* symbolic_type
+
+ctypedef object (*answer_t)(Helper, PyObject* const*, Py_ssize_t, PyObject*)
+
+
+@cython.final
+cdef class Helper(Replacement):
+    cdef answer_t answer
+
+
+cdef int register(str name, answer_t answer) except -1
+
+
+cdef inline int kind_of(PyObject* value) noexcept:
+    """What a value is to Keras."""
+    cdef PyTypeObject* kind = <PyTypeObject*>Py_TYPE(<object>value)
+    if IsEagerTensor(value) or kind == tf_variable_type or kind == variable_type:
+        return TENSOR
+    if (
+        value == Py_None
+        or kind == &PyLong_Type
+        or kind == &PyFloat_Type
+        or kind == &PyBool_Type
+        or PyUnicode_CheckExact(<object>value)
+    ):
+        return LEAF
+    if PyTuple_CheckExact(<object>value) or PyList_CheckExact(<object>value):
+        return SEQUENCE
+    if kind == symbolic_type:
+        return SYMBOLIC
+    return UNKNOWN

@@ -1,0 +1,51 @@
+"""What is replaced of Keras."""
+
+import sys
+from functools import partial
+from types import FunctionType
+
+from fastops._install.keras import backend, dtypes, helper, layers
+from fastops._install.keras.functions import FUNCTIONS
+from fastops._install.public.targets import of_functions
+from fastops._install.target import Target, resolve
+
+RESTATED = "3.15."
+"""The version of Keras whose functions the layer ``"keras"`` restates."""
+
+
+def source():
+    """Return ``keras.src``, which TensorFlow imports, if it is of that version and runs on it."""
+    keras = sys.modules.get("keras")
+    if not getattr(keras, "__version__", "").startswith(RESTATED):
+        return None
+    return keras.src if keras.config.backend() == "tensorflow" else None
+
+
+def functions():
+    """Return what `everywhere` takes, for functions."""
+    keras = source()
+    if keras is None:
+        return {}
+    for module in (backend, dtypes, helper, layers):
+        module.attach(keras)
+    originals = of_functions("keras", FUNCTIONS)
+    for answered in helper.HELPERS:
+        name = f"keras.src.{answered}"
+        holder, attribute = resolve(name)
+        original = vars(holder).get(attribute)
+        of_optree = getattr(holder, "tree_impl", None) in (None, keras.tree.optree_impl)
+        if type(original) is FunctionType and of_optree:
+            originals[id(original)] = "keras", name, partial(helper.Helper, name=answered)
+    return originals
+
+
+def methods():
+    """Yield a target for each method."""
+    if source() is None:
+        return
+    for answered in helper.METHODS:
+        name = f"keras.src.{answered}"
+        holder, attribute = resolve(name)
+        if type(vars(holder).get(attribute)) is FunctionType:
+            make = partial(helper.Helper, name=answered)
+            yield Target("keras", name, holder, attribute, make)

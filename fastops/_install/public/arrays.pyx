@@ -1,0 +1,156 @@
+# distutils: language = c++
+"""Lowerings of what asks for shapes, changes them, or takes tensors apart and together.
+
+The first line of each has the function's parameters.
+"""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject, Py_TYPE
+
+from fastops._cpp.handle cimport HostTensor
+from fastops._cpp.python cimport Py_None, Py_True, PyLong_Type
+from fastops._dispatch cimport constant
+from fastops._install.public.arguments cimport (
+    MAX_RANK,
+    are_tensors,
+    is_int32,
+    static_shape,
+    tensor_rank,
+)
+from fastops._install.public.lowering cimport (
+    CHOSEN,
+    DECLINED,
+    Draft,
+    Function,
+    done,
+    keep,
+    register,
+)
+from fastops._tf.protos cimport DT_INT32
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.core.config import flags as _tf_flags
+from tensorflow.python.framework import dtypes as _dtypes
+
+
+cdef object _DType = _dtypes.DType
+cdef object _int32_dtype = _dtypes.int32
+cdef object _wide_shapes = _tf_flags.config().tf_shape_default_int64
+cdef list _DOWNWARDS = [tuple(range(rank - 1, -1, -1)) for rank in range(MAX_RANK + 1)]
+
+
+cdef int _squeeze(Function self, Draft* draft) except -1:
+    # input, axis
+    cdef PyObject* axis = draft.values[1]
+    if Py_TYPE(<object>axis) == &PyLong_Type:
+        draft.values[1] = keep(draft, [<object>axis])
+    elif axis != Py_None and type(<object>axis) is not list and type(<object>axis) is not tuple:
+        return DECLINED
+    return CHOSEN
+
+
+cdef int _transpose(Function self, Draft* draft) except -1:
+    # a, perm, conjugate
+    cdef int rank
+    if draft.values[2] == Py_True:
+        return DECLINED
+    if draft.values[1] == Py_None:
+        rank = tensor_rank(draft.values[0])
+        if not 0 <= rank <= MAX_RANK:
+            return DECLINED
+        draft.values[1] = PyList_GET_ITEM(_DOWNWARDS, rank)
+    return CHOSEN
+
+
+cdef int _shape(Function self, Draft* draft) except -1:
+    # input, out_type
+    if draft.values[1] == Py_None:
+        if _wide_shapes.value():
+            return DECLINED
+        draft.values[1] = <PyObject*>_int32_dtype
+    return CHOSEN if type(<object>draft.values[1]) is _DType else DECLINED
+
+
+cdef int _size(Function self, Draft* draft) except -1:
+    # input, out_type
+    cdef const Tensor* value = HostTensor(draft.values[0])
+    if value == NULL or value.NumElements() >= <long long>1 << 31:
+        return DECLINED
+    if draft.values[1] != Py_None and <object>draft.values[1] is not _int32_dtype:
+        return DECLINED
+    if draft.values[1] == Py_None and _wide_shapes.value():
+        return DECLINED
+    return _number(draft, value.NumElements())
+
+
+cdef int _rank_of(Function self, Draft* draft) except -1:
+    # input
+    cdef const Tensor* value = HostTensor(draft.values[0])
+    return DECLINED if value == NULL else _number(draft, value.dims())
+
+
+cdef int _number(Draft* draft, object number) except -1:
+    tensor = constant(number, DT_INT32)
+    return DECLINED if tensor is None else done(draft, tensor)
+
+
+cdef int _concat(Function self, Draft* draft) except -1:
+    # values, axis
+    return CHOSEN if are_tensors(draft.values[0], 2) else DECLINED
+
+
+cdef int _stack(Function self, Draft* draft) except -1:
+    # values, axis
+    return CHOSEN if are_tensors(draft.values[0], 1) else DECLINED
+
+
+cdef int _unstack(Function self, Draft* draft) except -1:
+    # value, num, axis
+    cdef const Tensor* value = HostTensor(draft.values[0])
+    cdef long long axis
+    if draft.values[1] != Py_None:
+        return CHOSEN if Py_TYPE(<object>draft.values[1]) == &PyLong_Type else DECLINED
+    if value == NULL or not is_int32(draft.values[2], &axis):
+        return DECLINED
+    if axis < 0:
+        axis += value.dims()
+    if not 0 <= axis < value.dims():
+        return DECLINED
+    draft.values[1] = keep(draft, value.dim_size(<int>axis))
+    return CHOSEN
+
+
+cdef int _split(Function self, Draft* draft) except -1:
+    # value, num_or_size_splits, axis, num
+    cdef long long number
+    if is_int32(draft.values[1], &number):
+        return CHOSEN
+    sizes = <object>draft.values[1]
+    if draft.values[3] != Py_None or not sizes or static_shape(sizes) is None:
+        return DECLINED
+    sizes = constant(sizes, DT_INT32)
+    if sizes is None:
+        return DECLINED
+    draft.values[3] = keep(draft, len(<object>draft.values[1]))
+    draft.values[1] = keep(draft, sizes)
+    draft.site = 1
+    return CHOSEN
+
+
+cdef int _pad(Function self, Draft* draft) except -1:
+    # tensor, paddings, mode, constant_values
+    if Py_TYPE(<object>draft.values[3]) != &PyLong_Type or <object>draft.values[3] != 0:
+        return DECLINED
+    return CHOSEN if <object>draft.values[2] == "CONSTANT" else DECLINED
+
+
+register("squeeze", _squeeze)
+register("transpose", _transpose)
+register("shape", _shape)
+register("size", _size)
+register("rank_of", _rank_of)
+register("concat", _concat)
+register("stack", _stack)
+register("unstack", _unstack)
+register("split", _split)
+register("pad", _pad)

@@ -1,0 +1,234 @@
+# distutils: language = c++
+"""Lowerings of what makes tensors: of values, of shapes, at random.
+
+The first line of each has the function's parameters.
+"""
+
+from cpython.object cimport PyObject, Py_TYPE
+
+from fastops._cpp.handle cimport HandleDtype, IsEagerTensor
+from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type
+from fastops._dispatch cimport constant
+from fastops._install.intercept cimport DTYPES, tensor_dtype
+from fastops._install.public.arguments cimport (
+    COMPLEX,
+    NUMERIC,
+    base_dtype,
+    is_int32,
+    static_shape,
+)
+from fastops._install.public.lowering cimport (
+    CHOSEN,
+    DECLINED,
+    Draft,
+    Function,
+    done,
+    keep,
+    may_run,
+    op_at,
+    register,
+)
+from fastops._tf.eager cimport EagerTensor_Handle, recording
+from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
+
+from tensorflow.python.eager import context as _tf_context
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
+
+
+cdef object _DType = _dtypes.DType
+cdef object _bool_dtype = _dtypes.bool
+cdef object _float32_dtype = _dtypes.float32
+cdef object _int32_dtype = _dtypes.int32
+cdef object _int64_dtype = _dtypes.int64
+cdef object _ZERO = 0
+
+
+cdef int _constant(Function self, Draft* draft) except -1:
+    # value, dtype, shape
+    cdef DataType dtype = DT_INVALID
+    if draft.values[1] != Py_None:
+        to = <object>draft.values[1]
+        if type(to) is not _DType:
+            to = _dtypes.as_dtype(to)
+        if to._type_enum >= DTYPES:
+            return DECLINED
+        dtype = <DataType><int>to._type_enum
+    if IsEagerTensor(draft.values[0]):
+        if dtype == DT_INVALID or dtype == HandleDtype(EagerTensor_Handle(draft.values[0])):
+            return done(draft, <object>draft.values[0])
+        return DECLINED
+    tensor = constant(<object>draft.values[0], dtype)
+    return DECLINED if tensor is None else done(draft, tensor)
+
+
+cdef int _convert(Function self, Draft* draft) except -1:
+    # value, dtype
+    cdef PyObject* value = draft.values[0]
+    # Lists are another matter: users may have registered conversions of them.
+    if (
+        IsEagerTensor(value)
+        or Py_TYPE(<object>value) == &PyFloat_Type
+        or Py_TYPE(<object>value) == &PyLong_Type
+    ):
+        return _constant(self, draft)
+    return DECLINED
+
+
+cdef int _convert_hinted(Function self, Draft* draft) except -1:
+    # value, dtype, dtype_hint
+    if draft.values[2] != Py_None and not IsEagerTensor(draft.values[0]):
+        return DECLINED
+    return _convert(self, draft)
+
+
+cdef int _cast(Function self, Draft* draft) except -1:
+    # x, dtype
+    cdef unsigned long long dtype = tensor_dtype(draft.values[0])
+    to = base_dtype(<object>draft.values[1])
+    if <int>to._type_enum == <int>dtype:
+        return done(draft, <object>draft.values[0])
+    if ((<unsigned long long>1) << dtype) & COMPLEX and to.is_floating:
+        return DECLINED  # TensorFlow warns
+    draft.values[1] = keep(draft, to)
+    return CHOSEN
+
+
+cdef int _zeros(Function self, Draft* draft) except -1:
+    # shape, dtype
+    return _filled(self, draft, 0, True)
+
+
+cdef int _ones(Function self, Draft* draft) except -1:
+    # shape, dtype
+    return _filled(self, draft, 1, False)
+
+
+cdef int _filled(Function self, Draft* draft, object number, bint zeros) except -1:
+    cdef unsigned long long dtype
+    dims = static_shape(<object>draft.values[0])
+    to = base_dtype(<object>draft.values[1])
+    dtype = <int>to._type_enum
+    if dims is None or not may_run(self):
+        return DECLINED
+    if to is _bool_dtype:
+        number = bool(number)
+    elif not ((<unsigned long long>1) << dtype) & NUMERIC:
+        return DECLINED
+    value = constant(number, <DataType><int>dtype)
+    if value is None:
+        return DECLINED
+    result = op_at(self, 0)(dims=dims, value=value)
+    if zeros:
+        result._is_zeros_tensor = True  # TensorFlow's gradients know them by it
+    return done(draft, result)
+
+
+cdef int _zeros_like(Function self, Draft* draft) except -1:
+    # input, dtype
+    if _like(self, draft) == DECLINED or not may_run(self):
+        return DECLINED
+    result = op_at(self, 0)(x=<object>draft.values[0])
+    result._is_zeros_tensor = True
+    return done(draft, result)
+
+
+cdef int _like(Function self, Draft* draft) except -1:
+    # input, dtype
+    if draft.values[1] != Py_None:
+        to = <object>draft.values[1]
+        if type(to) is not _DType or to._type_enum != tensor_dtype(draft.values[0]):
+            return DECLINED
+    return self.choose(draft)
+
+
+cdef int _range(Function self, Draft* draft) except -1:
+    # start, limit, delta, dtype
+    cdef long long number
+    if draft.values[1] == Py_None:
+        draft.values[1] = draft.values[0]
+        draft.values[0] = <PyObject*>_ZERO
+    for i in range(3):
+        if not is_int32(draft.values[<int>i], &number):
+            return DECLINED
+    return CHOSEN
+
+
+cdef int _one_hot(Function self, Draft* draft) except -1:
+    # indices, depth, on_value, off_value, axis, dtype
+    cdef unsigned long long dtype
+    to = _float32_dtype
+    if draft.values[5] != Py_None:
+        to = <object>draft.values[5]
+        if type(to) is not _DType:
+            return DECLINED
+    dtype = <int>to._type_enum
+    if dtype >= DTYPES or not ((<unsigned long long>1) << dtype) & NUMERIC:
+        return DECLINED
+    one, zero = constant(1, <DataType><int>dtype), constant(0, <DataType><int>dtype)
+    if one is None or zero is None:
+        return DECLINED
+    draft.values[2] = keep(draft, one)
+    draft.values[3] = keep(draft, zero)
+    return CHOSEN
+
+
+cdef int _stop_gradient(Function self, Draft* draft) except -1:
+    # input
+    return DECLINED if recording() else self.choose(draft)
+
+
+cdef int _random_normal(Function self, Draft* draft) except -1:
+    # shape, mean, stddev, dtype, seed
+    cdef DataType dtype
+    shape = static_shape(<object>draft.values[0])
+    to = <object>draft.values[3]
+    if shape is None or type(to) is not _DType or not _unseeded() or not may_run(self):
+        return DECLINED
+    dtype = <DataType><int>to._type_enum
+    mean = constant(<object>draft.values[1], dtype)
+    stddev = constant(<object>draft.values[2], dtype)
+    if mean is None or stddev is None:
+        return DECLINED
+    drawn = op_at(self, 0)(shape=constant(shape, DT_INT32), dtype=to)
+    return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
+
+
+cdef int _random_uniform(Function self, Draft* draft) except -1:
+    # shape, minval, maxval, dtype, seed
+    cdef DataType dtype
+    shape = static_shape(<object>draft.values[0])
+    to = <object>draft.values[3]
+    low, high = <object>draft.values[1], <object>draft.values[2]
+    if shape is None or type(to) is not _DType or not _unseeded() or not may_run(self):
+        return DECLINED
+    dtype = <DataType><int>to._type_enum
+    shape = constant(shape, DT_INT32)
+    if to is _float32_dtype and type(low) is int and low == 0 and high is None:
+        return done(draft, op_at(self, 0)(shape=shape, dtype=to))
+    if to is not _int32_dtype and to is not _int64_dtype:
+        return DECLINED
+    low, high = constant(low, dtype), constant(high, dtype)
+    if low is None or high is None:
+        return DECLINED
+    return done(draft, op_at(self, 1)(shape=shape, minval=low, maxval=high))
+
+
+cdef bint _unseeded():
+    """Whether random ops have no seed, and need none."""
+    return _tf_context._context._seed is None and not _deterministic()
+
+
+register("constant", _constant)
+register("convert", _convert)
+register("convert_hinted", _convert_hinted)
+register("cast", _cast)
+register("zeros", _zeros)
+register("ones", _ones)
+register("zeros_like", _zeros_like)
+register("like", _like)
+register("range", _range)
+register("one_hot", _one_hot)
+register("stop_gradient", _stop_gradient)
+register("random_normal", _random_normal)
+register("random_uniform", _random_uniform)

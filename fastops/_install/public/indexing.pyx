@@ -1,0 +1,164 @@
+# distutils: language = c++
+"""Lowerings of what takes some of a tensor's elements: slices, indices, masks.
+
+The first line of each has the function's parameters.
+"""
+
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM
+
+from fastops._cpp.gradient cimport IntsOf, Sizes
+from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._cpp.python cimport Py_None
+from fastops._install.intercept cimport tensor_dtype
+from fastops._install.public.arguments cimport MAX_RANK, is_int32
+from fastops._install.public.lowering cimport (
+    CHOSEN,
+    DECLINED,
+    Draft,
+    Function,
+    done,
+    keep,
+    may_run,
+    op_at,
+    register,
+)
+from fastops._tf.protos cimport DT_BOOL, DT_INVALID
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.framework import ops as _tf_ops
+
+
+cdef tuple _MASKS = tuple(range(1 << MAX_RANK))
+
+
+cdef int _gather(Function self, Draft* draft) except -1:
+    # params, indices, validate_indices, axis, batch_dims
+    cdef long long axis
+    if draft.values[3] == Py_None:
+        draft.values[3] = draft.values[4]
+    if not is_int32(draft.values[3], &axis):
+        return DECLINED
+    draft.site = 1 if axis == 0 else 0  # the first axis has no batches
+    return CHOSEN
+
+
+cdef int _gather_nd(Function self, Draft* draft) except -1:
+    # params, indices, batch_dims, name, bad_indices_policy
+    if <object>draft.values[2] != 0 or type(<object>draft.values[4]) is not str:
+        return DECLINED
+    return CHOSEN if <object>draft.values[4] == "" else DECLINED
+
+
+cdef int _boolean_mask(Function self, Draft* draft) except -1:
+    # tensor, mask, axis
+    cdef long long axis = 0
+    if draft.values[2] != Py_None and not is_int32(draft.values[2], &axis):
+        return DECLINED
+    return _masked(self, 0, draft, <object>draft.values[0], <object>draft.values[1], axis)
+
+
+cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, object mask,
+                 long long axis) except -1:
+    """Takes the elements of a tensor for which a mask is true, by the ops from `first` on."""
+    cdef const Tensor* value = HostTensor(<PyObject*>tensor)
+    cdef const Tensor* chosen = HostTensor(<PyObject*>mask)
+    cdef long long size = 1
+    cdef int i, rank
+    if value == NULL or chosen == NULL or chosen.dtype() != DT_BOOL or not may_run(self):
+        return DECLINED
+    rank = chosen.dims()
+    if rank == 0 or axis < 0 or axis + rank > value.dims():
+        return DECLINED
+    for i in range(rank):
+        if chosen.dim_size(i) != value.dim_size(<int>axis + i):
+            return DECLINED
+        size *= chosen.dim_size(i)
+    sizes = [value.dim_size(i) for i in range(value.dims())]
+    sizes[axis:axis + rank] = [size]
+    tensor = op_at(self, first)(tensor=tensor, shape=sizes)
+    mask = op_at(self, first)(tensor=mask, shape=[-1])
+    indices = op_at(self, first + 2)(input=op_at(self, first + 1)(condition=mask), axis=[1])
+    return done(draft, op_at(self, first + 3)(params=tensor, indices=indices, axis=axis))
+
+
+cdef object _index(object item, int* dtype):
+    """An int for what stands for one in an index: itself, or a tensor's only element.
+
+    None for tensors of another dtype than those before: TensorFlow packs them, and refuses.
+    """
+    cdef Sizes values
+    cdef const Tensor* value
+    if not IsEagerTensor(<PyObject*>item):
+        return item
+    value = HostTensor(<PyObject*>item)
+    if value == NULL or value.dims() != 0 or not IntsOf(value[0], &values):
+        return None
+    if dtype[0] != DT_INVALID and dtype[0] != <int>value.dtype():
+        return None
+    dtype[0] = <int>value.dtype()
+    return values[0]
+
+
+cdef int _getitem(Function self, Draft* draft) except -1:
+    # tensor, slice_spec, var
+    cdef Py_ssize_t i
+    cdef long long number
+    cdef int begin_mask = 0, end_mask = 0
+    cdef int ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0
+    cdef int dtype = DT_INVALID
+    if _tf_ops._numpy_style_slicing:
+        return DECLINED
+    spec = <object>draft.values[1]
+    if type(spec) is not tuple and type(spec) is not list:
+        if IsEagerTensor(draft.values[1]) and tensor_dtype(draft.values[1]) == DT_BOOL:
+            return _masked(self, 1, draft, <object>draft.values[0], spec, 0)
+        spec = (spec,)
+    if not 0 < len(spec) <= MAX_RANK:
+        return DECLINED
+    begins, ends, strides = [], [], []
+    for i, item in enumerate(spec):
+        start, stop, step = 0, 0, 1
+        if type(item) is slice:
+            start, stop, step = item.start, item.stop, item.step
+            if start is None:
+                start = 0
+                begin_mask |= 1 << i
+            if stop is None:
+                stop = 0
+                end_mask |= 1 << i
+            if step is None:
+                step = 1
+            start, stop, step = [_index(bound, &dtype) for bound in (start, stop, step)]
+        elif item is Ellipsis:
+            ellipsis_mask |= 1 << i
+        elif item is None:
+            new_axis_mask |= 1 << i
+        else:
+            start = _index(item, &dtype)
+            if not is_int32(<PyObject*>start, &number):
+                return DECLINED
+            stop = number + 1
+            shrink_axis_mask |= 1 << i
+        begins.append(start)
+        ends.append(stop)
+        strides.append(step)
+    for part in (begins, ends, strides):
+        for start in part:
+            if not is_int32(<PyObject*>start, &number):
+                return DECLINED
+    draft.values[3] = keep(draft, begins)
+    draft.values[4] = keep(draft, ends)
+    draft.values[5] = keep(draft, strides)
+    draft.values[6] = PyTuple_GET_ITEM(_MASKS, begin_mask)
+    draft.values[7] = PyTuple_GET_ITEM(_MASKS, end_mask)
+    draft.values[8] = PyTuple_GET_ITEM(_MASKS, ellipsis_mask)
+    draft.values[9] = PyTuple_GET_ITEM(_MASKS, new_axis_mask)
+    draft.values[10] = PyTuple_GET_ITEM(_MASKS, shrink_axis_mask)
+    return CHOSEN
+
+
+register("gather", _gather)
+register("gather_nd", _gather_nd)
+register("boolean_mask", _boolean_mask)
+register("getitem", _getitem)

@@ -1,0 +1,96 @@
+cimport cython
+from cpython.object cimport PyObject, Py_TYPE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM
+
+from fastops._cpp.python cimport PyFloat_Type, PyLong_Type
+from fastops._dispatch cimport Invocation, Op
+from fastops._install.replacement cimport Replacement
+
+
+cdef enum:
+    MAX_PARAMS = 16
+    MAX_KEPT = 4
+
+cdef enum:  # what a lowering has come to
+    DECLINED  # the call is TensorFlow's
+    CHOSEN    # an op for the arguments as they now are
+    DONE      # there is a result
+
+# A call while it is lowered.
+cdef struct Draft:
+    PyObject* values[MAX_PARAMS]  # the arguments: borrowed from the call, or kept
+    int site
+    PyObject* kept[MAX_KEPT]      # owned
+    int num_kept
+    PyObject* result              # owned
+
+ctypedef int (*lowering_t)(Function, Draft*) except -1
+# What an instance of the class given to `set_holder` holds, kept in the draft; or None.
+ctypedef PyObject* (*held_t)(Draft*, object) except NULL
+
+
+@cython.final
+cdef class Site:
+    cdef Op op
+    cdef dict namespace
+    cdef str attribute
+    cdef object generated
+    cdef unsigned char slots[MAX_PARAMS]
+    cdef tuple constants
+    cdef unsigned char constant_slots[MAX_PARAMS]
+    cdef unsigned long long dtypes
+
+    cdef bint passable(self)
+    cdef PyObject* run(self, PyObject** values, Py_ssize_t num_values,
+                       Invocation* call) except NULL
+
+
+@cython.final
+cdef class Function(Replacement):
+    cdef tuple names
+    cdef int num_params
+    cdef int num_values     # what the lowering makes comes after the parameters
+    cdef int num_required
+    cdef int name_param
+    cdef tuple defaults
+    cdef unsigned char kinds[MAX_PARAMS]
+    cdef int lead           # the first tensor, -1 if there is none
+    cdef object make_sites
+    cdef tuple sites
+    cdef lowering_t lowering
+    cdef tuple handlers
+    cdef tuple num_handlers
+
+    cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
+                   PyObject** values) except -1
+    cdef bint fits(self, Draft* draft) except -1
+    cdef int choose(self, Draft* draft) except -1
+
+
+cdef int register(str name, lowering_t lowering) except -1
+cdef lowering_t find(str name) except NULL
+cdef int set_holder(object kind, held_t held) except -1
+cdef bint may_run(Function self) except -1
+
+
+cdef inline Op op_at(Function self, Py_ssize_t i):
+    return (<Site>PyTuple_GET_ITEM(self.sites, i)).op
+
+
+cdef inline PyObject* keep(Draft* draft, object value) noexcept:
+    """Keeps a value until the call ends."""
+    Py_INCREF(value)
+    draft.kept[draft.num_kept] = <PyObject*>value
+    draft.num_kept += 1
+    return <PyObject*>value
+
+
+cdef inline int done(Draft* draft, object result) noexcept:
+    Py_INCREF(result)
+    draft.result = <PyObject*>result
+    return DONE
+
+
+cdef inline bint is_number(PyObject* value) noexcept:
+    return Py_TYPE(<object>value) == &PyFloat_Type or Py_TYPE(<object>value) == &PyLong_Type

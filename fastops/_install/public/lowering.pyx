@@ -1,0 +1,370 @@
+# distutils: language = c++
+"""Stand-ins for public functions that TensorFlow writes in Python, such as `tf.reduce_sum`.
+
+For plain arguments each of them comes down to one op, or a few: it is lowered to them. The data
+beside this module (`functions`, `methods`) says to which; where that depends on the arguments, a
+lowering chooses, or runs ops itself: those are in the modules beside, by family. All else is
+TensorFlow's own function's.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.ref cimport Py_DECREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.string cimport memset
+
+from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.python cimport (
+    Py_False,
+    Py_None,
+    Py_True,
+    PyFloat_Type,
+    PyLong_Type,
+    PyVectorcall_NARGS,
+)
+from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, eager, run_op
+from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+
+cdef enum:
+    NOWHERE = 255
+
+cdef enum:  # what an argument must be
+    ANY
+    TENSOR
+    VARIABLE
+    EAGER
+    BOOL
+    INT
+    FLOAT
+    NONE
+    KERAS
+    OPERAND
+
+KINDS = {
+    "tensor": TENSOR,
+    "variable": VARIABLE,
+    "eager": EAGER,
+    "bool": BOOL,
+    "int": INT,
+    "float": FLOAT,
+    "none": NONE,
+    "keras": KERAS,
+    "operand": OPERAND,
+}
+"""By name, what an argument must be.
+
+A tensor may be a variable, too; of Keras's functions ("keras"), or a variable of Keras's; and as an
+operand, or a Python int or float.
+"""
+
+
+cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
+cdef PyTypeObject* _holder = NULL  # a class of variables of which each holds a `tf.Variable`
+cdef held_t _held = NULL           # what tells which
+
+
+@cython.final
+cdef class Site:
+    """An op that a function may come down to, and where it takes the function's arguments.
+
+    Parameters
+    ----------
+    op : Op
+        The op.
+    generated : tuple
+        The module of its generated function, its name there, and TensorFlow's own: as long as that
+        is there, it may be passed by.
+    params : dict of str to str
+        The op's parameters, and the function's that they are given.
+    constants : dict of str to object
+        Likewise for what is always the same.
+    dtypes : iterable of tf.DType
+        For which dtypes of the function's first tensor it is the right one; all, if empty.
+    names : tuple of str
+        The function's values: its parameters, and what its lowering makes.
+    """
+
+    def __init__(self, Op op not None, generated, params, constants, dtypes, names):
+        cdef int i
+        module, self.attribute, self.generated = generated
+        self.namespace = module.__dict__
+        self.op = op
+        op.load()
+        for i in range(MAX_PARAMS):
+            self.slots[i] = NOWHERE
+        for to, source in params.items():
+            self.slots[<int>names.index(source)] = op.keywords.index(to)
+        self.constants = tuple(constants.values())
+        for i, name in enumerate(constants):
+            self.constant_slots[i] = op.keywords.index(name)
+        self.dtypes = dtype_bits(dtypes) if dtypes else 0
+
+    cdef bint passable(self):
+        """Whether nobody has put something else in the place of the generated function."""
+        cdef PyObject* found = PyDict_GetItem(self.namespace, self.attribute)
+        if found == <PyObject*>self.generated:
+            return True
+        return (
+            found != NULL
+            and isinstance(<object>found, Generated)
+            and (<Generated>found).original is self.generated
+        )
+
+    cdef PyObject* run(self, PyObject** values, Py_ssize_t num_values,
+                       Invocation* call) except NULL:
+        cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+        cdef Py_ssize_t i
+        memset(slots, 0, self.op.num_params * sizeof(PyObject*))
+        for i in range(num_values):
+            if self.slots[i] != NOWHERE:
+                slots[self.slots[i]] = values[i]
+        for i in range(PyTuple_GET_SIZE(self.constants)):
+            slots[self.constant_slots[i]] = PyTuple_GET_ITEM(self.constants, i)
+        return run_op(self.op, slots, call)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Function(Replacement):
+    """In the place of a public function such as `tf.reduce_sum`.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    names : tuple of str
+        Its parameters, in their order.
+    made : tuple of str
+        What the lowering makes beside them.
+    defaults : tuple
+        Values of the last of them.
+    needs : dict of str to str
+        What an argument must be, out of `KINDS`.
+    sites : callable
+        Makes the `Site`s, when it is first called.
+    lowering : str, optional
+        The name of what chooses among them; not given, the dtype of the first tensor does.
+    handlers : list of dict
+        What users have registered to handle calls of it.
+    """
+
+    def __init__(self, original, *, names, defaults, needs, sites, lowering=None, made=(),
+                 handlers=()):
+        super().__init__(original)
+        self.names = names
+        self.defaults = defaults
+        self.num_params = len(names)
+        self.num_values = len(names) + len(made)
+        if self.num_values > MAX_PARAMS:
+            raise ValueError(f"{original.__name__} has too many parameters")
+        self.num_required = len(names) - len(defaults)
+        self.name_param = names.index("name") if "name" in names else -1
+        self.lead = -1
+        for i, name in enumerate(names):
+            self.kinds[<int>i] = KINDS[needs[name]] if name in needs else ANY
+            if self.lead < 0 and self.kinds[<int>i] in (TENSOR, VARIABLE, EAGER, KERAS):
+                self.lead = i
+        self.make_sites = sites
+        if lowering is not None:
+            self.lowering = find(lowering)
+        self.handlers = tuple(handlers)
+        self.num_handlers = tuple([len(of) for of in handlers])
+        self.vectorcall = _first_function
+
+    cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
+                   PyObject** values) except -1:
+        """Puts the arguments of a call into their places. False if they do not fit."""
+        cdef Py_ssize_t i, j
+        cdef PyObject* keyword
+        if n > self.num_params:
+            return False
+        for i in range(n):
+            values[i] = args[i]
+        for i in range(n, self.num_params):
+            values[i] = NULL
+        if keywords != NULL:
+            for i in range(PyTuple_GET_SIZE(<object>keywords)):
+                keyword = PyTuple_GET_ITEM(<object>keywords, i)
+                for j in range(self.num_params):
+                    if keyword == PyTuple_GET_ITEM(self.names, j):
+                        break
+                else:  # not interned, or unknown
+                    for j in range(self.num_params):
+                        if <object>keyword == self.names[j]:
+                            break
+                    else:
+                        return False
+                if values[j] != NULL:
+                    return False
+                values[j] = args[n + i]
+        for i in range(self.num_params):
+            if values[i] == NULL:
+                if i < self.num_required:
+                    return False
+                values[i] = PyTuple_GET_ITEM(self.defaults, i - self.num_required)
+        return True
+
+    cdef bint fits(self, Draft* draft) except -1:
+        """Whether the arguments are of the kinds that they must be.
+
+        What a variable of Keras's holds takes its place.
+        """
+        cdef int i
+        cdef PyObject** values = draft.values
+        cdef PyObject* value
+        for i in range(self.num_params):
+            if self.kinds[i] == ANY:
+                continue
+            value = values[i]
+            if self.kinds[i] == TENSOR:
+                if not IsEagerTensor(value) and Py_TYPE(<object>value) != _variable_type:
+                    return False
+            elif self.kinds[i] == VARIABLE:
+                if Py_TYPE(<object>value) != _variable_type:
+                    return False
+            elif self.kinds[i] == EAGER:
+                if not IsEagerTensor(value):
+                    return False
+            elif self.kinds[i] == BOOL:
+                if value != Py_True and value != Py_False:
+                    return False
+            elif self.kinds[i] == INT:
+                if Py_TYPE(<object>value) != &PyLong_Type:
+                    return False
+            elif self.kinds[i] == FLOAT:
+                if Py_TYPE(<object>value) != &PyFloat_Type:
+                    return False
+            elif self.kinds[i] == KERAS or self.kinds[i] == OPERAND:
+                if self.kinds[i] == OPERAND and is_number(value):
+                    continue
+                if Py_TYPE(<object>value) == _holder:
+                    value = values[i] = _held(draft, <object>value)
+                if not IsEagerTensor(value) and Py_TYPE(<object>value) != _variable_type:
+                    return False
+            elif value != Py_None:
+                return False
+        if self.name_param >= 0:
+            value = values[self.name_param]
+            if value != Py_None and not PyUnicode_CheckExact(<object>value):
+                return False
+        for i in range(<int>PyTuple_GET_SIZE(self.handlers)):
+            if len(<dict>self.handlers[i]) != self.num_handlers[i]:
+                return False
+        return True
+
+    cdef int choose(self, Draft* draft) except -1:
+        """The lowering of functions that run one op, by the dtype of their first tensor."""
+        cdef int i
+        cdef Site site
+        cdef unsigned long long dtype = 0
+        if self.lead >= 0:
+            dtype = (<unsigned long long>1) << tensor_dtype(draft.values[self.lead])
+        for i in range(<int>PyTuple_GET_SIZE(self.sites)):
+            site = self.sites[i]
+            if site.dtypes == 0 or site.dtypes & dtype:
+                draft.site = i
+                return CHOSEN
+        return DECLINED
+
+
+cdef PyObject* _first_function(PyObject* callable, PyObject* const* args, size_t nargsf,
+                               PyObject* keywords) except NULL:
+    cdef Function self = <Function>callable
+    if not live:
+        return call_original(self, args, nargsf, keywords)
+    try:
+        self.sites = tuple(self.make_sites())
+        self.vectorcall = _function
+    except Exception:  # a call of the user's is no place to learn of it
+        self.vectorcall = _never
+    return self.vectorcall(callable, args, nargsf, keywords)
+
+
+cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* keywords) except NULL:
+    return call_original(<Replacement>callable, args, nargsf, keywords)
+
+
+cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    cdef Function self = <Function>callable
+    cdef Invocation call
+    cdef Draft draft
+    cdef Site site
+    cdef int outcome, i
+    if not live or not self.bind(args, PyVectorcall_NARGS(nargsf), keywords, draft.values):
+        return call_original(self, args, nargsf, keywords)
+    draft.site = 0
+    draft.num_kept = 0
+    draft.result = NULL
+    try:
+        try:
+            if not self.fits(&draft) or not promotes_no_dtypes():
+                outcome = DECLINED
+            elif self.lowering == NULL:
+                outcome = self.choose(&draft)
+            else:
+                outcome = self.lowering(self, &draft)
+        except Exception:  # TensorFlow will say what is wrong
+            outcome = DECLINED
+        if outcome == DONE:
+            return draft.result
+        if outcome == CHOSEN:
+            site = self.sites[draft.site]
+            if site.passable():
+                begin(&call, <PyObject*>self.original, args, nargsf, keywords)
+                return site.run(draft.values, self.num_values, &call)
+    finally:
+        for i in range(draft.num_kept):
+            Py_DECREF(<object>draft.kept[i])
+    return call_original(self, args, nargsf, keywords)
+
+
+# ---------------------------------------------------------------------------------------------
+# What lowerings register and ask
+# ---------------------------------------------------------------------------------------------
+
+cdef dict _lowerings = {}  # addresses, by name
+
+
+cdef int register(str name, lowering_t lowering) except -1:
+    """Gives a lowering the name by which data refers to it."""
+    if name in _lowerings:
+        raise ValueError(f"there are two lowerings {name}")
+    _lowerings[name] = <size_t>lowering
+    return 0
+
+
+cdef lowering_t find(str name) except NULL:
+    """The lowering of a name."""
+    if name not in _lowerings:
+        raise ValueError(f"there is no lowering {name}")
+    return <lowering_t><size_t>_lowerings[name]
+
+
+cdef int set_holder(object kind, held_t held) except -1:
+    """Sets the class whose instances a function of kinds "keras" and "operand" takes, too."""
+    global _holder, _held
+    _holder = <PyTypeObject*>kind
+    _held = held
+    return 0
+
+
+cdef bint may_run(Function self) except -1:
+    """Whether a lowering may run ops itself: in a graph, nodes have names that are not the op's."""
+    cdef Site site
+    if not eager():
+        return False
+    for site in self.sites:
+        if not site.passable():
+            return False
+    return True
+
+
+enable(Function)

@@ -1,0 +1,206 @@
+# distutils: language = c++
+"""Lowerings of arithmetic, choices, products, reductions and losses.
+
+The first line of each has the function's parameters.
+"""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+
+from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._cpp.python cimport Py_False, Py_None, Py_True
+from fastops._dispatch cimport on_host
+from fastops._install.intercept cimport tensor_dtype
+from fastops._install.public.arguments cimport (
+    COMPLEX,
+    INTEGERS,
+    MAX_RANK,
+    VALUES,
+    are_tensors,
+    is_int32,
+    tensor_rank,
+)
+from fastops._install.public.lowering cimport (
+    CHOSEN,
+    DECLINED,
+    Draft,
+    Function,
+    Site,
+    done,
+    may_run,
+    op_at,
+    register,
+)
+from fastops._tf.eager cimport recording
+from fastops._tf.protos cimport DT_BOOL, DT_DOUBLE, DT_FLOAT
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
+
+
+cdef object _ZERO = 0
+cdef list _UPWARDS = [tuple(range(rank)) for rank in range(MAX_RANK + 1)]
+
+
+cdef int _add_n(Function self, Draft* draft) except -1:
+    # inputs
+    return CHOSEN if are_tensors(draft.values[0], 2) else DECLINED
+
+
+cdef int _round(Function self, Draft* draft) except -1:
+    # x
+    cdef unsigned long long dtype = (<unsigned long long>1) << tensor_dtype(draft.values[0])
+    if dtype & INTEGERS:
+        return done(draft, <object>draft.values[0])
+    return self.choose(draft)
+
+
+cdef bint _same_shape(object x, object y):
+    cdef const Tensor* one = HostTensor(<PyObject*>x)
+    cdef const Tensor* other = HostTensor(<PyObject*>y)
+    return one != NULL and other != NULL and one.IsSameSize(other[0])
+
+
+cdef int _clip(Function self, Draft* draft) except -1:
+    # t, clip_value_min, clip_value_max
+    if not may_run(self):
+        return DECLINED
+    tensor = <object>draft.values[0]
+    low = op_at(self, 0)(x=tensor, y=<object>draft.values[2])
+    if not _same_shape(tensor, low):
+        return DECLINED
+    high = op_at(self, 1)(x=low, y=<object>draft.values[1])
+    return done(draft, high) if _same_shape(tensor, high) else DECLINED
+
+
+cdef int _logical_xor(Function self, Draft* draft) except -1:
+    # x, y
+    if not may_run(self):
+        return DECLINED
+    x, y = <object>draft.values[0], <object>draft.values[1]
+    either = op_at(self, 0)(x=x, y=y)
+    both = op_at(self, 1)(x=x, y=y)
+    return done(draft, op_at(self, 1)(x=either, y=op_at(self, 2)(x=both)))
+
+
+cdef int _where(Function self, Draft* draft) except -1:
+    # condition, x, y
+    cdef PyObject** values = draft.values
+    if values[1] != Py_None and values[2] != Py_None:
+        if (
+            _are_alike(values) and not recording() and on_host()
+            and (<Site>self.sites[0]).passable()
+        ):
+            draft.site = 2
+        return CHOSEN
+    if values[1] != values[2] or not IsEagerTensor(values[0]):
+        return DECLINED
+    draft.site = 1
+    return CHOSEN
+
+
+cdef bint _are_alike(PyObject** values) except -1:
+    """Whether three tensors, of which the first is a condition, leave nothing to broadcast.
+
+    SelectV2 takes most of its time to find out how; Select takes these, and no others.
+    """
+    cdef const Tensor* condition = HostTensor(values[0])
+    cdef const Tensor* x = HostTensor(values[1])
+    cdef const Tensor* y = HostTensor(values[2])
+    return (
+        condition != NULL and x != NULL and y != NULL
+        and condition.dims() > 0  # of scalars it returns one itself
+        and condition.IsSameSize(x[0]) and condition.IsSameSize(y[0])
+        and condition.dtype() == DT_BOOL
+        and x.dtype() == y.dtype() and (<unsigned long long>1) << <int>x.dtype() & VALUES
+    )
+
+
+cdef int _matmul(Function self, Draft* draft) except -1:
+    # a, b, transpose_a, transpose_b, adjoint_a, adjoint_b, a_is_sparse, b_is_sparse
+    cdef PyObject** values = draft.values
+    cdef int dtype = tensor_dtype(values[0])
+    cdef int rank_a = tensor_rank(values[0]), rank_b = tensor_rank(values[1])
+    cdef int i
+    if dtype != tensor_dtype(values[1]) or rank_a < 0 or rank_b < 0:
+        return DECLINED
+    if values[6] == Py_True or values[7] == Py_True:
+        return DECLINED
+    for i in range(2, 4):
+        if values[2 + i] == Py_True:
+            if values[i] == Py_True:
+                return DECLINED
+            values[i] = Py_True
+        # Of complex numbers, one way of turning conjugates.
+        if values[i] == Py_True and ((<unsigned long long>1) << dtype) & COMPLEX:
+            return DECLINED
+    draft.site = 1 if rank_a > 2 or rank_b > 2 else 0
+    return CHOSEN
+
+
+cdef int _matmul_operator(Function self, Draft* draft) except -1:
+    # x, y; then what else `tf.matmul` has
+    cdef int i
+    for i in range(2, 8):
+        draft.values[i] = Py_False
+    return _matmul(self, draft)
+
+
+cdef int _reduction(Function self, Draft* draft) except -1:
+    # input_tensor, axis, keepdims
+    cdef int rank
+    if draft.values[1] == Py_None:
+        rank = tensor_rank(draft.values[0])
+        if not 0 <= rank <= MAX_RANK:
+            return DECLINED
+        draft.values[1] = PyList_GET_ITEM(_UPWARDS, rank)
+    draft.site = 0
+    return CHOSEN
+
+
+cdef int _arg_reduction(Function self, Draft* draft) except -1:
+    # input, axis, output_type
+    cdef long long axis
+    if draft.values[1] == Py_None:
+        draft.values[1] = <PyObject*>_ZERO
+    elif not is_int32(draft.values[1], &axis):
+        return DECLINED
+    return CHOSEN
+
+
+cdef int _last_axis(Function self, Draft* draft) except -1:
+    # logits, axis
+    cdef long long axis
+    if draft.values[1] == Py_None:
+        return CHOSEN
+    if not is_int32(draft.values[1], &axis):
+        return DECLINED
+    return CHOSEN if axis == -1 or axis == tensor_rank(draft.values[0]) - 1 else DECLINED
+
+
+cdef int _sparse_cross_entropy(Function self, Draft* draft) except -1:
+    # labels, logits
+    cdef const Tensor* labels = HostTensor(draft.values[0])
+    cdef const Tensor* logits = HostTensor(draft.values[1])
+    if (
+        labels == NULL or logits == NULL or labels.dims() != 1 or logits.dims() != 2
+        or labels.dim_size(0) != logits.dim_size(0)
+        or logits.dtype() != DT_FLOAT and logits.dtype() != DT_DOUBLE
+        or _deterministic() or not may_run(self)
+    ):
+        return DECLINED
+    made = op_at(self, 0)(features=<object>draft.values[1], labels=<object>draft.values[0])
+    return done(draft, made[0])  # the other is for the gradient
+
+
+register("add_n", _add_n)
+register("round", _round)
+register("clip", _clip)
+register("logical_xor", _logical_xor)
+register("where", _where)
+register("matmul", _matmul)
+register("matmul_operator", _matmul_operator)
+register("reduction", _reduction)
+register("arg_reduction", _arg_reduction)
+register("last_axis", _last_axis)
+register("sparse_cross_entropy", _sparse_cross_entropy)

@@ -1,0 +1,46 @@
+"""Methods of tensors and variables, and the ops they come down to: data, as in `functions`."""
+
+from fastops._install.public.entry import Function, Site
+from fastops._install.public.functions import MASKING
+
+
+def _matmul_operator(name, first):
+    params = "a=x b=y transpose_a transpose_b"
+    grads = {"grad_a": False, "grad_b": False}
+    return Function(
+        name,
+        "(x, y)",
+        (
+            Site("MatMul", params, constants=grads),
+            Site(
+                "BatchMatMulV2",
+                "x=x y=y adj_x=transpose_a adj_y=transpose_b",
+                constants={"grad_x": False, "grad_y": False},
+            ),
+        ),
+        f"x={first} y=tensor",
+        "matmul_operator",
+        "transpose_a transpose_b adjoint_a adjoint_b a_is_sparse b_is_sparse",
+    )
+
+
+METHODS = (
+    _matmul_operator("tf.Tensor.__matmul__", "eager"),
+    _matmul_operator("tf.Variable.__matmul__", "variable"),
+    Function(
+        "tf.Tensor.__getitem__",
+        "(tensor, slice_spec, var=None)",
+        (
+            Site(
+                "StridedSlice",
+                "input=tensor begin end strides begin_mask end_mask ellipsis_mask new_axis_mask"
+                " shrink_axis_mask",
+            ),
+            *MASKING,
+        ),
+        "tensor=eager var=none",
+        "getitem",
+        "begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
+    ),
+)
+"""Methods of tensors and variables."""

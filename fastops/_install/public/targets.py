@@ -1,0 +1,99 @@
+"""What is replaced of public functions and methods: those that the data names."""
+
+import inspect
+import sys
+from collections import defaultdict
+from functools import cache, partial
+from types import FunctionType
+
+from tensorflow.python.util import dispatch
+
+from fastops import _registry
+from fastops._core.tables import index
+from fastops._install.dtypes import parse
+from fastops._install.public import lowering
+from fastops._install.public.functions import FUNCTIONS
+from fastops._install.public.methods import METHODS
+from fastops._install.target import Target, gen_module, resolve, signature
+
+
+def of_functions(layer, entries):
+    """Return what `everywhere` takes, for some entries of a layer."""
+    originals = {}
+    for name, holder, attribute, make in _found(entries):
+        originals[id(vars(holder)[attribute])] = layer, name, make
+    return originals
+
+
+def functions():
+    """Return what `everywhere` takes, for functions."""
+    return of_functions("public", FUNCTIONS)
+
+
+def methods():
+    """Yield a target for each method."""
+    for name, holder, attribute, make in _found(METHODS):
+        yield Target("operators", name, holder, attribute, make)
+
+
+def _found(entries):
+    """Yield what is in the running TensorFlow as the data has it, with what replaces it."""
+    for function in entries:
+        holder, attribute = resolve(function.name)
+        original = vars(holder).get(attribute)
+        if type(original) is FunctionType and signature(original) == function.signature:
+            yield function.name, holder, attribute, partial(_stand_in, function)
+
+
+def _stand_in(function, original):
+    """Return what replaces a public function."""
+    parameters = inspect.signature(original).parameters.values()
+    names = tuple(sys.intern(parameter.name) for parameter in parameters)
+    made = tuple(function.made.split())
+    generated = [_generated(site.op) for site in function.sites]  # before anybody replaces them
+
+    def sites():
+        return [
+            lowering.Site(
+                _registry.op(site.op),
+                passed_by,
+                site.sources(),
+                site.constants,
+                parse(site.dtypes),
+                names + made,
+            )
+            for site, passed_by in zip(function.sites, generated, strict=True)
+        ]
+
+    handlers, inner = [], original
+    while inner is not None:
+        if (found := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(inner)) is not None:
+            handlers.append(found)
+        inner = getattr(inner, "__wrapped__", None)
+    return lowering.Function(
+        original,
+        names=names,
+        made=made,
+        defaults=tuple(p.default for p in parameters if p.default is not p.empty),
+        needs=dict(item.split("=") for item in function.needs.split()),
+        sites=sites,
+        lowering=function.lowering,
+        handlers=handlers,
+    )
+
+
+def _generated(op_name):
+    """Return the module of an op's generated function, its name there, and the function."""
+    module = gen_module(op_name)
+    for name in _names()[op_name]:
+        if (function := vars(module).get(name)) is not None:
+            return module, name, getattr(function, "original", function)
+    raise LookupError(f"{op_name} has no generated function")
+
+
+@cache
+def _names():
+    names = defaultdict(list)
+    for name, op_name in index.NAMES.items():
+        names[op_name].append(name)
+    return names

@@ -1,0 +1,86 @@
+"""One attribute to be replaced, and how such are found."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from fastops._core.tables import index
+
+
+class Target(NamedTuple):
+    """One attribute that holds a callable of TensorFlow's.
+
+    Attributes
+    ----------
+    layer : str
+        One of `fastops._install.targets.LAYERS`.
+    name : str
+        What users call it, such as ``"tf.Tensor.__add__"``; that of a function, as in
+        ``"gen_math_ops.tanh"``, stands for whatever refers to it, here `tf.math.tanh`.
+    holder : object
+        The module or class whose attribute it is.
+    attribute : str
+        The attribute.
+    make : callable
+        Given the original, returns the replacement.
+    announce : callable, optional
+        Is told what the attribute holds, whenever that changes: who keeps a reference of its own.
+    """
+
+    layer: str
+    name: str
+    holder: object
+    attribute: str
+    make: Callable
+    announce: Callable | None = None
+
+
+def everywhere(originals):
+    """Yield a target for whatever in TensorFlow or Keras refers to one of some functions.
+
+    Parameters
+    ----------
+    originals : dict of int to tuple
+        By the function's identity: the layer, the name, and what makes its one replacement.
+    """
+    replacements = {}
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] not in ("tensorflow", "keras"):
+            continue
+        if originals.keys().isdisjoint(map(id, list(vars(module).values()))):
+            continue  # as most are: quicker than to look at the names one by one
+        for attribute, value in list(vars(module).items()):
+            if (found := originals.get(id(value))) is None:
+                continue
+            layer, name, make = found
+
+            def one(original, make=make):
+                if id(original) not in replacements:
+                    replacements[id(original)] = make(original)
+                return replacements[id(original)]
+
+            yield Target(layer, name, module, attribute, one)
+
+
+def resolve(name):
+    """Return what holds a public name, and the attribute."""
+    root, *path, attribute = name.split(".")
+    holder = tf if root == "tf" else sys.modules[root]
+    for part in path:
+        holder = getattr(holder, part)
+    return holder, attribute
+
+
+def signature(function):
+    """Return the parameters of a function as text, without annotations."""
+    found = inspect.signature(function)
+    parameters = [p.replace(annotation=p.empty) for p in found.parameters.values()]
+    return str(found.replace(parameters=parameters, return_annotation=found.empty))
+
+
+def gen_module(op_name):
+    """Return the module of TensorFlow's that holds an op's generated function."""
+    return sys.modules.get(f"tensorflow.python.ops.gen_{index.FAMILIES[op_name]}")
