@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "gil.h"
+#include "invariants.h"
 #include "tensorflow/c/eager/tfe_op_internal.h"
 #include "tensorflow/core/common_runtime/eager/attr_builder.h"
 #include "tensorflow/core/common_runtime/eager/eager_operation.h"
@@ -29,6 +30,7 @@ class CachedOp {
   // on entry and exit, and released meanwhile.
   int Run(TFE_TensorHandle* const* inputs, int num_inputs, const char* device, PyObject** results,
           absl::Status* status) {
+    FASTOPS_ASSERT(PyGILState_Check());
     // Other threads may run the same entry while this one waits: take the operation, or make one.
     std::unique_ptr<tensorflow::EagerOperation> op = std::move(idle_);
     if (op == nullptr) op = std::make_unique<tensorflow::EagerOperation>(context_);

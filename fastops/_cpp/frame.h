@@ -9,6 +9,7 @@
 
 #include "gil.h"
 #include "handle.h"
+#include "invariants.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace fastops {
@@ -48,10 +49,15 @@ class Frame {
     handles = Carve<TFE_TensorHandle*>(&next, num_inputs);
     list_lengths = Carve<int>(&next, num_lists);
     signature = Carve<uint8_t>(&next, num_inputs + num_lists * kListMarkSize);
+#ifdef FASTOPS_ASSERTIONS
+    room_ = num_inputs;
+    room_for_lists_ = num_lists;
+#endif
   }
 
   // Adds an EagerTensor. The caller keeps it alive, or has given it to `Own`.
   InputState Add(PyObject* tensor, const tensorflow::Device* host) {
+    FASTOPS_ASSERT(size < room_);
     TFE_TensorHandle* handle = EagerTensor_Handle(tensor);
     const tensorflow::Tensor* value = nullptr;
     const InputState state = Inspect(handle, host, &value);
@@ -71,6 +77,7 @@ class Frame {
   // Adds a tensor that no EagerTensor holds. There must be room: `num_unwrapped < kUnwrapped`.
   // The frame then serves to run a kernel, and for nothing that asks for objects or handles.
   void AddUnwrapped(tensorflow::Tensor&& tensor) {
+    FASTOPS_ASSERT(size < room_ && num_unwrapped < kUnwrapped);
     auto* kept = new (&unwrapped_[num_unwrapped++]) tensorflow::Tensor(std::move(tensor));
     objects[size] = nullptr;
     handles[size] = nullptr;
@@ -82,6 +89,7 @@ class Frame {
 
   // Marks that the next `length` inputs are one list.
   void BeginList(int length) {
+    FASTOPS_ASSERT(num_lists_ < room_for_lists_);
     list_lengths[num_lists_++] = length;
     signature[signature_size++] = kListMark;
     signature[signature_size++] = static_cast<uint8_t>(length);
@@ -125,6 +133,10 @@ class Frame {
   union {
     tensorflow::Tensor unwrapped_[kUnwrapped];  // constructed up to num_unwrapped
   };
+#ifdef FASTOPS_ASSERTIONS
+  int room_ = kInputs;
+  int room_for_lists_ = kLists;
+#endif
   int num_owned_ = 0;
   int num_lists_ = 0;
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "gil.h"
 #include "handle.h"
+#include "invariants.h"
 #include "onednn.h"
 #include "runtime.h"
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
@@ -61,6 +62,7 @@ class PreparedKernel {
   // The GIL is held on entry and exit.
   int Run(const tensorflow::TensorValue* inputs, bool release_gil, PyObject** results,
           absl::Status* status, int64_t* kernel_ns) const {
+    FASTOPS_ASSERT(PyGILState_Check());
     return Execute(inputs, release_gil, kernel_ns, [&](tensorflow::OpKernelContext* context) {
       *status = context->status();
       if (!status->ok()) return 1;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "invariants.h"
 #include "kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
 
@@ -80,6 +81,7 @@ class Plan {
   // exit; others run meanwhile if `release_gil`. Adds to `times` if `measured`.
   absl::Status Run(const Borrowed& given, bool release_gil, bool measured, Made* made,
                    const Step** failed) {
+    FASTOPS_ASSERT(PyGILState_Check() && given.size() <= arguments.size());
     std::unique_ptr<Activation> activation = Take();
     Times mine;
     if (measured) {
