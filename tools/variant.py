@@ -20,7 +20,7 @@ NOT_COPIED = shutil.ignore_patterns(
     *(".git", ".venv*", ".*cache", ".hypothesis", ".benchmarks"),
 )
 # Dispatch, plans and hazards: what no sanitizer may find anything in.
-TESTS = ("tests/test_dispatch.py", "tests/test_function.py", "tests/test_graph.py", "tests/hazards")
+TESTS = ("tests/dispatch", "tests/plans", "tests/graphs", "tests/hazards")
 SUPPRESSIONS = ROOT / "tools" / "suppressions"
 
 

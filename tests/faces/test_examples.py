@@ -15,7 +15,7 @@ import fastops
 from fastops._plans.eligibility import UnplannedError
 from fastops._plans.planned import Planned
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def results(*command):

@@ -20,7 +20,7 @@ from tools.pep517.fastops_build import needs
 from tools.pep517.fastops_build.command import BuildExtension
 from tools.pep517.fastops_build.progress import Progress
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
