@@ -45,11 +45,12 @@ gen: $(VENV)/.demo $(VENV)/.built  ## write the wrappers in fastops/gen and docs
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
 
-lint: $(VENV)/.dev $(VENV)/.built  ## check style, types and spelling
+lint: $(VENV)/.dev $(VENV)/.built  ## check style, layers, types and spelling
 	$(BIN)ruff check
 	$(BIN)ruff format --check
 	PATH="$(BIN):$$PATH" cython-lint fastops
 	$(BIN)clang-format --dry-run -Werror $(HEADERS)
+	$(BIN)lint-imports --no-cache
 	$(BIN)codespell
 	$(BIN)mypy
 

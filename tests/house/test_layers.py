@@ -13,6 +13,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(fastops.__file__).parent
 PYPROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())
 (CONTRACT,) = PYPROJECT["tool"]["importlinter"]["contracts"]
