@@ -37,9 +37,10 @@ generated functions such as `gen_math_ops.tanh`; `*` stands for any letters.
 
 "Tensor" is an eager tensor or a variable, "eager" a tensor alone. Arguments without a condition are
 whatever the op itself takes directly: tensors, variables, arrays, numbers, lists of numbers. Where
-a choice of several ops depends on the values of arguments, or none is run at all, a plan makes it.
+a choice of several ops depends on the values of arguments, or none is run at all, a lowering makes
+it.
 
-| function | parameters | conditions | ops | plan |
+| function | parameters | conditions | ops | lowering |
 | --- | --- | --- | --- | --- |
 {functions}
 ## Operators
@@ -65,7 +66,7 @@ Of Keras {keras} on TensorFlow, by their names in `keras.src`. Here "keras" is a
 variable, or a variable of Keras's outside scopes that give it another value; "operand" is that, or
 a Python int or float. Two tensors must be of one dtype, which Keras's rules leave as it is.
 
-| function | parameters | conditions | ops | plan |
+| function | parameters | conditions | ops | lowering |
 | --- | --- | --- | --- | --- |
 {keras_functions}
 Beside these, what Keras asks in Python before it reaches an op:
