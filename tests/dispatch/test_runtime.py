@@ -2,6 +2,7 @@
 
 import re
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -502,7 +503,9 @@ def test_the_kernels_of_this_tensorflow_are_the_default():
 def test_without_onednn_results_are_those_of_a_tensorflow_without_it():
     want = eval(
         python(
-            """
+            f"""
+            import sys
+            sys.path.append({str(Path(__file__).parent)!r})
             from test_runtime import onednn_results
             from fastops._reports import counters
             assert not counters.onednn_enabled()
