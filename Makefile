@@ -6,8 +6,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin/
 PARITY := PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m parity
-# What is imported is compiled to bytecode then: of TensorFlow's 15,000 files, few are.
-INSTALL := python -m pip --disable-pip-version-check --quiet install --no-compile
+INSTALL := python -m pip --disable-pip-version-check --quiet install
 
 # What the extensions are made of: where any of it is newer than they are, they are built again.
 HEADERS := $(shell find fastops -name '*.h')
@@ -41,7 +40,7 @@ bench-plot: $(VENV)/.bench $(VENV)/.built  ## draw docs/install.svg from the fig
 bench-peers: $(PEERS)/.built  ## measure PyTorch, JAX and ONNX Runtime; the next `make bench` shows them too
 	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)
 
-gen: $(VENV)/.demo $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew
+gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
 

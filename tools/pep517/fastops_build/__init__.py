@@ -7,10 +7,13 @@ is installed. Other front ends build in a new environment; for them, and where n
 installed, one is required for the build, which ``-C tensorflow=tensorflow==2.20.0`` chooses.
 """
 
+import shutil
 import site
 import sys
 from importlib.machinery import PathFinder
+from pathlib import Path
 
+from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403  (the hooks that are not replaced below)
 
 from . import needs
@@ -43,3 +46,10 @@ def _get_requires(config_settings=None):
 
 get_requires_for_build_wheel = _get_requires
 get_requires_for_build_editable = _get_requires
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """Build a wheel of what is there now: setuptools would pack what it once copied, too."""
+    for left in Path("build").glob("lib*"):
+        shutil.rmtree(left)
+    return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)

@@ -54,7 +54,7 @@ class BuildExtension(build_ext):
 def _replace(path, content):
     """Write a file as a whole or not at all; a process that has the old one open keeps it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    incomplete = path.with_name(f".{path.name}.{os.getpid()}")
+    incomplete = path.with_name(f".incomplete-{os.getpid()}-{path.name}")
     try:
         incomplete.write_bytes(content)
         incomplete.replace(path)

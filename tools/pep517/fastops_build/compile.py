@@ -110,7 +110,8 @@ class _Build:
             version = tensorflow.result().version
             stale = self._stale()
             if stale:
-                progress.say(f"compiling {len(stale)} modules for TensorFlow {version}")
+                plural = "s" if len(stale) > 1 else ""
+                progress.say(f"compiling {len(stale)} module{plural} for TensorFlow {version}")
             done = 0
             for compilation in as_completed(compilations):
                 compilation.result()
