@@ -32,6 +32,12 @@ FOREIGN = re.compile(r'#include "(?:absl|tensorflow)/')
 # TensorFlow's headers take the time of three modules, and then save each module half of its own.
 WORTH_PRECOMPILING = 3
 MEMORY_PER_JOB = 2 << 30
+# What defines the symbols that the modules call.
+LIBRARIES = (
+    "libtensorflow_framework.so.2",
+    "libtensorflow_cc.so.2",
+    "lib_pywrap_tensorflow_common.so",
+)
 CYTHON = ("-m", "cython", "--cplus")
 
 
@@ -102,9 +108,12 @@ class _Build:
             # In an order in which each begins after those that it waits for.
             tensorflow = pool.submit(self._find_tensorflow)
             headers = pool.submit(self._precompile, tensorflow)
+            stand_ins = pool.submit(self._make_stand_ins, tensorflow)
             translations = {name: pool.submit(self._translate, name) for name in names}
             compilations = {
-                pool.submit(self._compile, name, tensorflow, translations[name], headers): name
+                pool.submit(
+                    self._compile, name, tensorflow, translations[name], headers, stand_ins
+                ): name
                 for name in names
             }
             version = tensorflow.result().version
@@ -136,7 +145,7 @@ class _Build:
     def _find_tensorflow(self):
         tensorflow = needs.tensorflow()
         texts = [path.read_text() for path in sorted(HELPERS.rglob("*.h"))]
-        commands = self._compile_command(tensorflow), self._link_command(tensorflow)
+        commands = self._compile_command(tensorflow), self._link_command()
         for name, translated in self._translated.items():
             digest = _digest(translated.name, tensorflow, self._defines, commands, *texts)
             self._compiled[name] = self._place / f"{name}.{digest}.so"
@@ -158,16 +167,22 @@ class _Build:
             *self._variant.flags,
         ]
 
-    def _link_command(self, tensorflow):
-        return [
-            *self._linker,
-            *self._variant.link_flags,
-            f"-L{tensorflow.directory}",
-            f"-L{tensorflow.directory / 'python'}",
-            "-l:libtensorflow_framework.so.2",
-            "-l:libtensorflow_cc.so.2",
-            "-l:lib_pywrap_tensorflow_common.so",
-        ]
+    def _link_command(self):
+        libraries = (f"-l:{library}" for library in LIBRARIES)
+        return [*self._linker, *self._variant.link_flags, "-Wl,--no-as-needed", *libraries]
+
+    def _make_stand_ins(self, tensorflow):
+        """Make empty libraries of the names of TensorFlow's, and return their folder.
+
+        A module says by name which libraries it needs; what it calls is looked up when it is
+        loaded. To read TensorFlow's own takes the linker as long as compiling a module.
+        """
+        tensorflow.result()
+        for library in LIBRARIES if self._stale() else ():
+            made = self._scratch / library
+            command = [*self._linker, f"-Wl,-soname,{library}", "-x", "c", os.devnull, "-o", made]
+            _call(command, f"the linker does not make {library}")
+        return self._scratch
 
     def _translate(self, name):
         target = self._translated[name]
@@ -200,7 +215,7 @@ class _Build:
         )
         return ["-include", str(header)] if done.returncode == 0 else always
 
-    def _compile(self, name, tensorflow, translation, headers):
+    def _compile(self, name, tensorflow, translation, headers, stand_ins):
         ahead = headers.result()
         translation.result()
         target = self._compiled[name]
@@ -210,8 +225,7 @@ class _Build:
         command = self._compile_command(tensorflow.result())
         what = f"the compiler does not compile {self._sources[name]}"
         _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], what)
-        command = self._link_command(tensorflow.result())
-        _call([command[0], *command[1:], compiled, "-o", made], what)
+        _call([*self._link_command(), f"-L{stand_ins.result()}", compiled, "-o", made], what)
         made.rename(target)
 
 
