@@ -49,9 +49,10 @@ from fastops._core.reasons cimport (
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
 from fastops._core.threads cimport this_thread
 from fastops._cpp.capi cimport CachedOp
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.frame cimport FRAME_INPUTS, FRAME_UNWRAPPED, Frame
 from fastops._cpp.handle cimport (
-    HandleDtype, InputState, IsEagerTensor, kForeign, kOtherDevice, kReady,
+    HandleDtype, InputState, kForeign, kOtherDevice, kReady,
 )
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.opdef cimport (
@@ -60,6 +61,13 @@ from fastops._cpp.opdef cimport (
 )
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
+)
+from fastops._cpp.python cimport (
+    Py_None,
+    PyObject_Vectorcall,
+    PyUnicode_AsUTF8,
+    PyVectorcall_Call,
+    PyVectorcall_NARGS,
 )
 from fastops._cpp.runtime cimport (
     Async, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, UnknownKernels,
@@ -75,6 +83,9 @@ from fastops._tf.protos cimport DT_INVALID, DataType, NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
+cdef extern from "definitions.h":
+    pass
+
 from tensorflow.python.eager.core import _NotOkStatusException, _status_to_exception
 from tensorflow.python.framework.ops import raise_from_not_ok_status
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
@@ -84,13 +95,6 @@ from fastops._core.loading import LOCK
 from fastops._core.reasons import PATHS, REASONS
 from fastops._core.record import record_of
 from fastops._core.threads import ON_FALLBACK
-
-cdef extern from "Python.h":
-    PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
-    object PyVectorcall_Call(object, object, object)
-    const char* PyUnicode_AsUTF8(PyObject*) except NULL
-    PyObject* Py_None
 
 
 # ---------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ from libcpp.string cimport string
 
 from fastops._tf.protos cimport DT_INVALID, AttrList, AttrValue, DataType, TensorShapeProto
 
+cdef extern from "definitions.h":
+    pass
+
 import numpy as np
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.tensor_shape import TensorShape

@@ -10,22 +10,25 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from libc.stdint cimport int32_t
 
 from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
-from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kSingle
+from fastops._cpp.python cimport (
+    PyBool_Type,
+    PyFloat_Type,
+    PyLong_AsLongLongAndOverflow,
+    PyLong_Type,
+    PyObject_GC_UnTrack,
+    PyUnicode_AsUTF8,
+)
 from fastops._cpp.runtime cimport Observed, Runtime
 from fastops._tf.eager cimport EagerTensorFromHandle, TFE_TensorHandle, wrap
 from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DT_INVALID, DataType
 
+cdef extern from "definitions.h":
+    pass
+
 import numpy as np
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
-
-cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(PyObject*)
-    const char* PyUnicode_AsUTF8(PyObject*) except NULL
-    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
-    PyTypeObject PyFloat_Type
-    PyTypeObject PyLong_Type
-    PyTypeObject PyBool_Type
 
 cdef enum:
     MAX_RANK = 8         # of nested lists that are looked into, and the length of `_vectors`

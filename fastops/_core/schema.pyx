@@ -13,6 +13,9 @@ from fastops._tf.eager cimport recording
 from fastops._tf.node_def_util cimport AddDefaultsToNodeDef
 from fastops._tf.protos cimport AttrDef, AttrValue, DataType, NodeDef
 
+cdef extern from "definitions.h":
+    pass
+
 import sys
 
 from tensorflow.python.framework import dtypes as _dtypes

@@ -5,7 +5,7 @@ from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 
 
-cdef extern from "capi.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass CachedOp:
         CachedOp(EagerContext*, const NodeDef&, int)
         # 0, 1 with a status, or -1 with a Python exception

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "declarations.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/c/eager/tfe_tensorhandle_internal.h"
@@ -42,9 +43,6 @@ namespace tsl {
 // Exported by libtensorflow_framework; the wheel does not ship its header.
 bool OpDeterminismRequired();
 }  // namespace tsl
-
-// Exported by lib_pywrap_tensorflow_common, defined in pywrap_tensor.cc.
-extern "C" PyTypeObject* EagerTensorType;
 
 namespace fastops {
 

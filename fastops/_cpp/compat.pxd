@@ -4,7 +4,7 @@ from fastops._tf.eager cimport TFE_Context, TFE_TensorHandle
 from fastops._tf.protos cimport DataType
 
 
-cdef extern from "compat.h" namespace "tensorflow":
+cdef extern from "declarations.h" namespace "tensorflow":
     # Both return null with a Python exception.
     TFE_TensorHandle* ConvertToEagerTensor(
         TFE_Context* context, PyObject* value, DataType dtype, const char* device

@@ -8,7 +8,7 @@ from fastops._tf.op_kernel cimport TensorValue
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "frame.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     const int FRAME_INPUTS "fastops::Frame::kInputs"
     const int FRAME_UNWRAPPED "fastops::Frame::kUnwrapped"
 

@@ -7,7 +7,7 @@ from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 
 
-cdef extern from "graph.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     Status ExecutedGraphs(
         const Runtime&, const NodeDef&, const vector[TFE_TensorHandle*]&, vector[string]*
     ) except +

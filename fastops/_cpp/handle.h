@@ -10,8 +10,6 @@ namespace fastops {
 
 enum class InputState { kReady, kForeign, kRemote, kOtherDevice, kNotReady, kPoisoned };
 
-inline bool IsEagerTensor(PyObject* object) { return Py_TYPE(object) == EagerTensorType; }
-
 // Looks at an EagerTensor's handle without blocking. On kReady, `*tensor` is borrowed from the
 // handle, which the EagerTensor keeps alive. The GIL is held.
 inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* host,

@@ -1,5 +1,4 @@
 from cpython.object cimport PyObject
-from libcpp cimport bool
 
 from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerContext, TFE_TensorHandle
@@ -7,7 +6,7 @@ from fastops._tf.protos cimport DataType
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "handle.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     enum InputState "fastops::InputState":
         kReady "fastops::InputState::kReady"
         kForeign "fastops::InputState::kForeign"
@@ -16,7 +15,6 @@ cdef extern from "handle.h" namespace "fastops":
         kNotReady "fastops::InputState::kNotReady"
         kPoisoned "fastops::InputState::kPoisoned"
 
-    bool IsEagerTensor(PyObject*)
     # Borrows the tensor of one that is ready.
     InputState Inspect(TFE_TensorHandle*, const Device* host, const Tensor**)
     DataType HandleDtype(TFE_TensorHandle*)

@@ -10,7 +10,7 @@ from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "kernel.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass PreparedKernel:
         @staticmethod
         unique_ptr[PreparedKernel] Make(

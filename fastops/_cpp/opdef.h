@@ -1,4 +1,4 @@
-// What the running TensorFlow's OpDef says of an op, in the form that a call needs.
+// Reads what the running TensorFlow's OpDef says of an op.
 #ifndef FASTOPS_CPP_OPDEF_H_
 #define FASTOPS_CPP_OPDEF_H_
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "declarations.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -16,25 +17,9 @@
 
 namespace fastops {
 
-// One input argument. `attr` indexes the op's type attributes, -1 for a fixed type.
-struct InputArg {
-  enum Kind { kSingle, kHomogeneous, kHeterogeneous };
-  std::string name, type_attr, number_attr, list_attr;
-  Kind kind = kSingle;
-  tensorflow::DataType fixed = tensorflow::DT_INVALID;
-  tensorflow::DataType fallback = tensorflow::DT_INVALID;  // the attribute's default
-  int attr = -1;
-};
-
-struct OpFacts {
-  // What a call returns: nothing, a tensor, a list of them, or a namedtuple of these.
-  enum Structure { kNone, kTensor, kList, kTuple };
-  const tensorflow::OpDef* def = nullptr;  // owned by TensorFlow's registry, never freed
-  std::vector<InputArg> inputs;
-  int num_lists = 0;
-  bool stateful = false;
-  Structure structure = kNone;
-};
+#define FASTOPS_DTYPE(name, number) static_assert(name == tensorflow::name);
+FASTOPS_DTYPES(FASTOPS_DTYPE)
+#undef FASTOPS_DTYPE
 
 inline bool IsHandleType(tensorflow::DataType type) {
   return type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT;

@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 from fastops._tf.protos cimport AttrDef, DataType, NodeDef, OpDef
 
 
-cdef extern from "opdef.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     enum InputKind "fastops::InputArg::Kind":
         kSingle "fastops::InputArg::kSingle"
         kHomogeneous "fastops::InputArg::kHomogeneous"

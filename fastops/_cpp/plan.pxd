@@ -9,7 +9,7 @@ from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "plan.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     enum StepKind "fastops::Step::Kind":
         kKernel "fastops::Step::kKernel"
         kRead "fastops::Step::kRead"

@@ -20,3 +20,5 @@ cdef extern from "Python.h":
     PyObject** PySequence_Fast_ITEMS(PyObject*)
     PyObject* _PyType_Lookup(PyTypeObject*, PyObject*)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    const char* PyUnicode_AsUTF8(PyObject*) except NULL
+    void PyObject_GC_UnTrack(PyObject*)

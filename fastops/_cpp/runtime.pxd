@@ -7,7 +7,7 @@ from fastops._tf.eager cimport EagerContext
 from fastops._tf.protos cimport NodeDef
 
 
-cdef extern from "runtime.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass Runtime:
         PyObject* py_context
         EagerContext* context

@@ -8,7 +8,7 @@ from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "session.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass Session "tensorflow::Session":
         pass
 

@@ -5,7 +5,7 @@ from fastops._cpp.runtime cimport Runtime
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "signature.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass KnownClasses:
         PyTypeObject* variable
         PyTypeObject* array

@@ -15,6 +15,9 @@ from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
+cdef extern from "definitions.h":
+    pass
+
 from tensorflow.python.client import pywrap_tf_session as _tf_session
 
 

@@ -11,7 +11,8 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.handle cimport HandleDtype, IsEagerTensor
+from fastops._core.tensors cimport handle_dtype
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
     PyFloat_Type,
     PyLong_Type,
@@ -23,7 +24,6 @@ from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_elsewhere, run_op,
 )
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._tf.eager cimport EagerTensor_Handle
 
 import sys
 
@@ -356,7 +356,7 @@ cdef inline bint _is_variable(PyObject* value) noexcept:
 cdef int tensor_dtype(PyObject* value) except -1:
     """The number of the dtype of an EagerTensor or a variable."""
     if IsEagerTensor(value):
-        return <int>HandleDtype(EagerTensor_Handle(value))
+        return <int>handle_dtype(value)
     return (<object>value)._dtype._type_enum
 
 

@@ -10,12 +10,12 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._cpp.gradient cimport IsLocal, OnesLike
-from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
+from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._tf.eager cimport EagerTensor_Handle, TFE_Py_TapeWatch
+from fastops._tf.eager cimport TFE_Py_TapeWatch
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
     DT_COMPLEX128,
@@ -44,9 +44,9 @@ cdef object _ZERO = _Unconnected.ZERO
 
 cdef bint _differentiable(object value) noexcept:
     """Whether it is a tensor of a dtype that has gradients."""
-    return IsEagerTensor(<PyObject*>value) and HandleDtype(
-        EagerTensor_Handle(<PyObject*>value)
-    ) in (DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128)
+    return IsEagerTensor(<PyObject*>value) and handle_dtype(<PyObject*>value) in (
+        DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128
+    )
 
 
 cdef list _listed(object values):
@@ -192,9 +192,9 @@ cdef object _gradients(object tape, object target, object sources, object output
     if output_gradients is None:
         seeds = []
         for value in targets:
-            if HostTensor(<PyObject*>value) == NULL:
+            if host_tensor(<PyObject*>value) == NULL:
                 return _TENSORFLOW
-            seeds.append(OnesLike(HostTensor(<PyObject*>value)[0]))
+            seeds.append(ones_like(host_tensor(<PyObject*>value)))
     else:
         seeds = _listed(output_gradients)
         if len(seeds) != len(targets):
@@ -213,7 +213,7 @@ cdef object _gradients(object tape, object target, object sources, object output
             value = value.handle
             if not IsEagerTensor(<PyObject*>value):
                 return _TENSORFLOW
-        if not IsLocal(<PyObject*>value):
+        if not is_local(<PyObject*>value):
             return _TENSORFLOW
         flat.append(value)
 

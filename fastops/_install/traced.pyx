@@ -11,6 +11,9 @@ from fastops._install.replacement cimport Replacement, call_original, enable, li
 from fastops._plans.caller cimport call_as
 from fastops._plans.runner cimport Original, is_plain
 
+cdef extern from "definitions.h":
+    pass
+
 
 cdef str _CALLER = "_fastops_caller"
 

@@ -6,17 +6,13 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._cpp.gradient cimport HasShape
-from fastops._cpp.handle cimport HandleDtype, HostTensor, IsEagerTensor
+from fastops._core.tensors cimport handle_dtype, has_sizes, host_tensor
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._tf.eager cimport (
-    EagerTensor_Handle,
-    TFE_Py_TapeVariableAccessed,
-    TFE_Py_VariableWatcherVariableAccessed,
-)
+from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
 from fastops._tf.protos cimport DT_VARIANT
 
 from tensorflow.python.distribute.distribute_lib import (
@@ -187,14 +183,14 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
             return call_original(self, args, nargsf, keywords)
     if (
         not IsEagerTensor(<PyObject*>value)
-        or HostTensor(<PyObject*>value) == NULL
-        or <int>HandleDtype(EagerTensor_Handle(<PyObject*>value)) != variable._dtype._type_enum
+        or host_tensor(<PyObject*>value) == NULL
+        or <int>handle_dtype(<PyObject*>value) != variable._dtype._type_enum
     ):
         return call_original(self, args, nargsf, keywords)
     if self.call is not _ASSIGN:
         result = self.call.run((variable._handle, value))
     # TensorFlow compares the shapes first.
-    elif HasShape(HostTensor(<PyObject*>value)[0], <PyObject*>variable._shape._dims):
+    elif has_sizes(host_tensor(<PyObject*>value), variable._shape._dims):
         result = self.call.run((variable._handle, value, bool(variable._validate_shape)))
     else:
         return call_original(self, args, nargsf, keywords)

@@ -7,6 +7,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from fastops._cpp.plan cimport Borrowed
+from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Known, Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
@@ -25,6 +26,9 @@ from fastops._plans.runner cimport (
     is_plain,
 )
 
+cdef extern from "definitions.h":
+    pass
+
 from weakref import WeakSet
 
 import numpy as np
@@ -32,10 +36,6 @@ import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
-
-cdef extern from "Python.h":
-    Py_ssize_t PyVectorcall_NARGS(size_t)
-    object PyVectorcall_Call(object, object, object)
 
 cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 

@@ -8,8 +8,9 @@ from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.graph cimport ExecutedGraphs
-from fastops._cpp.handle cimport Inspect, IsEagerTensor, kReady
+from fastops._cpp.handle cimport Inspect, kReady
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.plan cimport (
     Step,
@@ -29,6 +30,9 @@ from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
+
+cdef extern from "definitions.h":
+    pass
 
 from tensorflow.core.framework import graph_pb2 as _graph_pb2
 from tensorflow.core.framework import node_def_pb2 as _node_def_pb2

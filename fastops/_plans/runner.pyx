@@ -7,8 +7,10 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
-from fastops._cpp.handle cimport Inspect, IsEagerTensor, Wrap, kReady
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.handle cimport Inspect, Wrap, kReady
 from fastops._cpp.plan cimport Borrowed, Made, Step
+from fastops._cpp.python cimport PySequence_Fast_ITEMS, call_object
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
 from fastops._cpp.timer cimport Nanoseconds
@@ -18,19 +20,17 @@ from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalDat
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
+cdef extern from "definitions.h":
+    pass
+
 from tensorflow.python.eager import cancellation as _tf_cancellation
 from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.saved_model import save_context as _tf_save_context
 from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
 
-cdef extern from "Python.h":
-    object call_object "PyObject_Vectorcall"(PyObject*, PyObject* const*, size_t, PyObject*)
-    PyObject** PySequence_Fast_ITEMS(PyObject*)
 
 cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
-
-
 cdef dict _run_globals = _tf_run.__dict__
 cdef dict _cancellation_globals = _tf_cancellation.__dict__
 cdef object _graphs = _tf_ops._default_graph_stack

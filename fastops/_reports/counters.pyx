@@ -17,6 +17,9 @@ from fastops._dispatch cimport (
     unknown_kernels,
 )
 
+cdef extern from "definitions.h":
+    pass
+
 from fastops._core.reasons import REASONS
 
 

@@ -10,12 +10,13 @@ from libc.string cimport memset
 from fastops._core.reasons cimport R_DIRECT
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.frame cimport Frame
+from fastops._cpp.python cimport Py_None
 from fastops._cpp.vectorcall cimport EnableVectorcall, vectorcall_t
 from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Entry, Op, collect
 from fastops._tf.status cimport Status
 
-cdef extern from "Python.h":
-    PyObject* Py_None
+cdef extern from "definitions.h":
+    pass
 
 
 @cython.final

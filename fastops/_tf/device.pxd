@@ -1,4 +1,4 @@
 # tensorflow/core/common_runtime/device.h
-cdef extern from "tensorflow/core/common_runtime/device.h" namespace "tensorflow":
+cdef extern from "declarations.h" namespace "tensorflow":
     cdef cppclass Device:
         pass

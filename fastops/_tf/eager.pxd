@@ -6,23 +6,23 @@ from libcpp cimport bool
 from fastops._tf.protos cimport DataType
 
 
-cdef extern from "tensorflow/c/eager/c_api.h" nogil:
+cdef extern from "declarations.h" nogil:
     ctypedef struct TFE_Context:
         pass
     ctypedef struct TFE_TensorHandle:
         pass
 
 
-cdef extern from "tensorflow/core/common_runtime/eager/context.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass EagerContext:
         pass
 
 
-cdef extern from "tensorflow/c/eager/tfe_context_internal.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     TFE_Context* wrap(EagerContext*)
 
 
-cdef extern from "tensorflow/python/eager/pywrap_tfe.h":
+cdef extern from "declarations.h":
     TFE_TensorHandle* EagerTensor_Handle(PyObject* tensor)
     # Takes ownership of the handle. Null with a Python exception.
     PyObject* EagerTensorFromHandle(TFE_TensorHandle* handle)
@@ -37,12 +37,12 @@ cdef extern from "tensorflow/python/eager/pywrap_tfe.h":
     void TFE_Py_VariableWatcherVariableAccessed(PyObject* variable)
 
 
-cdef extern from "tensorflow/python/lib/core/safe_pyobject_ptr.h" namespace "tensorflow":
+cdef extern from "declarations.h" namespace "tensorflow":
     cdef cppclass Safe_PyObjectPtr:
         PyObject* get()
 
 
-cdef extern from "tensorflow/python/eager/pywrap_tfe.h" namespace "tensorflow":
+cdef extern from "declarations.h" namespace "tensorflow":
     cdef cppclass EagerContextThreadLocalData:
         bool is_eager
         Safe_PyObjectPtr device_name

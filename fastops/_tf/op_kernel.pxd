@@ -2,7 +2,7 @@
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "tensorflow/core/framework/op_kernel.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass TensorValue:
         TensorValue()
         TensorValue(Tensor*)

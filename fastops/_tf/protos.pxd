@@ -4,8 +4,8 @@ from libcpp cimport bool
 from libcpp.string cimport string
 
 
-cdef extern from "tensorflow/core/framework/types.pb.h" namespace "tensorflow" nogil:
-    ctypedef enum DataType:
+cdef extern from "declarations.h" namespace "fastops" nogil:
+    ctypedef enum DataType "tensorflow::DataType":
         DT_BFLOAT16
         DT_BOOL
         DT_COMPLEX64
@@ -20,7 +20,7 @@ cdef extern from "tensorflow/core/framework/types.pb.h" namespace "tensorflow" n
         DT_VARIANT
 
 
-cdef extern from "tensorflow/core/framework/tensor_shape.pb.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass ShapeDim "tensorflow::TensorShapeProto::Dim":
         void set_size(int64_t)
 
@@ -29,7 +29,7 @@ cdef extern from "tensorflow/core/framework/tensor_shape.pb.h" namespace "tensor
         void set_unknown_rank(bool)
 
 
-cdef extern from "tensorflow/core/framework/attr_value.pb.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass AttrList "tensorflow::AttrValue::ListValue":
         void add_s(const string&)
         void add_i(int64_t)
@@ -49,12 +49,12 @@ cdef extern from "tensorflow/core/framework/attr_value.pb.h" namespace "tensorfl
         AttrList* mutable_list "mutable_list"()
 
 
-cdef extern from "google/protobuf/map.h" namespace "google::protobuf" nogil:
+cdef extern from "declarations.h" namespace "google::protobuf" nogil:
     cdef cppclass AttrMap "google::protobuf::Map<std::string, tensorflow::AttrValue>":
         AttrValue& operator[](const string&)
 
 
-cdef extern from "tensorflow/core/framework/node_def.pb.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass NodeDef:
         NodeDef()
         bool ParseFromString(const string&)
@@ -64,7 +64,7 @@ cdef extern from "tensorflow/core/framework/node_def.pb.h" namespace "tensorflow
         AttrMap* mutable_attr()
 
 
-cdef extern from "tensorflow/core/framework/op_def.pb.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass AttrDef "tensorflow::OpDef::AttrDef":
         const string& name()
         const string& type()

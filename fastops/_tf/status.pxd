@@ -3,7 +3,7 @@ from libcpp cimport bool
 from libcpp.string cimport string
 
 
-cdef extern from "absl/status/status.h" namespace "absl" nogil:
+cdef extern from "declarations.h" namespace "absl" nogil:
     cdef cppclass Status:
         Status()
         bool ok() const

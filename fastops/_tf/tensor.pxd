@@ -5,7 +5,7 @@ from libcpp cimport bool
 from fastops._tf.protos cimport DataType
 
 
-cdef extern from "tensorflow/core/framework/tensor.h" namespace "tensorflow" nogil:
+cdef extern from "declarations.h" namespace "tensorflow" nogil:
     cdef cppclass Tensor:
         Tensor()
         DataType dtype() const

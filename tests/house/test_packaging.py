@@ -4,6 +4,7 @@ Cython and the compiler are scripts that copy their input: a build then takes a 
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,11 +146,15 @@ def test_an_unknown_kind_of_build(monkeypatch):
 
 # What is left behind -----------------------------------------------------------------------------
 
-REAL_CYTHON = building.CYTHON
-CYTHON = """
-import shutil, sys
-shutil.copy(sys.argv[-3], sys.argv[-1])
-"""
+CYTHON = building.translate
+
+
+def translated(modules, directives):
+    for name, source, target in modules:
+        shutil.copy(source, target)
+        yield name
+
+
 COMPILER = """
 echo "$@" >> calls
 test -e broken && { echo "error: broken" >&2; exit 1; }
@@ -166,7 +171,7 @@ def project(tensorflow, monkeypatch, tmp_path):
     """Go to a project of two modules, with a compiler that has no work to do."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FASTOPS_BUILD", raising=False)
-    monkeypatch.setattr(building, "CYTHON", ("-c", CYTHON))
+    monkeypatch.setattr(building, "translate", translated)
     package = tmp_path / "fastops"
     (package / "_part").mkdir(parents=True)
     for place in package, package / "_part":
@@ -235,11 +240,30 @@ def test_a_compiler_that_fails(project, capfd):
 
 def test_cython_that_fails(project, monkeypatch, capfd):
     before, _ = build(project)
-    monkeypatch.setattr(building, "CYTHON", REAL_CYTHON)
+    monkeypatch.setattr(building, "translate", CYTHON)
     (project / "fastops" / "_first.pyx").write_text("first = \n")
     assert "does not translate fastops/_first.pyx" in one_line(lambda: build(project))
     assert "_first.pyx:1:8" in capfd.readouterr().err
     assert all(path.exists() for path in before.values())
+
+
+def test_headers_are_compiled_ahead_for_many_that_read_them(project, monkeypatch):
+    monkeypatch.setenv("FASTOPS_JOBS", "1")
+    for i in range(building.WORTH_PRECOMPILING - 1):
+        (project / "fastops" / f"_{i}.pyx").write_text('cdef extern from "definitions.h": pass\n')
+    build(project)
+    assert "c++-header" not in (project / "calls").read_text()
+    (project / "fastops" / "_cpp" / "helper.h").write_text("// another one\n")
+    (project / "fastops" / "_last.pyx").write_text('cdef extern from "definitions.h": pass\n')
+    build(project)
+    ahead, *others = [
+        call
+        for call in (project / "calls").read_text().splitlines()
+        if "headers.h" in call and "soname" not in call
+    ]
+    assert "c++-header" in ahead
+    assert len(others) == building.WORTH_PRECOMPILING
+    assert all("-include" in call and "definitions.h" not in call for call in others)
 
 
 def test_what_a_killed_build_left_is_not_taken_for_complete(project):

@@ -3,7 +3,17 @@
 
 from libc.stdint cimport int64_t
 
-from fastops._cpp.gradient cimport IntTensor, IntsOf, ReducedAxes, ShapeOf, Sizes
+from fastops._core.tensors cimport (
+    dtype_of,
+    int_tensor,
+    ints_of,
+    num_elements,
+    rank_of,
+    reduced_axes,
+    size_of,
+    sizes_of,
+)
+from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW, register
 from fastops._install.gradients.shapes cimport like, summed
 from fastops._install.gradients.step cimport (
@@ -55,8 +65,8 @@ cdef object _broadcast_to(Step* step):
     x, shape = input_of(step, 0), input_of(step, 1)
     cdef Sizes axes, unused, sizes
     if (
-        not IntsOf(tensor_of(shape)[0], &sizes)
-        or not ReducedAxes(sizes, ShapeOf(tensor_of(x)[0]), &unused, &axes)
+        not ints_of(tensor_of(shape), &sizes)
+        or not reduced_axes(sizes, sizes_of(tensor_of(x)), &unused, &axes)
     ):
         return TENSORFLOW
     return summed(grad_of(step), axes, x), None
@@ -64,51 +74,51 @@ cdef object _broadcast_to(Step* step):
 
 cdef object _tile(Step* step):
     x = input_of(step, 0)
-    cdef Sizes multiples, split, axes, sizes = ShapeOf(tensor_of(x)[0])
-    cdef DataType dtype = tensor_of(input_of(step, 1)).dtype()
+    cdef Sizes multiples, split, axes, sizes = sizes_of(tensor_of(x))
+    cdef DataType dtype = dtype_of(tensor_of(input_of(step, 1)))
     cdef size_t i
-    if not IntsOf(tensor_of(input_of(step, 1))[0], &multiples) or multiples.size() != sizes.size():
+    if not ints_of(tensor_of(input_of(step, 1)), &multiples) or multiples.size() != sizes.size():
         return TENSORFLOW
     for i in range(sizes.size()):
         split.push_back(multiples[i])
         split.push_back(sizes[i])
         axes.push_back(2 * <int64_t>i)
-    grad = _RESHAPE.run((grad_of(step), IntTensor(split, dtype, 0)))
-    return _SUM.run((grad, IntTensor(axes, DT_INT32, 0), False)), None
+    grad = _RESHAPE.run((grad_of(step), int_tensor(split, dtype, 0)))
+    return _SUM.run((grad, int_tensor(axes, DT_INT32, 0), False)), None
 
 
 cdef object _pad(Step* step):
     x, paddings = input_of(step, 0), input_of(step, 1)
-    cdef Sizes pairs, begin, sizes = ShapeOf(tensor_of(x)[0])
-    cdef DataType dtype = tensor_of(paddings).dtype()
+    cdef Sizes pairs, begin, sizes = sizes_of(tensor_of(x))
+    cdef DataType dtype = dtype_of(tensor_of(paddings))
     cdef size_t i
-    if not IntsOf(tensor_of(paddings)[0], &pairs) or pairs.size() != 2 * sizes.size():
+    if not ints_of(tensor_of(paddings), &pairs) or pairs.size() != 2 * sizes.size():
         return TENSORFLOW
     for i in range(sizes.size()):
         begin.push_back(pairs[2 * i])
-    grad = _SLICE.run((grad_of(step), IntTensor(begin, dtype, 0), IntTensor(sizes, dtype, 0)))
+    grad = _SLICE.run((grad_of(step), int_tensor(begin, dtype, 0), int_tensor(sizes, dtype, 0)))
     return (grad,) + (None,) * (step.num_inputs - 1)
 
 
 cdef object _slice(Step* step):
-    cdef Sizes begin, pairs, sizes = ShapeOf(tensor_of(input_of(step, 0))[0])
-    cdef Sizes taken = ShapeOf(tensor_of(output_of(step, 0))[0])
-    cdef DataType dtype = tensor_of(input_of(step, 1)).dtype()
+    cdef Sizes begin, pairs, sizes = sizes_of(tensor_of(input_of(step, 0)))
+    cdef Sizes taken = sizes_of(tensor_of(output_of(step, 0)))
+    cdef DataType dtype = dtype_of(tensor_of(input_of(step, 1)))
     cdef size_t i
-    if not IntsOf(tensor_of(input_of(step, 1))[0], &begin) or begin.size() != sizes.size():
+    if not ints_of(tensor_of(input_of(step, 1)), &begin) or begin.size() != sizes.size():
         return TENSORFLOW
     for i in range(sizes.size()):
         pairs.push_back(begin[i])
         pairs.push_back(sizes[i] - taken[i] - begin[i])
-    return _PAD.run((grad_of(step), IntTensor(pairs, dtype, 2))), None, None
+    return _PAD.run((grad_of(step), int_tensor(pairs, dtype, 2))), None, None
 
 
 cdef object _strided_slice(Step* step):
     begin = input_of(step, 1)
-    cdef DataType dtype = tensor_of(begin).dtype()
+    cdef DataType dtype = dtype_of(tensor_of(begin))
     if dtype != DT_INT32 and dtype != DT_INT64:
         return TENSORFLOW
-    shape = IntTensor(ShapeOf(tensor_of(input_of(step, 0))[0]), dtype, 0)
+    shape = int_tensor(sizes_of(tensor_of(input_of(step, 0))), dtype, 0)
     grad = _STRIDED_SLICE_GRAD.run(
         (shape, begin, input_of(step, 2), input_of(step, 3), grad_of(step))
         + attrs_of(step, _STRIDED_SLICE_GRAD.names[5:])
@@ -122,15 +132,15 @@ cdef object _concat(Step* step):
     cdef Py_ssize_t i, values = step.num_inputs - 1
     cdef Sizes axes, sizes
     cdef int axis, rank
-    if values < 2 or not IntsOf(tensor_of(input_of(step, values))[0], &axes) or axes.size() != 1:
+    if values < 2 or not ints_of(tensor_of(input_of(step, values)), &axes) or axes.size() != 1:
         return TENSORFLOW
-    rank = tensor_of(input_of(step, 0)).dims()
+    rank = rank_of(tensor_of(input_of(step, 0)))
     if not -rank <= axes[0] < rank:
         return TENSORFLOW
     axis = <int>axes[0] + (rank if axes[0] < 0 else 0)
     for i in range(values):
-        sizes.push_back(tensor_of(input_of(step, i)).dim_size(axis))
-    parts = _SPLIT_V.run((grad_of(step), IntTensor(sizes, DT_INT32, 0), axis, values))
+        sizes.push_back(size_of(tensor_of(input_of(step, i)), axis))
+    parts = _SPLIT_V.run((grad_of(step), int_tensor(sizes, DT_INT32, 0), axis, values))
     return parts + [None]
 
 
@@ -156,22 +166,22 @@ cdef object _split(Step* step):
 cdef object _gather(Step* step):
     """Of rows: slices of the table, and which they are."""
     params, indices, axis = input_of(step, 0), input_of(step, 1), input_of(step, 2)
-    cdef Sizes axes, count, sizes, shape = ShapeOf(tensor_of(params)[0])
+    cdef Sizes axes, count, sizes, shape = sizes_of(tensor_of(params))
     cdef size_t i
     if (
         attr_of(step, "batch_dims") != 0
-        or not IntsOf(tensor_of(axis)[0], &axes)
+        or not ints_of(tensor_of(axis), &axes)
         or axes.size() != 1
         or axes[0] != 0
     ):
         return TENSORFLOW
-    count.push_back(tensor_of(indices).NumElements())
+    count.push_back(num_elements(tensor_of(indices)))
     sizes.push_back(count[0])
     for i in range(1, shape.size()):
         sizes.push_back(shape[i])
-    values = _RESHAPE.run((grad_of(step), IntTensor(sizes, DT_INT32, 0)))
-    indices = _RESHAPE.run((indices, IntTensor(count, DT_INT32, 0)))
-    return _IndexedSlices(values, indices, IntTensor(shape, DT_INT32, 0)), None, None
+    values = _RESHAPE.run((grad_of(step), int_tensor(sizes, DT_INT32, 0)))
+    indices = _RESHAPE.run((indices, int_tensor(count, DT_INT32, 0)))
+    return _IndexedSlices(values, indices, int_tensor(shape, DT_INT32, 0)), None, None
 
 
 register("BroadcastTo", "array_grad._BroadcastToGrad", _broadcast_to)

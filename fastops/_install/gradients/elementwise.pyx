@@ -1,6 +1,7 @@
 # distutils: language = c++
 """Gradients of what is computed element by element, or passes its values on."""
 
+from fastops._core.tensors cimport dtype_of, same_sizes
 from fastops._install.gradients.rules cimport TENSORFLOW, register
 from fastops._install.gradients.shapes cimport conj, unbroadcast
 from fastops._install.gradients.step cimport (
@@ -64,10 +65,10 @@ cdef object _add_n(Step* step):
 
 cdef object _cast(Step* step):
     x, grad = input_of(step, 0), grad_of(step)
-    cdef DataType dtype = tensor_of(x).dtype()
+    cdef DataType dtype = dtype_of(tensor_of(x))
     if not (is_float(x) or is_complex(x)) or not (is_float(grad) or is_complex(grad)):
         return _NO_GRADIENT
-    if dtype == tensor_of(grad).dtype():
+    if dtype == dtype_of(tensor_of(grad)):
         return grad
     if is_complex(grad) and not is_complex(x):
         return TENSORFLOW  # it warns
@@ -78,7 +79,7 @@ cdef object _cast(Step* step):
 
 cdef inline bint _one_shape(object x, object y, object grad) except -1:
     cdef const Tensor* tensor = tensor_of(x)
-    return tensor.IsSameSize(tensor_of(y)[0]) and tensor.IsSameSize(tensor_of(grad)[0])
+    return same_sizes(tensor, tensor_of(y)) and same_sizes(tensor, tensor_of(grad))
 
 
 cdef object _add(Step* step):
@@ -105,7 +106,7 @@ cdef object _sub(Step* step):
 
 cdef object _mul(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
-    cdef bint plain = tensor_of(grad).dtype() in (DT_FLOAT, DT_INT32) and _one_shape(x, y, grad)
+    cdef bint plain = dtype_of(tensor_of(grad)) in (DT_FLOAT, DT_INT32) and _one_shape(x, y, grad)
     x_grad = y_grad = None
     if wanted(step, 0):
         x_grad = _MUL.run((grad, conj(y)))

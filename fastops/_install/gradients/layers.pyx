@@ -1,6 +1,7 @@
 # distutils: language = c++
 """Gradients of softmax, losses, and what layers consist of: products, convolutions, pools."""
 
+from fastops._core.tensors cimport dtype_of, rank_of, size_of
 from fastops._install.gradients.rules cimport TENSORFLOW, register
 from fastops._install.gradients.shapes cimport conj
 from fastops._install.gradients.step cimport (
@@ -118,14 +119,14 @@ cdef object _batch_matmul(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
     cdef const Tensor* x_tensor = tensor_of(x)
     cdef const Tensor* y_tensor = tensor_of(y)
-    cdef int i, rank = x_tensor.dims()
+    cdef int i, rank = rank_of(x_tensor)
     # All of one dtype, a batch of matrices each, and the batches of one shape.
-    if rank < 3 or rank != y_tensor.dims():
+    if rank < 3 or rank != rank_of(y_tensor):
         return TENSORFLOW
-    if not x_tensor.dtype() == y_tensor.dtype() == tensor_of(grad).dtype():
+    if not dtype_of(x_tensor) == dtype_of(y_tensor) == dtype_of(tensor_of(grad)):
         return TENSORFLOW
     for i in range(rank - 2):
-        if x_tensor.dim_size(i) != y_tensor.dim_size(i):
+        if size_of(x_tensor, i) != size_of(y_tensor, i):
             return TENSORFLOW
     x_grad = y_grad = None
     if wanted(step, 0):

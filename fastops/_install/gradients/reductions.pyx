@@ -3,7 +3,8 @@
 
 from libc.stdint cimport int64_t
 
-from fastops._cpp.gradient cimport IntTensor, IntsOf, ShapeOf, Sizes
+from fastops._core.tensors cimport dtype_of, int_tensor, ints_of, num_elements, rank_of, sizes_of
+from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW, register
 from fastops._install.gradients.step cimport (
     Step,
@@ -33,19 +34,19 @@ cdef Call _TILE = Call("Tile", "input multiples")
 
 cdef object _kept_shape(object x, object axis, bint* everything):
     """The shape of a reduction's result with the reduced axes kept. None for unusual axes."""
-    cdef Sizes axes, sizes = ShapeOf(tensor_of(x)[0])
+    cdef Sizes axes, sizes = sizes_of(tensor_of(x))
     cdef int64_t i
     cdef int64_t rank = <int64_t>sizes.size()
-    if not IntsOf(tensor_of(axis)[0], &axes):
+    if not ints_of(tensor_of(axis), &axes):
         return None
-    everything[0] = tensor_of(axis).dims() == 1 and <int64_t>axes.size() == rank
+    everything[0] = rank_of(tensor_of(axis)) == 1 and <int64_t>axes.size() == rank
     for i in range(<int64_t>axes.size()):
         if not -rank <= axes[i] < rank:
             return None
         if axes[i] != i:
             everything[0] = False
         sizes[axes[i] + rank if axes[i] < 0 else axes[i]] = 1
-    return IntTensor(sizes, DT_INT32, 0)
+    return int_tensor(sizes, DT_INT32, 0)
 
 
 cdef object _sum_grad(Step* step):
@@ -68,11 +69,11 @@ cdef object _sum(Step* step):
 
 
 cdef object _mean(Step* step):
-    cdef int64_t factor, results = tensor_of(output_of(step, 0)).NumElements()
-    factor = tensor_of(input_of(step, 0)).NumElements() // max(results, <int64_t>1)
+    cdef int64_t factor, results = num_elements(tensor_of(output_of(step, 0)))
+    factor = num_elements(tensor_of(input_of(step, 0))) // max(results, <int64_t>1)
     # A factor that every dtype here holds exactly.
     if factor > 1 << 24 or (
-        factor > 256 and tensor_of(grad_of(step)).dtype() in (DT_HALF, DT_BFLOAT16)
+        factor > 256 and dtype_of(tensor_of(grad_of(step))) in (DT_HALF, DT_BFLOAT16)
     ):
         return TENSORFLOW
     grad = _sum_grad(step)
@@ -90,7 +91,7 @@ cdef object _max_or_min(Step* step):
     if not keep_dims:
         y = _RESHAPE.run((y, kept))
         grad = _RESHAPE.run((grad, kept))
-    chosen = _CAST.run((_EQUAL.run((y, x)), _dtypes.as_dtype(<int>tensor_of(grad).dtype())))
+    chosen = _CAST.run((_EQUAL.run((y, x)), _dtypes.as_dtype(<int>dtype_of(tensor_of(grad)))))
     count = _RESHAPE.run((_SUM.run((chosen, axis, False)), kept))
     return _MUL.run((_REAL_DIV.run((chosen, count)), grad)), None
 

@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE
 
-from fastops._cpp.handle cimport HostTensor
+from fastops._core.tensors cimport host_tensor
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.gradients.step cimport Step
@@ -182,7 +182,7 @@ cdef tuple _as_tuple(object values):
 cdef bint _all_on_host(PyObject** values, Py_ssize_t size) noexcept:
     cdef Py_ssize_t i
     for i in range(size):
-        if values[i] != <PyObject*>None and HostTensor(values[i]) == NULL:
+        if values[i] != <PyObject*>None and host_tensor(values[i]) == NULL:
             return False
     return True
 

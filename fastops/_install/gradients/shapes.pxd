@@ -1,5 +1,4 @@
-from fastops._cpp.gradient cimport Sizes
-
+from fastops._cpp.declarations cimport Sizes
 
 cdef object conj(object value)
 cdef object like(object value, object grad)

@@ -1,7 +1,8 @@
 # distutils: language = c++
 """Gradients brought into the shapes of the values that they belong to."""
 
-from fastops._cpp.gradient cimport IntTensor, ReducedAxes, ShapeOf, Sizes
+from fastops._core.tensors cimport int_tensor, reduced_axes, sizes_of
+from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW
 from fastops._install.gradients.step cimport is_complex, shape_of, tensor_of
 from fastops._install.intercept cimport Call
@@ -23,7 +24,7 @@ cdef object like(object value, object grad):
 
 
 cdef object summed(object grad, const Sizes& axes, object value):
-    grad = _SUM.run((grad, IntTensor(axes, DT_INT32, 0), True))
+    grad = _SUM.run((grad, int_tensor(axes, DT_INT32, 0), True))
     return like(value, grad)
 
 
@@ -32,7 +33,7 @@ cdef object unbroadcast(object x, object y, object x_grad, object y_grad):
     cdef Sizes x_axes, y_axes
     if x_grad is None and y_grad is None:
         return None, None
-    if not ReducedAxes(ShapeOf(tensor_of(x)[0]), ShapeOf(tensor_of(y)[0]), &x_axes, &y_axes):
+    if not reduced_axes(sizes_of(tensor_of(x)), sizes_of(tensor_of(y)), &x_axes, &y_axes):
         return TENSORFLOW
     if x_grad is not None:
         x_grad = summed(x_grad, x_axes, x)

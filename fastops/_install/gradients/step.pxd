@@ -2,12 +2,11 @@
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._cpp.gradient cimport IntTensor, ShapeOf
-from fastops._cpp.handle cimport HostTensor
+from fastops._core.tensors cimport dtype_of, host_tensor, int_tensor, rank_of, sizes_of
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
-    DT_COMPLEX64,
     DT_COMPLEX128,
+    DT_COMPLEX64,
     DT_DOUBLE,
     DT_FLOAT,
     DT_HALF,
@@ -63,24 +62,24 @@ cdef inline tuple attrs_of(Step* step, tuple names):
 
 
 cdef inline const Tensor* tensor_of(object value) except NULL:
-    cdef const Tensor* tensor = HostTensor(<PyObject*>value)
+    cdef const Tensor* tensor = host_tensor(<PyObject*>value)
     if tensor == NULL:
         raise TypeError("an op was recorded without its tensors")
     return tensor
 
 
 cdef inline bint is_complex(object value) except -1:
-    return tensor_of(value).dtype() in (DT_COMPLEX64, DT_COMPLEX128)
+    return dtype_of(tensor_of(value)) in (DT_COMPLEX64, DT_COMPLEX128)
 
 
 cdef inline bint is_float(object value) except -1:
-    return tensor_of(value).dtype() in (DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16)
+    return dtype_of(tensor_of(value)) in (DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16)
 
 
 cdef inline bint is_scalar(object value) except -1:
-    return tensor_of(value).dims() == 0
+    return rank_of(tensor_of(value)) == 0
 
 
 cdef inline object shape_of(object value):
     """The shape as TensorFlow's op gives it."""
-    return IntTensor(ShapeOf(tensor_of(value)[0]), DT_INT32, 0)
+    return int_tensor(sizes_of(tensor_of(value)), DT_INT32, 0)

@@ -8,7 +8,8 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.tuple cimport PyTuple_GET_SIZE
 
-from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._core.tensors cimport host_tensor, rank_of, size_of
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type
 from fastops._dispatch cimport constant
 from fastops._install.intercept cimport tensor_dtype
@@ -123,13 +124,13 @@ cdef int _keras_add(Function self, Draft* draft) except -1:
         if is_number(draft.values[0]) or tensor_rank(draft.values[0]) < 2:
             return outcome
         return DECLINED
-    x = HostTensor(draft.values[0])
+    x = host_tensor(draft.values[0])
     if x == NULL:
         return DECLINED
-    if x.dims() < 2:
+    if rank_of(x) < 2:
         return outcome
-    if x.dim_size(x.dims() - 1) != size:
-        return DECLINED if x.dim_size(1) == size else outcome
+    if size_of(x, rank_of(x) - 1) != size:
+        return DECLINED if size_of(x, 1) == size else outcome
     draft.site = 1
     if tensor_rank(draft.values[1]) != 1:
         if not IsEagerTensor(draft.values[1]) or not may_run(self):
@@ -144,8 +145,8 @@ cdef long long _bias_size(PyObject* tensor) except -2:
     cdef long long found = -1
     cdef int i
     if IsEagerTensor(tensor):
-        value = HostTensor(tensor)
-        sizes = () if value == NULL else tuple([value.dim_size(i) for i in range(value.dims())])
+        value = host_tensor(tensor)
+        sizes = () if value == NULL else tuple([size_of(value, i) for i in range(rank_of(value))])
     else:
         sizes = (<object>tensor)._shape._dims
     for size in sizes:

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.tuple cimport PyTuple_CheckExact
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyBool_Type, PyFloat_Type, PyLong_Type
 from fastops._install.replacement cimport Replacement
 

@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject, Py_TYPE
 
-from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._core.tensors cimport host_tensor, rank_of
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type
 from fastops._tf.tensor cimport Tensor
 
@@ -24,8 +25,8 @@ cdef inline int tensor_rank(PyObject* tensor) except -2:
     """The rank of an EagerTensor or a variable, -1 if that is not known."""
     cdef const Tensor* value
     if IsEagerTensor(tensor):
-        value = HostTensor(tensor)
-        return -1 if value == NULL else value.dims()
+        value = host_tensor(tensor)
+        return -1 if value == NULL else rank_of(value)
     dims = (<object>tensor)._shape._dims
     return -1 if dims is None else <int>len(dims)
 

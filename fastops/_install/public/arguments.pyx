@@ -5,7 +5,7 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._install.intercept cimport DTYPES, dtype_bits
 
 from tensorflow.python.framework import dtypes as _dtypes

@@ -7,7 +7,7 @@ The first line of each has the function's parameters.
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject, Py_TYPE
 
-from fastops._cpp.handle cimport HostTensor
+from fastops._core.tensors cimport host_tensor, num_elements, rank_of, size_of
 from fastops._cpp.python cimport Py_None, Py_True, PyLong_Type
 from fastops._dispatch cimport constant
 from fastops._install.public.arguments cimport (
@@ -73,20 +73,20 @@ cdef int _shape(Function self, Draft* draft) except -1:
 
 cdef int _size(Function self, Draft* draft) except -1:
     # input, out_type
-    cdef const Tensor* value = HostTensor(draft.values[0])
-    if value == NULL or value.NumElements() >= <long long>1 << 31:
+    cdef const Tensor* value = host_tensor(draft.values[0])
+    if value == NULL or num_elements(value) >= <long long>1 << 31:
         return DECLINED
     if draft.values[1] != Py_None and <object>draft.values[1] is not _int32_dtype:
         return DECLINED
     if draft.values[1] == Py_None and _wide_shapes.value():
         return DECLINED
-    return _number(draft, value.NumElements())
+    return _number(draft, num_elements(value))
 
 
 cdef int _rank_of(Function self, Draft* draft) except -1:
     # input
-    cdef const Tensor* value = HostTensor(draft.values[0])
-    return DECLINED if value == NULL else _number(draft, value.dims())
+    cdef const Tensor* value = host_tensor(draft.values[0])
+    return DECLINED if value == NULL else _number(draft, rank_of(value))
 
 
 cdef int _number(Draft* draft, object number) except -1:
@@ -106,17 +106,17 @@ cdef int _stack(Function self, Draft* draft) except -1:
 
 cdef int _unstack(Function self, Draft* draft) except -1:
     # value, num, axis
-    cdef const Tensor* value = HostTensor(draft.values[0])
+    cdef const Tensor* value = host_tensor(draft.values[0])
     cdef long long axis
     if draft.values[1] != Py_None:
         return CHOSEN if Py_TYPE(<object>draft.values[1]) == &PyLong_Type else DECLINED
     if value == NULL or not is_int32(draft.values[2], &axis):
         return DECLINED
     if axis < 0:
-        axis += value.dims()
-    if not 0 <= axis < value.dims():
+        axis += rank_of(value)
+    if not 0 <= axis < rank_of(value):
         return DECLINED
-    draft.values[1] = keep(draft, value.dim_size(<int>axis))
+    draft.values[1] = keep(draft, size_of(value, <int>axis))
     return CHOSEN
 
 

@@ -6,7 +6,8 @@ The first line of each has the function's parameters.
 
 from cpython.object cimport PyObject, Py_TYPE
 
-from fastops._cpp.handle cimport HandleDtype, IsEagerTensor
+from fastops._core.tensors cimport handle_dtype
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type
 from fastops._dispatch cimport constant
 from fastops._install.intercept cimport DTYPES, tensor_dtype
@@ -28,7 +29,7 @@ from fastops._install.public.lowering cimport (
     op_at,
     register,
 )
-from fastops._tf.eager cimport EagerTensor_Handle, recording
+from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
 
 from tensorflow.python.eager import context as _tf_context
@@ -55,7 +56,7 @@ cdef int _constant(Function self, Draft* draft) except -1:
             return DECLINED
         dtype = <DataType><int>to._type_enum
     if IsEagerTensor(draft.values[0]):
-        if dtype == DT_INVALID or dtype == HandleDtype(EagerTensor_Handle(draft.values[0])):
+        if dtype == DT_INVALID or dtype == handle_dtype(draft.values[0]):
             return done(draft, <object>draft.values[0])
         return DECLINED
     tensor = constant(<object>draft.values[0], dtype)

@@ -7,8 +7,8 @@ The first line of each has the function's parameters.
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM
 
-from fastops._cpp.gradient cimport IntsOf, Sizes
-from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._core.tensors cimport dtype_of, host_tensor, ints_of, rank_of, size_of
+from fastops._cpp.declarations cimport IsEagerTensor, Sizes
 from fastops._cpp.python cimport Py_None
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport MAX_RANK, is_int32
@@ -61,20 +61,20 @@ cdef int _boolean_mask(Function self, Draft* draft) except -1:
 cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, object mask,
                  long long axis) except -1:
     """Takes the elements of a tensor for which a mask is true, by the ops from `first` on."""
-    cdef const Tensor* value = HostTensor(<PyObject*>tensor)
-    cdef const Tensor* chosen = HostTensor(<PyObject*>mask)
+    cdef const Tensor* value = host_tensor(<PyObject*>tensor)
+    cdef const Tensor* chosen = host_tensor(<PyObject*>mask)
     cdef long long size = 1
     cdef int i, rank
-    if value == NULL or chosen == NULL or chosen.dtype() != DT_BOOL or not may_run(self):
+    if value == NULL or chosen == NULL or dtype_of(chosen) != DT_BOOL or not may_run(self):
         return DECLINED
-    rank = chosen.dims()
-    if rank == 0 or axis < 0 or axis + rank > value.dims():
+    rank = rank_of(chosen)
+    if rank == 0 or axis < 0 or axis + rank > rank_of(value):
         return DECLINED
     for i in range(rank):
-        if chosen.dim_size(i) != value.dim_size(<int>axis + i):
+        if size_of(chosen, i) != size_of(value, <int>axis + i):
             return DECLINED
-        size *= chosen.dim_size(i)
-    sizes = [value.dim_size(i) for i in range(value.dims())]
+        size *= size_of(chosen, i)
+    sizes = [size_of(value, i) for i in range(rank_of(value))]
     sizes[axis:axis + rank] = [size]
     tensor = op_at(self, first)(tensor=tensor, shape=sizes)
     mask = op_at(self, first)(tensor=mask, shape=[-1])
@@ -91,12 +91,12 @@ cdef object _index(object item, int* dtype):
     cdef const Tensor* value
     if not IsEagerTensor(<PyObject*>item):
         return item
-    value = HostTensor(<PyObject*>item)
-    if value == NULL or value.dims() != 0 or not IntsOf(value[0], &values):
+    value = host_tensor(<PyObject*>item)
+    if value == NULL or rank_of(value) != 0 or not ints_of(value, &values):
         return None
-    if dtype[0] != DT_INVALID and dtype[0] != <int>value.dtype():
+    if dtype[0] != DT_INVALID and dtype[0] != <int>dtype_of(value):
         return None
-    dtype[0] = <int>value.dtype()
+    dtype[0] = <int>dtype_of(value)
     return values[0]
 
 

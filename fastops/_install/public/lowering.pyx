@@ -15,7 +15,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._cpp.handle cimport IsEagerTensor
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
     Py_False,
     Py_None,

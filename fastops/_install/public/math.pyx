@@ -7,7 +7,8 @@ The first line of each has the function's parameters.
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 
-from fastops._cpp.handle cimport HostTensor, IsEagerTensor
+from fastops._core.tensors cimport dtype_of, host_tensor, rank_of, same_sizes, size_of
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport tensor_dtype
@@ -56,9 +57,9 @@ cdef int _round(Function self, Draft* draft) except -1:
 
 
 cdef bint _same_shape(object x, object y):
-    cdef const Tensor* one = HostTensor(<PyObject*>x)
-    cdef const Tensor* other = HostTensor(<PyObject*>y)
-    return one != NULL and other != NULL and one.IsSameSize(other[0])
+    cdef const Tensor* one = host_tensor(<PyObject*>x)
+    cdef const Tensor* other = host_tensor(<PyObject*>y)
+    return one != NULL and other != NULL and same_sizes(one, other)
 
 
 cdef int _clip(Function self, Draft* draft) except -1:
@@ -104,15 +105,15 @@ cdef bint _are_alike(PyObject** values) except -1:
 
     SelectV2 takes most of its time to find out how; Select takes these, and no others.
     """
-    cdef const Tensor* condition = HostTensor(values[0])
-    cdef const Tensor* x = HostTensor(values[1])
-    cdef const Tensor* y = HostTensor(values[2])
+    cdef const Tensor* condition = host_tensor(values[0])
+    cdef const Tensor* x = host_tensor(values[1])
+    cdef const Tensor* y = host_tensor(values[2])
     return (
         condition != NULL and x != NULL and y != NULL
-        and condition.dims() > 0  # of scalars it returns one itself
-        and condition.IsSameSize(x[0]) and condition.IsSameSize(y[0])
-        and condition.dtype() == DT_BOOL
-        and x.dtype() == y.dtype() and (<unsigned long long>1) << <int>x.dtype() & VALUES
+        and rank_of(condition) > 0  # of scalars it returns one itself
+        and same_sizes(condition, x) and same_sizes(condition, y)
+        and dtype_of(condition) == DT_BOOL
+        and dtype_of(x) == dtype_of(y) and (<unsigned long long>1) << <int>dtype_of(x) & VALUES
     )
 
 
@@ -180,12 +181,12 @@ cdef int _last_axis(Function self, Draft* draft) except -1:
 
 cdef int _sparse_cross_entropy(Function self, Draft* draft) except -1:
     # labels, logits
-    cdef const Tensor* labels = HostTensor(draft.values[0])
-    cdef const Tensor* logits = HostTensor(draft.values[1])
+    cdef const Tensor* labels = host_tensor(draft.values[0])
+    cdef const Tensor* logits = host_tensor(draft.values[1])
     if (
-        labels == NULL or logits == NULL or labels.dims() != 1 or logits.dims() != 2
-        or labels.dim_size(0) != logits.dim_size(0)
-        or logits.dtype() != DT_FLOAT and logits.dtype() != DT_DOUBLE
+        labels == NULL or logits == NULL or rank_of(labels) != 1 or rank_of(logits) != 2
+        or size_of(labels, 0) != size_of(logits, 0)
+        or dtype_of(logits) != DT_FLOAT and dtype_of(logits) != DT_DOUBLE
         or _deterministic() or not may_run(self)
     ):
         return DECLINED

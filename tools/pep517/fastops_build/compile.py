@@ -1,4 +1,4 @@
-"""Compiles the Cython modules: several at once, and TensorFlow's headers once for all of them.
+"""Compiles the Cython modules: several at once, and TensorFlow's headers once for all.
 
 A module goes from ``.pyx`` to ``.cpp`` to ``.so``. Each of these files has in its name a digest of
 all that it is made of, and gets that name when it is complete: what is there is whole and right,
@@ -8,13 +8,12 @@ however the build before it ended.
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,22 +22,24 @@ from Cython.Build.Dependencies import create_dependency_tree
 
 from . import needs
 from .progress import Progress
+from .translate import translate
 from .variants import VARIANTS
 
 PACKAGE = Path("fastops")
 HELPERS = PACKAGE / "_cpp"
-# What reads TensorFlow's headers; the other helpers are short, or change what Python's names mean.
-FOREIGN = re.compile(r'#include "(?:absl|tensorflow)/')
-# TensorFlow's headers take the time of three modules, and then save each module half of its own.
-WORTH_PRECOMPILING = 3
+# What reads TensorFlow's headers, and how a module says that it does.
+DEFINITIONS = "definitions.h"
+# These headers take 23 s, and then save each module that reads them 5 s of its 9.
+WORTH_PRECOMPILING = 5
 MEMORY_PER_JOB = 2 << 30
+# What each module begins with: it decides what the code that Cython adds does to tracebacks.
+TRACES = ("-include", "traces.h")
 # What defines the symbols that the modules call.
 LIBRARIES = (
     "libtensorflow_framework.so.2",
     "libtensorflow_cc.so.2",
     "lib_pywrap_tensorflow_common.so",
 )
-CYTHON = ("-m", "cython", "--cplus")
 
 
 def sources():
@@ -97,19 +98,28 @@ class _Build:
         self._defines = needs.compiler()
         self._sources = sources()
         self._translated = {name: self._name_translated(name) for name in self._sources}
+        include = f'"{DEFINITIONS}"'
+        self._readers = {
+            name for name, path in self._sources.items() if include in path.read_text()
+        }
         self._compiled = {}
 
     def run(self):
-        # The largest first, so that in the end nobody waits long for the last one.
-        names = sorted(self._sources, key=lambda name: -self._sources[name].stat().st_size)
+        # Those that wait for the headers last, and of these the largest first, so that in the end
+        # nobody waits long for one.
+        names = sorted(
+            self._sources,
+            key=lambda name: (name in self._readers, -self._sources[name].stat().st_size),
+        )
         pool = ThreadPoolExecutor(jobs())
         progress = Progress()
         try:
             # In an order in which each begins after those that it waits for.
+            translations = {name: Future() for name in names}
             tensorflow = pool.submit(self._find_tensorflow)
+            pool.submit(self._translate, translations)
             headers = pool.submit(self._precompile, tensorflow)
             stand_ins = pool.submit(self._make_stand_ins, tensorflow)
-            translations = {name: pool.submit(self._translate, name) for name in names}
             compilations = {
                 pool.submit(
                     self._compile, name, tensorflow, translations[name], headers, stand_ins
@@ -184,40 +194,42 @@ class _Build:
             _call(command, f"the linker does not make {library}")
         return self._scratch
 
-    def _translate(self, name):
-        target = self._translated[name]
-        if target.exists():
-            return
-        directives = [f"-X{key}={value}" for key, value in self._variant.directives.items()]
-        command, environment = needs.python(*CYTHON, *directives)
-        made = self._scratch / f"{name}.cpp"
-        command += [f"--module-name={name}", str(self._sources[name]), "-o", str(made)]
-        _call(command, f"Cython does not translate {self._sources[name]}", environment)
-        made.rename(target)
+    def _translate(self, translations):
+        modules = []
+        for name, translation in translations.items():
+            if self._translated[name].exists():
+                translation.set_result(None)
+            else:
+                made = self._scratch / f"{name}.cpp"
+                modules.append((name, str(self._sources[name]), str(made)))
+        try:
+            for name in translate(modules, self._variant.directives) if modules else ():
+                (self._scratch / f"{name}.cpp").rename(self._translated[name])
+                translations[name].set_result(None)
+        except BaseException as error:
+            for translation in translations.values():
+                if not translation.done():
+                    translation.set_exception(error)
 
     def _precompile(self, tensorflow):
-        """Return the options for what each module begins with: headers, where that pays compiled.
-
-        One is for all: it decides what the code that Cython adds does to tracebacks.
-        """
-        always = ["-include", str(HELPERS / "traces.h")]
+        """Return the options for a module that reads TensorFlow's headers."""
         command = self._compile_command(tensorflow.result())
-        if "__clang__" in self._defines or len(self._stale()) < WORTH_PRECOMPILING * jobs():
-            return always
-        helpers = sorted(HELPERS.glob("*.h"))
-        foreign = [path.name for path in helpers if FOREIGN.search(path.read_text())]
+        if "__clang__" in self._defines or (
+            len(self._stale() & self._readers) < WORTH_PRECOMPILING * jobs()
+        ):
+            return TRACES
         header = self._scratch / "headers.h"
-        lines = [f'#include "{name}"' for name in [*foreign, "traces.h"]]
-        header.write_text("\n".join(["#include <Python.h>", *lines, ""]))
+        lines = [f'#include "{name}"' for name in ("Python.h", DEFINITIONS, TRACES[-1])]
+        header.write_text("\n".join([*lines, ""]))
         # If that fails, as on a disk too small for it, all will take longer.
         done = subprocess.run(
             [*command, "-x", "c++-header", header, "-o", f"{header}.gch"], capture_output=True
         )
-        return ["-include", str(header)] if done.returncode == 0 else always
+        return ("-include", str(header)) if done.returncode == 0 else TRACES
 
     def _compile(self, name, tensorflow, translation, headers, stand_ins):
-        ahead = headers.result()
         translation.result()
+        ahead = headers.result() if name in self._readers else TRACES
         target = self._compiled[name]
         if target.exists():
             return

@@ -1,18 +1,16 @@
 // Small tensors that gradient functions need, and what they ask of others: made and answered
 // without running an op. The GIL is held.
-#ifndef FASTOPS_CPP_GRADIENT_H_
-#define FASTOPS_CPP_GRADIENT_H_
+#ifndef FASTOPS_CPP_TENSORS_H_
+#define FASTOPS_CPP_TENSORS_H_
 
+#include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "handle.h"
 #include "tensorflow/core/framework/bfloat16.h"
 #include "tensorflow/core/util/bcast.h"
 
 namespace fastops {
-
-using Sizes = std::vector<int64_t>;
 
 // Whether an EagerTensor is held by this process and not packed of several.
 inline bool IsLocal(PyObject* object) {
@@ -107,4 +105,4 @@ inline bool ReducedAxes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_GRADIENT_H_
+#endif  // FASTOPS_CPP_TENSORS_H_

@@ -1,18 +1,12 @@
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
 from libcpp cimport bool
 
+from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport DataType
 from fastops._tf.tensor cimport Tensor
 
 
-cdef extern from "gradient.h" namespace "fastops":
-    cdef cppclass Sizes:
-        Sizes()
-        size_t size()
-        void push_back(int64_t)
-        int64_t& operator[](size_t)
-
+cdef extern from "declarations.h" namespace "fastops":
     bool IsLocal(PyObject*)
     Sizes ShapeOf(const Tensor&)
     bool HasShape(const Tensor&, PyObject*)

@@ -1,0 +1,79 @@
+# distutils: language = c++
+"""Tensors on the host, for modules that do without TensorFlow's headers."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+from fastops._cpp.declarations cimport Sizes
+from fastops._cpp.handle cimport HandleDtype, HostTensor
+from fastops._cpp.tensors cimport (
+    HasShape,
+    IntTensor,
+    IntsOf,
+    IsLocal,
+    OnesLike,
+    ReducedAxes,
+    ShapeOf,
+)
+from fastops._tf.eager cimport EagerTensor_Handle
+from fastops._tf.protos cimport DataType
+from fastops._tf.tensor cimport Tensor
+
+cdef extern from "definitions.h":
+    pass
+
+
+cdef DataType handle_dtype(PyObject* tensor) noexcept:
+    return HandleDtype(EagerTensor_Handle(tensor))
+
+
+cdef bint is_local(PyObject* tensor) noexcept:
+    return IsLocal(tensor)
+
+
+cdef const Tensor* host_tensor(PyObject* value) noexcept:
+    return HostTensor(value)
+
+
+cdef DataType dtype_of(const Tensor* tensor) noexcept:
+    return tensor.dtype()
+
+
+cdef int rank_of(const Tensor* tensor) noexcept:
+    return tensor.dims()
+
+
+cdef int64_t size_of(const Tensor* tensor, int axis) noexcept:
+    return tensor.dim_size(axis)
+
+
+cdef int64_t num_elements(const Tensor* tensor) noexcept:
+    return tensor.NumElements()
+
+
+cdef Sizes sizes_of(const Tensor* tensor) noexcept:
+    return ShapeOf(tensor[0])
+
+
+cdef bint same_sizes(const Tensor* one, const Tensor* other) noexcept:
+    return one.IsSameSize(other[0])
+
+
+cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept:
+    return HasShape(tensor[0], <PyObject*>sizes)
+
+
+cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept:
+    return IntsOf(tensor[0], values)
+
+
+cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_axes) noexcept:
+    return ReducedAxes(x, y, x_axes, y_axes)
+
+
+cdef object int_tensor(const Sizes& values, DataType dtype, int columns):
+    return IntTensor(values, dtype, columns)
+
+
+cdef object ones_like(const Tensor* tensor):
+    return OnesLike(tensor[0])

@@ -1,0 +1,19 @@
+// All that declarations.h declares, with TensorFlow's headers. Compiled ahead, for the modules that
+// include it.
+#ifndef FASTOPS_CPP_DEFINITIONS_H_
+#define FASTOPS_CPP_DEFINITIONS_H_
+
+#include "capi.h"
+#include "frame.h"
+#include "graph.h"
+#include "handle.h"
+#include "kernel.h"
+#include "opdef.h"
+#include "plan.h"
+#include "runtime.h"
+#include "session.h"
+#include "signature.h"
+#include "tensors.h"
+#include "text.h"
+
+#endif  // FASTOPS_CPP_DEFINITIONS_H_

@@ -1,0 +1,60 @@
+"""Translates Cython modules, all in one process: starting it takes longer than most of them.
+
+That process reads a JSON object, `options` for Cython and `modules` as lists of a name, the source
+and the target; and writes the name of each module that is done, as a line.
+"""
+
+import json
+import subprocess
+import sys
+
+from . import needs
+
+
+def translate(modules, directives, annotate=False):
+    """Translate modules, and yield the name of each when it is done.
+
+    Parameters
+    ----------
+    modules
+        For each its name, the file it is in and the one to write, as strings.
+    directives
+        Cython's, by their names.
+    annotate
+        Whether to write beside each what of it calls Python, as HTML.
+    """
+    command, environment = needs.python("-m", __name__)
+    order = {
+        "options": {"cplus": True, "compiler_directives": directives, "annotate": annotate},
+        "modules": modules,
+    }
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        json.dump(order, process.stdin)
+        process.stdin.close()
+        waiting = [name for name, _, _ in modules]
+        for line in process.stdout:
+            waiting.remove(line.strip())
+            yield line.strip()
+    if process.returncode != 0 or waiting:
+        sources = {name: source for name, source, _ in modules}
+        sys.exit(
+            f"fastops is not built: Cython does not translate {sources[waiting[0]]} (see above)"
+        )
+
+
+def main():
+    from Cython.Compiler.Main import CompilationOptions, compile_single
+
+    order = json.load(sys.stdin)
+    for name, source, target in order["modules"]:
+        options = CompilationOptions(output_file=target, **order["options"])
+        if compile_single(source, options, full_module_name=name).num_errors:
+            return 1
+        print(name, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
