@@ -9,23 +9,39 @@ _OBSERVERS: list[tuple] = []
 """Pairs of a thread's number, None for all, and of a dict from `Planned` to its calls."""
 
 
+def observe_all():
+    """Have it told from now on which functions run, in any thread.
+
+    Returns
+    -------
+    dict of Planned to dict of str to list of int
+        By executor, the number of calls, and their nanoseconds.
+    """
+    return _begin(None)[1]
+
+
 @contextmanager
-def observed(everywhere=False):
-    """Tell which functions run, in this thread or in all.
+def observed():
+    """Have it told which functions run in this thread, during a block.
 
     Yields
     ------
     dict of Planned to dict of str to list of int
-        By executor, the number of calls, and their nanoseconds.
+        See `observe_all`.
     """
-    mine = None if everywhere else threading.get_ident(), {}
-    _OBSERVERS.append(mine)
-    observe(1)
+    mine = _begin(threading.get_ident())
     try:
         yield mine[1]
     finally:
         observe(-1)
         _OBSERVERS[:] = [one for one in _OBSERVERS if one is not mine]
+
+
+def _begin(thread):
+    mine = thread, {}
+    _OBSERVERS.append(mine)
+    observe(1)
+    return mine
 
 
 def tell(planned, executor, ns):

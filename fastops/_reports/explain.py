@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from fastops._core.measuring import Recorder
-from fastops._plans.observers import observed
+from fastops._plans.observers import observe_all, observed
 from fastops._reports.profile import Explanation, Profile
 
 
@@ -11,7 +11,7 @@ def start():
     """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
     recorder = Recorder()
     recorder.open(new_threads=True)
-    return Profile(recorder, observed(everywhere=True).__enter__())
+    return Profile(recorder, observe_all())
 
 
 @contextmanager

@@ -222,6 +222,19 @@ def test_the_profile(end, tmp_path):
         assert error.index("ZeroDivisionError") < error.index("Tanh")
 
 
+def test_the_profile_of_functions(tmp_path):
+    code = (
+        "import tensorflow as tf\n@tf.function\ndef squared(x): return x * x\n"
+        "for _ in range(20): squared(tf.ones([3]))"
+    )
+    status, _, error = start(["-m", "fastops", "--functions", "--profile", "-c", code], tmp_path)
+    assert status == 0
+    # The first call makes the plan.
+    assert [line.split()[:2] for line in error.splitlines() if "squared(" in line] == [
+        ["plan", "19"]
+    ]
+
+
 def test_the_profile_is_that_of_the_process(tmp_path):
     code = "import os, fastops; pid = os.fork(); pid and os.waitpid(pid, 0)"
     status, _, error = start(["-m", "fastops", "--profile", "-c", code], tmp_path)

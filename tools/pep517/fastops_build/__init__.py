@@ -10,6 +10,7 @@ installed, one is required for the build, which ``-C tensorflow=tensorflow==2.20
 import shutil
 import site
 import sys
+import warnings
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -53,3 +54,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     for left in Path("build").glob("lib*"):
         shutil.rmtree(left)
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """Build what makes this folder importable, without a warning of what else is in it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Editable installation")
+        return build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
