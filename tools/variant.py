@@ -78,7 +78,8 @@ def main():
     if status := subprocess.run(build, cwd=place, env=plain).returncode:
         sys.exit(status)
     left_out = [f"--deselect={test}" for test in NOT_WITH_ASAN if arguments.kind == "asan"]
-    command = arguments.command or ["python", "-m", "pytest", *TESTS, *left_out]
+    pytest = ["python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
+    command = arguments.command or [*pytest, *TESTS, *left_out]
     sys.exit(subprocess.run(command, cwd=place, env=environment(arguments.kind, place)).returncode)
 
 
