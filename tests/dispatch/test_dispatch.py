@@ -536,7 +536,9 @@ def test_a_variable_is_read_when_it_is_used():
 
 def test_what_variables_cannot_do_ends_as_in_tensorflow():
     uninitialised = tf.Variable([1.0])
-    uninitialised._handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[1])
+    uninitialised._handle = tf.raw_ops.VarHandleOp(
+        dtype=tf.float32, shape=[1], shared_name="of no other test"
+    )
     took(ops.neg, x=tf.Variable([1.0]))
     result = assert_same_outcome("Neg", x=uninitialised)
     assert result.kind is tf.errors.FailedPreconditionError

@@ -100,9 +100,16 @@ class Replicas:
 
 
 @cache
-def mirrored():
+def _replicas():
     """Return the process's only strategy: another one would reuse the keys of its reductions."""
     return Replicas()
+
+
+def mirrored():
+    """Return the replicas as they are before anything has changed their weights."""
+    replicas = _replicas()
+    replicas.weights.assign(replicas.INITIAL)
+    return replicas
 
 
 @within("replicas_apart")
