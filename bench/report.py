@@ -152,6 +152,16 @@ def promises(main, ladder, perceptron, serving, plain, demo):
             row.ratio("raw_ops, taped", "fastops, taped"),
             at_least=4,
         )
+    for row in rows(main, "threads, small"):
+        yield Promise(
+            f"{row.label}: times faster than raw_ops", row.ratio("raw_ops", "auto"), at_least=8
+        )
+    for row in rows(main, "threads, large"):
+        yield Promise(
+            f"{row.label}: times faster than with TensorFlow's threads",
+            row.ratio("pool", "auto"),
+            at_least=0.9,
+        )
     for row in rows(main, "fallback"):
         yield Promise(
             f"left to TensorFlow, {row.label}: times its own function",
@@ -244,6 +254,18 @@ def _pair(row, slow, fast):
     yield f"{row.ratio(slow, fast):.2f}"
 
 
+def _threads_table(main):
+    """Return what kernels take by whose threads their tasks run in, in microseconds."""
+    arms = ("raw_ops", "pool", "caller", "auto")
+    lines = [
+        [row.label, *(f"{row.time(arm) / 1e3:,.2f}" for arm in arms)]
+        for group in ("small", "large", "sweep")
+        for row in rows(main, f"threads, {group}")
+    ]
+    columns = ["call", "tf.raw_ops", "TensorFlow's threads", "the calling one", "by choice"]
+    return "Microseconds per call by whose threads a kernel's tasks run in", columns, lines
+
+
 def _install_table(main):
     """Return what unchanged programs gain, in microseconds."""
     lines = []
@@ -312,6 +334,7 @@ def show(results):
         kept = promises(main, ladder, perceptron, serving, plain, demo)
         tables.insert(0, _promise_table(kept))
         tables += [_install_table(main), _function_table(main, plain, serving)]
+        tables.append(_threads_table(main))
 
     console = Console()
     if not console.is_terminal:

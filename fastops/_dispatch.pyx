@@ -27,7 +27,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from libcpp.utility cimport move
@@ -54,13 +54,13 @@ from fastops._cpp.frame cimport FRAME_INPUTS, FRAME_UNWRAPPED, Frame
 from fastops._cpp.handle cimport (
     HandleDtype, InputState, kForeign, kOtherDevice, kReady,
 )
-from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.kernel cimport Manner, PreparedKernel
 from fastops._cpp.opdef cimport (
     DataTypeVector, InputArg, IsHandleType, OutputLength, OutputTypes, kList, kNone, kSingle,
     kTensor,
 )
 from fastops._cpp.options cimport (
-    OnFallback, Options, Thread, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
+    OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
 )
 from fastops._cpp.python cimport (
     Py_None,
@@ -467,7 +467,7 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
 
     # Finally: run.
     if reason == R_DIRECT:
-        return _direct(op, entry, &frame, slots, call)
+        return _direct(op, entry, &frame, slots, options.threads, call)
     if entry.node.get() == NULL or options.path == kDirect or (
         frame.num_unwrapped and _convert(op, slots, device_name, &frame) != R_DIRECT
     ):
@@ -932,23 +932,26 @@ cdef bint _has_handles(Frame* frame) noexcept:
 # Three paths
 # ---------------------------------------------------------------------------------------------
 
-cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots,
+cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threads threads,
                        Invocation* call) except NULL:
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef PyObject** results = inline_results
     cdef Status status
-    cdef int64_t* kernel_ns = NULL
+    cdef Manner manner
     cdef int code
+    manner.release_gil = op.unbounded or frame.bytes > GIL_BYTES
+    manner.threads = threads
+    manner.bytes = frame.bytes
     if call.measured != NULL:
-        kernel_ns = &(<Measurement>call.measured).kernel_ns
+        manner.kernel_ns = &(<Measurement>call.measured).kernel_ns
     if entry.num_outputs > INLINE_RESULTS:
         results = <PyObject**>malloc(entry.num_outputs * sizeof(PyObject*))
         if results == NULL:
             raise MemoryError()
     try:
-        code = deref(entry.kernel).Run(
-            frame.tensors, op.unbounded or frame.bytes > GIL_BYTES, results, &status, kernel_ns
-        )
+        code = deref(entry.kernel).Run(frame.tensors, results, &status, &manner)
+        if call.measured != NULL:
+            (<Measurement>call.measured).in_caller = manner.in_caller
         if code == 0:
             op.calls_direct += call.counts
             return _finish(op, entry, frame, results)

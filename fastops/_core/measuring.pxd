@@ -7,6 +7,7 @@ cdef class Measurement:
     cdef Measurement outer    # the measured call that this one is made in
     cdef Recorder recorder    # who is told
     cdef int path
+    cdef bint in_caller       # whether the kernel's tasks ran in this thread
     cdef int reason
     cdef str detail           # what the text of the reason leaves open, or None
     cdef tuple changes        # see Schema.changes

@@ -58,6 +58,7 @@ cdef class Measurement:
 cdef class Tally:
     """The calls of one op."""
     cdef long long calls[NUM_PATHS]
+    cdef long long in_caller
     cdef int64_t dispatch_ns
     cdef int64_t kernel_ns
     cdef int64_t tensorflow_ns
@@ -98,8 +99,9 @@ cdef class Recorder:
         return (Nanoseconds() if self.is_open else self.stop) - self.start, self.inside_ns
 
     def calls(self):
-        """By op name: calls by path, time in dispatch, kernel and TensorFlow, and the calls that
-        were not direct by path, reason, detail and changes."""
+        """By op name: calls by path, time in dispatch, kernel and TensorFlow, the calls whose
+        tasks ran in the calling thread, and those that were not direct by path, reason, detail
+        and changes."""
         cdef Tally tally
         return {
             name: (
@@ -107,6 +109,7 @@ cdef class Recorder:
                 tally.dispatch_ns,
                 tally.kernel_ns,
                 tally.tensorflow_ns,
+                tally.in_caller,
                 dict(tally.reasons),
             )
             for name, tally in list(self.tallies.items())
@@ -125,6 +128,7 @@ cdef class Recorder:
         else:
             tally = <Tally>found
         tally.calls[measured.path] += 1
+        tally.in_caller += measured.in_caller
         tally.dispatch_ns += dispatch_ns
         tally.kernel_ns += measured.kernel_ns
         tally.tensorflow_ns += measured.tensorflow_ns

@@ -2,12 +2,13 @@
 
 from contextlib import contextmanager
 
-from fastops._core import threads
+from fastops._core import threads as settings
 
 CHOICES = {
     "path": ("auto", "direct", "capi", "tensorflow"),
     "on_fallback": ("ignore", "warn", "log", "raise"),
     "onednn": ("auto", "off"),
+    "threads": ("auto", "caller", "pool"),
 }
 """The settings, and what they may be."""
 
@@ -25,7 +26,7 @@ def one_of(choices, value, origin):
 
 
 @contextmanager
-def options(*, path=None, on_fallback=None, onednn=None):
+def options(*, path=None, on_fallback=None, onednn=None, threads=None):
     """Set how this thread's calls run, inside a ``with`` block.
 
     Parameters
@@ -43,8 +44,12 @@ def options(*, path=None, on_fallback=None, onednn=None):
     onednn : {"auto", "off"}, optional
         ``"auto"`` runs the kernels that this TensorFlow would run. ``"off"`` runs the plain ones
         even where it would run oneDNN's: bit for bit what TensorFlow computes under
-        ``TF_ENABLE_ONEDNN_OPTS=0``, and much faster on small tensors. It concerns calls that run
-        their kernel directly.
+        ``TF_ENABLE_ONEDNN_OPTS=0``. It concerns calls that run their kernel directly.
+    threads : {"auto", "caller", "pool"}, optional
+        Where the tasks run that a kernel splits its work into: in the calling thread, or in
+        TensorFlow's pool. The results have the same bytes. ``"auto"`` measures some calls of each
+        key and size in both ways, and takes the faster one for the others. It concerns calls that
+        run their kernel directly, and functions and sessions that run as plans.
 
     Raises
     ------
@@ -64,22 +69,22 @@ def options(*, path=None, on_fallback=None, onednn=None):
     ...     fastops.ops.neg(x=x).numpy()
     array([-1., -2.], dtype=float32)
     """
-    given = {"path": path, "on_fallback": on_fallback, "onednn": onednn}
-    before = threads.get_options()
+    given = {"path": path, "on_fallback": on_fallback, "onednn": onednn, "threads": threads}
+    before = settings.get_options()
     inside = before | {
         setting: choose(setting, value, setting)
         for setting, value in given.items()
         if value is not None
     }
-    threads.set_options(**inside)
+    settings.set_options(**inside)
     try:
         yield
     finally:
-        threads.set_options(**before)
+        settings.set_options(**before)
 
 
-def set_everywhere(**settings):
+def set_everywhere(**changes):
     """Change settings of this thread, and of all threads that start later."""
     for default in (True, False):
-        before = threads.get_options(default=default)
-        threads.set_options(**before | settings, default=default)
+        before = settings.get_options(default=default)
+        settings.set_options(**before | changes, default=default)

@@ -1,7 +1,15 @@
 # distutils: language = c++
 """What is kept for each thread: its settings, and who watches its calls."""
 
-from fastops._cpp.options cimport DefaultThread, OnFallback, Options, Path, ThisThread, Thread
+from fastops._cpp.options cimport (
+    DefaultThread,
+    OnFallback,
+    Options,
+    Path,
+    ThisThread,
+    Thread,
+    Threads,
+)
 
 
 cdef Thread* this_thread() noexcept:
@@ -14,6 +22,7 @@ cdef Thread* default_thread() noexcept:
 
 _PATHS = ("auto", "direct", "capi", "tensorflow")
 ON_FALLBACK = ("ignore", "warn", "log", "raise")
+THREADS = ("auto", "caller", "pool")
 ONEDNN = ("off", "auto")
 
 
@@ -28,12 +37,14 @@ def get_options(*, default=False):
         "path": _PATHS[<int>options.path],
         "on_fallback": ON_FALLBACK[<int>options.on_fallback],
         "onednn": ONEDNN[options.onednn],
+        "threads": THREADS[<int>options.threads],
     }
 
 
-def set_options(*, path, on_fallback, onednn, default=False):
+def set_options(*, path, on_fallback, onednn, threads, default=False):
     """Sets all settings of this thread (or those that new threads start with)."""
     cdef Options* options = _options(default)
     options.path = <Path><int>_PATHS.index(path)
     options.on_fallback = <OnFallback><int>ON_FALLBACK.index(on_fallback)
     options.onednn = ONEDNN.index(onednn)
+    options.threads = <Threads><int>THREADS.index(threads)

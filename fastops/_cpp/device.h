@@ -13,6 +13,7 @@
 
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/allocator.h"
+#include "threads.h"
 
 namespace fastops {
 
@@ -124,6 +125,35 @@ class HostDevice : public tensorflow::Device {
 
  private:
   tensorflow::Device* const host_;  // borrowed from the context
+};
+
+// The same, but that what kernels give to the host's threads runs in the calling one.
+class CallerDevice : public HostDevice {
+ public:
+  explicit CallerDevice(tensorflow::Device* host)
+      : HostDevice(host),
+        pool_(host->tensorflow_cpu_worker_threads()->workers->AsEigenThreadPool()),
+        workers_(&pool_),
+        eigen_(&pool_, host->eigen_cpu_device()->numThreads(),
+               host->eigen_cpu_device()->allocator()) {
+    threads_.num_threads = host->tensorflow_cpu_worker_threads()->num_threads;
+    threads_.workers = &workers_;
+    set_tensorflow_cpu_worker_threads(&threads_);
+  }
+
+  const CpuWorkerThreads* tensorflow_cpu_worker_threads() const override { return &threads_; }
+  const Eigen::ThreadPoolDevice* eigen_cpu_device() override {
+    // The host has others, with less threads, for threads that asked for them.
+    const Eigen::ThreadPoolDevice* theirs = HostDevice::eigen_cpu_device();
+    return theirs->numThreads() == eigen_.numThreads() ? &eigen_ : theirs;
+  }
+  CallerPool& pool() { return pool_; }
+
+ private:
+  CallerPool pool_;
+  tsl::thread::ThreadPool workers_;
+  Eigen::ThreadPoolDevice eigen_;
+  CpuWorkerThreads threads_;
 };
 
 }  // namespace fastops

@@ -42,6 +42,15 @@ class ScopedFloatMode {
   const unsigned saved_;
 };
 
+// How one call is to be made, and what became of it.
+struct Manner {
+  bool release_gil = false;
+  Threads threads = Threads::kAuto;
+  size_t bytes = 0;              // of the inputs
+  int64_t* kernel_ns = nullptr;  // to add the time in the kernel to; null: nobody asks
+  bool in_caller = false;        // whether the tasks ran in this thread, where that was a choice
+};
+
 class PreparedKernel {
  public:
   // Makes the kernel that TensorFlow would run for `node`, which it has just run with success on
@@ -58,12 +67,11 @@ class PreparedKernel {
 
   // Runs the kernel and wraps its results. On success `results[i]` are new references and 0 is
   // returned; 1 when the kernel failed (`status`), -1 with a Python exception. Results may alias
-  // inputs, as TensorFlow's do. The time in the kernel is added to `kernel_ns` unless that is null.
-  // The GIL is held on entry and exit.
-  int Run(const tensorflow::TensorValue* inputs, bool release_gil, PyObject** results,
-          absl::Status* status, int64_t* kernel_ns) const {
+  // inputs, as TensorFlow's do. The GIL is held on entry and exit.
+  int Run(const tensorflow::TensorValue* inputs, PyObject** results, absl::Status* status,
+          Manner* manner) const {
     FASTOPS_ASSERT(PyGILState_Check());
-    return Execute(inputs, release_gil, kernel_ns, [&](tensorflow::OpKernelContext* context) {
+    return Execute(inputs, manner, [&](tensorflow::OpKernelContext* context) {
       *status = context->status();
       if (!status->ok()) return 1;
       for (int i = 0; i < num_outputs_; ++i) {
@@ -97,7 +105,9 @@ class PreparedKernel {
       *result = std::move(*output);
       return 0;
     };
-    return 0 == Execute(inputs, /*release_gil=*/false, kernel_ns, take);
+    Manner manner;
+    manner.kernel_ns = kernel_ns;
+    return 0 == Execute(inputs, &manner, take);
   }
 
   // Fills in what a computation is told, but for its inputs.
@@ -118,7 +128,32 @@ class PreparedKernel {
     }
   }
 
+  // Computes with what `Describe` has filled in, and the inputs.
+  void Compute(tensorflow::OpKernelContext::Params* params, tensorflow::OpKernelContext* context,
+               Manner* manner) const {
+    if (choice_ == nullptr) {
+      kernel_->Compute(context);
+      return;
+    }
+    const ThreadChoice::Turn turn = choice_->Begin(manner->threads, manner->bytes);
+    manner->in_caller = turn.caller;
+    if (turn.caller) params->device = caller_device_.get();
+    if (turn.size < 0) {
+      kernel_->Compute(context);
+      return;
+    }
+    CallerPool& pool = caller_device_->pool();
+    if (turn.number >= 0) pool.TakeUsed();
+    const int64_t start = turn.number < 0 ? 0 : Nanoseconds();
+    kernel_->Compute(context);
+    const int64_t ns = turn.number < 0 ? 0 : Nanoseconds() - start;
+    const bool used = pool.TakeUsed();
+    if (turn.number >= 0 || used) choice_->End(turn, ns, used);
+  }
+
   tensorflow::OpKernel* kernel() const { return kernel_; }
+  // In which threads it computes; null where that is no choice.
+  const ThreadChoice* choice() const { return choice_.get(); }
   // Whether it runs functions, and cancels what else its step runs where one fails.
   bool calls_functions() const { return calls_functions_; }
   int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
@@ -128,6 +163,7 @@ class PreparedKernel {
   PreparedKernel(const Runtime& runtime, int num_outputs, bool thorough)
       : context_(runtime.context),
         kernel_device_(runtime.kernel_device),
+        caller_device_(runtime.caller_device),
         device_(runtime.host),
         num_outputs_(num_outputs),
         thorough_(thorough) {
@@ -136,18 +172,17 @@ class PreparedKernel {
 
   // Computes, and hands the context to `consume`, whose result it returns.
   template <typename Consume>
-  int Execute(const tensorflow::TensorValue* inputs, bool release_gil, int64_t* kernel_ns,
-              Consume consume) const {
+  int Execute(const tensorflow::TensorValue* inputs, Manner* manner, Consume consume) const {
     tensorflow::OpKernelContext::Params params;
     Describe(&params);
     params.inputs = absl::MakeConstSpan(inputs, input_attrs_.size());
 
     tensorflow::OpKernelContext context(&params);
     {
-      ScopedGilRelease gil(release_gil);
-      ScopedTimer timer(kernel_ns);
+      ScopedGilRelease gil(manner->release_gil);
+      ScopedTimer timer(manner->kernel_ns);
       ScopedFloatMode mode;
-      kernel_->Compute(&context);
+      Compute(&params, &context, manner);
     }
     return consume(&context);
   }
@@ -173,6 +208,10 @@ class PreparedKernel {
       return absl::UnimplementedError("asynchronous kernel");
     }
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
+    // Those that call functions, and the asynchronous ones, have threads of their own to wait for.
+    if (!calls_functions_ && kernel_->AsAsync() == nullptr) {
+      choice_ = std::make_unique<ThreadChoice>();
+    }
     input_attrs_.resize(kernel_->num_inputs());
     output_attrs_.resize(kernel_->num_outputs());
     resource_manager_ = device_->resource_manager();
@@ -203,6 +242,8 @@ class PreparedKernel {
   // Declared first, destroyed last: the kernel points into the context's devices.
   const tensorflow::core::RefCountPtr<tensorflow::EagerContext> context_;
   const std::shared_ptr<HostDevice> kernel_device_;
+  const std::shared_ptr<CallerDevice> caller_device_;
+  std::unique_ptr<ThreadChoice> choice_;
   tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_
   tensorflow::Device* const device_;        // borrowed from context_, like the next three

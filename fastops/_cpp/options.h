@@ -7,11 +7,13 @@
 namespace fastops {
 
 enum class Path : char { kAuto, kDirect, kCapi, kTensorflow };
+enum class Threads : char { kAuto, kCaller, kPool };
 enum class OnFallback : char { kIgnore, kWarn, kLog, kRaise };
 
 struct Options {
   Path path = Path::kAuto;
   OnFallback on_fallback = OnFallback::kIgnore;
+  Threads threads = Threads::kAuto;  // in which a kernel's tasks run
   bool onednn = true;  // false: the plain kernels, even where this TensorFlow would replace them
 };
 

@@ -9,6 +9,11 @@ cdef extern from "options.h" namespace "fastops":
         kCapi "fastops::Path::kCapi"
         kTensorflow "fastops::Path::kTensorflow"
 
+    enum Threads "fastops::Threads":
+        kAutoThreads "fastops::Threads::kAuto"
+        kCaller "fastops::Threads::kCaller"
+        kPool "fastops::Threads::kPool"
+
     enum OnFallback "fastops::OnFallback":
         kIgnore "fastops::OnFallback::kIgnore"
         kWarn "fastops::OnFallback::kWarn"
@@ -18,6 +23,7 @@ cdef extern from "options.h" namespace "fastops":
     cdef cppclass Options:
         Path path
         OnFallback on_fallback
+        Threads threads
         bool onednn
 
     cdef cppclass Thread:

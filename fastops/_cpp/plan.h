@@ -48,6 +48,7 @@ struct Activation {
   std::vector<tensorflow::Tensor> slots;
   std::vector<char> dead;
   Times* times = nullptr;  // null: nobody asks
+  Threads threads = Threads::kAuto;
 };
 
 using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
@@ -79,10 +80,11 @@ class Plan {
 
   // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
   // exit; others run meanwhile if `release_gil`. Adds to `times` if `measured`.
-  absl::Status Run(const Borrowed& given, bool release_gil, bool measured, Made* made,
-                   const Step** failed) {
+  absl::Status Run(const Borrowed& given, bool release_gil, Threads threads, bool measured,
+                   Made* made, const Step** failed) {
     FASTOPS_ASSERT(PyGILState_Check() && given.size() <= arguments.size());
     std::unique_ptr<Activation> activation = Take();
+    activation->threads = threads;
     Times mine;
     if (measured) {
       mine.runs.resize(times.runs.size());
@@ -305,7 +307,12 @@ class Plan {
     std::optional<tensorflow::CancellationManager> cancellation;
     if (step.kernel->calls_functions()) params.cancellation_manager = &cancellation.emplace();
     tensorflow::OpKernelContext context(&params);
-    step.kernel->kernel()->Compute(&context);
+    Manner manner;
+    if (step.kernel->choice() != nullptr) {
+      manner.threads = values->threads;
+      for (int slot : step.inputs) manner.bytes += values->slots[slot].TotalBytes();
+    }
+    step.kernel->Compute(&params, &context, &manner);
     TF_RETURN_IF_ERROR(context.status());
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       if (step.outputs[i] < 0) continue;

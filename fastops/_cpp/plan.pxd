@@ -5,6 +5,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.options cimport Threads
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
@@ -64,5 +65,5 @@ cdef extern from "declarations.h" namespace "fastops":
         void Hold(int, const Tensor&)
         # Borrows the inputs.
         Status Run(
-            const Borrowed&, bool release_gil, bool measured, Made*, const Step** failed
+            const Borrowed&, bool release_gil, Threads, bool measured, Made*, const Step** failed
         ) except +

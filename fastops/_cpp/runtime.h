@@ -21,7 +21,8 @@ struct Runtime {
   tensorflow::EagerContext* context = nullptr;
   tensorflow::Device* host = nullptr;
   tensorflow::ProcessFunctionLibraryRuntime* pflr = nullptr;
-  std::shared_ptr<HostDevice> kernel_device;  // the host as kernels see it
+  std::shared_ptr<HostDevice> kernel_device;    // the host as kernels see it
+  std::shared_ptr<CallerDevice> caller_device;  // and without threads of its own
   bool deterministic = false;
   bool soft_placement = false;
   bool writes_nodes = false;  // the devices write down what runs on them
@@ -39,6 +40,7 @@ struct Runtime {
     host = context->HostCPU();
     pflr = context->pflr();
     kernel_device = std::make_shared<HostDevice>(host);
+    caller_device = std::make_shared<CallerDevice>(host);
     deterministic = tsl::OpDeterminismRequired();
     soft_placement = context->AllowSoftPlacement();
     const char* nodes = std::getenv("TF_NODE_FILE_WRITER_DIRECTORY");

@@ -7,6 +7,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
+from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, kReady
 from fastops._cpp.plan cimport Borrowed, Made, Step
@@ -144,7 +145,8 @@ cdef class Runner:
                 self.note_time("tensorflow", Nanoseconds() - begin)
             return result
         status = plan.native.Run(
-            given, plan.last_ns > LONG or plan.waits, _observed > 0, &made, &failed
+            given, plan.last_ns > LONG or plan.waits, this_thread().options.threads, _observed > 0,
+            &made, &failed,
         )
         plan.last_ns = Nanoseconds() - begin
         if _observed:

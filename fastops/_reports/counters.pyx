@@ -2,10 +2,12 @@
 """What the hot path counts and keeps, as plain data."""
 
 from cpython.object cimport PyObject
+from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
 from fastops._core.attributes cimport MISSING
 from fastops._core.reasons cimport NUM_REASONS, R_ASYNC, R_DIRECT, R_OBSERVED
+from fastops._cpp.kernel cimport FoundThreads
 from fastops._cpp.runtime cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
 from fastops._dispatch cimport (
     Entry,
@@ -21,6 +23,7 @@ cdef extern from "definitions.h":
     pass
 
 from fastops._core.reasons import REASONS
+from fastops._core.threads import THREADS
 
 
 def counters():
@@ -60,8 +63,25 @@ def cached_keys(Op op):
             "onednn": bool(entry.onednn),
             "reason": None if entry.reason == R_DIRECT else REASONS[entry.reason][0],
             "detail": entry.detail,
+            "threads": _threads(entry),
         }
         for entry in op.table.values()
+    ]
+
+
+cdef list _threads(Entry entry):
+    """For inputs of less than so many bytes in which threads tasks run, and what that takes."""
+    cdef FoundThreads found
+    if entry.kernel.get() == NULL or deref(entry.kernel).choice() == NULL:
+        return []
+    return [
+        {
+            "bytes": found.bytes,
+            "threads": THREADS[<int>found.threads],
+            "caller_ns": found.caller_ns,
+            "pool_ns": found.pool_ns,
+        }
+        for found in deref(entry.kernel).choice().Describe()
     ]
 
 

@@ -10,6 +10,7 @@ from libc.string cimport memset
 from fastops._core.reasons cimport R_DIRECT
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.frame cimport Frame
+from fastops._cpp.kernel cimport Manner
 from fastops._cpp.python cimport Py_None
 from fastops._cpp.vectorcall cimport EnableVectorcall, vectorcall_t
 from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Entry, Op, collect
@@ -86,9 +87,12 @@ cdef PyObject* _call_bare(PyObject* callable, PyObject* const* args, size_t narg
     cdef BareKernel self = <BareKernel>callable
     cdef PyObject* results[INLINE_RESULTS]
     cdef Status status
+    cdef Manner manner
     cdef int i
+    manner.release_gil = self.release_gil
+    manner.bytes = self.frame.bytes
     if self.entry.num_outputs > INLINE_RESULTS or deref(self.entry.kernel).Run(
-        self.frame.tensors, self.release_gil, results, &status, NULL
+        self.frame.tensors, results, &status, &manner
     ) != 0:
         raise RuntimeError("the kernel failed")
     if self.entry.num_outputs == 1:

@@ -80,6 +80,9 @@ class OpProfile:
     dispatch_ns, kernel_ns, tensorflow_ns : int
         Nanoseconds in fastops, in the op's kernels, and in TensorFlow: in its own function, or its
         runtime, for calls that were not direct. Calls of other ops inside are left out.
+    in_caller : int
+        Of the direct calls, those of kernels that might leave tasks to TensorFlow's threads, and
+        ran them in the calling one: see ``threads`` of `fastops.options`.
     """
 
     direct: int
@@ -89,6 +92,7 @@ class OpProfile:
     dispatch_ns: int
     kernel_ns: int
     tensorflow_ns: int
+    in_caller: int = 0
 
     @property
     def calls(self):
@@ -110,6 +114,7 @@ class OpProfile:
             "dispatch_ns": self.dispatch_ns,
             "kernel_ns": self.kernel_ns,
             "tensorflow_ns": self.tensorflow_ns,
+            "in_caller": self.in_caller,
             "detours": [
                 {**vars(detour), "changes": [dict(vars(change)) for change in detour.changes]}
                 for detour in self.detours
@@ -226,9 +231,13 @@ class Profile(Printed):
         total = OpProfile(
             *(sum(getattr(op, path) for op in ops.values()) for path in PATHS),
             (),
-            *(sum(getattr(op, part) for op in ops.values()) for part in _PARTS),
+            *(sum(getattr(op, part) for op in ops.values()) for part in (*_PARTS, "in_caller")),
         )
-        yield _COLUMNS, [_row(name, op) for name, op in ops.items()] + [_row("all", total)]
+        rows = [_row(name, op) for name, op in ops.items()] + [_row("all", total)]
+        if total.in_caller:
+            yield _COLUMNS, rows
+        else:
+            yield _COLUMNS[:-1], [row[:-1] for row in rows]
         detours = [(name, detour) for name, op in ops.items() for detour in op.detours]
         if detours:
             yield (
@@ -267,7 +276,7 @@ class Explanation(Profile):
         self.result = result
 
 
-_COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow")
+_COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow", "in caller")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
@@ -279,6 +288,7 @@ def _row(name, op):
         f"{op.calls:,}",
         *(f"{getattr(op, path):,}" for path in PATHS),
         *(in_units(getattr(op, part)) for part in _PARTS),
+        f"{op.in_caller:,}",
     )
 
 

@@ -36,6 +36,9 @@ ENVIRONMENT = (
         "FASTOPS_ONEDNN", "auto", CHOICES["onednn"], "options(onednn=...) of every new thread"
     ),
     EnvironmentVariable(
+        "FASTOPS_THREADS", "auto", CHOICES["threads"], "options(threads=...) of every new thread"
+    ),
+    EnvironmentVariable(
         "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
     ),
     EnvironmentVariable(

@@ -572,7 +572,7 @@ def test_the_environment_sets_what_threads_start_with():
         """
         import threading
         from fastops._core import threads
-        want = {"path": "capi", "on_fallback": "warn", "onednn": "off"}
+        want = {"path": "capi", "on_fallback": "warn", "onednn": "off", "threads": "pool"}
         seen = [threads.get_options()]
         thread = threading.Thread(target=lambda: seen.append(threads.get_options()))
         thread.start()
@@ -584,6 +584,7 @@ def test_the_environment_sets_what_threads_start_with():
         FASTOPS_PATH="capi",
         FASTOPS_ON_FALLBACK="warn",
         FASTOPS_ONEDNN="off",
+        FASTOPS_THREADS="pool",
         FASTOPS_CACHE_SIZE="7",
     )
 

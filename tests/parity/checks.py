@@ -15,6 +15,7 @@ from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import gradient_registry
 
+import fastops
 from fastops import _registry
 from fastops._core import fallback
 from fastops._reports import counters
@@ -95,19 +96,23 @@ def state(case):
 def compare(case, *others):
     """Hold a case against TensorFlow; `others` are the same case, drawn anew if it has state.
 
+    The first of these calls is TensorFlow's, too; the tasks of the next one run in this thread,
+    those of a third in TensorFlow's.
+
     Returns
     -------
     problem : str or None
         The difference, if there is one.
     path : str or None
-        The path of the second call; `None` where TensorFlow raises.
+        The path of the last call; `None` where TensorFlow raises.
     """
     theirs = reference(case.op_name)
     want = outcome(theirs, **case.arguments)
     want_state = state(case)
     path = None
-    for other in others:
-        got, path = call_and_path(case.op_name, other.arguments)
+    for other, threads in zip(others, ("auto", "caller", "pool"), strict=False):
+        with fastops.options(threads=threads):
+            got, path = call_and_path(case.op_name, other.arguments)
         found = difference(got, want) or difference(state(other), want_state)
         again = partial(outcome, theirs, **case.arguments)
         if found and not excusable(case.op_name, got, want, again):
@@ -149,17 +154,17 @@ def values(op_name, types, thorough=False):
     found.rejected = cases.rejection(op_name, types) or ""
     succeeded = False
     for mode in cases.modes(op_name, types):
-        for trio in same_cases(op_name, types, mode, thorough):
-            problem, path = compare(*trio)
+        for same in same_cases(op_name, types, mode, thorough):
+            problem, path = compare(*same)
             found.cases += 1
             if path is not None:
                 found.took(path)
                 succeeded = True
             elif problem is None and mode == PLAIN and not found.rejected:
-                error = outcome(reference(op_name), **trio[0].arguments)
+                error = outcome(reference(op_name), **same[0].arguments)
                 problem = f"the recipe's call is not valid: {error}"[:400]
             if problem:
-                found.problems.append(f"{trio[0]}: {problem}")
+                found.problems.append(f"{same[0]}: {problem}")
     if found.rejected and succeeded:
         found.problems.append(f"{op_name} {found.types}: noted as rejected, but runs")
     if not found.cases and not found.rejected:
@@ -168,15 +173,16 @@ def values(op_name, types, thorough=False):
 
 
 def same_cases(op_name, types, mode, thorough):
-    """Yield each case three times: anew if it has state, which a call changes."""
+    """Yield each case several times: anew if it has state, which a call changes."""
 
     def calls():
         return cases.calls(op_name, types, mode, thorough)
 
+    times = 4 if thorough else 3
     if _registry.op(op_name).record.handles:
-        yield from zip(calls(), calls(), calls(), strict=True)
+        yield from zip(*(calls() for _ in range(times)), strict=True)
     else:
-        yield from ((case, case, case) for case in calls())
+        yield from ((case,) * times for case in calls())
 
 
 # ---------------------------------------------------------------------------------------------

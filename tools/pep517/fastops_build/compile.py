@@ -170,7 +170,7 @@ class _Build:
             # As system headers: their warnings are not ours.
             *(flag.replace("-I", "-isystem", 1) for flag in tensorflow.flags),
             # What TensorFlow was compiled with: without NDEBUG its structs have another layout.
-            *("-DNDEBUG", "-DINTEL_MKL", "-DPY_SSIZE_T_CLEAN"),
+            *("-DNDEBUG", "-DINTEL_MKL", "-DEIGEN_USE_THREADS", "-DPY_SSIZE_T_CLEAN"),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
             *("-Wno-unused-function", "-Wno-cpp"),
             *(f"-I{HELPERS / 'shim'}", f"-I{HELPERS}", f"-I{sysconfig.get_path('include')}"),

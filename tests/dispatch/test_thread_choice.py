@@ -1,0 +1,226 @@
+"""In which threads the tasks of a kernel run: the results are the same."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import assert_same, floats, python, took
+
+import fastops
+from fastops import ops
+from fastops._reports import counters
+
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
+
+IMAGES = tf.constant(floats(2, 8, 8, 8))
+SCALES = tf.constant(np.abs(floats(8)))
+STATISTICS = {"offset": SCALES, "mean": SCALES, "variance": SCALES}
+WINDOWS = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+STRIDES = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+
+CALLS = {
+    "Softmax": {"logits": tf.constant(floats(4, 10))},
+    "LogSoftmax": {"logits": tf.constant(floats(64, 100))},
+    "MaxPool": {"input": IMAGES, **WINDOWS},
+    "AvgPool": {"value": IMAGES, **WINDOWS},
+    "Conv2D": {"input": IMAGES, "filter": tf.constant(floats(3, 3, 8, 4)), **STRIDES},
+    "DepthwiseConv2dNative": {
+        "input": IMAGES,
+        "filter": tf.constant(floats(3, 3, 8, 1)),
+        **STRIDES,
+    },
+    "FusedBatchNormV3": {"x": IMAGES, "scale": SCALES, **STATISTICS, "is_training": False},
+    "BatchMatMulV2": {"x": tf.constant(floats(4, 2, 3)), "y": tf.constant(floats(4, 3, 3))},
+    "MatMul": {"a": tf.constant(floats(300, 200)), "b": tf.constant(floats(200, 100))},
+    "Transpose": {"x": tf.constant(floats(64, 32, 8)), "perm": tf.constant([2, 0, 1])},
+    "Sum": {"input": tf.constant(floats(500, 400)), "axis": tf.constant([0])},
+    "Mean": {"input": tf.constant(floats(100_000)), "axis": tf.constant([0])},
+    "Tanh": {"x": tf.constant(floats(100_000))},
+    "AddV2": {"x": tf.constant(floats(300, 300)), "y": tf.constant(floats(300))},
+    "GatherV2": {
+        "params": tf.constant(floats(5000, 16)),
+        "indices": tf.range(0, 5000, 3),
+        "axis": tf.constant(0),
+    },
+    "ResizeBilinear": {"images": IMAGES, "size": tf.constant([40, 50])},
+    "MatrixInverse": {"input": tf.constant(floats(8, 5, 5))},
+    "TopKV2": {"input": tf.constant(floats(64, 300)), "k": tf.constant(3)},
+}
+
+
+def assert_same_values(got, want):
+    # Beside the first one, inference leaves what a gradient would need to chance.
+    batch_norm = type(want).__name__.startswith("FusedBatchNorm")
+    assert_same(got[0] if batch_norm else got, want[0] if batch_norm else want)
+
+
+@pytest.mark.parametrize("op_name", CALLS)
+def test_the_same_bytes(op_name):
+    want = getattr(tf.raw_ops, op_name)(**CALLS[op_name])
+    op = getattr(fastops.raw_ops, op_name)
+    took(op, **CALLS[op_name])
+    for threads in ("caller", "pool", *["auto"] * 40):
+        with fastops.options(threads=threads, on_fallback="raise"):
+            result, path = took(op, **CALLS[op_name])
+        assert path == "direct"
+        assert_same_values(result, want)
+
+
+def keys_of(op):
+    return {one["bytes"]: one for one in counters.cached_keys(op)[-1]["threads"]}
+
+
+def test_the_faster_one_is_known_after_some_calls():
+    x, y = tf.constant(floats(4, 10)), tf.constant(floats(256, 1000))
+    for _ in range(100):
+        ops.softmax(logits=x)
+    for _ in range(4):
+        ops.softmax(logits=y)
+    small, large = keys_of(ops.softmax).values()
+    assert small["threads"] in ("caller", "pool")
+    assert small["bytes"] == 256
+    assert large["threads"] == "auto"
+    fastops.clear_cache()
+    for _ in range(2):
+        ops.softmax(logits=x)
+    assert [one["threads"] for one in keys_of(ops.softmax).values()] == ["auto"]
+
+
+def test_what_hands_nothing_on_is_not_measured_for_long():
+    x = tf.constant([1.0, 2.0])
+    for _ in range(20):
+        ops.add_v2(x=x, y=x)
+    (found,) = keys_of(ops.add_v2).values()
+    assert (found["threads"], found["caller_ns"]) == ("caller", 0)
+    # Another shape of that size may: it is found out then.
+    wide = tf.constant(floats(1, 60_000))
+    tall = tf.constant(floats(60_000, 1))
+    for _ in range(60):
+        assert_same(ops.sum(input=wide, axis=0), wide[0])
+    for _ in range(60):
+        assert_same(ops.sum(input=tall, axis=1), tall[:, 0])
+
+
+def test_a_profile_shows_where_tasks_ran():
+    def calls():
+        for _ in range(5):
+            ops.softmax(logits=CALLS["Softmax"]["logits"])
+
+    calls()
+    for threads, expected in (("caller", 5), ("pool", 0)):
+        with fastops.options(threads=threads):
+            report = fastops.explain(calls)
+        found = report.ops["Softmax"]
+        assert (found.direct, found.in_caller) == (5, expected)
+        assert found.to_dict()["in_caller"] == expected
+        assert ("in caller" in str(report)) == (threads == "caller")
+
+
+def test_a_sum_over_many_blocks_overflows_no_stack():
+    """Eigen's contraction schedules each block of the inner dimension from within the last one."""
+    a, b = tf.constant(floats(8, 400_000)), tf.constant(floats(400_000, 8))
+    arguments = {"a": a, "b": b}
+    want = tf.raw_ops.MatMul(**arguments)
+    deep = {"x": tf.reshape(a, [1, 8, -1]), "y": tf.reshape(b, [1, -1, 8])}
+    want_deep = tf.raw_ops.BatchMatMulV2(**deep)
+
+    def compare():
+        with fastops.options(threads="caller", on_fallback="raise"):
+            for onednn in ("auto", "off"):
+                with fastops.options(onednn=onednn):
+                    found.append(ops.mat_mul(**arguments))
+                    found.append(ops.batch_mat_mul_v2(**deep))
+
+    found = []
+    for onednn in ("auto", "off"):
+        with fastops.options(onednn=onednn):
+            ops.mat_mul(**arguments)
+            ops.batch_mat_mul_v2(**deep)
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(target=compare)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert len(found) == 4
+    assert_same(found[0], want)
+    assert_same(found[1], want_deep)
+
+
+def test_threads_that_choose_at_once():
+    want = {name: getattr(tf.raw_ops, name)(**arguments) for name, arguments in CALLS.items()}
+    for name, arguments in CALLS.items():
+        took(getattr(fastops.raw_ops, name), **arguments)
+    problems = []
+    barrier = threading.Barrier(8)
+
+    def work():
+        barrier.wait()
+        try:
+            for _ in range(12):
+                for name, arguments in CALLS.items():
+                    got = getattr(fastops.raw_ops, name)(**arguments)
+                    assert_same_values(got, want[name])
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+
+
+@pytest.mark.parametrize("threads", ["caller", "pool", "auto"])
+def test_functions_and_their_gradients(threads):
+    dense = tf.Variable(floats(10, 10))
+
+    @tf.function
+    def network(x):
+        return tf.nn.softmax(tf.nn.relu(x @ dense))
+
+    x = CALLS["Softmax"]["logits"]
+    want = network(x)
+    planned = fastops.function(network)
+    with fastops.options(threads=threads):
+        for _ in range(50):
+            assert_same(planned(x), want)
+        with tf.GradientTape() as tape:
+            y = ops.softmax(logits=ops.mat_mul(a=x, b=dense))
+        got = tape.gradient(y, dense)
+    with tf.GradientTape() as tape:
+        y = tf.raw_ops.Softmax(logits=tf.raw_ops.MatMul(a=x, b=dense))
+    assert_same(got, tape.gradient(y, dense))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("onednn", ["0", "1"])
+def test_other_numbers_of_threads(number, onednn):
+    """Work is split by the number that TensorFlow has, whoever does it."""
+    out = python(
+        f"""
+        import os, sys
+        tf.config.threading.set_intra_op_parallelism_threads({number})
+        sys.path.append({str(__file__)!r}.rpartition("/")[0])
+        from test_thread_choice import CALLS, assert_same_values
+        for name, arguments in CALLS.items():
+            want = getattr(tf.raw_ops, name)(**arguments)
+            op = getattr(fastops.raw_ops, name)
+            op(**arguments)
+            for threads in ("caller", "pool"):
+                with fastops.options(threads=threads, on_fallback="raise"):
+                    assert_same_values(op(**arguments), want)
+        pid = os.fork()
+        if not pid:
+            with fastops.options(threads="caller", on_fallback="raise"):
+                for name in ("Softmax", "MaxPool", "Tanh", "BatchMatMulV2"):
+                    getattr(fastops.raw_ops, name)(**CALLS[name])
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """,
+        TF_ENABLE_ONEDNN_OPTS=onednn,
+    )
+    assert out == "7\n"
