@@ -9,6 +9,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int32_t
 
+from fastops._cpp.arrays cimport ArrayDtype, CopyOfArray
 from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kSingle
@@ -101,8 +102,15 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
     cdef TFE_TensorHandle* handle
     cdef const char* device = PyUnicode_AsUTF8(device_name)
     cdef bint on_host = here.only_host and device[0] == 0 and not Observed(here)
+    cdef PyObject* tensor
     if not is_number(value):
         if on_host:
+            if is_array(value):
+                tensor = CopyOfArray(value, hint, here)
+                if tensor != NULL:
+                    return tensor
+                if PyErr_Occurred() != NULL:
+                    return NULL
             # Without a hint, an empty list has another dtype.
             if is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
                 return _vector(here, value)
@@ -116,11 +124,19 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
         handle = ConvertToEagerTensor(wrap(here.context), value, hint, device)
     if handle == NULL:
         return NULL
-    cdef PyObject* tensor = EagerTensorFromHandle(handle)
+    tensor = EagerTensorFromHandle(handle)
     if PyErr_Occurred() != NULL:  # of a number out of range, beside a tensor all the same
         Py_XDECREF(tensor)
         return NULL
     return tensor
+
+
+cdef bint is_array(PyObject* value) noexcept:
+    return Py_TYPE(<object>value) == _array_type
+
+
+cdef DataType array_dtype(PyObject* value) noexcept:
+    return ArrayDtype(value)
 
 
 cdef bint is_vector(PyObject* value) noexcept:
@@ -232,10 +248,19 @@ cdef bint lists_convert(const OpFacts& facts, PyObject** values) noexcept:
 cdef object constant(const Runtime& here, object value, DataType dtype, PyObject* device_name):
     cdef PyObject* tensor
     cdef TFE_TensorHandle* handle
-    if (
-        not is_number(<PyObject*>value) and not is_of_one_kind(<PyObject*>value)
-        or Observed(here)
-    ):
+    if Observed(here):
+        return None
+    if is_array(<PyObject*>value):
+        if not here.only_host or <object>device_name != "":
+            return None
+        tensor = CopyOfArray(<PyObject*>value, dtype, here)
+        if tensor == NULL:
+            PyErr_Clear()
+            return None
+        result = <object>tensor
+        Py_DECREF(result)
+        return result
+    if not is_number(<PyObject*>value) and not is_of_one_kind(<PyObject*>value):
         return None
     try:
         if is_number(<PyObject*>value):

@@ -11,6 +11,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
+from fastops._core.conversion cimport array_dtype, is_array
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
@@ -24,6 +25,7 @@ from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_elsewhere, run_op,
 )
 from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._tf.protos cimport DT_DOUBLE, DT_FLOAT
 
 import sys
 
@@ -249,7 +251,8 @@ cdef unsigned long long dtype_bits(dtypes) except? 0:
 cdef class Operator(Replacement):
     """In the place of an operator of ``tf.Tensor`` or ``tf.Variable``, such as ``__add__``.
 
-    Two tensors must be of one dtype. A variable is as good as a tensor where it is the second
+    Two tensors, or a tensor and an array, must be of one dtype; beside float32 an array of float64
+    will do, too. A variable is as good as a tensor where it is the second
     operand, and the first one if it is the class's own operator.
 
     Parameters
@@ -309,7 +312,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     cdef PyObject* other
     cdef Op op
     cdef unsigned long long numbers
-    cdef int dtype, i
+    cdef int dtype, made, i
     if (
         keywords != NULL
         or PyVectorcall_NARGS(nargsf) != self.arity
@@ -329,6 +332,13 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
         other = args[1]
         if IsEagerTensor(other) or _is_variable(other):
             if tensor_dtype(other) != dtype:
+                return call_original(self, args, nargsf, keywords)
+        elif is_array(other):
+            # Of arrays that TensorFlow casts, those of float64 beside float32 only.
+            made = <int>array_dtype(other)
+            if self.compares or made != dtype and not (
+                made == <int>DT_DOUBLE and dtype == <int>DT_FLOAT
+            ):
                 return call_original(self, args, nargsf, keywords)
         else:
             numbers = 0

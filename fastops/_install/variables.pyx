@@ -6,14 +6,15 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._core.conversion cimport is_array
 from fastops._core.tensors cimport handle_dtype, has_sizes, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport on_host
+from fastops._dispatch cimport constant, on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
-from fastops._tf.protos cimport DT_VARIANT
+from fastops._tf.protos cimport DT_VARIANT, DataType
 
 from tensorflow.python.distribute.distribute_lib import (
     get_local_results_or_value_container as _local_results,
@@ -181,6 +182,8 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
             value = _convert(value, dtype=variable._dtype)
         except Exception:  # TensorFlow will say what is wrong
             return call_original(self, args, nargsf, keywords)
+    elif is_array(<PyObject*>value):
+        value = constant(value, <DataType><int>variable._dtype._type_enum)
     if (
         not IsEagerTensor(<PyObject*>value)
         or host_tensor(<PyObject*>value) == NULL

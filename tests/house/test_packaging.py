@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 if sys.version_info >= (3, 11):
@@ -121,7 +122,12 @@ def test_a_tensorflow_of_another_version(tensorflow, version):
 
 def test_a_tensorflow_that_will_do(tensorflow, tmp_path):
     tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
-    expected = (tmp_path / "instead", "2.20.0", "v2.20.0-x", ["-I/include"])
+    expected = (
+        tmp_path / "instead",
+        "2.20.0",
+        "v2.20.0-x",
+        ["-I/include", f"-I{np.get_include()}"],
+    )
     assert needs.tensorflow() == expected
 
 

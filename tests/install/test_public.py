@@ -872,6 +872,17 @@ def items():
     yield from (call(V, 0), call([1.0], 0), call(x, 0, V))
 
 
+def reflected_products():
+    for dtype in ("float32", "float64", "int32", "complex64"):
+        x, y = make(dtype, 2, 3), make(dtype, 3, 4, seed=1)
+        yield from (fast(y, x), fast(y, x.numpy()), call(y, tf.Variable(x)), call(y, y))
+        yield fast(make(dtype, 2, 3, 4), make(dtype, 2, 4, 3))
+    y = make("float32", 3, 4)
+    yield from (fast(y, floats(2, 3, dtype="float64")), call(y, make("float64", 2, 3)), call(y))
+    yield from (call(y, floats(2, 3).astype("int32")), call(y, [[1.0, 2.0, 3.0]]), call(y, 1.0))
+    yield from (call(y, value) for value in ODD)
+
+
 def products(first):
     for dtype in (*FLOATS, tf.int32, tf.int64, tf.complex64, tf.complex128):
         for a, b in (
@@ -964,6 +975,7 @@ CALLS = {
     "tf.nn.sparse_softmax_cross_entropy_with_logits": cross_entropies,
     "tf.Tensor.__getitem__": items,
     "tf.Tensor.__matmul__": lambda: products(lambda x: x),
+    "tf.Tensor.__rmatmul__": reflected_products,
     "tf.Variable.__matmul__": lambda: products(tf.Variable),
 }
 

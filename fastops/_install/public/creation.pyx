@@ -7,6 +7,7 @@ The first line of each has the function's parameters.
 from cpython.object cimport PyObject, Py_TYPE
 
 from fastops._core.tensors cimport handle_dtype
+from fastops._core.conversion cimport is_array
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type
 from fastops._dispatch cimport constant
@@ -71,6 +72,7 @@ cdef int _convert(Function self, Draft* draft) except -1:
         IsEagerTensor(value)
         or Py_TYPE(<object>value) == &PyFloat_Type
         or Py_TYPE(<object>value) == &PyLong_Type
+        or is_array(value)
     ):
         return _constant(self, draft)
     return DECLINED

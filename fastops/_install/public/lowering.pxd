@@ -71,6 +71,8 @@ cdef class Function(Replacement):
 cdef int register(str name, lowering_t lowering) except -1
 cdef lowering_t find(str name) except NULL
 cdef int set_holder(object kind, held_t held) except -1
+# Whether it is an EagerTensor or a variable.
+cdef bint is_tensor(PyObject* value) noexcept
 cdef bint may_run(Function self) except -1
 
 

@@ -223,7 +223,7 @@ cdef class Function(Replacement):
                 continue
             value = values[i]
             if self.kinds[i] == TENSOR:
-                if not IsEagerTensor(value) and Py_TYPE(<object>value) != _variable_type:
+                if not is_tensor(value):
                     return False
             elif self.kinds[i] == VARIABLE:
                 if Py_TYPE(<object>value) != _variable_type:
@@ -245,7 +245,7 @@ cdef class Function(Replacement):
                     continue
                 if Py_TYPE(<object>value) == _holder:
                     value = values[i] = _held(draft, <object>value)
-                if not IsEagerTensor(value) and Py_TYPE(<object>value) != _variable_type:
+                if not is_tensor(value):
                     return False
             elif value != Py_None:
                 return False
@@ -354,6 +354,10 @@ cdef int set_holder(object kind, held_t held) except -1:
     _holder = <PyTypeObject*>kind
     _held = held
     return 0
+
+
+cdef bint is_tensor(PyObject* value) noexcept:
+    return IsEagerTensor(value) or Py_TYPE(<object>value) == _variable_type
 
 
 cdef bint may_run(Function self) except -1:

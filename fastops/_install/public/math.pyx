@@ -7,10 +7,11 @@ The first line of each has the function's parameters.
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 
+from fastops._core.conversion cimport is_array
 from fastops._core.tensors cimport dtype_of, host_tensor, rank_of, same_sizes, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
-from fastops._dispatch cimport on_host
+from fastops._dispatch cimport constant, on_host
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport (
     COMPLEX,
@@ -28,12 +29,14 @@ from fastops._install.public.lowering cimport (
     Function,
     Site,
     done,
+    is_tensor,
+    keep,
     may_run,
     op_at,
     register,
 )
 from fastops._tf.eager cimport recording
-from fastops._tf.protos cimport DT_BOOL, DT_DOUBLE, DT_FLOAT
+from fastops._tf.protos cimport DT_BOOL, DT_DOUBLE, DT_FLOAT, DataType
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
@@ -140,8 +143,15 @@ cdef int _matmul(Function self, Draft* draft) except -1:
 
 
 cdef int _matmul_operator(Function self, Draft* draft) except -1:
-    # x, y; then what else `tf.matmul` has
+    # x, y, or y, x where it is reflected; then what else `tf.matmul` has
     cdef int i
+    if is_array(draft.values[1]):
+        y = constant(<object>draft.values[1], <DataType>tensor_dtype(draft.values[0]))
+        if y is None:
+            return DECLINED
+        draft.values[1] = keep(draft, y)
+    elif not is_tensor(draft.values[1]):
+        return DECLINED
     for i in range(2, 8):
         draft.values[i] = Py_False
     return _matmul(self, draft)

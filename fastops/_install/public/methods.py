@@ -4,12 +4,12 @@ from fastops._install.public.entry import Function, Site
 from fastops._install.public.functions import MASKING
 
 
-def _matmul_operator(name, first):
+def _matmul_operator(name, first, names="(x, y)"):
     params = "a=x b=y transpose_a transpose_b"
     grads = {"grad_a": False, "grad_b": False}
     return Function(
         name,
-        "(x, y)",
+        names,
         (
             Site("MatMul", params, constants=grads),
             Site(
@@ -18,15 +18,16 @@ def _matmul_operator(name, first):
                 constants={"grad_x": False, "grad_y": False},
             ),
         ),
-        f"x={first} y=tensor",
+        first,
         "matmul_operator",
         "transpose_a transpose_b adjoint_a adjoint_b a_is_sparse b_is_sparse",
     )
 
 
 METHODS = (
-    _matmul_operator("tf.Tensor.__matmul__", "eager"),
-    _matmul_operator("tf.Variable.__matmul__", "variable"),
+    _matmul_operator("tf.Tensor.__matmul__", "x=eager"),
+    _matmul_operator("tf.Tensor.__rmatmul__", "y=eager", "(y, x)"),
+    _matmul_operator("tf.Variable.__matmul__", "x=variable"),
     Function(
         "tf.Tensor.__getitem__",
         "(tensor, slice_spec, var=None)",

@@ -14,8 +14,8 @@ from typing import NamedTuple
 PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
 DESCRIBE_TENSORFLOW = """
-import json, tensorflow as tf
-flags = tf.sysconfig.get_compile_flags()
+import json, numpy, tensorflow as tf
+flags = [*tf.sysconfig.get_compile_flags(), "-I" + numpy.get_include()]
 print(json.dumps([tf.__file__, tf.version.VERSION, tf.version.GIT_VERSION, flags]))
 """
 INSTALL_TENSORFLOW = "Install one, then fastops: pip install 'tensorflow-cpu{}'"

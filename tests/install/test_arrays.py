@@ -1,0 +1,219 @@
+"""NumPy's arrays where programs give them to TensorFlow: values, dtypes and errors are its own."""
+
+import operator
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from calls import find, frames, outcome
+from support import Failure, assert_same, difference, floats, took
+
+import fastops
+from fastops import ops
+
+pytestmark = pytest.mark.quick
+
+DTYPES = [
+    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+]
+
+
+def arrays(dtype):
+    """Yield arrays of a dtype: of every shape, and laid out in every way."""
+    array = floats(4, 6).astype(dtype)
+    for shape in ((), (0,), (3,), (2, 3), (1, 2, 3, 1), (2, 0, 3), (1,) * 9):
+        yield np.resize(array, shape).astype(dtype)
+    yield array.T
+    yield array[::2, ::-1]
+    yield np.asfortranarray(array)
+    yield np.broadcast_to(array[0], (3, 6))
+    yield array.astype(array.dtype.newbyteorder())
+    yield np.frombuffer(b"\0" + array.tobytes(), np.uint8)[1:].view(dtype)  # not aligned
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    yield frozen
+    yield array.view(np.matrix)
+    yield np.ma.masked_array(array)
+    yield np.resize(array, (300, 300)).astype(dtype)
+
+
+ODD = [
+    np.float64([1e300, -1e300, 1e-320, 1e-40, 3.1, -0.0, np.nan, np.inf, 0.1 + 2**-30]),
+    np.array(["a", "b"]),
+    np.array([b"a", b"bc"]),
+    np.array([1, 2.0, None], object),
+    np.array([[1, 2], [3, 4]], object),
+    np.array(["2020-01-01"], "datetime64[D]"),
+    np.longdouble([1.0, 2.0]),
+    np.longlong([1, 2]),
+    np.zeros(2, [("a", "i4")]),
+    np.float32(2.5),
+    np.float64(2.5),
+    np.int64(3),
+    np.bool_(True),
+]
+ALL = [array for dtype in DTYPES for array in arrays(dtype)] + ODD
+
+
+def compare(calls):
+    """Hold calls, each a function with its arguments, against those of unchanged TensorFlow."""
+    calls = [(function, args, kwargs) for function, *args, kwargs in calls]
+    wants = [outcome(*call) for call in calls]
+    with fastops.accelerated():
+        for (function, args, kwargs), want in zip(calls, wants, strict=True):
+            for _ in range(2):
+                found = difference(outcome(function, args, kwargs), want)
+                assert not found, f"{args} {kwargs}: {found}"
+
+
+@pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
+@pytest.mark.parametrize("dtype", [None, *DTYPES])
+def test_tensors_of_arrays(name, dtype):
+    def function(*args, **kwargs):
+        return getattr(tf, name)(*args, **kwargs)
+
+    compare([(function, array, {"dtype": dtype}) for array in ALL])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_python_of_tensorflows_runs(dtype):
+    array = np.resize(floats(4, 6).astype(dtype), (2, 3))
+    with fastops.accelerated():
+        for name in ("tf.constant", "tf.convert_to_tensor"):
+            assert not frames(find(name), (array,), {})
+            assert not frames(find(name), (array,), {"dtype": tf.as_dtype(dtype)})
+
+
+@pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
+def test_a_tensor_has_memory_of_its_own(name):
+    for size in (4, 100_000):
+        array = np.zeros(size, np.float32)
+        with fastops.accelerated():
+            tensor = getattr(tf, name)(array)
+        array[:] = 1.0
+        assert not tensor.numpy().any()
+        assert tensor.device == tf.constant(0.0).device
+
+
+OPERATORS = [
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+    *("lt", "le", "gt", "ge", "eq", "ne", "and_", "or_", "xor"),
+]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators(name):
+    function, calls = getattr(operator, name), []
+    for dtype in ("bool", "int32", "int64", "float16", "float32", "float64", "complex64"):
+        array = np.abs(floats(3, 3)).astype(dtype) + np.ones((), dtype)
+        variable = tf.Variable(array)
+        for other in ("int32", "int64", "float32", "float64"):
+            beside = array.real.astype(other)
+            for value in (beside, beside[:1], beside.T):
+                calls.append((function, tf.constant(array), value, {}))
+                calls.append((function, value, tf.constant(array), {}))
+                calls.append((function, variable, value, {}))
+        calls += [(function, tf.constant(array), value, {}) for value in ODD]
+    compare(calls)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "matmul"])
+def test_operators_are_fast(name):
+    function = getattr(operator, name)
+    x, array = tf.constant(floats(3, 3)), floats(3, 3, seed=1)
+    with fastops.accelerated():
+        for pair in ((x, array), (array, x), (x, array.astype("float64"))):
+            for _ in range(3):
+                function(*pair)
+            entered = [one for one in frames(function, pair, {}) if one != "__array__"]
+            assert not entered, entered
+
+
+def test_gradients():
+    x, array = tf.constant(floats(3, 3)), floats(3, 3, seed=1)
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum((x * array + array) @ array - array @ x)
+        return tape.gradient(y, x)
+
+    compare([(gradient, {})])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+def test_assignments(dtype):
+    def assigned(method, array):
+        variable = tf.Variable(tf.zeros([4, 6], dtype))
+        result = getattr(variable, method)(array)
+        return variable.numpy(), tf.convert_to_tensor(result)
+
+    compare(
+        [
+            (assigned, method, array, {})
+            for method in ("assign", "assign_add", "assign_sub")
+            for array in (*arrays(dtype), *arrays("float64"), *arrays("int64"), *ODD)
+        ]
+    )
+
+
+def test_assignments_are_fast():
+    variable, array = tf.Variable(floats(3)), floats(3, seed=1)
+    assigned = variable.assign.__func__
+    with fastops.accelerated():
+        for _ in range(3):
+            variable.assign(array, read_value=False)
+        entered = frames(lambda: variable.assign(array, read_value=False), (), {})
+    assert "convert_to_tensor" not in entered
+    assert assigned is variable.assign.__func__
+
+
+def test_ops_of_arrays():
+    x = tf.constant(floats(3, 3))
+    for array in (floats(3, 3, seed=1), floats(3, 3, seed=1).T, floats(3, 3, dtype="float64")):
+        want = outcome(tf.raw_ops.AddV2, (), {"x": x, "y": array})
+        for _ in range(2):
+            got, path = took(ops.add_v2, x=x, y=array)
+            assert_same(got, want)
+        assert path == "direct"
+    for array in (floats(3, 3).astype("int32"), np.ones((3, 3), np.complex64)):
+        want = outcome(tf.raw_ops.AddV2, (), {"x": x, "y": array})
+        got = outcome(ops.add_v2, (), {"x": x, "y": array})
+        assert isinstance(want, Failure) == isinstance(got, Failure)
+        assert not difference(got, want)
+
+
+def test_arrays_that_public_functions_cast():
+    """To what the op wants: no kernel may be given them as they are."""
+    x, ones = tf.constant(floats(2, 2)), np.ones([2, 2])
+    compare(
+        [
+            (tf.reduce_any, ones, {}),
+            (tf.reduce_all, ones, {}),
+            (tf.add, ones, x, {}),
+            (tf.add, x, ones, {}),
+            (tf.matmul, ones, x, {}),
+            (tf.where, ones, x, x, {}),
+            (tf.where, ones > 0, ones, x, {}),
+            (tf.gather, ones, np.array([0, 1]), {}),
+            (tf.reduce_sum, ones, {}),
+            (tf.reduce_sum, x, np.array([0]), {}),
+        ]
+    )
+
+
+def test_inside_a_graph_and_a_device_scope():
+    array = floats(3)
+
+    @tf.function
+    def graph():
+        return tf.convert_to_tensor(array) + tf.constant(array) * array
+
+    compare([(graph, {})])
+
+    def scoped():
+        with tf.device("CPU:0"):
+            return tf.constant(array), tf.convert_to_tensor(array), tf.constant(1.0) + array
+
+    compare([(scoped, {})])
