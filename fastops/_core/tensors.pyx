@@ -7,12 +7,14 @@ from libc.stdint cimport int64_t
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.handle cimport HandleDtype, HostTensor
 from fastops._cpp.tensors cimport (
+    CopyOf,
     HasShape,
     IntTensor,
     IntsOf,
     IsLocal,
     OnesLike,
     ReducedAxes,
+    SameBytes,
     ShapeOf,
 )
 from fastops._tf.eager cimport EagerTensor_Handle
@@ -63,6 +65,10 @@ cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept:
     return HasShape(tensor[0], <PyObject*>sizes)
 
 
+cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept:
+    return SameBytes(one[0], other[0])
+
+
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept:
     return IntsOf(tensor[0], values)
 
@@ -73,6 +79,10 @@ cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_a
 
 cdef object int_tensor(const Sizes& values, DataType dtype, int columns):
     return IntTensor(values, dtype, columns)
+
+
+cdef object copy_of(const Tensor* tensor):
+    return CopyOf(tensor[0])
 
 
 cdef object ones_like(const Tensor* tensor):
