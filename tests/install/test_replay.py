@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from calls import find, frames, outcome
 from support import Failure, assert_same, difference, floats
+from tensorflow.python.eager import context
 from tensorflow.python.framework import config, op_callbacks
 from tensorflow.python.ops import gen_manip_ops
 from tensorflow.python.ops.numpy_ops import np_dtypes
@@ -61,7 +62,7 @@ def replayed(name):
 # The same results
 # ---------------------------------------------------------------------------------------------
 
-M, X, I = (2, 3), (4,), (5,)
+M, X = (2, 3), (4,)
 
 CALLS = [
     ("tf.tensordot", lambda s: (t(*M, seed=s), t(3, 2, seed=s + 1), 1), {}),
@@ -316,14 +317,14 @@ def test_what_has_effects_is_refused(stock):
 def test_who_is_refused_often_is_left_alone():
     calls = []
 
-    def draw(number):
+    def unknown(number):
         calls.append(number)
-        return tf.random.uniform([number]).shape[0]
+        return {number}
 
-    function = Replayed(draw, find("tf.roll").passed)
+    function = Replayed(unknown, find("tf.roll").passed)
     for number in range(40):
         for _ in range(3):
-            assert int(function(number)) == number
+            assert function(number) == {number}
     assert function.describe()["refused"] == 8
     assert len(calls) == 120
 
@@ -352,6 +353,71 @@ def test_graphs_and_symbolic_tensors(stock):
     traced = tf.function(lambda x: tf.norm(x))
     assert_same(traced(x), stock["tf.norm"](x))
     assert any(op.type == "Sqrt" for op in traced.get_concrete_function(x).graph.get_operations())
+
+
+# ---------------------------------------------------------------------------------------------
+# Random numbers
+# ---------------------------------------------------------------------------------------------
+
+
+def _sequence(namespace, seed):
+    """Return what a program draws, from functions that are replayed and others, by turns."""
+    x, image = t(4), tf.abs(t(4, 4, 3))
+    drawn = []
+    if seed is not None:
+        tf.random.set_seed(seed)
+    for step in range(7):
+        drawn.append(namespace["tf.nn.dropout"](x, 0.5))
+        drawn.append(namespace["tf.random.truncated_normal"]([3], seed=None if step % 2 else 5))
+        drawn.append(tf.random.normal([2]))
+        drawn.append(namespace["tf.random.shuffle"](x))
+        drawn.append(namespace["tf.image.random_brightness"](image, 0.2))
+        drawn.append(namespace["tf.random.gamma"]([2], 0.5, seed=step % 3))
+        drawn.append(namespace["tf.random.categorical"](t(2, 3), 4))
+        drawn.append(namespace["tf.random.poisson"]([2], 3.0))
+        drawn.append(namespace["tf.image.random_flip_left_right"](image, seed=3))
+        drawn.append(namespace["tf.image.random_crop"](image, [2, 2, 3]))
+        drawn.append(namespace["tf.experimental.numpy.random.randn"](3))
+    return drawn
+
+
+@pytest.mark.parametrize("seed", [7, 0])
+def test_sequences_of_random_numbers(stock, seed):
+    with_install = {name: find(name) for name in stock}
+    for _ in range(3):
+        want = _sequence(stock, seed)
+        got = _sequence(with_install, seed)
+        for one, other in zip(got, want, strict=True):
+            assert_same(one, other)
+    assert find("tf.nn.dropout").describe()["replayed"] > 0
+    assert find("tf.random.gamma").describe()["replayed"] > 0
+
+
+def test_unseeded_numbers_differ():
+    tf.random.set_seed(1)
+    context.context()._seed = None  # as the process began
+    x = tf.ones([64])
+    drawn = [tf.nn.dropout(x, 0.5).numpy().tobytes() for _ in range(8)]
+    assert len(set(drawn)) == 8
+    assert frames(tf.nn.dropout, (x, 0.5), {}) == []
+
+
+def test_errors_after_random_numbers(stock):
+    def draw(bad):
+        x = tf.random.truncated_normal([2])
+        return tf.nn.embedding_lookup(x, bad)
+
+    function, rows = Replayed(draw, find("tf.roll").passed), tf.constant([0, 1])
+    learn(function, rows)
+    assert function.describe()["replayed"] == 1
+    tf.random.set_seed(3)
+    want = [draw(rows), outcome(draw, (rows + 5,), {}), draw(rows)]
+    tf.random.set_seed(3)
+    got = [function(rows), outcome(function, (rows + 5,), {}), function(rows)]
+    assert isinstance(want[1], Failure)
+    assert [type(one) for one in got] == [type(one) for one in want]
+    assert got[1].kind == want[1].kind
+    assert_same([got[0], got[2]], [want[0], want[2]])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -453,7 +519,7 @@ def test_a_call_that_fails_while_it_is_recorded():
         assert isinstance(got, Failure)
     assert "_numpy_internal" in vars(type(x))
     assert vars(type(x))["_numpy_internal"] is METHOD
-    assert hooks.hang(print, print)
+    assert hooks.hang(print, print, print)
     assert hooks.take_down(print)
 
 

@@ -1,8 +1,9 @@
 """Which functions are replayed: public ones of TensorFlow that it writes in Python.
 
 Of each was read that its arguments decide what it runs: it keeps nothing from call to call, draws
-no random numbers of its own, and asks for no state but that of the context. What runs an op with
-state, returns other things than tensors or takes others is found out when a call is recorded.
+random numbers by ops alone, and asks for no state but that of the context. What runs an op with
+another state, returns other things than tensors or takes others is found out when a call is
+recorded.
 """
 
 FUNCTIONS = {
@@ -43,6 +44,9 @@ FUNCTIONS = {
         transpose tri tril triu true_divide vander var vdot vsplit vstack where zeros
         zeros_like
     """,
+    "tf.experimental.numpy.random": """
+        poisson rand randint randn random standard_normal uniform
+    """,
     "tf.image": """
         adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality
         adjust_saturation central_crop combined_non_max_suppression convert_image_dtype
@@ -50,7 +54,8 @@ FUNCTIONS = {
         extract_patches flip_left_right flip_up_down generate_bounding_box_proposals
         grayscale_to_rgb image_gradients non_max_suppression non_max_suppression_overlaps
         non_max_suppression_padded non_max_suppression_with_scores pad_to_bounding_box
-        per_image_standardization psnr resize resize_with_crop_or_pad resize_with_pad
+        per_image_standardization psnr random_brightness random_contrast random_crop
+        random_flip_left_right random_flip_up_down random_hue random_saturation resize resize_with_crop_or_pad resize_with_pad
         rgb_to_grayscale rgb_to_yiq rgb_to_yuv rot90 sobel_edges ssim ssim_multiscale
         stateless_random_brightness stateless_random_contrast stateless_random_crop
         stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
@@ -83,7 +88,7 @@ FUNCTIONS = {
         collapse_repeated conv1d conv1d_transpose conv2d conv2d_transpose conv3d
         conv3d_transpose conv_transpose convolution crelu ctc_beam_search_decoder
         ctc_greedy_decoder ctc_loss ctc_unique_labels depth_to_space depthwise_conv2d
-        depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d
+        depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d dropout
         embedding_lookup embedding_lookup_sparse erosion2d gelu in_top_k isotonic_regression
         l2_normalize log_poisson_loss max_pool max_pool1d max_pool2d max_pool3d
         max_pool_with_argmax moments normalize_moments pool safe_embedding_lookup_sparse
@@ -93,7 +98,7 @@ FUNCTIONS = {
         zero_fraction
     """,
     "tf.nn.experimental": """
-        stateless_dropout
+        general_dropout stateless_dropout
     """,
     "tf.quantization": """
         dequantize quantize quantize_and_dequantize quantize_and_dequantize_v2
@@ -102,9 +107,9 @@ FUNCTIONS = {
         row_splits_to_segment_ids segment_ids_to_row_splits
     """,
     "tf.random": """
-        fold_in split stateless_binomial stateless_categorical stateless_gamma
+        categorical fold_in gamma poisson shuffle split stateless_binomial stateless_categorical stateless_gamma
         stateless_normal stateless_parameterized_truncated_normal stateless_poisson
-        stateless_truncated_normal stateless_uniform
+        stateless_truncated_normal stateless_uniform truncated_normal
     """,
     "tf.random.experimental": """
         index_shuffle stateless_shuffle

@@ -35,12 +35,28 @@ class Read:
     tensor: object
 
 
+@dataclass
+class Seeded:
+    """Seeds that TensorFlow has made for a random op.
+
+    Attributes
+    ----------
+    op_seed : int or None
+        What they were made of.
+    seeds : tuple
+        The two that the op gets.
+    """
+
+    op_seed: object
+    seeds: tuple
+
+
 class Recorder:
     """Notes what this thread runs and reads between `start` and `stop`.
 
     Attributes
     ----------
-    events : list of Ran or Read
+    events : list of Ran, Read or Seeded
         In their order.
     custom : bool
         Whether any of it has a gradient that is not that of its ops.
@@ -55,7 +71,7 @@ class Recorder:
 
     def start(self):
         """Begin. False if another thread is recording a call."""
-        return hooks.hang(self._ran, self._read)
+        return hooks.hang(self._ran, self._read, self._seeded)
 
     def stop(self):
         """End."""
@@ -78,3 +94,6 @@ class Recorder:
 
     def _read(self, tensor):
         self.events.append(Read(tensor))
+
+    def _seeded(self, op_seed, seeds):
+        self.events.append(Seeded(op_seed, seeds))

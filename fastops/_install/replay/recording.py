@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 
 from fastops._core.record import record_of
-from fastops._install.replay.recorder import Ran
+from fastops._install.replay.recorder import Ran, Read
 
 MOST_STEPS = 512
 MOST_BYTES = 1 << 16
@@ -19,8 +19,21 @@ MOST_BYTES = 1 << 16
 _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
 """Ops whose result the shapes of their inputs determine."""
 
+_SEEDS = ("seed", "seed2")
+
 _CHECKING = {"CheckNumerics"}
 """Ops that are stateful so that no graph leaves them out, and have no state."""
+
+_SHAPED_BY_SHAPES = frozenset(
+    "Add AddV2 AdjustContrastv2 AdjustHue AdjustSaturation Cast Div Equal Exp Floor FloorMod"
+    " GatherV2 Greater GreaterEqual HSVToRGB Identity Less LessEqual Log LogicalAnd LogicalNot"
+    " LogicalOr Maximum Minimum Mul Neg NotEqual RGBToHSV RealDiv SelectV2 Sqrt Square Sub"
+    " ZerosLike".split()
+)
+"""Ops of which no value decides the sizes of what they make."""
+
+_SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
+"""Which input decides the sizes of what a random op makes, where that is not the first."""
 
 _HANDLES = (tf.resource, tf.variant)
 
@@ -69,6 +82,8 @@ class Step:
         What must hold after it.
     releases : list of int
         Numbers of values that nobody asks for afterwards.
+    seed : tuple or None
+        Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
     """
 
     op_name: str
@@ -78,6 +93,7 @@ class Step:
     sizes: list
     checks: list = field(default_factory=list)
     releases: list = field(default_factory=list)
+    seed: tuple | None = None
 
 
 class Number(int):
@@ -151,6 +167,8 @@ class _Maker:
             self.add(tensor)
         self.checks = []
         self.steps = []
+        self.seeded = []  # seeds that no op has got yet
+        self.draws = False  # whether an op has drawn random numbers: no call may be made again
 
     def add(self, tensor):
         """Give a tensor a number."""
@@ -163,8 +181,12 @@ class _Maker:
         for i, event in enumerate(self.events):
             if isinstance(event, Ran):
                 self.ran(event, i == last)
-            else:
+            elif isinstance(event, Read):
                 self.read(event.tensor)
+            else:
+                self.seeded.append(event)
+        if self.seeded:
+            raise NotReplayableError("it makes seeds for other things than ops")
         result = self.packed(self.result)
         self.drop_unasked(result)
         self.release(result)
@@ -179,8 +201,9 @@ class _Maker:
         if event.op_name.startswith("_"):
             raise NotReplayableError(f"{event.op_name} is none of TensorFlow's public ops")
         record = _record(event.op_name)
-        checking = event.op_name in _CHECKING
-        if record.missing or (not checking and record.exclusion is not None):
+        seed = self.seed_of(event, record)
+        runs_always = seed is not None or event.op_name in _CHECKING
+        if record.missing or not runs_always and record.exclusion is not None:
             raise NotReplayableError(f"{event.op_name} has effects")
         for tensor in (*event.inputs, *event.outputs):
             if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
@@ -191,29 +214,49 @@ class _Maker:
             and all(number is None or number < self.num_arguments for number in known)
         )
         small = all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
-        if fixed and small and not checking:
+        if fixed and small and not runs_always:
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MOST_BYTES:
                 raise NotReplayableError("it has a large constant")
+        # Once numbers are drawn no call is made again, so that nothing may differ from then on.
+        if seed is not None:
+            sizes = _SIZES_IN.get(event.op_name, 0)
+            stays = last or sizes is None or known[sizes] is None
+        else:
+            stays = last or not self.draws or event.op_name in _SHAPED_BY_SHAPES
+        if not stays:
+            raise NotReplayableError(f"{event.op_name} has sizes that values decide")
+        self.draws = self.draws or seed is not None
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
-        sizes = [None if last else tuple(tensor.shape) for tensor in event.outputs]
+        sizes = [None if last or self.draws else tuple(tensor.shape) for tensor in event.outputs]
         values = [
             tensor if number is None else number
             for tensor, number in zip(event.inputs, known, strict=True)
         ]
         arguments, inputs = _arguments(record, values, event.attrs)
-        self.steps.append(
-            Step(event.op_name, arguments, inputs, range(first, len(self.tensors)), sizes)
-        )
+        step = Step(event.op_name, arguments, inputs, range(first, len(self.tensors)), sizes)
+        step.seed = seed
+        self.steps.append(step)
+
+    def seed_of(self, event, record):
+        """Return what the seeds of a random op are made of, in a tuple; None for other ops."""
+        given = [event.attrs.get(name, 0) or 0 for name in _SEEDS]
+        if record.op_def.obstacle != "stateful" or not self.seeded:
+            return None
+        if given != [one or 0 for one in self.seeded[0].seeds]:
+            return None
+        return (self.seeded.pop(0).op_seed,)
 
     def read(self, tensor):
         """Take up that Python has looked at a value."""
         number = self.numbers.get(id(tensor))
         if number is None:
             return
+        if self.draws:
+            raise NotReplayableError("Python decides after random numbers were drawn")
         if _size(tensor) > MOST_BYTES or tensor.dtype in _HANDLES:
             raise NotReplayableError("Python decides by a large value")
         check = Check(number, tensor)
@@ -247,7 +290,8 @@ class _Maker:
         asked = set(_numbers(result))
         kept = []
         for step in reversed(self.steps):
-            if step.checks or step.op_name in _CHECKING or not asked.isdisjoint(step.outputs):
+            runs_always = step.seed is not None or step.op_name in _CHECKING
+            if step.checks or runs_always or not asked.isdisjoint(step.outputs):
                 kept.append(step)
                 asked.update(_used(step))
         self.steps = kept[::-1]
@@ -287,6 +331,8 @@ def _arguments(record, values, attrs):
     for name, value in attrs.items():
         if name in inferred or value is None:
             continue
+        if name in _SEEDS and op_def.stateful:
+            value = 0  # in its place comes another one in each call
         kind = op_def.attr(name).type
         if "type" in kind:
             value = [tf.as_dtype(one) for one in value] if "list" in kind else tf.as_dtype(value)

@@ -24,6 +24,7 @@ from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, generation, runtime
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
+from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.runner cimport is_plain_but_for_tapes
 from fastops._tf.eager cimport recording as taped
@@ -33,6 +34,8 @@ cdef extern from "definitions.h":
     pass
 
 import sys
+
+from tensorflow.python.framework import random_seed as _random_seed
 
 from fastops._install.replay.recorder import Recorder
 from fastops._install.replay.recording import Constant, NotReplayableError, Number, recording
@@ -48,6 +51,8 @@ cdef enum Outcome:
     DIFFERS
     FAILED
 
+cdef tuple _NO_SEED = (None,)
+cdef tuple _NO_SEEDS = (None, None)
 cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 
 
@@ -101,9 +106,16 @@ cdef class Step:
     cdef tuple sizes
     cdef tuple checks
     cdef vector[int] releases
+    cdef tuple seed             # of a random op; None of others
+    cdef int seed_places[2]
 
     def __init__(self, Op op, step):
         self.op = op
+        if step.seed is not None:
+            step.arguments.update(seed=0, seed2=0)
+            for i, name in enumerate(("seed", "seed2")):
+                self.seed_places[<int>i] = list(step.arguments).index(name)
+        self.seed = step.seed
         self.names = tuple([sys.intern(name) for name in step.arguments])
         arguments, self.lists = [], []
         for place, (name, value) in enumerate(step.arguments.items()):
@@ -126,6 +138,7 @@ cdef class Step:
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.arguments)
         cdef int end
         cdef list kept = None
+        cdef tuple seeds
         for i in range(n):
             arguments[i] = PyTuple_GET_ITEM(self.arguments, i)
         for i in range(<Py_ssize_t>self.places.size()):
@@ -138,6 +151,13 @@ cdef class Step:
                 ]
                 kept.append(filled)
                 arguments[<int>place] = <PyObject*>filled
+        if self.seed is not None:
+            if self.seed == _NO_SEED and unseeded():
+                seeds = _NO_SEEDS
+            else:
+                seeds = _random_seed.get_seed(self.seed[0])
+            for i in range(2):
+                arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
         made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
         end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
         if end != self.first + self.num_outputs:
@@ -248,6 +268,8 @@ cdef class Replay:
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
         cdef Outcome outcome = DONE
+        cdef bint drawn = False
+        cdef Step step
         cdef Py_ssize_t i
         if self.num_values > INLINE_VALUES:
             many.resize(self.num_values)
@@ -261,7 +283,9 @@ cdef class Replay:
                 if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                     return DIFFERS
             for i in range(PyTuple_GET_SIZE(self.steps)):
-                outcome = (<Step>PyTuple_GET_ITEM(self.steps, i)).run(values)
+                step = <Step>PyTuple_GET_ITEM(self.steps, i)
+                drawn = drawn or step.seed is not None
+                outcome = step.run(values)
                 if outcome != DONE:
                     return outcome
             made = (
@@ -270,8 +294,10 @@ cdef class Replay:
             Py_INCREF(made)
             result[0] = <PyObject*>made
             return DONE
-        except Exception:  # TensorFlow's function will raise what there is to raise
-            return FAILED
+        except Exception:
+            if drawn:  # the next numbers of a sequence, which the call must not draw twice
+                raise
+            return FAILED  # TensorFlow's function will raise what there is to raise
         finally:
             for i in range(self.num_arguments, self.num_values):
                 if values[i] != NULL:

@@ -8,9 +8,9 @@ from fastops._install.replay.functions import FUNCTIONS
 from fastops._install.replay.replay import Replayed
 from fastops._install.target import generated, handlers, resolve
 
-SETTINGS = {
-    "tf.experimental.numpy": ((np_dtypes, "_prefer_float32"), (np_dtypes, "_allow_float64")),
-}
+_OF_NUMPY = (np_dtypes, "_prefer_float32"), (np_dtypes, "_allow_float64")
+
+SETTINGS = {"tf.experimental.numpy": _OF_NUMPY, "tf.experimental.numpy.random": _OF_NUMPY}
 """By namespace, what functions ask beside their arguments and the context."""
 
 
