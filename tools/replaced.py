@@ -13,6 +13,7 @@ from fastops._install.keras import targets as keras
 from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
 from fastops._install.public import functions, methods
 from fastops._install.replay.functions import FUNCTIONS as REPLAYED
+from fastops._install.replay.functions import METHODS as REPLAYED_METHODS
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
@@ -47,11 +48,12 @@ it.
 ## Replayed functions
 
 Functions whose arguments alone decide which ops they run. The second call with arguments of a
-signature (dtypes and shapes of eager tensors; values of numbers, strings, dtypes and None; lists,
-tuples and dicts of these) is recorded, later ones run the same ops. Values that TensorFlow's Python
-looked at meanwhile, and sizes that it may have looked at, are compared; where one differs, or an op
-fails, TensorFlow's function is called. No call is replayed within a device scope, a strategy or a
-graph, and none of a function that has a gradient of its own within a tape.
+signature (dtypes and shapes of eager tensors, by themselves or in sparse and ragged ones; values of
+numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded, later ones
+run the same ops. Values that TensorFlow's Python looked at meanwhile, and sizes that it may have
+looked at, are compared; where one differs, or an op fails, TensorFlow's function is called. Calls
+of the functions above that are not lowered are replayed, too. No call is replayed within a device
+scope, a strategy or a graph, and none of a function that has a gradient of its own within a tape.
 
 | namespace | functions |
 | --- | --- |
@@ -145,7 +147,7 @@ def render():
         functions=rows((*functions.FUNCTIONS, *methods.METHODS)),
         replayed="".join(
             row(f"`{namespace}`", ", ".join(f"`{name}`" for name in names.split()))
-            for namespace, names in REPLAYED.items()
+            for namespace, names in (REPLAYED | REPLAYED_METHODS).items()
         ),
         keras=keras.RESTATED + "*",
         keras_functions=rows(keras_functions.FUNCTIONS),

@@ -15,6 +15,8 @@ struct TFE_TensorHandle;
 // Of lib_pywrap_tensorflow_common: pywrap_tensor.cc, pywrap_tfe.h.
 extern "C" PyTypeObject* EagerTensorType;
 PyObject* TFE_Py_TapeSetIsEmpty();
+void TFE_Py_TapeSetStopOnThread();
+void TFE_Py_TapeSetRestartOnThread();
 void TFE_Py_TapeWatch(PyObject* tape, PyObject* tensor);
 void TFE_Py_TapeVariableAccessed(PyObject* variable);
 void TFE_Py_VariableWatcherVariableAccessed(PyObject* variable);

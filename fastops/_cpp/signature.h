@@ -22,11 +22,14 @@ struct KnownClasses {
   PyTypeObject* array_scalar = nullptr;
   PyTypeObject* dtype = nullptr;
   PyTypeObject* iterator = nullptr;
-  // Names of attributes: two of variables, one of dtypes, one of iterators.
+  PyTypeObject* shape = nullptr;
+  PyObject* composites = nullptr;  // a frozenset of classes whose instances are what they hold
+  // Names of attributes: two of variables, one each of dtypes, iterators and shapes.
   PyObject* handle = nullptr;
   PyObject* trainable = nullptr;
   PyObject* number = nullptr;
   PyObject* iterated = nullptr;
+  PyObject* dims = nullptr;
   PyObject* copy = nullptr;  // and of a method of arrays
   // Returns what of an iterator matters, a text, or None.
   PyObject* describe_iterator = nullptr;
@@ -50,7 +53,8 @@ class Signature {
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
-  // Takes no leaves but tensors, and tells apart which of them are the same one.
+  // Takes no leaves but tensors, also those of composites, and tells apart which of them are the
+  // same one.
   void TakeOnlyTensors() { only_tensors_ = true; }
 
   // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
@@ -130,7 +134,7 @@ class Signature {
     } else if (PyType_IsSubtype(kind, known.dtype)) {
       return AddDtype(value);
     } else if (only_tensors_) {
-      return false;
+      return kind == known.shape ? AddDims(value, depth) : AddComposite(value, depth);
     } else if (kind == known.variable) {
       return AddVariable(value);
     } else if (kind == known.iterator) {
@@ -164,6 +168,33 @@ class Signature {
     if (found <= 0 || IsHandleType(static_cast<tensorflow::DataType>(found))) return false;
     AppendNumber('d', found);
     return true;
+  }
+
+  bool AddDims(PyObject* shape, int depth) {
+    PyObject* dims = PyObject_GetAttr(shape, Known().dims);
+    if (dims == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    owned_.push_back(dims);
+    text_.push_back('h');
+    return Add(dims, depth);
+  }
+
+  bool AddComposite(PyObject* value, int depth) {
+    auto* kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
+    if (PySet_Contains(Known().composites, kind) != 1) {
+      PyErr_Clear();  // of a class that cannot be hashed
+      return false;
+    }
+    PyObject* attributes = PyObject_GenericGetDict(value, nullptr);
+    if (attributes == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    owned_.push_back(attributes);
+    AppendNumber('C', kind);
+    return Add(attributes, depth);
   }
 
   const tensorflow::Tensor* TensorOf(PyObject* object) const {

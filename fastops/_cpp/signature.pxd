@@ -12,10 +12,13 @@ cdef extern from "declarations.h" namespace "fastops":
         PyTypeObject* array_scalar
         PyTypeObject* dtype
         PyTypeObject* iterator
+        PyTypeObject* shape
+        PyObject* composites
         PyObject* handle
         PyObject* trainable
         PyObject* number
         PyObject* iterated
+        PyObject* dims
         PyObject* copy
         PyObject* describe_iterator
 

@@ -157,6 +157,7 @@ def targets():
         _generated_functions() | replay.functions() | public.functions() | keras.functions()
     )
     yield from operator_targets()
+    yield from replay.methods()
     yield from restated_targets()
     yield from keras.methods()
     yield from _traced_targets()

@@ -5,6 +5,8 @@ import tensorflow as tf
 
 from fastops._plans.runner import Runner
 
+COMPOSITES: frozenset[type]
+
 @final
 class Case:
     runner: Any

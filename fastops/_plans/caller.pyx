@@ -35,6 +35,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.sparse_tensor import SparseTensor as _SparseTensor
+from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
+from tensorflow.python.ops.ragged.ragged_tensor import RaggedTensor as _RaggedTensor
+from tensorflow.python.ops.ragged.row_partition import RowPartition as _RowPartition
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
@@ -253,6 +257,16 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     return <PyObject*>result
 
 
+COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
+"""Classes of which an instance is its attributes: tensors, shapes, dtypes and each other."""
+
+
+cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
+                       PyObject* keywords) noexcept:
+    signature.TakeOnlyTensors()
+    return signature.Read(_where[0], args, positional, keywords)
+
+
 def _describe_iterator(iterator):
     """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
     try:
@@ -273,10 +287,13 @@ cdef int _set_up() except -1:
     known.array_scalar = <PyTypeObject*>np.generic
     known.dtype = <PyTypeObject*>_dtypes.DType
     known.iterator = <PyTypeObject*>_OwnedIterator
+    known.shape = <PyTypeObject*>_TensorShape
+    known.composites = <PyObject*>_COMPOSITES
     known.handle = <PyObject*>_HANDLE
     known.trainable = <PyObject*>_TRAINABLE
     known.number = <PyObject*>_NUMBER
     known.iterated = <PyObject*>_ITERATED
+    known.dims = <PyObject*>_DIMS
     known.copy = <PyObject*>_COPY
     known.describe_iterator = <PyObject*>_DESCRIBE
     return 0
@@ -286,7 +303,9 @@ cdef str _HANDLE = "_handle"
 cdef str _TRAINABLE = "_trainable"
 cdef str _NUMBER = "as_datatype_enum"
 cdef str _ITERATED = "_iterator_resource"
+cdef str _DIMS = "_dims"
 cdef str _COPY = "copy"
+cdef object _COMPOSITES = COMPOSITES
 cdef object _DESCRIBE = _describe_iterator
 
 _set_up()

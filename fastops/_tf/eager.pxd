@@ -32,6 +32,8 @@ cdef extern from "declarations.h":
     PyObject* TFE_Py_RecordGradient(
         PyObject* op_name, PyObject* inputs, PyObject* attrs, PyObject* results, PyObject* scope
     )
+    void TFE_Py_TapeSetStopOnThread()
+    void TFE_Py_TapeSetRestartOnThread()
     void TFE_Py_TapeWatch(PyObject* tape, PyObject* tensor)
     void TFE_Py_TapeVariableAccessed(PyObject* variable)
     void TFE_Py_VariableWatcherVariableAccessed(PyObject* variable)

@@ -167,6 +167,85 @@ def test_other_shapes_dtypes_and_numbers(stock):
 
 
 # ---------------------------------------------------------------------------------------------
+# Composite tensors
+# ---------------------------------------------------------------------------------------------
+
+
+def sparse(seed):
+    dense = floats(3, 4, seed=seed)
+    dense[:, seed % 4] = 0
+    return tf.sparse.from_dense(dense)
+
+
+def ragged(seed, rows=(2, 0, 1)):
+    return tf.RaggedTensor.from_row_lengths(t(sum(rows), seed=seed), list(rows))
+
+
+def words(seed):
+    return tf.constant([["a b c", "d"], ["e", "f g h"], ["", "i j"]][seed % 3])
+
+
+def state(value):
+    """Return all that a composite tensor holds, and all that a list of them does."""
+    if isinstance(value, list | tuple):
+        return [state(one) for one in value]
+    if isinstance(value, tf.Tensor) or not hasattr(value, "__dict__"):
+        return value
+    return [type(value).__name__, *((name, state(one)) for name, one in vars(value).items())]
+
+
+COMPOSITE = [
+    ("tf.sparse.add", lambda s: (sparse(s), sparse(s + 1))),
+    ("tf.sparse.transpose", lambda s: (sparse(s),)),
+    ("tf.sparse.from_dense", lambda s: (tf.constant([[0, s, 2], [3, 0, 0]]),)),
+    ("tf.sparse.slice", lambda s: (sparse(s), [0, 0], [2, 2])),
+    ("tf.sparse.concat", lambda s: (0, [sparse(s), sparse(s + 1)])),
+    ("tf.sparse.retain", lambda s: (sparse(0), tf.constant(floats(9, seed=s) > 0))),
+    ("tf.sparse.eye", lambda s: (3,)),
+    ("tf.sparse.sparse_dense_matmul", lambda s: (sparse(s), t(4, 2))),
+    ("tf.ragged.stack", lambda s: ([ragged(s), ragged(s + 1)],)),
+    ("tf.ragged.range", lambda s: (tf.constant([s, 2, 0]),)),
+    ("tf.ragged.boolean_mask", lambda s: (t(2, 3, seed=s), t(2, 3, seed=s) > 0)),
+    ("tf.strings.split", lambda s: (words(s),)),
+    ("tf.strings.unicode_decode", lambda s: (words(s), "UTF-8")),
+    ("tf.reduce_sum", lambda s: (ragged(s), 1)),
+    ("tf.add", lambda s: (ragged(s), 1.5)),
+    ("tf.concat", lambda s: ([ragged(s), ragged(s + 2)], 0)),
+    ("tf.RaggedTensor.to_tensor", lambda s: (ragged(s, [(2, 0, 1), (1, 1, 1)][s % 2]),)),
+    ("tf.RaggedTensor.__mul__", lambda s: (ragged(s), ragged(s + 1))),
+    ("tf.RaggedTensor.__getitem__", lambda s: (ragged(s), 0)),
+    ("tf.sets.union", lambda s: (tf.constant([[s, 2]]), tf.constant([[2, 3]]))),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), COMPOSITE, ids=[one[0] for one in COMPOSITE])
+def test_composite_tensors(name, arguments):
+    function = find(name)
+    for seed in (0, 1, 2, 0, 1, 2, 0, 1, 2):
+        args = arguments(seed)
+        want = function.original(*args)
+        got = function(*args)
+        assert type(got) is type(want)
+        assert not difference(state(got), state(want))
+    assert_same(
+        tf.nest.flatten(assert_replayed(function, *args), expand_composites=True),
+        tf.nest.flatten(want, expand_composites=True),
+    )
+
+
+def test_a_composite_with_more_than_is_known():
+    one, other = sparse(0), sparse(0)
+    learn(tf.sparse.transpose, one)
+    other.remark = object()
+    got = tf.sparse.transpose(other)
+    assert_same(got.values, tf.sparse.transpose.original(other).values)
+    with_rowids = tf.RaggedTensor.from_value_rowids(t(3), [0, 0, 2])
+    for _ in range(4):
+        got = tf.reduce_sum(with_rowids, 1)
+        assert_same(got, tf.reduce_sum.original(with_rowids, 1))
+
+
+# ---------------------------------------------------------------------------------------------
 # Decisions by values
 # ---------------------------------------------------------------------------------------------
 

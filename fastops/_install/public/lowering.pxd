@@ -61,6 +61,7 @@ cdef class Function(Replacement):
     cdef lowering_t lowering
     cdef tuple handlers
     cdef tuple num_handlers
+    cdef object beyond      # takes the calls that are not lowered
 
     cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
                    PyObject** values) except -1

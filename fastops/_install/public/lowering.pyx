@@ -22,6 +22,7 @@ from fastops._cpp.python cimport (
     Py_True,
     PyFloat_Type,
     PyLong_Type,
+    PyObject_Vectorcall,
     PyVectorcall_NARGS,
 )
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, eager, run_op
@@ -152,11 +153,14 @@ cdef class Function(Replacement):
         The name of what chooses among them; not given, the dtype of the first tensor does.
     handlers : list of dict
         What users have registered to handle calls of it.
+    beyond : callable, optional
+        What takes the calls that are not lowered, in the place of the original.
     """
 
     def __init__(self, original, *, names, defaults, needs, sites, lowering=None, made=(),
-                 handlers=()):
+                 handlers=(), beyond=None):
         super().__init__(original)
+        self.beyond = original if beyond is None else beyond
         self.names = names
         self.defaults = defaults
         self.num_params = len(names)
@@ -273,6 +277,11 @@ cdef class Function(Replacement):
         return DECLINED
 
 
+cdef inline PyObject* call_beyond(object beyond, PyObject* const* args, size_t nargsf,
+                                  PyObject* keywords) except NULL:
+    return PyObject_Vectorcall(<PyObject*>beyond, args, nargsf, keywords)
+
+
 cdef PyObject* _first_function(PyObject* callable, PyObject* const* args, size_t nargsf,
                                PyObject* keywords) except NULL:
     cdef Function self = <Function>callable
@@ -323,7 +332,7 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
     finally:
         for i in range(draft.num_kept):
             Py_DECREF(<object>draft.kept[i])
-    return call_original(self, args, nargsf, keywords)
+    return call_beyond(self.beyond, args, nargsf, keywords)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from fastops._install.dtypes import parse
 from fastops._install.public import lowering
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.public.methods import METHODS
+from fastops._install.replay.replay import Replayed
 from fastops._install.target import Target, generated, handlers, resolve, signature
 
 
@@ -61,6 +62,7 @@ def _stand_in(function, original):
             for site, passed_by in zip(function.sites, replaced, strict=True)
         ]
 
+    found = handlers(original)
     return lowering.Function(
         original,
         names=names,
@@ -69,5 +71,6 @@ def _stand_in(function, original):
         needs=dict(item.split("=") for item in function.needs.split()),
         sites=sites,
         lowering=function.lowering,
-        handlers=handlers(original),
+        handlers=found,
+        beyond=Replayed(original, generated, found) if function.name.startswith("tf.") else None,
     )

@@ -3,6 +3,8 @@
 import sys
 from dataclasses import dataclass
 
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as tapes_are_stopped
+
 from fastops._install.replay import hooks
 
 _CUSTOM_GRADIENTS = "/tensorflow/python/ops/custom_gradient.py"
@@ -20,12 +22,15 @@ class Ran:
         Flat.
     attrs : dict
         By their names in the OpDef; those that the inputs determine are among them.
+    stopped : bool
+        Whether tapes are not to be told of it.
     """
 
     op_name: str
     inputs: list
     attrs: dict
     outputs: list
+    stopped: bool
 
 
 @dataclass
@@ -70,7 +75,9 @@ class Recorder:
         self.failed = False
 
     def start(self):
-        """Begin. False if another thread is recording a call."""
+        """Begin. False if that is impossible now: another thread is recording a call, say."""
+        if tapes_are_stopped():  # by whom, the call or its caller?
+            return False
         return hooks.hang(self._ran, self._read, self._seeded)
 
     def stop(self):
@@ -84,7 +91,8 @@ class Recorder:
                 op_name = op_name.decode()
             attrs = dict(zip(attrs[::2], attrs[1::2], strict=True)) if attrs else {}
             outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-            self.events.append(Ran(op_name, list(inputs), attrs, outputs))
+            stopped = tapes_are_stopped()
+            self.events.append(Ran(op_name, list(inputs), attrs, outputs, stopped))
             frame = sys._getframe(1)
             while frame is not None and not self.custom:
                 self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)

@@ -11,6 +11,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from fastops._core.record import record_of
 from fastops._install.replay.recorder import Ran, Read
+from fastops._plans.caller import COMPOSITES
 
 MOST_STEPS = 512
 MOST_BYTES = 1 << 16
@@ -24,12 +25,15 @@ _SEEDS = ("seed", "seed2")
 _CHECKING = {"CheckNumerics"}
 """Ops that are stateful so that no graph leaves them out, and have no state."""
 
-_SHAPED_BY_SHAPES = frozenset(
-    "Add AddV2 AdjustContrastv2 AdjustHue AdjustSaturation Cast Div Equal Exp Floor FloorMod"
-    " GatherV2 Greater GreaterEqual HSVToRGB Identity Less LessEqual Log LogicalAnd LogicalNot"
-    " LogicalOr Maximum Minimum Mul Neg NotEqual RGBToHSV RealDiv SelectV2 Sqrt Square Sub"
-    " ZerosLike".split()
-)
+# fmt: off
+_SHAPED_BY_SHAPES = {
+    "Add", "AddV2", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Cast", "Div", "Equal",
+    "Exp", "Floor", "FloorMod", "GatherV2", "Greater", "GreaterEqual", "HSVToRGB", "Identity",
+    "Less", "LessEqual", "Log", "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum",
+    "Mul", "Neg", "NotEqual", "RGBToHSV", "RealDiv", "SelectV2", "Sqrt", "Square", "Sub",
+    "ZerosLike",
+}
+# fmt: on
 """Ops of which no value decides the sizes of what they make."""
 
 _SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
@@ -82,6 +86,8 @@ class Step:
         What must hold after it.
     releases : list of int
         Numbers of values that nobody asks for afterwards.
+    stopped : bool
+        Whether tapes are not to be told of it.
     seed : tuple or None
         Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
     """
@@ -93,6 +99,7 @@ class Step:
     sizes: list
     checks: list = field(default_factory=list)
     releases: list = field(default_factory=list)
+    stopped: bool = False
     seed: tuple | None = None
 
 
@@ -105,6 +112,22 @@ class Constant:
     """In the place of a tensor in a result: the same in all calls, each time in a new buffer."""
 
     tensor: object
+
+
+@dataclass(frozen=True)
+class Composite:
+    """In the place of a composite tensor in a result.
+
+    Attributes
+    ----------
+    kind : type
+        Its class, one of `fastops._plans.caller.COMPOSITES`.
+    attributes : dict
+        What it holds, packed.
+    """
+
+    kind: type
+    attributes: dict
 
 
 @dataclass
@@ -120,7 +143,7 @@ class Recording:
     steps : list of Step
         In their order.
     result : object
-        The result, with a `Number` or a `Constant` in the place of each tensor.
+        The result, with a `Number`, `Constant` or `Composite` in the place of each tensor.
     custom : bool
         Whether tapes are told of it otherwise than of its ops.
     """
@@ -203,7 +226,7 @@ class _Maker:
         record = _record(event.op_name)
         seed = self.seed_of(event, record)
         runs_always = seed is not None or event.op_name in _CHECKING
-        if record.missing or not runs_always and record.exclusion is not None:
+        if record.missing or (not runs_always and record.exclusion is not None):
             raise NotReplayableError(f"{event.op_name} has effects")
         for tensor in (*event.inputs, *event.outputs):
             if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
@@ -238,7 +261,7 @@ class _Maker:
         ]
         arguments, inputs = _arguments(record, values, event.attrs)
         step = Step(event.op_name, arguments, inputs, range(first, len(self.tensors)), sizes)
-        step.seed = seed
+        step.stopped, step.seed = event.stopped, seed
         self.steps.append(step)
 
     def seed_of(self, event, record):
@@ -283,6 +306,8 @@ class _Maker:
             return kind(*[self.packed(one) for one in value])
         if kind is dict:
             return {name: self.packed(one) for name, one in value.items()}
+        if kind in COMPOSITES:
+            return Composite(kind, self.packed(vars(value)))
         raise NotReplayableError(f"it returns a {kind.__name__}")
 
     def drop_unasked(self, result):
@@ -357,6 +382,8 @@ def _numbers(packed):
     """Yield the numbers in a packed result."""
     if isinstance(packed, Number):
         yield int(packed)
+    elif isinstance(packed, Composite):
+        yield from _numbers(packed.attributes)
     elif isinstance(packed, list | tuple):
         for one in packed:
             yield from _numbers(one)

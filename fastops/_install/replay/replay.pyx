@@ -20,13 +20,14 @@ from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, same_bytes
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
-from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, generation, runtime
+from fastops._dispatch cimport Op, generation
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
 from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._plans.caller cimport read_tensors
 from fastops._plans.runner cimport is_plain_but_for_tapes
+from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording as taped
 from fastops._tf.tensor cimport Tensor
 
@@ -38,7 +39,13 @@ import sys
 from tensorflow.python.framework import random_seed as _random_seed
 
 from fastops._install.replay.recorder import Recorder
-from fastops._install.replay.recording import Constant, NotReplayableError, Number, recording
+from fastops._install.replay.recording import (
+    Composite,
+    Constant,
+    NotReplayableError,
+    Number,
+    recording,
+)
 
 cdef enum:
     INLINE_VALUES = 64
@@ -53,7 +60,6 @@ cdef enum Outcome:
 
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
-cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 
 
 # ---------------------------------------------------------------------------------------------
@@ -106,6 +112,7 @@ cdef class Step:
     cdef tuple sizes
     cdef tuple checks
     cdef vector[int] releases
+    cdef bint stopped           # tapes are not to be told of it
     cdef tuple seed             # of a random op; None of others
     cdef int seed_places[2]
 
@@ -115,7 +122,7 @@ cdef class Step:
             step.arguments.update(seed=0, seed2=0)
             for i, name in enumerate(("seed", "seed2")):
                 self.seed_places[<int>i] = list(step.arguments).index(name)
-        self.seed = step.seed
+        self.stopped, self.seed = step.stopped, step.seed
         self.names = tuple([sys.intern(name) for name in step.arguments])
         arguments, self.lists = [], []
         for place, (name, value) in enumerate(step.arguments.items()):
@@ -158,7 +165,14 @@ cdef class Step:
                 seeds = _random_seed.get_seed(self.seed[0])
             for i in range(2):
                 arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
-        made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
+        if self.stopped and taped():
+            TFE_Py_TapeSetStopOnThread()
+            try:
+                made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
+            finally:
+                TFE_Py_TapeSetRestartOnThread()
+        else:
+            made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
         end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
         if end != self.first + self.num_outputs:
             return DIFFERS
@@ -312,6 +326,10 @@ cdef object _filled(packed, PyObject** values):
     if kind is Constant:
         tensor = packed.tensor
         return copy_of(host_tensor(<PyObject*>tensor))
+    if kind is Composite:
+        made = packed.kind.__new__(packed.kind)
+        made.__dict__.update(_filled(packed.attributes, values))
+        return made
     if kind is list:
         return [_filled(one, values) for one in <list>packed]
     if kind is tuple:
@@ -461,8 +479,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         or self.handled()
     ):
         return call_original(self, args, nargsf, keywords)
-    signature.TakeOnlyTensors()
-    if not signature.Read(_where[0], args, PyVectorcall_NARGS(nargsf), keywords):
+    if not read_tensors(&signature, args, PyVectorcall_NARGS(nargsf), keywords):
         return call_original(self, args, nargsf, keywords)
     case = self.last
     if case is None or not signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)):

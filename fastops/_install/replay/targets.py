@@ -1,12 +1,13 @@
 """Which functions of the running TensorFlow are replayed."""
 
+from functools import partial
 from types import FunctionType
 
 from tensorflow.python.ops.numpy_ops import np_dtypes
 
-from fastops._install.replay.functions import FUNCTIONS
+from fastops._install.replay.functions import FUNCTIONS, METHODS
 from fastops._install.replay.replay import Replayed
-from fastops._install.target import generated, handlers, resolve
+from fastops._install.target import Target, generated, handlers, resolve
 
 _OF_NUMPY = (np_dtypes, "_prefer_float32"), (np_dtypes, "_allow_float64")
 
@@ -19,10 +20,7 @@ def functions():
     found = {}
     for namespace, names in FUNCTIONS.items():
         settings = SETTINGS.get(namespace, ())
-
-        def make(original, settings=settings):
-            return Replayed(original, generated, handlers(original), settings)
-
+        make = partial(_stand_in, settings=settings)
         for name in names.split():
             title = f"{namespace}.{name}"
             try:
@@ -33,3 +31,18 @@ def functions():
             if type(original) is FunctionType:
                 found.setdefault(id(original), ("replayed", title, make))
     return found
+
+
+def methods():
+    """Yield a target for each method."""
+    for kind, names in METHODS.items():
+        for name in names.split():
+            title = f"{kind}.{name}"
+            holder, attribute = resolve(title)
+            original = vars(holder).get(attribute)
+            if type(original) is FunctionType:
+                yield Target("replayed", title, holder, attribute, _stand_in)
+
+
+def _stand_in(original, settings=()):
+    return Replayed(original, generated, handlers(original), settings)
