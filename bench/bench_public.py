@@ -1,0 +1,151 @@
+"""Every public function and method that eager programs call, with `fastops.install` and without.
+
+`make speed` measures all of them and writes docs/speed.md. To look at some while writing:
+``.venv/bin/python bench/bench_public.py -k resize`` prints the same table for calls whose text, or
+whose family, has that in it.
+"""
+
+import argparse
+import itertools
+import sys
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import pytest
+import tensorflow as tf
+from common import Arm
+from public import inputs, recipes, results, speed
+
+import fastops
+
+ROUNDS, BLOCK = 9, 2e-4
+
+BATCH = 24
+"""So many calls share an installation, which takes longer than to time one of them."""
+
+BLOCKS = 5
+"""So many short blocks make a sample, their median: on a busy machine most of them are left alone,
+where a long one would not be."""
+
+
+@dataclass
+class Measured:
+    """One call: its arms, their samples, what its kernels take, and whether its results differ."""
+
+    recipe: recipes.Recipe
+    stock: Arm
+    installed: Arm
+    samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    kernel: float = 0.0
+    differs: bool = False
+
+    def sample(self, arm):
+        blocks = BLOCKS if arm.calls > 1 else 2
+        for _ in range(blocks):
+            arm.sample()
+        self.samples[arm.name].append(median(arm.samples[-blocks:]))
+
+
+def measure(chosen, rounds, block):
+    """Time calls of one family in turn, a batch at a time; yield each as `Measured`.
+
+    A round of a batch times a block of each call without `fastops.install`, then with it, and the
+    next round the other way round.
+    """
+    for first in range(0, len(chosen), BATCH):
+        batch = chosen[first : first + BATCH]
+        names = recipes.namespace(batch[0].family, inputs.world())
+        calls = [
+            Measured(each, Arm("stock", each.call, names), Arm("installed", each.call, names))
+            for each in batch
+        ]
+        # TensorFlow walks the Python stack on every op: that of a thread is nearly empty.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(_measure, calls, rounds, block).result()
+        yield from calls
+
+
+def _measure(calls, rounds, block):
+    want, got = _results(calls), []
+    for call in calls:
+        call.stock.calibrate(block)
+    with fastops.accelerated():
+        got = _results(calls)
+        for call in calls:
+            call.installed.calibrate(block)
+            count = max(1, call.installed.calls // 8)
+            with fastops.profile() as profile:
+                for _ in range(count):
+                    call.installed.result()
+            call.kernel = profile.kernel_ns / count
+    for call, one, other in zip(calls, want, got, strict=True):
+        call.differs = not call.recipe.varies and one != other
+    for turn in range(rounds):
+        for installed in (False, True) if turn % 2 else (True, False):
+            _round(calls, installed)
+
+
+def _round(calls, installed):
+    if installed:
+        with fastops.accelerated():
+            for call in calls:
+                call.sample(call.installed)
+    else:
+        for call in calls:
+            call.sample(call.stock)
+
+
+def _results(calls):
+    """Return what each call gives when it is made three times, on inputs of their own."""
+    names = recipes.namespace(calls[0].recipe.family, inputs.world())
+    return [[results.outcome(call.recipe.call, names) for _ in range(3)] for call in calls]
+
+
+@pytest.mark.parametrize("family", recipes.names())
+def test_public(family, benchmark, quick):
+    benchmark.group = "public"
+    calls = benchmark.pedantic(lambda: _all(family, quick), rounds=1)
+    benchmark.extra_info["calls"] = {call.recipe.call: dict(call.samples) for call in calls}
+    assert not [call.recipe.call for call in calls if call.differs]
+
+
+def _all(family, quick):
+    chosen = recipes.of(family)
+    return list(measure(chosen, 1 if quick else ROUNDS, 1e-6 if quick else BLOCK))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-k", default="", help="only calls or families with this text")
+    parser.add_argument("--quick", action="store_true", help="try everything, measure nothing well")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each block is timed")
+    parser.add_argument("--output", type=Path, help="write the table here instead of printing it")
+    args = parser.parse_args()
+    tf.get_logger().setLevel("ERROR")  # what is deprecated is measured, too
+    rounds, block = (1, 1e-5) if args.quick else (args.rounds, BLOCK)
+    chosen = [
+        recipe
+        for recipe in recipes.all_recipes()
+        if args.k in recipe.call or args.k == recipe.family
+    ]
+    if not chosen:
+        parser.error(f"no call has {args.k!r} in it")
+    rows = []
+    for family, some in itertools.groupby(chosen, lambda recipe: recipe.family):
+        for call in measure(list(some), rounds, block):
+            rows.append(speed.Row.of(call))
+            text = f"\r{len(rows):>5} of {len(chosen)}  {family:<12}"
+            print(text, end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    table = speed.render(rows)
+    if args.output:
+        args.output.write_text(table)
+    else:
+        print(table)
+
+
+if __name__ == "__main__":
+    main()
