@@ -1,8 +1,8 @@
 """Every public function and method that eager programs call, with `fastops.install` and without.
 
-`make speed` measures all of them and writes docs/speed.md. To look at some while writing:
-``.venv/bin/python bench/bench_public.py -k resize`` prints the same table for calls whose text, or
-whose family, has that in it.
+`make speed` measures all of them and writes docs/speed.md. While you write,
+``.venv/bin/python bench/bench_public.py -k resize`` prints the same table for the calls that have
+that in their text or name, or whose family it is.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import itertools
 import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -18,6 +19,7 @@ import pytest
 import tensorflow as tf
 from common import Arm
 from public import inputs, recipes, results, speed
+from tensorflow.python.framework import op_callbacks
 
 import fastops
 
@@ -33,12 +35,13 @@ where a long one would not be."""
 
 @dataclass
 class Measured:
-    """One call: its arms, their samples, what its kernels take, and whether its results differ."""
+    """One call: its arms, their samples, what kernels take, and whether its results differ."""
 
     recipe: recipes.Recipe
     stock: Arm
     installed: Arm
     samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    ops: int = 0
     kernel: float = 0.0
     differs: bool = False
 
@@ -49,11 +52,11 @@ class Measured:
         self.samples[arm.name].append(median(arm.samples[-blocks:]))
 
 
-def measure(chosen, rounds, block):
+def measure(chosen, rounds=ROUNDS, block=BLOCK):
     """Time calls of one family in turn, a batch at a time; yield each as `Measured`.
 
-    A round of a batch times a block of each call without `fastops.install`, then with it, and the
-    next round the other way round.
+    A round of a batch takes a sample of each call without `fastops.install`, then of each with it,
+    and the next round the other way round.
     """
     for first in range(0, len(chosen), BATCH):
         batch = chosen[first : first + BATCH]
@@ -69,67 +72,86 @@ def measure(chosen, rounds, block):
 
 
 def _measure(calls, rounds, block):
-    want, got = _results(calls), []
+    want = _results(calls)
     for call in calls:
         call.stock.calibrate(block)
+        call.ops = _count_ops(call.stock)
     with fastops.accelerated():
         got = _results(calls)
         for call in calls:
             call.installed.calibrate(block)
-            count = max(1, call.installed.calls // 8)
-            with fastops.profile() as profile:
-                for _ in range(count):
-                    call.installed.result()
-            call.kernel = profile.kernel_ns / count
+            call.kernel = _in_kernels(call.installed)
     for call, one, other in zip(calls, want, got, strict=True):
         call.differs = not call.recipe.varies and one != other
     for turn in range(rounds):
-        for installed in (False, True) if turn % 2 else (True, False):
-            _round(calls, installed)
-
-
-def _round(calls, installed):
-    if installed:
-        with fastops.accelerated():
-            for call in calls:
-                call.sample(call.installed)
-    else:
-        for call in calls:
-            call.sample(call.stock)
+        first, second = ("stock", "installed") if turn % 2 else ("installed", "stock")
+        _sample(calls, first)
+        _sample(calls, second)
 
 
 def _results(calls):
     """Return what each call gives when it is made three times, on inputs of their own."""
     names = recipes.namespace(calls[0].recipe.family, inputs.world())
-    return [[results.outcome(call.recipe.call, names) for _ in range(3)] for call in calls]
+    with results.seeded():
+        return [[results.outcome(call.recipe.call, names) for _ in range(3)] for call in calls]
+
+
+def _count_ops(arm):
+    """Return how many ops a call runs."""
+    seen = []
+
+    def see(op_type, *rest, **named):
+        seen.append(op_type)
+
+    op_callbacks.add_op_callback(see)
+    try:
+        arm.result()
+    finally:
+        op_callbacks.remove_op_callback(see)
+    return len(seen)
+
+
+def _in_kernels(arm):
+    """Return the nanoseconds that a call's kernels take, as a profile shows them."""
+    found = []
+    for _ in range(BLOCKS):
+        with fastops.profile() as profile:
+            arm.result()
+        found.append(profile.kernel_ns)
+    return median(found)
+
+
+def _sample(calls, name):
+    with fastops.accelerated() if name == "installed" else nullcontext():
+        for call in calls:
+            call.sample(getattr(call, name))
 
 
 @pytest.mark.parametrize("family", recipes.names())
 def test_public(family, benchmark, quick):
+    def run():
+        return list(measure(recipes.of(family), *([1, 1e-6] if quick else [])))
+
     benchmark.group = "public"
-    calls = benchmark.pedantic(lambda: _all(family, quick), rounds=1)
-    benchmark.extra_info["calls"] = {call.recipe.call: dict(call.samples) for call in calls}
-    assert not [call.recipe.call for call in calls if call.differs]
-
-
-def _all(family, quick):
-    chosen = recipes.of(family)
-    return list(measure(chosen, 1 if quick else ROUNDS, 1e-6 if quick else BLOCK))
+    calls = benchmark.pedantic(run, rounds=1)
+    benchmark.extra_info["ops"] = {call.recipe.title: call.ops for call in calls}
+    benchmark.extra_info["calls"] = {call.recipe.title: dict(call.samples) for call in calls}
+    assert not [call.recipe.title for call in calls if call.differs]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-k", default="", help="only calls or families with this text")
+    parser.add_argument("-k", default="", help="a part of a call or its name, or a family")
     parser.add_argument("--quick", action="store_true", help="try everything, measure nothing well")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each block is timed")
     parser.add_argument("--output", type=Path, help="write the table here instead of printing it")
     args = parser.parse_args()
     tf.get_logger().setLevel("ERROR")  # what is deprecated is measured, too
-    rounds, block = (1, 1e-5) if args.quick else (args.rounds, BLOCK)
+    rounds, block = (1, 1e-6) if args.quick else (args.rounds, BLOCK)
     chosen = [
         recipe
         for recipe in recipes.all_recipes()
-        if args.k in recipe.call or args.k == recipe.family
+        if args.k in recipe.call or args.k in recipe.name or args.k == recipe.family
     ]
     if not chosen:
         parser.error(f"no call has {args.k!r} in it")

@@ -42,6 +42,11 @@ class Recipe:
     reason: str = ""
     varies: str = ""
 
+    @property
+    def title(self):
+        """The call, after the name of what it calls where that cannot be read from it."""
+        return self.call if _called(self.call) == self.name else f"{self.name}: {self.call}"
+
 
 @cache
 def of(family):
@@ -63,14 +68,17 @@ def of(family):
 
 def _parse(line, heading, family):
     key, call, note = _LINE.fullmatch(line).groups("")
-    if key:
-        name = f"{heading}.{key}"
-    elif called := _CALLED.match(call):
-        name = _PREFIXES[called[1]] + called[2]
-    else:
+    name = f"{heading}.{key}" if key else _called(call)
+    if not name:
         raise ValueError(f"{family}: which function does this call? {line}")
     reason, _, varies = note.partition("varies: ")
     return Recipe(name, call, family, reason.strip(), varies)
+
+
+def _called(call):
+    """Return the public name with which a call begins, `None` if it does not begin with one."""
+    called = _CALLED.match(call)
+    return called and _PREFIXES[called[1]] + called[2]
 
 
 def module(family):

@@ -1,16 +1,24 @@
 """Whether two calls gave the same: values bit by bit, dtypes, shapes, structure, exceptions."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.composite_tensor import CompositeTensor
 
 
-def outcome(code, names):
-    """Evaluate a call, and return what it gave or raised as plain data that can be compared.
-
-    The seed is set first, so that ops with a state of their own begin their sequences.
-    """
+@contextmanager
+def seeded():
+    """Let ops with a state of their own begin their sequences, within this scope alone."""
     tf.random.set_seed(7)
+    try:
+        yield
+    finally:
+        tf.random.set_seed(None)
+
+
+def outcome(code, names):
+    """Evaluate a call, and return what it gave or raised as plain data that can be compared."""
     try:
         return plain(eval(code, names))
     except Exception as error:

@@ -11,24 +11,34 @@ TEXT = """\
 Written by `make speed`, from the recipes in `bench/public/`: a plain call of each public function
 and method that eager programs make, on small tensors, unchanged, without `fastops.install` and
 with it. How is measured says [bench/README.md](../bench/README.md): the two in turn, medians over
-rounds. The machine had other work to do meanwhile: ratios carry over, microseconds do not.
+rounds. The machine may have had other work meanwhile: ratios carry over, microseconds do not.
 
-{summary}
+- {with_ops} that run ops: {with_ops_summary}
+- {without_ops} that run none: {without_ops_summary}
+{differ}
+*Ops* are those that TensorFlow runs for a call, *kernels* is the part of the time under
+`fastops.install` that their kernels take, as `fastops.profile()` sees it; what it does not see
+leaves that empty. Where a call is less than {slow} times faster, a reason may stand beside it.
 
-*Kernels* is the share of the time under `fastops.install` that the ops' kernels take, as
-`fastops.profile()` sees it; what it does not see leaves that empty. For a call that is less than
-{slow} times faster a reason may stand beside it.
+## Calls that run ops
 
-| call | stock, us | installed, us | times faster | kernels, us | reason |
-| --- | ---: | ---: | ---: | ---: | --- |
-{rows}"""
+{with_ops_table}
+## Calls that run none
+
+{without_ops_table}"""
+
+HEAD = """\
+| call | ops | stock, us | installed, us | times faster | kernels, us | reason |
+| --- | ---: | ---: | ---: | ---: | ---: | --- |
+"""
 
 
 @dataclass(frozen=True)
 class Row:
     """A call, its medians in nanoseconds, and the median of the ratios of its rounds."""
 
-    call: str
+    title: str
+    ops: int
     stock: float
     installed: float
     ratio: float
@@ -42,7 +52,8 @@ class Row:
         ratios = [one / other for one, other in zip(stock, installed, strict=True)]
         recipe = measured.recipe
         return cls(
-            recipe.call,
+            recipe.title,
+            measured.ops,
             median(stock),
             median(installed),
             median(ratios),
@@ -54,10 +65,10 @@ class Row:
     def __str__(self):
         notes = ["**its results differ**"] * self.differs
         notes += [self.reason] * (self.ratio < SLOW and bool(self.reason))
-        call = self.call.replace("|", "\\|")
+        title = self.title.replace("|", "\\|")
         kernel = f"{self.kernel / 1e3:,.2f}" if self.kernel else ""
         return (
-            f"| `{call}` | {self.stock / 1e3:,.2f} | {self.installed / 1e3:,.2f} "
+            f"| `{title}` | {self.ops} | {self.stock / 1e3:,.2f} | {self.installed / 1e3:,.2f} "
             f"| {self.ratio:.2f} | {kernel} | {'; '.join(notes)} |\n"
         )
 
@@ -65,14 +76,31 @@ class Row:
 def render(rows):
     """Return the page."""
     rows = sorted(rows, key=lambda row: row.ratio)
-    ratios = [row.ratio for row in rows]
-    slow = sum(ratio < SLOW for ratio in ratios)
-    lost = sum(ratio < LOST for ratio in ratios)
+    with_ops = [row for row in rows if row.ops]
+    without_ops = [row for row in rows if not row.ops]
     differ = sum(row.differs for row in rows)
-    summary = (
-        f"{len(rows)} calls: {median(ratios):.1f} times faster in the median; "
-        f"{slow} ({slow / len(rows):.1%}) less than {SLOW} times; {lost} below {LOST} of stock"
-        + (f"; {differ} with results that differ" if differ else "")
-        + "."
+    return TEXT.format(
+        with_ops=len(with_ops),
+        with_ops_summary=_summary(with_ops),
+        with_ops_table=_table(with_ops),
+        without_ops=len(without_ops),
+        without_ops_summary=_summary(without_ops),
+        without_ops_table=_table(without_ops),
+        differ=f"- {differ} with results that differ\n" if differ else "",
+        slow=SLOW,
     )
-    return TEXT.format(summary=summary, slow=SLOW, rows="".join(map(str, rows)))
+
+
+def _summary(rows):
+    if not rows:
+        return "none was measured."
+    ratios = [row.ratio for row in rows]
+    slow, lost = (sum(ratio < bound for ratio in ratios) for bound in (SLOW, LOST))
+    return (
+        f"{median(ratios):.1f} times faster in the median, {slow} ({slow / len(rows):.0%}) "
+        f"less than {SLOW} times, {lost} below {LOST} of stock."
+    )
+
+
+def _table(rows):
+    return HEAD + "".join(map(str, rows)) if rows else ""

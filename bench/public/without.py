@@ -6,6 +6,7 @@ REASONS = {
         tf.debugging.set_log_device_placement tf.experimental.enable_strict_mode
         tf.experimental.function_executor_type tf.experimental.async_*
         tnp.experimental_enable_numpy_behavior tf.random.set_global_generator
+        tf.random.set_seed tnp.random.seed
         tf.autograph.set_verbosity tf.register_tensor_conversion_function
         tf.experimental.dispatch_for_* tf.experimental.unregister_dispatch_for
         tf.no_gradient tf.load_library tf.load_op_library tf.experimental.register_filesystem_plugin
