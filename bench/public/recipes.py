@@ -1,10 +1,12 @@
 """A recipe is a line of text: a plain call of one public function or method."""
 
+import copy
 import importlib
 import pkgutil
 import re
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import tensorflow as tf
@@ -95,10 +97,11 @@ def all_recipes():
 
 
 def namespace(family, world):
-    """Return what the calls of a family see: a world's inputs, and what its module defines.
+    """Return what the calls of a family see: a world's inputs, and what its module has beside them.
 
-    What is changed by calls, and no other family needs, its module makes in `state`.
+    That is what the module defines, and what its function `beside` makes anew of the inputs.
     """
     own = module(family)
-    state = own.state() if hasattr(own, "state") else {}
-    return {**vars(own), **state, "np": np, "tf": tf, "tnp": tnp, **world}
+    beside = own.beside(SimpleNamespace(**world)) if hasattr(own, "beside") else {}
+    libraries = {"copy": copy, "np": np, "tf": tf, "tnp": tnp}
+    return {**vars(own), **libraries, **world, **beside}

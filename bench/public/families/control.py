@@ -81,23 +81,31 @@ def recomputed(value):
     return tf.sin(value) * value
 
 
-def filled(*values):
-    array = tf.TensorArray(tf.float32, len(values), clear_after_read=False)
-    for place, value in enumerate(values):
-        array = array.write(place, value)
-    return array
+def empty(size):
+    return tf.TensorArray(tf.float32, size, infer_shape=False)
+
+
+def beside(world):
+    written = tf.TensorArray(tf.float32, 2, clear_after_read=False)
+    return {
+        "written": written.write(0, world.x).write(1, world.y),
+        "two": world.m[:2],
+        "yes": world.a > 0.0,
+        "no": world.a > 9.0,
+        "one": tf.constant(1),
+    }
 
 
 TEXT = """
-tf.case([(a > 9.0, lambda: x), (b > 0.0, lambda: y)], default=lambda: t)
-tf.cond(a < b, lambda: x, lambda: y)
+tf.case([(no, lambda: x), (yes, lambda: y)], default=lambda: t)
+tf.cond(yes, lambda: x, lambda: y)
 tf.foldl(lambda total, each: total + each, x)
 tf.foldr(lambda total, each: total + each, x)
 tf.map_fn(lambda each: each * 2.0, x)
 tf.numpy_function(lambda value: value + 1.0, [x], tf.float32)
 tf.py_function(lambda value: value + 1.0, [x], tf.float32)
 tf.scan(lambda total, each: total + each, x)
-tf.switch_case(labels[0], [lambda: x, lambda: y, lambda: t], default=lambda: u)
+tf.switch_case(one, [lambda: x, lambda: y, lambda: t], default=lambda: u)
 tf.vectorized_map(lambda each: each * 2.0, x)
 tf.while_loop(lambda n, total: n < 4, lambda n, total: (n + 1, total * 2.0), [0, x])
 tf:
@@ -117,14 +125,14 @@ tf.autodiff.ForwardAccumulator:
     __enter__: accumulating(x, t)
     jvp: jvp(tf.square, x, t)
 tf.TensorArray:
-    concat: filled(x, y).concat()
-    gather: filled(x, y).gather([1, 0])
-    identity: filled(x, y).identity().stack()
-    read: filled(x, y).read(0)
-    scatter: filled(x, y).scatter([0, 1], [t, u]).stack()
-    size: filled(x, y).size()
-    split: filled(x, y).split(x, [1, x.shape[0] - 1]).read(0)
-    stack: filled(x, y).stack()
-    unstack: filled(x, y).unstack(m[:2]).read(0)
-    write: filled(x, y).write(0, t).read(0)
+    concat: written.concat()
+    gather: written.gather([1, 0])
+    identity: written.identity().stack()
+    read: written.read(0)
+    scatter: empty(2).scatter([0, 1], [t, u]).stack()
+    size: written.size()
+    split: empty(2).split(x, [2, x.shape[0] - 2]).read(0)
+    stack: written.stack()
+    unstack: empty(2).unstack(two).read(0)
+    write: empty(2).write(0, t).read(0)
 """

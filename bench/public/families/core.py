@@ -1,22 +1,35 @@
 """What `tf` has and no other namespace: how tensors are made, shaped, cut, gathered and cast."""
 
+import tensorflow as tf
+
 
 def inside(scope, function):
     with scope:
         return function()
 
 
+def beside(world):
+    return {
+        "sound": tf.audio.encode_wav(world.cube[0], 16000),
+        "pair": world.cube[0],
+        "parts": [world.m[:2], world.m[2:3]],
+        "head": world.m[:2],
+        "first": world.m[:1],
+        "proto": tf.make_tensor_proto(world.array),
+    }
+
+
 TEXT = """
 tf.argsort(x)
 tf.as_dtype("float32")
 tf.as_string(i)
-tf.audio.decode_wav(tf.audio.encode_wav(cube[0], 16000))
-tf.audio.encode_wav(cube[0], 16000)
+tf.audio.decode_wav(sound)
+tf.audio.encode_wav(pair, 16000)
 tf.batch_to_space(images, [1, 2], [[0, 0], [0, 0]])
 tf.bitcast(x, tf.int32)
 tf.boolean_mask(x, p)
-tf.broadcast_dynamic_shape(i, tf.ones_like(i))
-tf.broadcast_static_shape(m.shape, m[0].shape)
+tf.broadcast_dynamic_shape(i, i)
+tf.broadcast_static_shape(m.shape, x.shape[:0])
 tf.broadcast_to(x, [2, *x.shape])
 tf.cast(x, tf.int32)
 tf.clip_by_global_norm([x, m], 1.0)
@@ -28,7 +41,7 @@ tf.constant([1.0, 2.0])
 tf.conv(images, filters, strides=[1, 1, 1, 1], padding="SAME")
 tf.convert_to_tensor(array)
 tf.dynamic_partition(x, ids, 3)
-tf.dynamic_stitch([[0, 2], [1]], [m[:2], m[2:3]])
+tf.dynamic_stitch([[0, 2], [1]], parts)
 tf.edit_distance(sp, sp2)
 tf.ensure_shape(x, [None])
 tf.executing_eagerly()
@@ -49,7 +62,7 @@ tf.identity_n([x, m])
 tf.is_tensor(x)
 tf.is_symbolic_tensor(x)
 tf.linspace(0.0, 1.0, 5)
-tf.make_ndarray(tf.make_tensor_proto(array))
+tf.make_ndarray(proto)
 tf.make_tensor_proto(array)
 tf.meshgrid(x, y)
 tf.one_hot(labels, 4)
@@ -70,7 +83,7 @@ tf.reverse(x, [0])
 tf.reverse_sequence(m, labels, seq_axis=1, batch_axis=0)
 tf.roll(x, 1, 0)
 tf.saturate_cast(t, tf.uint8)
-tf.scatter_nd([[0], [2]], m[:2], [4, m.shape[1]])
+tf.scatter_nd([[0], [2]], head, [4, m.shape[1]])
 tf.searchsorted([1.0, 2.0, 3.0], x)
 tf.sequence_mask(labels, 5)
 tf.shape(m)
@@ -81,7 +94,7 @@ tf.sort(x)
 tf.space_to_batch(images, [1, 2], [[0, 0], [0, 0]])
 tf.space_to_batch_nd(images, [2, 2], [[0, 0], [0, 0]])
 tf.split(x, 2)
-tf.squeeze(m[:1])
+tf.squeeze(first)
 tf.stack([x, y])
 tf.stop_gradient(x)
 tf.strided_slice(m, [0, 0], [2, 2], [1, 1])
@@ -107,7 +120,7 @@ tf.zeros_like(x)
 tf.group(x, y)
 tf.no_op()
 tf.Variable(x)
-tf.IndexedSlices(m[:2], at)
+tf.IndexedSlices(head, at)
 tf.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 3])
 tf.TensorShape([2, 3])
 tf.constant_initializer(2.0)([3])

@@ -2,7 +2,23 @@
 
 import tensorflow as tf
 
-full = tf.linalg.LinearOperatorFullMatrix
+
+def beside(world):
+    lu, perm = tf.linalg.lu(world.spd)
+    return {
+        "lu": lu,
+        "perm": perm,
+        "operator": tf.linalg.LinearOperatorFullMatrix(
+            world.spd, is_self_adjoint=True, is_positive_definite=True
+        ),
+        "row": world.n[0],
+        "beta": world.y[1:],
+        "bands": world.m[:2] + 3.0,
+        "diagonals": tf.stack([world.x, world.x + 4.0, world.x]),
+        "pair": tf.stack([world.x, world.y], 1),
+        "zspd": tf.cast(world.spd, tf.complex64),
+    }
+
 
 TEXT = """
 tf.einsum("ij,jk->ik", m, n)
@@ -15,7 +31,7 @@ tf.norm(m)
 tf.tensordot(m, n, 1)
 tf.linalg.adjoint(zm)
 tf.linalg.band_part(m, 1, 1)
-tf.linalg.banded_triangular_solve(m[:2] + 3.0, n)
+tf.linalg.banded_triangular_solve(bands, n)
 tf.linalg.cholesky(spd)
 tf.linalg.cholesky_solve(lower, n)
 tf.linalg.cross([[1.0, 2.0, 3.0]], [[3.0, 1.0, 2.0]])
@@ -23,25 +39,25 @@ tf.linalg.det(m)
 tf.linalg.diag(x)
 tf.linalg.diag_part(m)
 tf.linalg.eigh(spd)
-tf.linalg.eigh_tridiagonal(x, y[1:])
+tf.linalg.eigh_tridiagonal(x, beta)
 tf.linalg.eigvalsh(spd)
 tf.linalg.expm(m)
 tf.linalg.global_norm([x, m])
 tf.linalg.inv(spd)
 tf.linalg.logdet(spd)
-tf.linalg.logm(tf.cast(spd, tf.complex64))
+tf.linalg.logm(zspd)
 tf.linalg.lstsq(spd, n)
 tf.linalg.lu(m)
-tf.linalg.lu_matrix_inverse(*tf.linalg.lu(spd))
-tf.linalg.lu_reconstruct(*tf.linalg.lu(spd))
-tf.linalg.lu_solve(*tf.linalg.lu(spd), n)
+tf.linalg.lu_matrix_inverse(lu, perm)
+tf.linalg.lu_reconstruct(lu, perm)
+tf.linalg.lu_solve(lu, perm, n)
 tf.linalg.matrix_rank(m)
 tf.linalg.matrix_transpose(m)
-tf.linalg.matvec(m, n[0])
+tf.linalg.matvec(m, row)
 tf.linalg.normalize(x)
 tf.linalg.pinv(m)
 tf.linalg.qr(m)
-tf.linalg.set_diag(m, n[0])
+tf.linalg.set_diag(m, row)
 tf.linalg.slogdet(m)
 tf.linalg.solve(spd, n)
 tf.linalg.svd(m)
@@ -49,8 +65,7 @@ tf.linalg.tensor_diag(x)
 tf.linalg.tensor_diag_part(m)
 tf.linalg.trace(m)
 tf.linalg.triangular_solve(lower, n)
-tf.linalg.tridiagonal_matmul(tf.stack([x, x, x]), tf.stack([x, y], 1))
-tf.linalg.tridiagonal_solve(tf.stack([x, x + 4.0, x]), tf.stack([x, y], 1))
-tf.linalg.experimental.conjugate_gradient(full(spd, is_self_adjoint=True, \
-is_positive_definite=True), n[0])
+tf.linalg.tridiagonal_matmul(diagonals, pair)
+tf.linalg.tridiagonal_solve(diagonals, pair)
+tf.linalg.experimental.conjugate_gradient(operator, row)
 """

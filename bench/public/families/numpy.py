@@ -1,5 +1,10 @@
 """`tf.experimental.numpy` and its `random`."""
 
+
+def beside(world):
+    return {"first": world.m[:1], "head": world.m[:2], "row": world.m[0]}
+
+
 TEXT = """
 tnp.abs(t)
 tnp.absolute(t)
@@ -35,7 +40,7 @@ tnp.bitwise_and(i, j)
 tnp.bitwise_not(i)
 tnp.bitwise_or(i, j)
 tnp.bitwise_xor(i, j)
-tnp.broadcast_arrays(m, m[0])
+tnp.broadcast_arrays(m, row)
 tnp.broadcast_to(x, [2, *x.shape])
 tnp.cbrt(x)
 tnp.ceil(t)
@@ -178,7 +183,7 @@ tnp.sort(x)
 tnp.split(x, 2)
 tnp.sqrt(x)
 tnp.square(t)
-tnp.squeeze(m[:1])
+tnp.squeeze(first)
 tnp.stack([x, y])
 tnp.std(m)
 tnp.subtract(x, y)
@@ -199,7 +204,7 @@ tnp.true_divide(x, y)
 tnp.vander(x)
 tnp.var(m)
 tnp.vdot(x, y)
-tnp.vsplit(m[:2], 2)
+tnp.vsplit(head, 2)
 tnp.vstack([x, y])
 tnp.where(p, x, y)
 tnp.zeros([4])

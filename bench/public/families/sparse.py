@@ -2,7 +2,17 @@
 
 import tensorflow as tf
 
-letters = tf.sparse.from_dense([["a", "b"], ["c", ""]])
+
+def beside(world):
+    return {
+        "letters": tf.sparse.from_dense([["a", "b"], ["c", ""]]),
+        "whole": tf.cast(world.sp, tf.int64),
+        "values": world.sp.values,
+        "positive": world.sp.values > 0.0,
+        "at2": tf.constant([0, 2]),
+        "segments": tf.constant([0, 1]),
+    }
+
 
 TEXT = """
 tf.sparse.add(sp, sp2)
@@ -23,22 +33,22 @@ tf.sparse.reduce_sum(sp, 1)
 tf.sparse.reorder(sp)
 tf.sparse.reset_shape(sp, [5, 5])
 tf.sparse.reshape(sp, [-1])
-tf.sparse.retain(sp, sp.values > 0.0)
+tf.sparse.retain(sp, positive)
 tf.sparse.sampled_addmm([[0, 0], [1, 2]], [1.0, 2.0], m.shape, m, n)
-tf.sparse.segment_mean(m, [0, 2], [0, 1])
-tf.sparse.segment_sqrt_n(m, [0, 2], [0, 1])
-tf.sparse.segment_sum(m, [0, 2], [0, 1])
+tf.sparse.segment_mean(m, at2, segments)
+tf.sparse.segment_sqrt_n(m, at2, segments)
+tf.sparse.segment_sum(m, at2, segments)
 tf.sparse.slice(sp, [0, 0], [2, 2])
 tf.sparse.softmax(sp)
 tf.sparse.sparse_dense_matmul(sp, m)
 tf.sparse.split(sp, 2, 0)
 tf.sparse.to_dense(sp)
-tf.sparse.to_indicator(tf.cast(sp, tf.int64), 5)
+tf.sparse.to_indicator(whole, 5)
 tf.sparse.transpose(sp)
 tf.SparseTensor:
     __mul__: sp * m
     __truediv__: sp / spd
-    with_values: sp.with_values(sp.values)
+    with_values: sp.with_values(values)
     from_value: tf.SparseTensor.from_value(sp)
     __repr__: repr(sp)
     get_shape: sp.get_shape()

@@ -3,8 +3,7 @@
 import tensorflow as tf
 
 
-def state():
-    """Return tables and a queue, newly made: calls change them."""
+def beside(world):
     pairs = tf.lookup.KeyValueTensorInitializer(["alpha", "d"], tf.constant([1, 2], tf.int64))
     return {
         "static": tf.lookup.StaticHashTable(pairs, -1),
@@ -13,6 +12,7 @@ def state():
             tf.int64, tf.int64, -1, -1, -2, initial_num_buckets=16
         ),
         "mutable": tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, 0.0),
+        "pair": world.u[:2],
         "queue": tf.queue.FIFOQueue(8, tf.float32, [[]]),
     }
 
@@ -45,10 +45,10 @@ tf.lookup.experimental.MutableHashTable:
     remove: mutable.remove(s)
 tf.queue.FIFOQueue:
     dequeue: queue.enqueue(a) or queue.dequeue()
-    dequeue_many: queue.enqueue_many([u[:2]]) or queue.dequeue_many(2)
-    dequeue_up_to: queue.enqueue_many([u[:2]]) or queue.dequeue_up_to(2)
+    dequeue_many: queue.enqueue_many([pair]) or queue.dequeue_many(2)
+    dequeue_up_to: queue.enqueue_many([pair]) or queue.dequeue_up_to(2)
     enqueue: (queue.enqueue(a), queue.dequeue())
-    enqueue_many: (queue.enqueue_many([u[:2]]), queue.dequeue_many(2))
+    enqueue_many: (queue.enqueue_many([pair]), queue.dequeue_many(2))
     is_closed: queue.is_closed()
     size: queue.size()
 """

@@ -1,7 +1,5 @@
 """The methods and operators of `tf.Tensor`, and of `tf.TensorShape`."""
 
-import copy  # noqa: F401 - for the text
-
 TEXT = """
 tf.Tensor:
     __abs__: abs(t)

@@ -1,15 +1,18 @@
 """The methods and operators of `tf.Variable`."""
 
-import copy  # noqa: F401 - for the text
-
 import tensorflow as tf
 
-flags = tf.Variable([True, False])
-whole = tf.Variable([5, 6, 7])
 
-
-def rows(numbers):
-    return tf.IndexedSlices(tf.constant(numbers), tf.constant([0, 2]))
+def beside(world):
+    rows = world.m.shape[0]
+    return {
+        "flags": tf.Variable([True, False]),
+        "whole": tf.Variable([5, 6, 7]),
+        "scalar": tf.Variable(world.a),
+        "flag": tf.Variable(True),
+        "slices": tf.IndexedSlices(tf.constant([1.0, 2.0]), tf.constant([0, 2])),
+        "columns": tf.IndexedSlices(world.m[:, :1], [[0]] * rows),
+    }
 
 
 TEXT = """
@@ -18,16 +21,16 @@ tf.Variable:
     __add__: v + x
     __and__: flags & True
     __array__: np.asarray(v)
-    __bool__: bool(flags[0])
-    __complex__: complex(tf.Variable(a))
+    __bool__: bool(flag)
+    __complex__: complex(scalar)
     __deepcopy__: copy.deepcopy(v)
     __eq__: v == x
-    __float__: float(tf.Variable(a))
+    __float__: float(scalar)
     __floordiv__: whole // 2
     __ge__: v >= x
     __getitem__: v[0]
     __gt__: v > x
-    __int__: int(tf.Variable(a))
+    __int__: int(scalar)
     __invert__: ~flags
     __iter__: list(v)
     __le__: v <= x
@@ -57,7 +60,7 @@ tf.Variable:
     assign: v.assign(x)
     assign_add: v.assign_add(t)
     assign_sub: v.assign_sub(t)
-    batch_scatter_update: w.batch_scatter_update(tf.IndexedSlices(m[:, :1], [[0]] * m.shape[0]))
+    batch_scatter_update: w.batch_scatter_update(columns)
     gather_nd: w.gather_nd(places)
     get_shape: v.get_shape()
     is_initialized: v.is_initialized()
@@ -65,18 +68,18 @@ tf.Variable:
     read_value: v.read_value()
     read_value_no_copy: v.read_value_no_copy()
     ref: v.ref().deref()
-    scatter_add: v.scatter_add(rows([1.0, 2.0]))
-    scatter_div: v.scatter_div(rows([1.0, 2.0]))
-    scatter_max: v.scatter_max(rows([1.0, 2.0]))
-    scatter_min: v.scatter_min(rows([1.0, 2.0]))
-    scatter_mul: v.scatter_mul(rows([1.0, 2.0]))
+    scatter_add: v.scatter_add(slices)
+    scatter_div: v.scatter_div(slices)
+    scatter_max: v.scatter_max(slices)
+    scatter_min: v.scatter_min(slices)
+    scatter_mul: v.scatter_mul(slices)
     scatter_nd_add: v.scatter_nd_add([[0], [2]], [1.0, 2.0])
     scatter_nd_max: v.scatter_nd_max([[0], [2]], [1.0, 2.0])
     scatter_nd_min: v.scatter_nd_min([[0], [2]], [1.0, 2.0])
     scatter_nd_sub: v.scatter_nd_sub([[0], [2]], [1.0, 2.0])
     scatter_nd_update: v.scatter_nd_update([[0], [2]], [1.0, 2.0])
-    scatter_sub: v.scatter_sub(rows([1.0, 2.0]))
-    scatter_update: v.scatter_update(rows([1.0, 2.0]))
+    scatter_sub: v.scatter_sub(slices)
+    scatter_update: v.scatter_update(slices)
     sparse_read: w.sparse_read(labels)
     value: v.value()
     count_up_to: count.count_up_to(2 ** 62)
