@@ -8,10 +8,9 @@ that in their text or name, or whose family it is.
 import argparse
 import itertools
 import sys
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -35,21 +34,18 @@ where a long one would not be."""
 
 @dataclass
 class Measured:
-    """One call: its arms, their samples, what kernels take, and whether its results differ."""
+    """One call: its arms, its ops, what their kernels take, and whether its results differ."""
 
     recipe: recipes.Recipe
     stock: Arm
     installed: Arm
-    samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     ops: int = 0
     kernel: float = 0.0
     differs: bool = False
 
-    def sample(self, arm):
-        blocks = BLOCKS if arm.calls > 1 else 2
-        for _ in range(blocks):
-            arm.sample()
-        self.samples[arm.name].append(median(arm.samples[-blocks:]))
+    @property
+    def samples(self):
+        return {"stock": self.stock.samples, "installed": self.installed.samples}
 
 
 def measure(chosen, rounds=ROUNDS, block=BLOCK):
@@ -124,7 +120,7 @@ def _in_kernels(arm):
 def _sample(calls, name):
     with fastops.accelerated() if name == "installed" else nullcontext():
         for call in calls:
-            call.sample(getattr(call, name))
+            getattr(call, name).sample(BLOCKS)
 
 
 @pytest.mark.parametrize("family", recipes.names())
@@ -135,7 +131,7 @@ def test_public(family, benchmark, quick):
     benchmark.group = "public"
     calls = benchmark.pedantic(run, rounds=1)
     benchmark.extra_info["ops"] = {call.recipe.title: call.ops for call in calls}
-    benchmark.extra_info["calls"] = {call.recipe.title: dict(call.samples) for call in calls}
+    benchmark.extra_info["calls"] = {call.recipe.title: call.samples for call in calls}
     assert not [call.recipe.title for call in calls if call.differs]
 
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from statistics import median
 
 SLOW, LOST = 5, 0.97
+MOST = 0.6
+"""The share of a call from which its kernels are the reason why it is slow."""
 
 TEXT = """\
 # How fast each public call is
@@ -63,14 +65,21 @@ class Row:
         )
 
     def __str__(self):
-        notes = ["**its results differ**"] * self.differs
-        notes += [self.reason] * (self.ratio < SLOW and bool(self.reason))
         title = self.title.replace("|", "\\|")
         kernel = f"{self.kernel / 1e3:,.2f}" if self.kernel else ""
         return (
             f"| `{title}` | {self.ops} | {self.stock / 1e3:,.2f} | {self.installed / 1e3:,.2f} "
-            f"| {self.ratio:.2f} | {kernel} | {'; '.join(notes)} |\n"
+            f"| {self.ratio:.2f} | {kernel} | {'; '.join(self._notes())} |\n"
         )
+
+    def _notes(self):
+        if self.differs:
+            yield "**its results differ**"
+        if self.ratio < SLOW:
+            if self.kernel > MOST * self.installed:
+                yield "its kernels take most of it"
+            if self.reason:
+                yield self.reason
 
 
 def render(rows):

@@ -25,6 +25,7 @@ def public_names():
     return inventory.functions() + [[name] for name in inventory.methods()]
 
 
+@pytest.mark.quick
 def test_every_public_function_has_a_recipe_or_a_reason():
     have = {recipe.name for recipe in recipes.all_recipes()}
     missing = [
@@ -35,6 +36,7 @@ def test_every_public_function_has_a_recipe_or_a_reason():
     assert not missing
 
 
+@pytest.mark.quick
 def test_every_recipe_and_reason_is_of_what_exists():
     known = {name for names in public_names() + inventory.classes() for name in names}
     unknown = [recipe.name for recipe in recipes.all_recipes() if recipe.name not in known]
@@ -44,10 +46,12 @@ def test_every_recipe_and_reason_is_of_what_exists():
     assert not unknown
 
 
+@pytest.mark.quick
 def test_what_has_a_recipe_has_no_reason_to_have_none():
     assert not [recipe.name for recipe in recipes.all_recipes() if matches(recipe.name)]
 
 
+@pytest.mark.quick
 def test_no_function_has_two_recipes():
     seen = {}
     for names in public_names():
@@ -77,6 +81,40 @@ def test_calls_give_what_they_give_without(family):
         if call not in varying and got[call, time] != want[call, time]
     ]
     assert not problems, "\n".join(problems)
+
+
+SEEDED = """
+tf.random.normal([4], seed=3)
+tf.random.uniform([4], seed=3)
+tf.random.uniform([4], maxval=9, dtype=tf.int32, seed=3)
+tf.random.truncated_normal([4], seed=3)
+tf.random.gamma([4], 0.5, seed=3)
+tf.random.poisson([4], 2.0, seed=3)
+tf.random.shuffle(x, seed=3)
+tf.random.categorical(m, 2, seed=3)
+tf.random.uniform_candidate_sampler([[1], [2]], 1, 3, True, 8, seed=3)
+tf.nn.dropout(x, 0.5, seed=3)
+tf.image.random_brightness(image, 0.1, seed=3)
+tf.image.random_crop(image, [4, 4, 3], seed=3)
+tf.image.random_flip_left_right(image, seed=3)
+"""
+
+
+def test_seeded_ops_keep_their_sequences():
+    """Those of the list have another seed, and so another kernel, in each call; these do not."""
+    calls, names = SEEDED.strip().splitlines(), recipes.namespace("random", inputs.world())
+
+    def sequences():
+        with results.seeded():
+            return [[results.outcome(call, names) for call in calls] for _ in range(6)]
+
+    want = sequences()
+    assert not [outcome for outcome in want[0] if outcome[0] == "raised"]
+    assert want[0] != want[1] != want[2]
+    with fastops.accelerated():
+        got = sequences()
+    for number, each in enumerate(zip(*got, strict=True)):
+        assert list(each) == [outcomes[number] for outcomes in want], calls[number]
 
 
 def worlds(family):
