@@ -7,6 +7,9 @@ SLOW, LOST = 5, 0.97
 MOST = 0.6
 """The share of a call from which its kernels are the reason why it is slow."""
 
+SHOWN = 2
+"""So many of the ops that were not direct are named."""
+
 TEXT = """\
 # How fast each public call is
 
@@ -20,7 +23,9 @@ rounds. The machine may have had other work meanwhile: ratios carry over, micros
 {differ}
 *Ops* are those that TensorFlow runs for a call, *kernels* is the part of the time under
 `fastops.install` that their kernels take, as `fastops.profile()` sees it; what it does not see
-leaves that empty. Where a call is less than {slow} times faster, a reason may stand beside it.
+leaves that empty. Where a call is less than {slow} times faster, the last column says why, as far
+as it is known: because of its kernels, or of what they do, or of ops that do not take the direct
+path ([design.md](design.md) and `fastops.REASONS` explain these).
 
 ## Calls that run ops
 
@@ -30,7 +35,7 @@ leaves that empty. Where a call is less than {slow} times faster, a reason may s
 {without_ops_table}"""
 
 HEAD = """\
-| call | ops | stock, us | installed, us | times faster | kernels, us | reason |
+| call | ops | stock, us | installed, us | times faster | kernels, us | why |
 | --- | ---: | ---: | ---: | ---: | ---: | --- |
 """
 
@@ -45,6 +50,7 @@ class Row:
     installed: float
     ratio: float
     kernel: float
+    detours: tuple[str, ...]
     reason: str
     differs: bool
 
@@ -60,16 +66,16 @@ class Row:
             median(installed),
             median(ratios),
             measured.kernel,
+            tuple(measured.detours),
             recipe.reason,
             measured.differs,
         )
 
     def __str__(self):
-        title = self.title.replace("|", "\\|")
         kernel = f"{self.kernel / 1e3:,.2f}" if self.kernel else ""
         return (
-            f"| `{title}` | {self.ops} | {self.stock / 1e3:,.2f} | {self.installed / 1e3:,.2f} "
-            f"| {self.ratio:.2f} | {kernel} | {'; '.join(self._notes())} |\n"
+            f"| `{_cell(self.title)}` | {self.ops} | {self.stock / 1e3:,.2f} | {self.installed / 1e3:,.2f} "
+            f"| {self.ratio:.2f} | {kernel} | {_cell('; '.join(self._notes()))} |\n"
         )
 
     def _notes(self):
@@ -80,6 +86,13 @@ class Row:
                 yield "its kernels take most of it"
             if self.reason:
                 yield self.reason
+            yield from self.detours[:SHOWN]
+            if len(self.detours) > SHOWN:
+                yield f"and {len(self.detours) - SHOWN} more"
+
+
+def _cell(text):
+    return text.replace("|", "\\|")
 
 
 def render(rows):
