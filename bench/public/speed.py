@@ -72,11 +72,11 @@ class Row:
         )
 
     def __str__(self):
+        times = (f"{nanoseconds / 1e3:,.2f}" for nanoseconds in (self.stock, self.installed))
         kernel = f"{self.kernel / 1e3:,.2f}" if self.kernel else ""
-        return (
-            f"| `{_cell(self.title)}` | {self.ops} | {self.stock / 1e3:,.2f} | {self.installed / 1e3:,.2f} "
-            f"| {self.ratio:.2f} | {kernel} | {_cell('; '.join(self._notes()))} |\n"
-        )
+        cells = [f"`{self.title}`", str(self.ops), *times, f"{self.ratio:.2f}", kernel]
+        cells.append("; ".join(self._notes()))
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
     def _notes(self):
         if self.differs:
@@ -89,10 +89,6 @@ class Row:
             yield from self.detours[:SHOWN]
             if len(self.detours) > SHOWN:
                 yield f"and {len(self.detours) - SHOWN} more"
-
-
-def _cell(text):
-    return text.replace("|", "\\|")
 
 
 def render(rows):
