@@ -14,7 +14,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers bench-plot gen lint debug asan annotate clean
+.PHONY: help demo test parity fuzz bench bench-peers bench-plot speed gen lint debug asan annotate clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -36,6 +36,9 @@ bench: $(VENV)/.bench $(VENV)/.built  ## measure, and hold the figures against w
 
 bench-plot: $(VENV)/.bench $(VENV)/.built  ## draw docs/install.svg from the figures of `make bench`
 	$(BIN)python bench/plot.py $(ARGS)
+
+speed: $(VENV)/.bench $(VENV)/.built  ## measure every public function under install, write docs/speed.md
+	$(BIN)python bench/bench_public.py --output docs/speed.md $(ARGS)
 
 bench-peers: $(PEERS)/.built  ## measure PyTorch, JAX and ONNX Runtime; the next `make bench` shows them too
 	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)

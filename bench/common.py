@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from statistics import median
 
 import numpy as np
 from cases import Case, State
@@ -58,11 +59,12 @@ class Arm:
                 self.calls *= 2
         self.calls = max(1, round(self.calls * seconds / taken))
 
-    def sample(self):
-        """Time one block, in nanoseconds per call."""
+    def sample(self, blocks=1):
+        """Time a block, in nanoseconds per call; of several, keep the median."""
         with self.scope():
             self._timer.timeit(2)  # what a scope makes on first use is made
-            self.samples.append(self._timer.timeit(self.calls) / self.calls * 1e9)
+            seconds = median(self._timer.timeit(self.calls) for _ in range(blocks))
+        self.samples.append(seconds / self.calls * 1e9)
 
     def result(self):
         with self.scope():

@@ -174,6 +174,7 @@ def promises(main, ladder, perceptron, serving, plain, demo):
         yield Promise("import fastops: ms", median(info["seconds"]) * 1e3, at_most=60)
         yield Promise("import fastops: MB", median(info["growth"]) / 1e6, at_most=20)
     yield from _install_promises(main)
+    yield from _public_promises(main)
     yield from _function_promises(rows(main, "functions"), "")
     yield from _function_promises(rows(plain, "functions"), ", without oneDNN")
     yield from _chain_promises({int(row.label): row for row in rows(main, "chain")})
@@ -210,6 +211,22 @@ def _install_promises(main):
         yield Promise(f"unchanged, {row.label}: times faster", measured, at_least=0.98)
     for info in main.get("install", []):
         yield Promise("fastops.install(): ms", median(info["seconds"]) * 1e3, at_most=100)
+
+
+def _public_promises(main):
+    """Compare what holds for the whole list of public calls; those that run no op are helpers."""
+    ratios, ops = {}, {}
+    for info in main.get("public", []):
+        ops |= info["ops"]
+        for title, samples in info["calls"].items():
+            ratios[title] = Row(title, samples).ratio("stock", "installed")
+    if ratios:
+        run = [ratio for title, ratio in ratios.items() if ops[title]]
+        text = f"unchanged, {len(run)} public calls that run ops: times faster"
+        yield Promise(f"{text}, median", median(run), at_least=14)
+        slow = sum(ratio < 5 for ratio in run) / len(run)
+        yield Promise(f"{text}, share under 5", slow, at_most=0.05)
+        yield _least(f"unchanged, {len(ratios)} public calls: times faster, least", ratios, 0.97)
 
 
 def _function_promises(measured, where):

@@ -1,0 +1,53 @@
+"""Whether two calls gave the same: values bit by bit, dtypes, shapes, structure, exceptions."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.composite_tensor import CompositeTensor
+
+
+@contextmanager
+def seeded():
+    """Let ops with a state of their own begin their sequences, within this scope alone."""
+    tf.random.set_seed(7)
+    try:
+        yield
+    finally:
+        tf.random.set_seed(None)
+
+
+def outcome(code, names):
+    """Evaluate a call, and return what it gave or raised as plain data that can be compared."""
+    try:
+        return plain(eval(code, names))
+    except Exception as error:
+        return "raised", type(error).__name__, str(error)
+
+
+def plain(result):
+    """Return a result as plain data: its tensors by dtype, shape and bytes."""
+    if isinstance(result, (tf.Tensor, tf.Variable)):
+        kind = "variable" if isinstance(result, tf.Variable) else "tensor"
+        if result.dtype in (tf.resource, tf.variant):
+            return kind, result.dtype.name, result.shape.as_list()
+        return kind, result.dtype.name, plain(np.asarray(result.numpy()))
+    if isinstance(result, np.ndarray):
+        values = (
+            result.tobytes() if result.dtype != object else [plain(each) for each in result.flat]
+        )
+        return "array", str(result.dtype), result.shape, values
+    if isinstance(result, np.generic):
+        return "scalar", plain(np.asarray(result))
+    if isinstance(result, CompositeTensor):
+        parts = tf.nest.flatten(result, expand_composites=True)
+        return type(result).__name__, [plain(part) for part in parts]
+    if isinstance(result, dict):
+        return type(result).__name__, [(key, plain(value)) for key, value in result.items()]
+    if isinstance(result, (list, tuple)):
+        return type(result).__name__, [plain(item) for item in result]
+    if isinstance(result, (int, float, complex, str, bytes, type(None), type)):
+        return type(result).__name__, repr(result)
+    if isinstance(result, (tf.TensorShape, tf.DType)):
+        return type(result).__name__, str(result)
+    return "object", type(result).__name__

@@ -1,0 +1,138 @@
+"""The list of public functions in bench/public: that it is complete, and that no call changes."""
+
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import fastops
+from bench.public import inputs, inventory, recipes, results, without
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
+WITHOUT_OPS = {"nest"}
+PATTERNS = [name for reason in without.REASONS for name in without.names(reason)]
+
+
+def matches(name):
+    return [pattern for pattern in PATTERNS if fnmatchcase(name, pattern)]
+
+
+def public_names():
+    """Return the names of each function and method: a list for those that several names have."""
+    return inventory.functions() + [[name] for name in inventory.methods()]
+
+
+@pytest.mark.quick
+def test_every_public_function_has_a_recipe_or_a_reason():
+    have = {recipe.name for recipe in recipes.all_recipes()}
+    missing = [
+        names[0]
+        for names in public_names()
+        if not any(name in have or matches(name) for name in names)
+    ]
+    assert not missing
+
+
+@pytest.mark.quick
+def test_every_recipe_and_reason_is_of_what_exists():
+    known = {name for names in public_names() + inventory.classes() for name in names}
+    unknown = [recipe.name for recipe in recipes.all_recipes() if recipe.name not in known]
+    unknown += [
+        pattern for pattern in PATTERNS if not any(fnmatchcase(name, pattern) for name in known)
+    ]
+    assert not unknown
+
+
+@pytest.mark.quick
+def test_what_has_a_recipe_has_no_reason_to_have_none():
+    assert not [recipe.name for recipe in recipes.all_recipes() if matches(recipe.name)]
+
+
+@pytest.mark.quick
+def test_no_function_has_two_recipes():
+    seen = {}
+    for names in public_names():
+        seen |= dict.fromkeys(names, names[0])
+    mains = [seen.get(recipe.name, recipe.name) for recipe in recipes.all_recipes()]
+    assert sorted(mains) == sorted(set(mains))
+
+
+@pytest.mark.parametrize("family", recipes.names())
+def test_calls_give_what_they_give_without(family):
+    chosen = recipes.of(family)
+    stock, installed = worlds(family), worlds(family)
+    # Where fastops is installed, the first call of a signature is TensorFlow's own.
+    times = (3, 2, 2)
+    wants = list(map(partial(outcomes, chosen), stock, times))
+    failed = [call for (call, _), outcome in wants[0].items() if outcome[0] == "raised"]
+    assert not failed, "these are no plain calls"
+    fastops.reset_stats()
+    with fastops.accelerated():
+        gots = list(map(partial(outcomes, chosen), installed, times))
+    assert family in WITHOUT_OPS or fastops.stats().direct
+    varying = {recipe.call for recipe in chosen if recipe.varies}
+    problems = [
+        f"{call}, inputs {number}, time {time}: {got[call, time]}, not {want[call, time]}"[:1000]
+        for number, (got, want) in enumerate(zip(gots, wants, strict=True))
+        for call, time in want
+        if call not in varying and got[call, time] != want[call, time]
+    ]
+    assert not problems, "\n".join(problems)
+
+
+SEEDED = """
+tf.random.normal([4], seed=3)
+tf.random.uniform([4], seed=3)
+tf.random.uniform([4], maxval=9, dtype=tf.int32, seed=3)
+tf.random.truncated_normal([4], seed=3)
+tf.random.gamma([4], 0.5, seed=3)
+tf.random.poisson([4], 2.0, seed=3)
+tf.random.shuffle(x, seed=3)
+tf.random.categorical(m, 2, seed=3)
+tf.random.uniform_candidate_sampler([[1], [2]], 1, 3, True, 8, seed=3)
+tf.nn.dropout(x, 0.5, seed=3)
+tf.image.random_brightness(image, 0.1, seed=3)
+tf.image.random_crop(image, [4, 4, 3], seed=3)
+tf.image.random_flip_left_right(image, seed=3)
+"""
+
+
+def test_seeded_ops_keep_their_sequences():
+    """Those of the list have another seed, and so another kernel, in each call; these do not."""
+    calls, names = SEEDED.strip().splitlines(), recipes.namespace("random", inputs.world())
+
+    def sequences():
+        with results.seeded():
+            return [[results.outcome(call, names) for call in calls] for _ in range(6)]
+
+    want = sequences()
+    assert not [outcome for outcome in want[0] if outcome[0] == "raised"]
+    assert want[0] != want[1] != want[2]
+    with fastops.accelerated():
+        got = sequences()
+    for number, each in enumerate(zip(*got, strict=True)):
+        assert list(each) == [outcomes[number] for outcomes in want], calls[number]
+
+
+def worlds(family):
+    """Return each set of inputs with what the calls of a family see beside, newly made."""
+    return [recipes.namespace(family, inputs.world(number)) for number in range(inputs.SETS)]
+
+
+def outcomes(chosen, names, times):
+    """Return what each call gives each time."""
+    with results.seeded():
+        return {
+            (recipe.call, time): results.outcome(recipe.call, names)
+            for recipe in chosen
+            for time in range(times)
+        }
+
+
+def test_the_page_has_every_recipe():
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    titles = [line.split("`")[1].replace("\\|", "|") for line in rows]
+    assert sorted(titles) == sorted(recipe.title for recipe in recipes.all_recipes())
