@@ -1,4 +1,5 @@
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
 from libcpp cimport bool
 
 from fastops._cpp.declarations cimport Sizes
@@ -11,6 +12,7 @@ cdef extern from "declarations.h" namespace "fastops":
     Sizes ShapeOf(const Tensor&)
     bool HasShape(const Tensor&, PyObject*)
     bool IntsOf(const Tensor&, Sizes*)
+    PyObject* RowOf(const Tensor&, int64_t) except? NULL
     bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
     # New references.
     object IntTensor(const Sizes&, DataType, int)
