@@ -12,6 +12,7 @@ from fastops._install.keras import helper
 from fastops._install.keras import targets as keras
 from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
 from fastops._install.public import functions, methods
+from fastops._install.replay.functions import FUNCTIONS as REPLAYED
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
@@ -19,9 +20,9 @@ TEXT = """\
 # What `fastops.install` replaces
 
 Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, `public/methods.py`,
-`gradients/*.pyx`, `keras/functions.py` and `keras/helper.pyx` in `fastops/_install`, and held true
-by a test. Each entry is a condition under which the fast path is taken; whatever does not meet it
-reaches TensorFlow's own function with its arguments untouched.
+`replay/functions.py`, `gradients/*.pyx`, `keras/functions.py` and `keras/helper.pyx` in
+`fastops/_install`, and held true by a test. Each entry is a condition under which the fast path is
+taken; whatever does not meet it reaches TensorFlow's own function with its arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
 registered for the function, and TensorFlow's own generated functions in their places.
 
@@ -44,6 +45,18 @@ it.
 | function | parameters | conditions | ops | lowering |
 | --- | --- | --- | --- | --- |
 {functions}
+## Replayed functions
+
+Functions whose arguments alone decide which ops they run. The second call with arguments of a
+signature (dtypes and shapes of eager tensors; values of numbers, strings, dtypes and None; lists,
+tuples and dicts of these) is recorded, later ones run the same ops. Values that TensorFlow's Python
+looked at meanwhile, and sizes that it may have looked at, are compared; where one differs, or an op
+fails, TensorFlow's function is called. No call is replayed within a device scope, a strategy or a
+graph, and none of a function that has a gradient of its own within a tape.
+
+| namespace | functions |
+| --- | --- |
+{replayed}
 ## Operators
 
 Of `tf.Tensor`, and but for `==` and `!=` of `tf.Variable`. The other operand is a tensor, a
@@ -132,6 +145,10 @@ def render():
     return TEXT.format(
         layers="".join(row(f"`{name}`", text) for name, text in targets.LAYERS.items()),
         functions=rows((*functions.FUNCTIONS, *methods.METHODS)),
+        replayed="".join(
+            row(f"`{namespace}`", ", ".join(f"`{name}`" for name in names.split()))
+            for namespace, names in REPLAYED.items()
+        ),
         keras=keras.RESTATED + "*",
         keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(

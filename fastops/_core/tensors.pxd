@@ -23,6 +23,8 @@ cdef Sizes sizes_of(const Tensor* tensor) noexcept
 cdef bint same_sizes(const Tensor* one, const Tensor* other) noexcept
 # Whether a tensor has exactly the sizes in a tuple of Python ints; no other tuple matches.
 cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept
+# Whether two are equal to the last bit.
+cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept
 # The elements of a tensor of int32 or int64. False for other dtypes.
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept
 
@@ -33,5 +35,7 @@ cdef object int_tensor(const Sizes& values, DataType dtype, int columns)
 # Element `index` along the first axis, as `tensor[index]` makes it. A new reference; null without
 # an exception where that is for the op to say.
 cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL
+# The same bytes in a buffer of its own.
+cdef object copy_of(const Tensor* tensor)
 # Ones, or None for a dtype that has no gradients.
 cdef object ones_like(const Tensor* tensor)

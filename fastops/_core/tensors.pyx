@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.handle cimport HandleDtype, HostTensor
 from fastops._cpp.tensors cimport (
+    CopyOf,
     HasShape,
     IntTensor,
     IntsOf,
@@ -14,6 +15,7 @@ from fastops._cpp.tensors cimport (
     OnesLike,
     ReducedAxes,
     RowOf,
+    SameBytes,
     ShapeOf,
 )
 from fastops._tf.eager cimport EagerTensor_Handle
@@ -64,6 +66,10 @@ cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept:
     return HasShape(tensor[0], <PyObject*>sizes)
 
 
+cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept:
+    return SameBytes(one[0], other[0])
+
+
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept:
     return IntsOf(tensor[0], values)
 
@@ -78,6 +84,10 @@ cdef object int_tensor(const Sizes& values, DataType dtype, int columns):
 
 cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL:
     return RowOf(tensor[0], index)
+
+
+cdef object copy_of(const Tensor* tensor):
+    return CopyOf(tensor[0])
 
 
 cdef object ones_like(const Tensor* tensor):

@@ -51,6 +51,9 @@ class Signature {
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
+  // Takes no leaves but tensors, and tells apart which of them are the same one.
+  void TakeOnlyTensors() { only_tensors_ = true; }
+
   // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
   // to tell apart.
   bool Read(const Runtime& runtime, PyObject* const* args, Py_ssize_t positional,
@@ -125,14 +128,16 @@ class Signature {
           return false;
         }
       }
+    } else if (PyType_IsSubtype(kind, known.dtype)) {
+      return AddDtype(value);
+    } else if (only_tensors_) {
+      return false;
     } else if (kind == known.variable) {
       return AddVariable(value);
     } else if (kind == known.iterator) {
       return AddIterator(value);
     } else if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {
       return AddArray(value);
-    } else if (PyType_IsSubtype(kind, known.dtype)) {
-      return AddDtype(value);
     } else {
       return false;
     }
@@ -177,6 +182,11 @@ class Signature {
     text_.push_back('T');
     text_.push_back(static_cast<char>(tensor->dtype()));
     AddShape(tensor->shape());
+    if (only_tensors_) {
+      size_t alias = 0;
+      while (alias < objects_.size() && objects_[alias] != object) ++alias;
+      Append(&alias, sizeof(alias));
+    }
     AddLeaf(tensor, object);
     return true;
   }
@@ -261,6 +271,7 @@ class Signature {
   }
 
   const Runtime* runtime_ = nullptr;
+  bool only_tensors_ = false;
   absl::InlinedVector<char, 192> text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;

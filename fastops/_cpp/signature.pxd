@@ -23,6 +23,7 @@ cdef extern from "declarations.h" namespace "fastops":
 
     cdef cppclass Signature:
         Signature()
+        void TakeOnlyTensors()
         # False, without an exception, where only TensorFlow can tell.
         bool Read(const Runtime&, PyObject* const*, Py_ssize_t, PyObject*)
         bool Is(const char*, size_t)

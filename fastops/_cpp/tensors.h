@@ -10,6 +10,7 @@
 #include "device.h"
 #include "handle.h"
 #include "tensorflow/core/framework/bfloat16.h"
+#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/util/bcast.h"
 
 namespace fastops {
@@ -39,6 +40,17 @@ inline bool HasShape(const tensorflow::Tensor& tensor, PyObject* sizes) {
   return true;
 }
 
+// Whether two tensors have one dtype, one shape and the same bytes. Of strings, the texts count.
+inline bool SameBytes(const tensorflow::Tensor& one, const tensorflow::Tensor& other) {
+  if (one.dtype() != other.dtype() || !one.IsSameSize(other)) return false;
+  if (one.dtype() == tensorflow::DT_STRING) {
+    auto mine = one.flat<tensorflow::tstring>(), theirs = other.flat<tensorflow::tstring>();
+    return std::equal(mine.data(), mine.data() + mine.size(), theirs.data());
+  }
+  const absl::string_view bytes = one.tensor_data();
+  return tensorflow::DataTypeCanUseMemcpy(one.dtype()) && bytes == other.tensor_data();
+}
+
 // The elements of a tensor of int32 or int64. False for other dtypes.
 inline bool IntsOf(const tensorflow::Tensor& tensor, Sizes* values) {
   if (tensor.dtype() == tensorflow::DT_INT32) {
@@ -56,6 +68,11 @@ inline bool IntsOf(const tensorflow::Tensor& tensor, Sizes* values) {
 inline PyObject* WrapOnHost(tensorflow::Tensor&& tensor) {
   tensorflow::EagerContext* context = tensorflow::GetCEagerContext();
   return Wrap(std::move(tensor), context->HostCPU(), context);
+}
+
+// A new EagerTensor with the same bytes in a buffer of its own.
+inline PyObject* CopyOf(const tensorflow::Tensor& tensor) {
+  return WrapOnHost(tensorflow::tensor::DeepCopy(tensor));
 }
 
 // A new EagerTensor of int32 or int64, a vector or a matrix of `columns`. Null with a Python

@@ -11,9 +11,11 @@ cdef extern from "declarations.h" namespace "fastops":
     bool IsLocal(PyObject*)
     Sizes ShapeOf(const Tensor&)
     bool HasShape(const Tensor&, PyObject*)
+    bool SameBytes(const Tensor&, const Tensor&)
     bool IntsOf(const Tensor&, Sizes*)
     PyObject* RowOf(const Tensor&, int64_t) except? NULL
     bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
     # New references.
+    object CopyOf(const Tensor&)
     object IntTensor(const Sizes&, DataType, int)
     object OnesLike(const Tensor&)

@@ -2,10 +2,13 @@
 
 import inspect
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.util import dispatch
 
 from fastops._core.tables import index
 
@@ -84,3 +87,30 @@ def signature(function):
 def gen_module(op_name):
     """Return the module of TensorFlow's that holds an op's generated function."""
     return sys.modules.get(f"tensorflow.python.ops.gen_{index.FAMILIES[op_name]}")
+
+
+def generated(op_name):
+    """Return the module of an op's generated function, its name there, and TensorFlow's own."""
+    module = gen_module(op_name)
+    for name in _names()[op_name]:
+        if (function := vars(module).get(name)) is not None:
+            return module, name, getattr(function, "original", function)
+    raise LookupError(f"{op_name} has no generated function")
+
+
+@cache
+def _names():
+    names = defaultdict(list)
+    for name, op_name in index.NAMES.items():
+        names[op_name].append(name)
+    return names
+
+
+def handlers(function):
+    """Return the dicts in which users register what handles calls of a public function."""
+    found = []
+    while function is not None:
+        if (of := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(function)) is not None:
+            found.append(of)
+        function = getattr(function, "__wrapped__", None)
+    return found

@@ -25,6 +25,7 @@ from fastops._install.gradients import rules
 from fastops._install.keras import targets as keras
 from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
 from fastops._install.public import targets as public
+from fastops._install.replay import targets as replay
 from fastops._install.target import Target, everywhere, gen_module
 from fastops._plans.plans import PlansBeside
 
@@ -33,6 +34,7 @@ LAYERS = {
     "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
     "operators": "the operators of eager tensors and variables",
     "public": "public functions that are written in Python",
+    "replayed": "other public functions: what a call runs is recorded once, and replayed",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables",
     "keras": "what Keras 3 does in Python before it reaches an op",
@@ -153,7 +155,9 @@ def _traced_targets():
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
-    yield from everywhere(_generated_functions() | public.functions() | keras.functions())
+    yield from everywhere(
+        _generated_functions() | replay.functions() | public.functions() | keras.functions()
+    )
     yield from operator_targets()
     yield from restated_targets()
     yield from keras.methods()

@@ -34,3 +34,5 @@ cdef class Runner:
 
 cdef object call_original(const Original* call)
 cpdef bint is_plain() except -1
+# The same, but for tapes.
+cdef bint is_plain_but_for_tapes() except -1

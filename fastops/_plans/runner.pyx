@@ -48,13 +48,16 @@ cpdef bint is_plain() except -1:
 
     That is: eagerly on the host, on no tape, in no device scope, under no strategy, in no export.
     """
+    return not recording() and is_plain_but_for_tapes()
+
+
+cdef bint is_plain_but_for_tapes() except -1:
     cdef PyObject* device_name
     if not on_host():
         return False
     device_name = GetEagerContextThreadLocalData(_where.py_context).device_name.get()
     if (
         device_name != <PyObject*>None and <object>device_name != ""
-        or recording()
         or PyDict_GetItem(_run_globals, _EAGERLY) != <PyObject*>_FALSE
         or PyDict_GetItem(_cancellation_globals, _CANCELLED) != <PyObject*>None
         or _saving._in_save_context

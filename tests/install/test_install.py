@@ -21,6 +21,7 @@ from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
 from fastops._install import intercept, placement, replacement, targets
+from fastops._install.replay.replay import Replayed
 from fastops._install.target import Target
 from tools import replaced
 
@@ -636,3 +637,11 @@ def test_nothing_is_kept_alive():
 
 def test_the_table_in_the_docs_is_true():
     assert replaced.FILE.read_text() == replaced.render(), "run `make gen`"
+
+
+def test_the_layer_of_replayed_functions():
+    with fastops.accelerated(only=["tf.roll"]):
+        assert isinstance(tf.roll, Replayed)
+        assert not isinstance(tf.norm, Replayed)
+    with fastops.accelerated(exclude=["replayed"]):
+        assert not isinstance(tf.roll, Replayed)

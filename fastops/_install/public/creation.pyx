@@ -21,6 +21,7 @@ from fastops._install.public.arguments cimport (
     base_dtype,
     is_int32,
     static_shape,
+    unseeded,
 )
 from fastops._install.public.lowering cimport (
     CHOSEN,
@@ -36,9 +37,7 @@ from fastops._install.public.lowering cimport (
 from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
 
-from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
-from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 
 cdef object _DType = _dtypes.DType
@@ -210,7 +209,7 @@ cdef int _random_normal(Function self, Draft* draft) except -1:
     cdef DataType dtype
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
-    if shape is None or type(to) is not _DType or not _unseeded() or not may_run(self):
+    if shape is None or type(to) is not _DType or not unseeded() or not may_run(self):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
@@ -227,7 +226,7 @@ cdef int _random_uniform(Function self, Draft* draft) except -1:
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
     low, high = <object>draft.values[1], <object>draft.values[2]
-    if shape is None or type(to) is not _DType or not _unseeded() or not may_run(self):
+    if shape is None or type(to) is not _DType or not unseeded() or not may_run(self):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     shape = constant(shape, DT_INT32)
@@ -239,11 +238,6 @@ cdef int _random_uniform(Function self, Draft* draft) except -1:
     if low is None or high is None:
         return DECLINED
     return done(draft, op_at(self, 1)(shape=shape, minval=low, maxval=high))
-
-
-cdef bint _unseeded():
-    """Whether random ops have no seed, and need none."""
-    return _tf_context._context._seed is None and not _deterministic()
 
 
 register("constant", _constant)

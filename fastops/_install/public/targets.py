@@ -2,19 +2,15 @@
 
 import inspect
 import sys
-from collections import defaultdict
-from functools import cache, partial
+from functools import partial
 from types import FunctionType
 
-from tensorflow.python.util import dispatch
-
 from fastops import _registry
-from fastops._core.tables import index
 from fastops._install.dtypes import parse
 from fastops._install.public import lowering
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.public.methods import METHODS
-from fastops._install.target import Target, gen_module, resolve, signature
+from fastops._install.target import Target, generated, handlers, resolve, signature
 
 
 def of_functions(layer, entries):
@@ -50,7 +46,7 @@ def _stand_in(function, original):
     parameters = inspect.signature(original).parameters.values()
     names = tuple(sys.intern(parameter.name) for parameter in parameters)
     made = tuple(function.made.split())
-    generated = [_generated(site.op) for site in function.sites]  # before anybody replaces them
+    replaced = [generated(site.op) for site in function.sites]  # before anybody replaces them
 
     def sites():
         return [
@@ -62,14 +58,9 @@ def _stand_in(function, original):
                 parse(site.dtypes),
                 names + made,
             )
-            for site, passed_by in zip(function.sites, generated, strict=True)
+            for site, passed_by in zip(function.sites, replaced, strict=True)
         ]
 
-    handlers, inner = [], original
-    while inner is not None:
-        if (found := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(inner)) is not None:
-            handlers.append(found)
-        inner = getattr(inner, "__wrapped__", None)
     return lowering.Function(
         original,
         names=names,
@@ -78,22 +69,5 @@ def _stand_in(function, original):
         needs=dict(item.split("=") for item in function.needs.split()),
         sites=sites,
         lowering=function.lowering,
-        handlers=handlers,
+        handlers=handlers(original),
     )
-
-
-def _generated(op_name):
-    """Return the module of an op's generated function, its name there, and the function."""
-    module = gen_module(op_name)
-    for name in _names()[op_name]:
-        if (function := vars(module).get(name)) is not None:
-            return module, name, getattr(function, "original", function)
-    raise LookupError(f"{op_name} has no generated function")
-
-
-@cache
-def _names():
-    names = defaultdict(list)
-    for name, op_name in index.NAMES.items():
-        names[op_name].append(name)
-    return names

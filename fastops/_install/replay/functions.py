@@ -1,0 +1,132 @@
+"""Which functions are replayed: public ones of TensorFlow that it writes in Python.
+
+Of each was read that its arguments decide what it runs: it keeps nothing from call to call, draws
+random numbers by ops alone, and asks for no state but that of the context. What runs an op with
+another state, returns other things than tensors or takes others is found out when a call is
+recorded.
+"""
+
+FUNCTIONS = {
+    "tf": """
+        Assert acos argsort assert_equal assert_greater assert_less assert_rank
+        batch_to_space broadcast_dynamic_shape broadcast_static_shape clip_by_global_norm
+        clip_by_norm complex edit_distance eig eigvals einsum ensure_shape eye fingerprint
+        guarantee_const histogram_fixed_width histogram_fixed_width_bins linspace meshgrid
+        norm reduce_logsumexp repeat required_space_to_batch_paddings reverse_sequence roll
+        saturate_cast scalar_mul searchsorted sequence_mask shape_n slice sort
+        space_to_batch strided_slice tensor_scatter_nd_update tensordot unique
+        unique_with_counts
+    """,
+    "tf.debugging": """
+        assert_all_finite assert_greater_equal assert_integer assert_less_equal assert_near
+        assert_negative assert_non_negative assert_non_positive assert_none_equal
+        assert_positive assert_rank_at_least assert_rank_in assert_scalar assert_shapes
+        assert_type
+    """,
+    "tf.experimental.numpy": """
+        abs absolute add all allclose amax amin angle any append arange arccos arccosh
+        arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort around array array_equal
+        asanyarray asarray ascontiguousarray atleast_1d atleast_2d atleast_3d average
+        bitwise_and bitwise_not bitwise_or bitwise_xor broadcast_arrays broadcast_to cbrt
+        ceil clip compress concatenate conj conjugate copy cos cosh count_nonzero cross
+        cumprod cumsum deg2rad diag diag_indices diagflat diagonal diff divide divmod dot
+        dsplit dstack einsum empty empty_like equal exp exp2 expand_dims expm1 eye fabs fix
+        flatten flip fliplr flipud float_power floor floor_divide full full_like gcd
+        geomspace greater greater_equal heaviside hsplit hstack hypot identity imag inner
+        isclose iscomplex iscomplexobj isfinite isinf isnan isneginf isposinf isreal
+        isrealobj isscalar ix_ kron lcm less less_equal linspace log log10 log1p log2
+        logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logspace matmul
+        max maximum mean meshgrid min minimum mod moveaxis multiply nanmean nanprod nansum
+        ndim negative nextafter nonzero not_equal ones ones_like outer pad polyval positive
+        power prod ptp rad2deg ravel real reciprocal remainder repeat reshape roll rot90
+        round select shape sign signbit sin sinc sinh size sort split sqrt square squeeze
+        stack std subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace
+        transpose tri tril triu true_divide vander var vdot vsplit vstack where zeros
+        zeros_like
+    """,
+    "tf.experimental.numpy.random": """
+        poisson rand randint randn random standard_normal uniform
+    """,
+    "tf.image": """
+        adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality
+        adjust_saturation central_crop combined_non_max_suppression convert_image_dtype
+        crop_and_resize crop_to_bounding_box draw_bounding_boxes extract_glimpse
+        extract_patches flip_left_right flip_up_down generate_bounding_box_proposals
+        grayscale_to_rgb image_gradients non_max_suppression non_max_suppression_overlaps
+        non_max_suppression_padded non_max_suppression_with_scores pad_to_bounding_box
+        per_image_standardization psnr random_brightness random_contrast random_crop
+        random_flip_left_right random_flip_up_down random_hue random_saturation resize resize_with_crop_or_pad resize_with_pad
+        rgb_to_grayscale rgb_to_yiq rgb_to_yuv rot90 sobel_edges ssim ssim_multiscale
+        stateless_random_brightness stateless_random_contrast stateless_random_crop
+        stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
+        stateless_random_jpeg_quality stateless_random_saturation total_variation transpose
+        yiq_to_rgb yuv_to_rgb
+    """,
+    "tf.io": """
+        decode_csv decode_image decode_raw encode_png is_jpeg
+    """,
+    "tf.linalg": """
+        adjoint banded_triangular_solve cholesky_solve diag diag_part eigh eigh_tridiagonal
+        eigvalsh expm global_norm logdet lstsq lu_matrix_inverse lu_reconstruct lu_solve
+        matrix_rank matrix_transpose matvec normalize pinv set_diag svd tensor_diag_part
+        trace triangular_solve tridiagonal_matmul tridiagonal_solve
+    """,
+    "tf.math": """
+        accumulate_n angle bessel_i0 bessel_i0e bessel_i1 bessel_i1e bincount
+        confusion_matrix conj count_nonzero cumulative_logsumexp erfcinv erfinv imag
+        is_non_decreasing is_strictly_increasing lbeta log_sigmoid multiply_no_nan ndtri
+        polyval real reciprocal_no_nan reduce_euclidean_norm reduce_std reduce_variance
+        sobol_sample unsorted_segment_mean unsorted_segment_sqrt_n xdivy xlog1py
+    """,
+    "tf.math.special": """
+        bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1
+        dawsn expint fresnel_cos fresnel_sin spence
+    """,
+    "tf.nn": """
+        approx_max_k approx_min_k atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d
+        avg_pool2d avg_pool3d batch_norm_with_global_normalization batch_normalization
+        collapse_repeated conv1d conv1d_transpose conv2d conv2d_transpose conv3d
+        conv3d_transpose conv_transpose convolution crelu ctc_beam_search_decoder
+        ctc_greedy_decoder ctc_loss ctc_unique_labels depth_to_space depthwise_conv2d
+        depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d dropout
+        embedding_lookup embedding_lookup_sparse erosion2d gelu in_top_k isotonic_regression
+        l2_normalize log_poisson_loss max_pool max_pool1d max_pool2d max_pool3d
+        max_pool_with_argmax moments normalize_moments pool safe_embedding_lookup_sparse
+        separable_conv2d sigmoid_cross_entropy_with_logits silu
+        softmax_cross_entropy_with_logits space_to_depth sufficient_statistics
+        weighted_cross_entropy_with_logits weighted_moments with_space_to_batch
+        zero_fraction
+    """,
+    "tf.nn.experimental": """
+        general_dropout stateless_dropout
+    """,
+    "tf.quantization": """
+        dequantize quantize quantize_and_dequantize quantize_and_dequantize_v2
+    """,
+    "tf.ragged": """
+        row_splits_to_segment_ids segment_ids_to_row_splits
+    """,
+    "tf.random": """
+        categorical fold_in gamma poisson shuffle split stateless_binomial stateless_categorical stateless_gamma
+        stateless_normal stateless_parameterized_truncated_normal stateless_poisson
+        stateless_truncated_normal stateless_uniform truncated_normal
+    """,
+    "tf.random.experimental": """
+        index_shuffle stateless_shuffle
+    """,
+    "tf.signal": """
+        dct fftnd fftshift frame hamming_window hann_window idct ifftnd ifftshift
+        inverse_mdct inverse_stft irfft irfft2d irfft3d irfftnd kaiser_bessel_derived_window
+        kaiser_window linear_to_mel_weight_matrix mdct mfccs_from_log_mel_spectrograms
+        overlap_and_add rfft rfft2d rfft3d rfftnd stft vorbis_window
+    """,
+    "tf.sparse": """
+        mask sampled_addmm segment_mean segment_sqrt_n segment_sum
+    """,
+    "tf.strings": """
+        bytes_split format join length ngrams reduce_join regex_full_match regex_replace
+        split substr to_hash_bucket to_number unicode_decode unicode_decode_with_offsets
+        unicode_encode unicode_split unicode_split_with_offsets unsorted_segment_join
+    """,
+}
+"""By namespace, their names."""

@@ -1,0 +1,7 @@
+from collections.abc import Callable
+from typing import Any
+
+def hang(
+    ran: Callable[..., None], read: Callable[[Any], None], seeded: Callable[[Any, Any], None]
+) -> bool: ...
+def take_down(ran: Callable[..., None]) -> bool: ...

@@ -1,0 +1,127 @@
+# distutils: language = c++
+"""What is hung into TensorFlow while a call is recorded.
+
+Values of tensors come to Python in two ways: by a method of EagerTensor, and by the buffer
+protocol. Both are slots of the class. Ops that the generated functions' quick way declines go
+through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
+and go. The seeds of a random op come from a function of `random_seed`. All four are TensorFlow's
+own unless a call is being recorded, one at a time.
+"""
+
+from cpython.buffer cimport Py_buffer
+from cpython.object cimport PyTypeObject
+
+from tensorflow.python.eager import execute as _execute
+from tensorflow.python.framework import op_callbacks as _op_callbacks
+from tensorflow.python.framework import random_seed as _random_seed
+from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+
+import threading
+
+ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
+
+cdef extern from "Python.h":
+    ctypedef struct PyBufferProcs:
+        getbuffer_t bf_getbuffer
+
+cdef extern from *:
+    """
+    static inline PyBufferProcs* BufferOf(PyTypeObject* kind) { return kind->tp_as_buffer; }
+    """
+    PyBufferProcs* BufferOf(PyTypeObject*)
+
+
+cdef str _METHOD = "_numpy_internal"
+cdef object _method = _EagerTensor.__dict__[_METHOD]
+cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
+cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
+cdef object _lock = threading.Lock()
+cdef object _read = None          # what is told of reads, of seeds, and in which thread
+cdef object _seeded = None
+cdef object _thread = None
+cdef object _execute_before = None
+cdef object _get_seed = _random_seed.get_seed
+
+
+cdef int _tell(tensor) except -1:
+    if _read is not None and threading.get_ident() == _thread:
+        _read(tensor)
+    return 0
+
+
+def _numpy_internal(tensor):
+    _tell(tensor)
+    return _method(tensor)
+
+
+cdef int _watched_getbuffer(object tensor, Py_buffer* view, int flags) except -1:
+    _tell(tensor)
+    return _getbuffer(tensor, view, flags)
+
+
+def _watched_execute(*args, **kwargs):
+    return _execute.execute_with_callbacks(*args, **kwargs)
+
+
+def _watched_get_seed(op_seed):
+    seeds = _get_seed(op_seed)
+    if _seeded is not None and threading.get_ident() == _thread:
+        _seeded(op_seed, seeds)
+    return seeds
+
+
+def hang(ran, read, seeded):
+    """Have callables told of what this thread does.
+
+    Parameters
+    ----------
+    ran : callable
+        An op callback.
+    read : callable
+        Is given each tensor whose value Python looks at.
+    seeded : callable
+        Is given a seed that was chosen for an op, or None, and the two that the op gets.
+
+    Returns
+    -------
+    bool
+        False if a call is recorded already.
+    """
+    global _read, _seeded, _thread, _execute_before
+    if not _lock.acquire(blocking=False):
+        return False
+    if _random_seed.get_seed is not _get_seed:  # somebody's own
+        _lock.release()
+        return False
+    _execute_before = _execute.execute
+    _random_seed.get_seed = _watched_get_seed
+    _op_callbacks.add_op_callback(ran)
+    _execute.execute = _watched_execute
+    _read, _seeded, _thread = read, seeded, threading.get_ident()
+    setattr(_EagerTensor, _METHOD, _numpy_internal)
+    _buffer.bf_getbuffer = _watched_getbuffer
+    return True
+
+
+def take_down(ran):
+    """Put everything back.
+
+    Returns
+    -------
+    bool
+        Whether it was there all the time: another thread's op callbacks may have come or gone.
+    """
+    global _read, _seeded, _thread
+    _buffer.bf_getbuffer = _getbuffer
+    setattr(_EagerTensor, _METHOD, _method)
+    _read = _seeded = _thread = None
+    complete = (
+        _execute.execute is _watched_execute and _random_seed.get_seed is _watched_get_seed
+    )
+    if _random_seed.get_seed is _watched_get_seed:
+        _random_seed.get_seed = _get_seed
+    _op_callbacks.remove_op_callback(ran)
+    if complete:
+        _execute.execute = _execute_before
+    _lock.release()
+    return complete

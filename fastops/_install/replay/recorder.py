@@ -1,0 +1,99 @@
+"""What a call runs: noted through TensorFlow's op callbacks while TensorFlow makes it."""
+
+import sys
+from dataclasses import dataclass
+
+from fastops._install.replay import hooks
+
+_CUSTOM_GRADIENTS = "/tensorflow/python/ops/custom_gradient.py"
+
+
+@dataclass
+class Ran:
+    """An op that was run.
+
+    Attributes
+    ----------
+    op_name : str
+        Its name in TensorFlow's registry.
+    inputs, outputs : list of EagerTensor
+        Flat.
+    attrs : dict
+        By their names in the OpDef; those that the inputs determine are among them.
+    """
+
+    op_name: str
+    inputs: list
+    attrs: dict
+    outputs: list
+
+
+@dataclass
+class Read:
+    """A tensor whose value went to Python."""
+
+    tensor: object
+
+
+@dataclass
+class Seeded:
+    """Seeds that TensorFlow has made for a random op.
+
+    Attributes
+    ----------
+    op_seed : int or None
+        What they were made of.
+    seeds : tuple
+        The two that the op gets.
+    """
+
+    op_seed: object
+    seeds: tuple
+
+
+class Recorder:
+    """Notes what this thread runs and reads between `start` and `stop`.
+
+    Attributes
+    ----------
+    events : list of Ran, Read or Seeded
+        In their order.
+    custom : bool
+        Whether any of it has a gradient that is not that of its ops.
+    failed : bool
+        Whether the notes are incomplete.
+    """
+
+    def __init__(self):
+        self.events = []
+        self.custom = False
+        self.failed = False
+
+    def start(self):
+        """Begin. False if another thread is recording a call."""
+        return hooks.hang(self._ran, self._read, self._seeded)
+
+    def stop(self):
+        """End."""
+        self.failed = not hooks.take_down(self._ran) or self.failed
+
+    def _ran(self, op_name, inputs, attrs, outputs, *_, **__):
+        # What is raised here would be raised by the user's call.
+        try:
+            if isinstance(op_name, bytes):
+                op_name = op_name.decode()
+            attrs = dict(zip(attrs[::2], attrs[1::2], strict=True)) if attrs else {}
+            outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+            self.events.append(Ran(op_name, list(inputs), attrs, outputs))
+            frame = sys._getframe(1)
+            while frame is not None and not self.custom:
+                self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)
+                frame = frame.f_back
+        except Exception:
+            self.failed = True
+
+    def _read(self, tensor):
+        self.events.append(Read(tensor))
+
+    def _seeded(self, op_seed, seeds):
+        self.events.append(Seeded(op_seed, seeds))

@@ -1,0 +1,364 @@
+"""From what a call ran to what later calls with arguments of the same signature have to run.
+
+Every value has a number. First come the tensors among the arguments, then what each step makes.
+What depends on constants alone is a constant.
+"""
+
+from dataclasses import dataclass, field
+
+import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
+
+from fastops._core.record import record_of
+from fastops._install.replay.recorder import Ran, Read
+
+MOST_STEPS = 512
+MOST_BYTES = 1 << 16
+"""Of one constant, or one value that is compared."""
+
+_OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
+"""Ops whose result the shapes of their inputs determine."""
+
+_SEEDS = ("seed", "seed2")
+
+_CHECKING = {"CheckNumerics"}
+"""Ops that are stateful so that no graph leaves them out, and have no state."""
+
+_SHAPED_BY_SHAPES = frozenset(
+    "Add AddV2 AdjustContrastv2 AdjustHue AdjustSaturation Cast Div Equal Exp Floor FloorMod"
+    " GatherV2 Greater GreaterEqual HSVToRGB Identity Less LessEqual Log LogicalAnd LogicalNot"
+    " LogicalOr Maximum Minimum Mul Neg NotEqual RGBToHSV RealDiv SelectV2 Sqrt Square Sub"
+    " ZerosLike".split()
+)
+"""Ops of which no value decides the sizes of what they make."""
+
+_SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
+"""Which input decides the sizes of what a random op makes, where that is not the first."""
+
+_HANDLES = (tf.resource, tf.variant)
+
+_OF_VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType, tf.TensorShape)
+"""Classes of what a result may hold as it is: nobody can change it."""
+
+
+class NotReplayableError(Exception):
+    """A call did what no later call can be given without making it again."""
+
+
+@dataclass
+class Check:
+    """What a value must be, since Python decided by it.
+
+    Attributes
+    ----------
+    number : int
+        The value's.
+    tensor : EagerTensor
+        What it was.
+    """
+
+    number: int
+    tensor: object
+
+
+@dataclass
+class Step:
+    """An op to run.
+
+    Attributes
+    ----------
+    op_name : str
+        Its name in TensorFlow's registry.
+    arguments : dict
+        By the op's parameters: of inputs, the number of a value or a constant (an EagerTensor), or
+        a list of such; of attributes, the value.
+    inputs : set of str
+        Which of the arguments are inputs.
+    outputs : range
+        The numbers of the values that it makes.
+    sizes : list of tuple or None
+        The sizes that these must have, since Python may have decided by them.
+    checks : list of Check
+        What must hold after it.
+    releases : list of int
+        Numbers of values that nobody asks for afterwards.
+    seed : tuple or None
+        Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
+    """
+
+    op_name: str
+    arguments: dict
+    inputs: set
+    outputs: range
+    sizes: list
+    checks: list = field(default_factory=list)
+    releases: list = field(default_factory=list)
+    seed: tuple | None = None
+
+
+class Number(int):
+    """In the place of a tensor in a result, the number of its value."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """In the place of a tensor in a result: the same in all calls, each time in a new buffer."""
+
+    tensor: object
+
+
+@dataclass
+class Recording:
+    """What calls of one signature run.
+
+    Attributes
+    ----------
+    num_arguments, num_values : int
+        How many values are arguments, and how many there are.
+    checks : list of Check
+        What must hold of the arguments.
+    steps : list of Step
+        In their order.
+    result : object
+        The result, with a `Number` or a `Constant` in the place of each tensor.
+    custom : bool
+        Whether tapes are told of it otherwise than of its ops.
+    """
+
+    num_arguments: int
+    num_values: int
+    checks: list
+    steps: list
+    result: object
+    custom: bool
+
+
+def recording(recorder, arguments, result):
+    """Return the `Recording` of a call.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        What noted it.
+    arguments : list of EagerTensor
+        The tensors among its arguments.
+    result : object
+        What it returned.
+
+    Raises
+    ------
+    NotReplayableError
+        If there is none.
+    """
+    if recorder.failed:
+        raise NotReplayableError("something could not be noted")
+    return _Maker(recorder, arguments, result).run()
+
+
+class _Maker:
+    def __init__(self, recorder, arguments, result):
+        self.events = recorder.events
+        self.custom = recorder.custom
+        self.result = result
+        self.num_arguments = len(arguments)
+        self.tensors = []  # by number, so that identities last
+        self.numbers = {}
+        for tensor in arguments:
+            self.add(tensor)
+        self.checks = []
+        self.steps = []
+        self.seeded = []  # seeds that no op has got yet
+        self.draws = False  # whether an op has drawn random numbers: no call may be made again
+
+    def add(self, tensor):
+        """Give a tensor a number."""
+        self.numbers.setdefault(id(tensor), len(self.tensors))
+        self.tensors.append(tensor)
+
+    def run(self):
+        """Return the recording."""
+        last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
+        for i, event in enumerate(self.events):
+            if isinstance(event, Ran):
+                self.ran(event, i == last)
+            elif isinstance(event, Read):
+                self.read(event.tensor)
+            else:
+                self.seeded.append(event)
+        if self.seeded:
+            raise NotReplayableError("it makes seeds for other things than ops")
+        result = self.packed(self.result)
+        self.drop_unasked(result)
+        self.release(result)
+        if len(self.steps) > MOST_STEPS:
+            raise NotReplayableError(f"it runs {len(self.steps)} ops")
+        return Recording(
+            self.num_arguments, len(self.tensors), self.checks, self.steps, result, self.custom
+        )
+
+    def ran(self, event, last):
+        """Take up an op."""
+        if event.op_name.startswith("_"):
+            raise NotReplayableError(f"{event.op_name} is none of TensorFlow's public ops")
+        record = _record(event.op_name)
+        seed = self.seed_of(event, record)
+        runs_always = seed is not None or event.op_name in _CHECKING
+        if record.missing or not runs_always and record.exclusion is not None:
+            raise NotReplayableError(f"{event.op_name} has effects")
+        for tensor in (*event.inputs, *event.outputs):
+            if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
+                raise NotReplayableError(f"{event.op_name} does not run on the host")
+        known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
+        fixed = all(number is None for number in known) or (
+            event.op_name in _OF_SHAPES
+            and all(number is None or number < self.num_arguments for number in known)
+        )
+        small = all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
+        if fixed and small and not runs_always:
+            return  # its outputs are constants
+        for tensor, number in zip(event.inputs, known, strict=True):
+            if number is None and _size(tensor) > 16 * MOST_BYTES:
+                raise NotReplayableError("it has a large constant")
+        # Once numbers are drawn no call is made again, so that nothing may differ from then on.
+        if seed is not None:
+            sizes = _SIZES_IN.get(event.op_name, 0)
+            stays = last or sizes is None or known[sizes] is None
+        else:
+            stays = last or not self.draws or event.op_name in _SHAPED_BY_SHAPES
+        if not stays:
+            raise NotReplayableError(f"{event.op_name} has sizes that values decide")
+        self.draws = self.draws or seed is not None
+        first = len(self.tensors)
+        for tensor in event.outputs:
+            self.add(tensor)
+        sizes = [None if last or self.draws else tuple(tensor.shape) for tensor in event.outputs]
+        values = [
+            tensor if number is None else number
+            for tensor, number in zip(event.inputs, known, strict=True)
+        ]
+        arguments, inputs = _arguments(record, values, event.attrs)
+        step = Step(event.op_name, arguments, inputs, range(first, len(self.tensors)), sizes)
+        step.seed = seed
+        self.steps.append(step)
+
+    def seed_of(self, event, record):
+        """Return what the seeds of a random op are made of, in a tuple; None for other ops."""
+        given = [event.attrs.get(name, 0) or 0 for name in _SEEDS]
+        if record.op_def.obstacle != "stateful" or not self.seeded:
+            return None
+        if given != [one or 0 for one in self.seeded[0].seeds]:
+            return None
+        return (self.seeded.pop(0).op_seed,)
+
+    def read(self, tensor):
+        """Take up that Python has looked at a value."""
+        number = self.numbers.get(id(tensor))
+        if number is None:
+            return
+        if self.draws:
+            raise NotReplayableError("Python decides after random numbers were drawn")
+        if _size(tensor) > MOST_BYTES or tensor.dtype in _HANDLES:
+            raise NotReplayableError("Python decides by a large value")
+        check = Check(number, tensor)
+        for step in self.steps:
+            if number in step.outputs:
+                step.checks.append(check)
+                return
+        self.checks.append(check)
+
+    def packed(self, value):
+        """Return a result with numbers in the places of tensors."""
+        kind = type(value)
+        if kind is EagerTensor:
+            if id(value) not in self.numbers:
+                if _size(value) > MOST_BYTES or value.dtype in _HANDLES:
+                    raise NotReplayableError("it returns a large constant")
+                return Constant(value)
+            return Number(self.numbers[id(value)])
+        if kind in _OF_VALUES or isinstance(value, tf.DType):
+            return value
+        if kind in (list, tuple):
+            return kind([self.packed(one) for one in value])
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return kind(*[self.packed(one) for one in value])
+        if kind is dict:
+            return {name: self.packed(one) for name, one in value.items()}
+        raise NotReplayableError(f"it returns a {kind.__name__}")
+
+    def drop_unasked(self, result):
+        """Leave out steps for whose results nobody asks."""
+        asked = set(_numbers(result))
+        kept = []
+        for step in reversed(self.steps):
+            runs_always = step.seed is not None or step.op_name in _CHECKING
+            if step.checks or runs_always or not asked.isdisjoint(step.outputs):
+                kept.append(step)
+                asked.update(_used(step))
+        self.steps = kept[::-1]
+
+    def release(self, result):
+        """Say when values may go."""
+        asked = set(_numbers(result)) | set(range(self.num_arguments))
+        for step in reversed(self.steps):
+            here = {*_used(step), *step.outputs} - asked
+            step.releases = sorted(here)
+            asked |= here
+
+
+def _record(op_name):
+    try:
+        return record_of(op_name)
+    except LookupError:
+        raise NotReplayableError(f"{op_name} is none of TensorFlow's public ops") from None
+
+
+def _arguments(record, values, attrs):
+    """Return the arguments of an op by its parameters, and which of them are inputs."""
+    op_def, arguments, inputs = record.op_def, {}, set()
+    values = iter(values)
+    inferred = op_def.inferred
+    names = {param.op_def_name: param for param in record.params}
+    for arg in op_def.inputs:
+        name = names[arg.name].name
+        if arg.is_list:
+            count = attrs[arg.number_attr] if arg.number_attr else len(attrs[arg.type_list_attr])
+            arguments[name] = [next(values) for _ in range(count)]
+        else:
+            arguments[name] = next(values)
+        inputs.add(name)
+    if next(values, None) is not None:
+        raise NotReplayableError(f"{op_def.name} has more inputs than its definition")
+    for name, value in attrs.items():
+        if name in inferred or value is None:
+            continue
+        if name in _SEEDS and op_def.stateful:
+            value = 0  # in its place comes another one in each call
+        kind = op_def.attr(name).type
+        if "type" in kind:
+            value = [tf.as_dtype(one) for one in value] if "list" in kind else tf.as_dtype(value)
+        arguments[names[name].name] = value
+    return arguments, inputs
+
+
+def _size(tensor):
+    return 0 if not tensor.dtype.size else tensor.shape.num_elements() * tensor.dtype.size
+
+
+def _used(step):
+    """Yield the numbers of the values that a step takes."""
+    for name in step.inputs:
+        value = step.arguments[name]
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, int):
+                yield one
+
+
+def _numbers(packed):
+    """Yield the numbers in a packed result."""
+    if isinstance(packed, Number):
+        yield int(packed)
+    elif isinstance(packed, list | tuple):
+        for one in packed:
+            yield from _numbers(one)
+    elif type(packed) is dict:
+        yield from _numbers(list(packed.values()))

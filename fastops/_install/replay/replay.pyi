@@ -1,0 +1,17 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from fastops._install.replacement import Replacement
+
+@final
+class Replayed(Replacement):
+    passed: Any
+    settings: Any
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        passed: Callable[[str], Any],
+        handlers: Any = (),
+        settings: Any = (),
+    ) -> None: ...
+    def describe(self) -> dict[str, Any]: ...

@@ -1,0 +1,508 @@
+# distutils: language = c++
+"""Public functions that are replayed: what a call of a signature runs is known after one of them.
+
+A replay runs ops as the function would: each is a call of its op, which a tape records, a profile
+counts, and TensorFlow makes where a kernel of ours must not. Where a value is not the one by which
+Python decided, or an op fails, the function itself is called: nothing has happened yet that
+anybody could see.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libcpp.vector cimport vector
+
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS
+from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, same_bytes
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.signature cimport Signature
+from fastops._dispatch cimport Op, generation, runtime
+from fastops._install.intercept cimport Generated, promotes_no_dtypes
+from fastops._install.public.arguments cimport unseeded
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._plans.runner cimport is_plain_but_for_tapes
+from fastops._tf.eager cimport recording as taped
+from fastops._tf.tensor cimport Tensor
+
+cdef extern from "definitions.h":
+    pass
+
+import sys
+
+from tensorflow.python.framework import random_seed as _random_seed
+
+from fastops._install.replay.recorder import Recorder
+from fastops._install.replay.recording import Constant, NotReplayableError, Number, recording
+
+cdef enum:
+    INLINE_VALUES = 64
+    MOST_SIGNATURES = 256
+    MOST_REPLAYS = 4    # of one signature, that differ by values
+    ENOUGH_REFUSALS = 8
+
+cdef enum Outcome:
+    DONE
+    DIFFERS
+    FAILED
+
+cdef tuple _NO_SEED = (None,)
+cdef tuple _NO_SEEDS = (None, None)
+cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+
+
+# ---------------------------------------------------------------------------------------------
+# One recording, ready to run
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Check:
+    """What a value must be.
+
+    Parameters
+    ----------
+    check : fastops._install.replay.recording.Check
+        Which, and what.
+    """
+
+    cdef int number
+    cdef object tensor
+
+    def __init__(self, check):
+        self.number = check.number
+        self.tensor = check.tensor
+
+    cdef bint holds(self, PyObject** values) except -1:
+        cdef const Tensor* value = host_tensor(values[self.number])
+        cdef const Tensor* wanted = host_tensor(<PyObject*>self.tensor)
+        return value != NULL and wanted != NULL and same_bytes(value, wanted)
+
+
+@cython.final
+cdef class Step:
+    """An op to run.
+
+    Parameters
+    ----------
+    op : Op
+        The op, one that no other step of the recording has.
+    step : fastops._install.replay.recording.Step
+        What of it is known.
+    """
+
+    cdef Op op
+    cdef tuple names
+    cdef tuple arguments        # None where a value goes
+    cdef vector[int] places     # and which value goes where
+    cdef vector[int] numbers
+    cdef list lists             # places of lists with values, and their items
+    cdef int first
+    cdef int num_outputs
+    cdef tuple sizes
+    cdef tuple checks
+    cdef vector[int] releases
+    cdef tuple seed             # of a random op; None of others
+    cdef int seed_places[2]
+
+    def __init__(self, Op op, step):
+        self.op = op
+        if step.seed is not None:
+            step.arguments.update(seed=0, seed2=0)
+            for i, name in enumerate(("seed", "seed2")):
+                self.seed_places[<int>i] = list(step.arguments).index(name)
+        self.seed = step.seed
+        self.names = tuple([sys.intern(name) for name in step.arguments])
+        arguments, self.lists = [], []
+        for place, (name, value) in enumerate(step.arguments.items()):
+            if name in step.inputs and isinstance(value, int):
+                self.places.push_back(place)
+                self.numbers.push_back(value)
+                value = None
+            elif name in step.inputs and isinstance(value, list):
+                self.lists.append((place, value))
+                value = None
+            arguments.append(value)
+        self.arguments = tuple(arguments)
+        self.first, self.num_outputs = step.outputs.start, len(step.outputs)
+        self.sizes = tuple(step.sizes)
+        self.checks = tuple([Check(one) for one in step.checks])
+        self.releases = step.releases
+
+    cdef Outcome run(self, PyObject** values) except *:
+        cdef PyObject* arguments[FASTOPS_MAX_PARAMS]
+        cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.arguments)
+        cdef int end
+        cdef list kept = None
+        cdef tuple seeds
+        for i in range(n):
+            arguments[i] = PyTuple_GET_ITEM(self.arguments, i)
+        for i in range(<Py_ssize_t>self.places.size()):
+            arguments[self.places[i]] = values[self.numbers[i]]
+        if PyList_GET_SIZE(self.lists) != 0:
+            kept = []
+            for place, items in self.lists:
+                filled = [
+                    <object>values[<int>one] if isinstance(one, int) else one for one in items
+                ]
+                kept.append(filled)
+                arguments[<int>place] = <PyObject*>filled
+        if self.seed is not None:
+            if self.seed == _NO_SEED and unseeded():
+                seeds = _NO_SEEDS
+            else:
+                seeds = _random_seed.get_seed(self.seed[0])
+            for i in range(2):
+                arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
+        made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
+        end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
+        if end != self.first + self.num_outputs:
+            return DIFFERS
+        for i in range(self.num_outputs):
+            sizes = <object>PyTuple_GET_ITEM(self.sizes, i)
+            if sizes is not None and not _has_sizes(values[self.first + i], sizes):
+                return DIFFERS
+        for i in range(PyTuple_GET_SIZE(self.checks)):
+            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                return DIFFERS
+        for i in range(<Py_ssize_t>self.releases.size()):
+            end = self.releases[i]
+            Py_DECREF(<object>values[end])
+            values[end] = NULL
+        return DONE
+
+
+cdef bint _has_sizes(PyObject* value, object sizes) noexcept:
+    cdef const Tensor* tensor = host_tensor(value)
+    return tensor != NULL and has_sizes(tensor, sizes)
+
+
+cdef int _spread(PyObject* made, PyObject** values, int number, int end) except -1:
+    """Puts the tensors of an op's result into their places; returns the place after them."""
+    cdef Py_ssize_t i
+    if IsEagerTensor(made):
+        if number < end:
+            Py_INCREF(<object>made)
+            values[number] = made
+        return number + 1
+    if isinstance(<object>made, tuple):
+        for i in range(PyTuple_GET_SIZE(<object>made)):
+            number = _spread(PyTuple_GET_ITEM(<object>made, i), values, number, end)
+    elif isinstance(<object>made, list):
+        for i in range(PyList_GET_SIZE(<object>made)):
+            number = _spread(PyList_GET_ITEM(<object>made, i), values, number, end)
+    return number
+
+
+@cython.final
+cdef class Replay:
+    """What calls of a signature run.
+
+    Parameters
+    ----------
+    found : fastops._install.replay.recording.Recording
+        What one of them ran.
+    op : callable
+        Returns the `Op` for a step, by its place and its name.
+    passed : callable
+        Returns, for an op's name, the module of its generated function, the name there, and the
+        function. As long as that is there, it may be passed by.
+    settings : sequence of tuple
+        Modules, and the attributes of theirs that must stay what they are.
+    """
+
+    cdef unsigned long long made_for
+    cdef int num_arguments
+    cdef int num_values
+    cdef tuple checks
+    cdef tuple steps
+    cdef object result
+    cdef int single  # the number of the only value that is the result, or -1
+    cdef bint custom
+    cdef list passed
+    cdef list settings
+
+    def __init__(self, found, op, passed, settings):
+        self.made_for = generation
+        self.num_arguments = found.num_arguments
+        self.num_values = found.num_values
+        self.checks = tuple([Check(one) for one in found.checks])
+        self.steps = tuple([Step(op(i, one.op_name), one) for i, one in enumerate(found.steps)])
+        self.result = found.result
+        self.single = found.result if isinstance(found.result, Number) else -1
+        self.custom = found.custom
+        self.passed = []
+        for name in dict.fromkeys(one.op_name for one in found.steps):
+            module, attribute, function = passed(name)
+            self.passed.append((module.__dict__, attribute, function))
+        self.settings = [
+            (module.__dict__, name, getattr(module, name)) for module, name in settings
+        ]
+
+    cdef bint fits(self) except -1:
+        """Whether TensorFlow is as it was."""
+        cdef PyObject* there
+        if self.made_for != generation or self.custom and taped():
+            return False
+        for namespace, attribute, function in self.passed:
+            there = PyDict_GetItem(namespace, attribute)
+            if there == <PyObject*>function:
+                continue
+            if (
+                there == NULL
+                or not isinstance(<object>there, Generated)
+                or (<Generated>there).original is not function
+            ):
+                return False
+        for namespace, attribute, value in self.settings:
+            if PyDict_GetItem(namespace, attribute) != <PyObject*>value:
+                return False
+        return True
+
+    cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
+        cdef PyObject* inline_values[INLINE_VALUES]
+        cdef PyObject** values = inline_values
+        cdef vector[PyObject*] many
+        cdef Outcome outcome = DONE
+        cdef bint drawn = False
+        cdef Step step
+        cdef Py_ssize_t i
+        if self.num_values > INLINE_VALUES:
+            many.resize(self.num_values)
+            values = many.data()
+        for i in range(self.num_arguments):
+            values[i] = signature.object(i)
+        for i in range(self.num_arguments, self.num_values):
+            values[i] = NULL
+        try:
+            for i in range(PyTuple_GET_SIZE(self.checks)):
+                if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                    return DIFFERS
+            for i in range(PyTuple_GET_SIZE(self.steps)):
+                step = <Step>PyTuple_GET_ITEM(self.steps, i)
+                drawn = drawn or step.seed is not None
+                outcome = step.run(values)
+                if outcome != DONE:
+                    return outcome
+            made = (
+                <object>values[self.single] if self.single >= 0 else _filled(self.result, values)
+            )
+            Py_INCREF(made)
+            result[0] = <PyObject*>made
+            return DONE
+        except Exception:
+            if drawn:  # the next numbers of a sequence, which the call must not draw twice
+                raise
+            return FAILED  # TensorFlow's function will raise what there is to raise
+        finally:
+            for i in range(self.num_arguments, self.num_values):
+                if values[i] != NULL:
+                    Py_DECREF(<object>values[i])
+
+
+cdef object _filled(packed, PyObject** values):
+    """A result, with tensors in the places of their numbers."""
+    kind = type(packed)
+    if kind is Number:
+        return <object>values[<int>packed]
+    if kind is Constant:
+        tensor = packed.tensor
+        return copy_of(host_tensor(<PyObject*>tensor))
+    if kind is list:
+        return [_filled(one, values) for one in <list>packed]
+    if kind is tuple:
+        return tuple([_filled(one, values) for one in <tuple>packed])
+    if kind is dict:
+        return {name: _filled(one, values) for name, one in (<dict>packed).items()}
+    if isinstance(packed, tuple):
+        return kind(*[_filled(one, values) for one in packed])
+    return packed
+
+
+# ---------------------------------------------------------------------------------------------
+# Functions
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Case:
+    """What is known of the calls of one signature.
+
+    Attributes
+    ----------
+    key : bytes
+        The signature.
+    replays : list of Replay
+        They differ by the values that Python looked at.
+    refused : bool
+        Whether a call could not be recorded.
+    """
+
+    cdef bytes key
+    cdef list replays
+    cdef bint refused
+
+    def __init__(self, key):
+        self.key = key
+        self.replays = []
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Replayed(Replacement):
+    """In the place of a function that decides by its arguments alone what it runs.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    passed : callable
+        As for `Replay`.
+    handlers : list of dict
+        What users have registered to handle calls of it.
+    settings : sequence of tuple
+        As for `Replay`.
+    """
+
+    cdef readonly object passed
+    cdef readonly object settings
+    cdef tuple handlers
+    cdef tuple num_handlers
+    cdef dict cases         # by signature
+    cdef Case last
+    cdef dict ops
+    cdef dict reasons       # why calls could not be recorded, and how often that was found
+    cdef int refusals       # without any success
+
+    def __init__(self, original, passed, handlers=(), settings=()):
+        super().__init__(original)
+        self.passed = passed
+        self.settings = settings
+        self.handlers = tuple(handlers)
+        self.num_handlers = tuple([len(of) for of in handlers])
+        self.cases = {}
+        self.ops = {}
+        self.reasons = {}
+        self.vectorcall = _replayed
+
+    def describe(self):
+        """Say what is known of its calls.
+
+        Returns
+        -------
+        dict
+            How many signatures are ``"replayed"``, were ``"seen"`` once, and were ``"refused"``,
+            with the ``"reasons"``.
+        """
+        cdef Case case
+        known = list(self.cases.values())
+        return {
+            "replayed": sum([1 for case in known if case.replays]),
+            "seen": sum([1 for case in known if not case.replays and not case.refused]),
+            "refused": sum([1 for case in known if case.refused]),
+            "reasons": dict(self.reasons),
+        }
+
+    cdef bint handled(self):
+        """Whether users have registered what handles calls of it."""
+        cdef Py_ssize_t i
+        for i in range(PyTuple_GET_SIZE(self.handlers)):
+            if len(<dict>self.handlers[i]) != self.num_handlers[i]:
+                return True
+        return False
+
+    cdef int keep(self, Case case) except -1:
+        while len(self.cases) >= MOST_SIGNATURES:
+            self.cases.pop(next(iter(self.cases)), None)
+        self.cases[case.key] = case
+        return 0
+
+    def op(self, place, name):
+        """Return the op for a step: it finds the key of its last call sooner than one for all."""
+        found = self.ops.get((place, name))
+        if found is None:
+            found = self.ops.setdefault((place, name), Op(name))
+        return found
+
+    cdef int learn(self, Case case, recorder, list arguments, result) except -1:
+        """Take up what a call of a signature ran."""
+        try:
+            found = recording(recorder, arguments, result)
+            replay = Replay(found, self.op, self.passed, self.settings)
+        except NotReplayableError as why:
+            self.reasons[str(why)] = self.reasons.get(str(why), 0) + 1
+            self.refusals += 1
+            case.refused = True
+            return 0
+        self.refusals = -ENOUGH_REFUSALS
+        case.replays.append(replay)
+        return 0
+
+
+cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    cdef Replayed self = <Replayed>callable
+    cdef Signature signature
+    cdef PyObject* found
+    cdef PyObject* result = NULL
+    cdef Outcome outcome
+    cdef Replay replay
+    cdef Case case
+    cdef bytes key
+    cdef Py_ssize_t i
+    if (
+        not live
+        or self.refusals >= ENOUGH_REFUSALS
+        or not promotes_no_dtypes()
+        or not is_plain_but_for_tapes()
+        or self.handled()
+    ):
+        return call_original(self, args, nargsf, keywords)
+    signature.TakeOnlyTensors()
+    if not signature.Read(_where[0], args, PyVectorcall_NARGS(nargsf), keywords):
+        return call_original(self, args, nargsf, keywords)
+    case = self.last
+    if case is None or not signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)):
+        key = PyBytes_FromStringAndSize(signature.data(), signature.size())
+        found = PyDict_GetItem(self.cases, key)
+        if found == NULL:
+            self.keep(Case(key))  # who comes but once is not worth a recording
+            return call_original(self, args, nargsf, keywords)
+        case = <Case>found
+        self.last = case
+    for i in range(PyList_GET_SIZE(case.replays)):
+        replay = <Replay>PyList_GET_ITEM(case.replays, i)
+        if not replay.fits():
+            if replay.made_for != generation:
+                self.cases, self.last = {}, None
+            return call_original(self, args, nargsf, keywords)
+        outcome = replay.run(signature, &result)
+        if outcome == DONE:
+            return result
+        if outcome == FAILED:
+            return call_original(self, args, nargsf, keywords)
+    if case.refused or PyList_GET_SIZE(case.replays) >= MOST_REPLAYS:
+        return call_original(self, args, nargsf, keywords)
+    return _record(self, case, signature, args, nargsf, keywords)
+
+
+cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyObject* const* args,
+                       size_t nargsf, PyObject* keywords) except NULL:
+    cdef PyObject* result
+    cdef size_t i
+    recorder = Recorder()
+    arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
+    if not recorder.start():
+        return call_original(self, args, nargsf, keywords)
+    try:
+        result = call_original(self, args, nargsf, keywords)
+    finally:
+        recorder.stop()
+    self.learn(case, recorder, arguments, <object>result)
+    return result
+
+
+enable(Replayed)

@@ -1,0 +1,566 @@
+"""Replayed functions: recorded once, then held against TensorFlow's own in all that may differ."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from calls import find, frames, outcome
+from support import Failure, assert_same, difference, floats
+from tensorflow.python.eager import context
+from tensorflow.python.framework import config, op_callbacks
+from tensorflow.python.ops import gen_manip_ops
+from tensorflow.python.ops.numpy_ops import np_dtypes
+
+import fastops
+from fastops._install.replay import hooks
+from fastops._install.replay.functions import FUNCTIONS
+from fastops._install.replay.replay import Replayed
+
+pytestmark = [pytest.mark.usefixtures("fresh", "installed")]
+
+
+@pytest.fixture(scope="module")
+def stock():
+    """TensorFlow's own functions, by name."""
+    assert not fastops.is_installed()
+    names = [f"{space}.{name}" for space, names in FUNCTIONS.items() for name in names.split()]
+    return {name: find(name) for name in names}
+
+
+@pytest.fixture(scope="module")
+def installed(stock):
+    with fastops.accelerated():
+        yield
+
+
+def t(*shape, dtype=np.float32, seed=0):
+    return tf.constant(floats(*shape, dtype=dtype, seed=seed))
+
+
+def learn(function, *args, **kwargs):
+    """Make the calls after which others of this signature are replayed by kernels alone."""
+    for _ in range(5):
+        result = function(*args, **kwargs)
+    return result
+
+
+def assert_replayed(function, *args, **kwargs):
+    """Assert that a call enters no Python of TensorFlow's; return its result."""
+    assert frames(function, args, kwargs) == []
+    return function(*args, **kwargs)
+
+
+def replayed(name):
+    """Return a function that nobody else has called."""
+    return Replayed(find(name).original, find(name).passed, (), find(name).settings)
+
+
+# ---------------------------------------------------------------------------------------------
+# The same results
+# ---------------------------------------------------------------------------------------------
+
+M, X = (2, 3), (4,)
+
+CALLS = [
+    ("tf.tensordot", lambda s: (t(*M, seed=s), t(3, 2, seed=s + 1), 1), {}),
+    ("tf.einsum", lambda s: ("ij,kj->ik", t(*M, seed=s), t(*M, seed=s + 1)), {}),
+    ("tf.norm", lambda s: (t(*M, seed=s),), {"axis": 1}),
+    ("tf.roll", lambda s: (t(*X, seed=s), 1, 0), {}),
+    ("tf.repeat", lambda s: (t(*X, seed=s), 2), {}),
+    ("tf.eye", lambda s: (3,), {}),
+    ("tf.meshgrid", lambda s: (t(*X, seed=s), t(3, seed=s)), {"indexing": "ij"}),
+    ("tf.complex", lambda s: (t(*X, seed=s), t(*X, seed=s + 1)), {}),
+    ("tf.clip_by_norm", lambda s: (t(*M, seed=s), 0.5), {}),
+    ("tf.clip_by_global_norm", lambda s: ([t(*M, seed=s), t(*X, seed=s)], 0.5), {}),
+    ("tf.unique", lambda s: (t(*X, seed=s, dtype=np.int32),), {}),
+    ("tf.nn.moments", lambda s: (t(*M, seed=s), [0]), {}),
+    ("tf.nn.silu", lambda s: (t(*M, seed=s),), {}),
+    ("tf.nn.gelu", lambda s: (t(*M, seed=s),), {"approximate": True}),
+    ("tf.nn.conv1d", lambda s: (t(1, 8, 2, seed=s), t(3, 2, 4, seed=s), 1, "SAME"), {}),
+    (
+        "tf.nn.softmax_cross_entropy_with_logits",
+        lambda s: (tf.nn.softmax(t(*M, seed=s)), t(*M, seed=s + 1)),
+        {},
+    ),
+    ("tf.linalg.expm", lambda s: (t(3, 3, seed=s),), {}),
+    ("tf.linalg.normalize", lambda s: (t(*M, seed=s),), {}),
+    ("tf.image.resize", lambda s: (t(4, 4, 3, seed=s), [2, 3]), {}),
+    ("tf.image.flip_left_right", lambda s: (t(4, 4, 3, seed=s),), {}),
+    ("tf.signal.stft", lambda s: (t(64, seed=s), 16, 8), {}),
+    ("tf.signal.hann_window", lambda s: (8,), {}),
+    ("tf.strings.substr", lambda s: (tf.constant(["abcd", "efgh"][s % 2]), 1, 2), {}),
+    ("tf.random.stateless_normal", lambda s: ([3], tf.constant([s, 2])), {"mean": 1.0}),
+    ("tf.random.split", lambda s: (tf.constant([s, 2]),), {}),
+    ("tf.experimental.numpy.dot", lambda s: (t(*M, seed=s), t(3, 2, seed=s)), {}),
+    ("tf.experimental.numpy.std", lambda s: (t(*M, seed=s),), {"axis": 0}),
+    ("tf.experimental.numpy.add", lambda s: (t(*M, seed=s), 1.5), {}),
+    ("tf.debugging.assert_near", lambda s: (t(*M, seed=s), t(*M, seed=s)), {}),
+]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=[one[0] for one in CALLS])
+def test_other_values_of_the_same_signature(stock, name, arguments, options):
+    function = find(name)
+    assert type(function).__name__ != "function"
+    assert isinstance(function, Replayed)
+    for seed in range(5):
+        args = arguments(seed)
+        want = stock[name](*args, **options)
+        assert_same(function(*args, **options), want)
+    assert_same(assert_replayed(function, *args, **options), want)
+
+
+def test_kinds_of_results(stock):
+    x = t(*X, dtype=np.int32)
+    for name, args in {
+        "tf.unique_with_counts": (x,),
+        "tf.meshgrid": (x, x),
+        "tf.clip_by_global_norm": ([t(*X)], 1.0),
+        "tf.debugging.assert_rank_in": (x, [1, 2]),
+        "tf.experimental.numpy.shape": (t(2, 3),),
+        "tf.experimental.numpy.ndim": (t(2, 3),),
+        "tf.nn.sufficient_statistics": (t(2, 3), [0]),
+    }.items():
+        function = find(name)
+        want = stock[name](*args)
+        learn(function, *args)
+        got = assert_replayed(function, *args)
+        assert type(got) is type(want), name
+        if isinstance(want, tuple | list):
+            assert [type(one) for one in got] == [type(one) for one in want], name
+        assert not difference(got, want), name
+
+
+def test_an_argument_that_is_the_result_stays_itself():
+    x = t(*X)
+    learn(tf.saturate_cast, x, tf.float32)
+    assert (tf.saturate_cast(x, tf.float32) is x) is (
+        find("tf.saturate_cast").original(x, tf.float32) is x
+    )
+
+
+def test_one_tensor_twice_is_another_signature_than_two(stock):
+    x, y = t(2, 2), t(2, 2, seed=1)
+    learn(tf.tensordot, x, x, 1)
+    assert_same(tf.tensordot(x, y, 1), stock["tf.tensordot"](x, y, 1))
+    learn(tf.tensordot, x, y, 1)
+    assert_same(assert_replayed(tf.tensordot, y, x, 1), stock["tf.tensordot"](y, x, 1))
+
+
+def test_other_shapes_dtypes_and_numbers(stock):
+    for dtype, shape, shift in [
+        (np.float32, (4,), 1),
+        (np.float32, (5,), 1),
+        (np.int32, (4,), 1),
+        (np.float32, (4,), 2),
+        (np.float32, (4,), True),
+        (np.float32, (4,), -1),
+    ]:
+        x = t(*shape, dtype=dtype)
+        want = outcome(stock["tf.roll"], (x, shift, 0), {})
+        for _ in range(3):
+            assert not difference(outcome(tf.roll, (x, shift, 0), {}), want)
+
+
+# ---------------------------------------------------------------------------------------------
+# Decisions by values
+# ---------------------------------------------------------------------------------------------
+
+
+def test_what_python_decides_by_values(stock):
+    for lengths in ([1, 0, 2], [1, 0, 2], [2, 1, 0], [1, 0, 2], [4, 4, 4], [0, 0, 0], [1, 3, 2]):
+        lengths = tf.constant(lengths)
+        assert_same(tf.sequence_mask(lengths), stock["tf.sequence_mask"](lengths))
+        x, repeats = t(3), lengths
+        assert_same(tf.repeat(x, repeats), stock["tf.repeat"](x, repeats))
+        bins = lengths
+        assert_same(tf.math.bincount(bins), stock["tf.math.bincount"](bins))
+
+
+def test_assertions_that_hold_and_then_do_not():
+    x, y = t(3), t(3, seed=1)
+    learn(tf.debugging.assert_equal, x, x + 0)
+    assert assert_replayed(tf.debugging.assert_equal, y, y + 0) is None
+    want = outcome(find("tf.assert_equal").original, (x, y), {})
+    assert isinstance(want, Failure)
+    for _ in range(3):
+        assert not difference(outcome(tf.debugging.assert_equal, (x, y), {}), want)
+    assert assert_replayed(tf.debugging.assert_equal, x, x + 0) is None
+
+
+def test_sizes_that_values_decide(stock):
+    for values in ([0, 1, 0, 2], [1, 1, 0, 2], [0, 0, 0, 0], [1, 1, 1, 1], [3, 1, 0, 2]):
+        x = tf.constant(values)
+        for name in ("tf.experimental.numpy.nonzero", "tf.experimental.numpy.count_nonzero"):
+            assert_same(find(name)(x), stock[name](x))
+        condition = x > 0
+        name = "tf.experimental.numpy.compress"
+        assert_same(find(name)(condition, t(4)), stock[name](condition, t(4)))
+
+
+def test_more_decisions_than_are_kept(stock):
+    function = replayed("tf.sequence_mask")
+    for longest in [*range(1, 9), *range(1, 9)]:
+        lengths = tf.constant([0, longest])
+        assert_same(function(lengths), stock["tf.sequence_mask"](lengths))
+    assert function.describe()["replayed"] == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# Gradients
+# ---------------------------------------------------------------------------------------------
+
+DIFFERENTIABLE = [
+    "tf.tensordot", "tf.einsum", "tf.norm", "tf.roll", "tf.repeat", "tf.clip_by_norm",
+    "tf.nn.moments", "tf.nn.silu", "tf.nn.gelu", "tf.nn.conv1d",
+    "tf.nn.softmax_cross_entropy_with_logits", "tf.linalg.expm", "tf.image.resize",
+    "tf.experimental.numpy.dot", "tf.experimental.numpy.std",
+]  # fmt: skip
+
+
+def _gradients(function, args, options):
+    sources = [one for one in args if isinstance(one, tf.Tensor)]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(sources)
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            result = function(*args, **options)
+        first = tape.gradient(result, sources)
+    return first, outer.gradient(first, sources)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients(stock, name):
+    (arguments, options), *_ = [(a, o) for n, a, o in CALLS if n == name]
+    with fastops.accelerated(exclude=["*"]):
+        want = [_gradients(stock[name], arguments(seed), options) for seed in range(3)]
+    for seed in range(3):
+        got = _gradients(find(name), arguments(seed), options)
+        assert_same(got, want[seed])
+
+
+def test_a_gradient_of_its_own_is_kept(stock):
+    # Sharply: the gradient of the ops inside would have other bits, or none.
+    x = t(*M)
+    learn(tf.nn.silu, x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.silu(x)
+    assert frames(tf.nn.silu, (x,), {}) == []
+    with tf.GradientTape() as stock_tape:
+        stock_tape.watch(x)
+        z = stock["tf.nn.silu"](x)
+    assert_same(tape.gradient(y, x), stock_tape.gradient(z, x))
+
+
+def test_forward_derivatives(stock):
+    x, tangent = t(*M), t(*M, seed=3)
+
+    def derivative(function):
+        with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
+            y = function(x, axis=1)
+        return accumulator.jvp(y)
+
+    learn(tf.norm, x, axis=1)
+    assert_same(derivative(tf.norm), derivative(stock["tf.norm"]))
+
+
+# ---------------------------------------------------------------------------------------------
+# What is TensorFlow's
+# ---------------------------------------------------------------------------------------------
+
+
+def test_other_arguments(stock):
+    v, a, s = tf.Variable(floats(2, 2)), floats(2, 2), tf.sparse.eye(2)
+    r = tf.ragged.constant([[1.0], [2.0, 3.0]])
+    for args in ((v, v, 1), (a, t(2, 2), 1), (s, t(2, 2), 1), (r, t(2, 2), 1), (None, 1, 2), ()):
+        want = outcome(stock["tf.tensordot"], args, {})
+        for _ in range(3):
+            assert not difference(outcome(tf.tensordot, args, {}), want)
+    first, second = floats(2, 2), floats(2, 2, seed=1)
+    for array in (first, first, first, second):
+        assert_same(tf.tensordot(array, t(2, 2), 1), stock["tf.tensordot"](array, t(2, 2), 1))
+
+
+def test_lists_of_tensors_and_mutable_arguments(stock):
+    shape = [2, 3]
+    x = t(4, 4, 3)
+    learn(tf.image.resize, x, shape)
+    shape[0] = 3
+    assert_same(tf.image.resize(x, shape), stock["tf.image.resize"](x, shape))
+    axes = [0]
+    learn(tf.reduce_logsumexp, t(*M), axes)
+    axes[0] = 1
+    assert_same(tf.reduce_logsumexp(t(*M), axes), stock["tf.reduce_logsumexp"](t(*M), axes))
+
+
+def test_what_has_effects_is_refused(stock):
+    def draws(shape):
+        return tf.raw_ops.RandomUniform(shape=shape, dtype=tf.float32, seed=1, seed2=2)
+
+    def unknown(x):
+        return (x + 1, object())
+
+    for inner, argument in ((draws, tf.constant([2])), (unknown, t(2))):
+        function = Replayed(inner, find("tf.roll").passed)
+        for _ in range(4):
+            function(argument)
+        known = function.describe()
+        assert (known["replayed"], known["refused"]) == (0, 1), inner.__name__
+        assert list(known["reasons"].values()) == [1]
+
+
+def test_who_is_refused_often_is_left_alone():
+    calls = []
+
+    def unknown(number):
+        calls.append(number)
+        return {number}
+
+    function = Replayed(unknown, find("tf.roll").passed)
+    for number in range(40):
+        for _ in range(3):
+            assert function(number) == {number}
+    assert function.describe()["refused"] == 8
+    assert len(calls) == 120
+
+
+def test_numbers_that_never_come_back_are_forgotten(stock):
+    function = replayed("tf.roll")
+    for shift in range(700):
+        function(t(3), shift, 0)
+    known = function.describe()
+    assert known["replayed"] == 0
+    assert known["seen"] == 256
+
+
+def test_constants_are_returned_in_buffers_of_their_own(stock):
+    results = [tf.signal.hann_window(4) for _ in range(5)]
+    assert_same(results, [stock["tf.signal.hann_window"](4)] * 5)
+    assert frames(tf.signal.hann_window, (4,), {}) == []
+    assert len({id(one) for one in results}) == 5
+    addresses = {tf.experimental.dlpack.to_dlpack(one) is None for one in results}
+    assert addresses == {False}
+
+
+def test_graphs_and_symbolic_tensors(stock):
+    x = t(*M)
+    learn(tf.norm, x)
+    traced = tf.function(lambda x: tf.norm(x))
+    assert_same(traced(x), stock["tf.norm"](x))
+    assert any(op.type == "Sqrt" for op in traced.get_concrete_function(x).graph.get_operations())
+
+
+# ---------------------------------------------------------------------------------------------
+# Random numbers
+# ---------------------------------------------------------------------------------------------
+
+
+def _sequence(namespace, seed):
+    """Return what a program draws, from functions that are replayed and others, by turns."""
+    x, image = t(4), tf.abs(t(4, 4, 3))
+    drawn = []
+    if seed is not None:
+        tf.random.set_seed(seed)
+    for step in range(7):
+        drawn.append(namespace["tf.nn.dropout"](x, 0.5))
+        drawn.append(namespace["tf.random.truncated_normal"]([3], seed=None if step % 2 else 5))
+        drawn.append(tf.random.normal([2]))
+        drawn.append(namespace["tf.random.shuffle"](x))
+        drawn.append(namespace["tf.image.random_brightness"](image, 0.2))
+        drawn.append(namespace["tf.random.gamma"]([2], 0.5, seed=step % 3))
+        drawn.append(namespace["tf.random.categorical"](t(2, 3), 4))
+        drawn.append(namespace["tf.random.poisson"]([2], 3.0))
+        drawn.append(namespace["tf.image.random_flip_left_right"](image, seed=3))
+        drawn.append(namespace["tf.image.random_crop"](image, [2, 2, 3]))
+        drawn.append(namespace["tf.experimental.numpy.random.randn"](3))
+    return drawn
+
+
+@pytest.mark.parametrize("seed", [7, 0])
+def test_sequences_of_random_numbers(stock, seed):
+    with_install = {name: find(name) for name in stock}
+    for _ in range(3):
+        want = _sequence(stock, seed)
+        got = _sequence(with_install, seed)
+        for one, other in zip(got, want, strict=True):
+            assert_same(one, other)
+    assert find("tf.nn.dropout").describe()["replayed"] > 0
+    assert find("tf.random.gamma").describe()["replayed"] > 0
+
+
+def test_unseeded_numbers_differ():
+    tf.random.set_seed(1)
+    context.context()._seed = None  # as the process began
+    x = tf.ones([64])
+    drawn = [tf.nn.dropout(x, 0.5).numpy().tobytes() for _ in range(8)]
+    assert len(set(drawn)) == 8
+    assert frames(tf.nn.dropout, (x, 0.5), {}) == []
+
+
+def test_errors_after_random_numbers(stock):
+    def draw(bad):
+        x = tf.random.truncated_normal([2])
+        return tf.nn.embedding_lookup(x, bad)
+
+    function, rows = Replayed(draw, find("tf.roll").passed), tf.constant([0, 1])
+    learn(function, rows)
+    assert function.describe()["replayed"] == 1
+    tf.random.set_seed(3)
+    want = [draw(rows), outcome(draw, (rows + 5,), {}), draw(rows)]
+    tf.random.set_seed(3)
+    got = [function(rows), outcome(function, (rows + 5,), {}), function(rows)]
+    assert isinstance(want[1], Failure)
+    assert [type(one) for one in got] == [type(one) for one in want]
+    assert got[1].kind == want[1].kind
+    assert_same([got[0], got[2]], [want[0], want[2]])
+
+
+# ---------------------------------------------------------------------------------------------
+# Changes between two calls
+# ---------------------------------------------------------------------------------------------
+
+
+def test_op_callbacks_see_every_op():
+    x = t(*M)
+    learn(tf.norm, x)
+    seen = []
+
+    def watch(op_type, *_, **__):
+        seen.append(op_type)
+
+    op_callbacks.add_op_callback(watch)
+    try:
+        tf.norm(x)
+    finally:
+        op_callbacks.remove_op_callback(watch)
+    assert b"Sqrt" in seen or "Sqrt" in seen
+
+
+def test_settings_of_numpys_functions(stock):
+    name = "tf.experimental.numpy.array"
+    learn(find(name), 1.5)
+    try:
+        np_dtypes.set_prefer_float32(True)
+        want = stock[name](1.5)
+        assert want.dtype == tf.float32
+        assert_same(find(name)(1.5), want)
+    finally:
+        np_dtypes.set_prefer_float32(False)
+    assert find(name)(1.5).dtype == tf.float64
+
+
+def test_a_mock_in_the_place_of_an_op(monkeypatch):
+    x = t(4)
+    learn(tf.roll, x, 1, 0)
+    calls = []
+
+    def roll(*args, **kwargs):
+        calls.append(args)
+        return x
+
+    monkeypatch.setattr(gen_manip_ops, "roll", roll)
+    assert tf.roll(x, 1, 0) is x
+    assert len(calls) == 1
+    monkeypatch.undo()
+    assert tf.roll(x, 1, 0) is not x
+
+
+def test_a_handler_registered_later(stock):
+    class Meters(tf.experimental.ExtensionType):
+        value: tf.Tensor
+
+    x = t(4)
+    learn(tf.roll, x, 1, 0)
+
+    def handler(input: Meters, shift, axis, name=None):  # noqa: A002
+        return "handled"
+
+    public = stock["tf.roll"]
+    tf.experimental.dispatch_for_api(public)(handler)
+    try:
+        assert tf.roll(Meters(x), 1, 0) == "handled"
+        assert_same(tf.roll(x, 1, 0), public(x, 1, 0))
+    finally:
+        tf.experimental.unregister_dispatch_for(handler)
+
+
+def test_determinism_and_contexts(stock):
+    x, y = t(*M), t(3, 2)
+    for _ in range(2):
+        learn(tf.tensordot, x, y, 1)
+        assert_same(assert_replayed(tf.tensordot, x, y, 1), stock["tf.tensordot"](x, y, 1))
+        config.enable_op_determinism()
+        try:
+            learn(tf.tensordot, x, y, 1)
+            assert_same(tf.tensordot(x, y, 1), stock["tf.tensordot"](x, y, 1))
+        finally:
+            config.disable_op_determinism()
+
+
+def test_errors_of_kernels_are_tensorflows(stock):
+    good, bad = t(3), tf.constant([1.0, np.nan, 2.0])
+    learn(tf.debugging.assert_all_finite, good, "here")
+    assert_replayed(tf.debugging.assert_all_finite, good, "here")
+    want = outcome(stock["tf.debugging.assert_all_finite"], (bad, "here"), {})
+    assert isinstance(want, Failure)
+    assert not difference(outcome(tf.debugging.assert_all_finite, (bad, "here"), {}), want)
+
+
+def test_a_call_that_fails_while_it_is_recorded():
+    x = t(3)
+    function = replayed("tf.roll")
+    for _ in range(3):
+        got = outcome(function, (x, "nowhere", 0), {})
+        assert isinstance(got, Failure)
+    assert "_numpy_internal" in vars(type(x))
+    assert vars(type(x))["_numpy_internal"] is METHOD
+    assert hooks.hang(print, print, print)
+    assert hooks.take_down(print)
+
+
+METHOD = vars(type(tf.constant(0)))["_numpy_internal"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Threads, memory
+# ---------------------------------------------------------------------------------------------
+
+
+def test_eight_threads(stock):
+    inputs = [t(*M, seed=seed) for seed in range(8)]
+    wants = [stock["tf.norm"](x, axis=1) for x in inputs]
+    masks = [tf.constant([seed, 1]) for seed in range(8)]
+    want_masks = [stock["tf.sequence_mask"](x) for x in masks]
+    function, mask = replayed("tf.norm"), replayed("tf.sequence_mask")
+    problems = []
+
+    def work(i):
+        for _ in range(50):
+            if difference(function(inputs[i], axis=1), wants[i]):
+                problems.append(i)
+            if difference(mask(masks[i]), want_masks[i]):
+                problems.append(-i)
+
+    threads = [threading.Thread(target=work, args=[i]) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert vars(type(inputs[0]))["_numpy_internal"] is METHOD
+
+
+def test_replays_keep_no_argument_and_no_result():
+    x = t(*M)
+    result = learn(tf.norm, x, axis=0)
+    gone = [weakref.ref(x), weakref.ref(result)]
+    result = tf.norm(x, axis=0)
+    gone.append(weakref.ref(result))
+    del x, result
+    gc.collect()
+    assert [one() for one in gone] == [None, None, None]
