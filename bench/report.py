@@ -175,6 +175,7 @@ def promises(main, ladder, perceptron, serving, plain, demo):
         yield Promise("import fastops: MB", median(info["growth"]) / 1e6, at_most=20)
     yield from _install_promises(main)
     yield from _public_promises(main)
+    yield from _array_promises(main)
     yield from _function_promises(rows(main, "functions"), "")
     yield from _function_promises(rows(plain, "functions"), ", without oneDNN")
     yield from _chain_promises({int(row.label): row for row in rows(main, "chain")})
@@ -227,6 +228,18 @@ def _public_promises(main):
         slow = sum(ratio < 5 for ratio in run) / len(run)
         yield Promise(f"{text}, share under 5", slow, at_most=0.05)
         yield _least(f"unchanged, {len(ratios)} public calls: times faster, least", ratios, 0.97)
+
+
+def _array_promises(main):
+    above = {
+        row.label: (row.time("installed") - row.time("copy")) / 1e3
+        for row in rows(main, "arrays in")
+    }
+    if above:
+        yield _most("arrays in: us above a copy, most", above, 1.2)
+    out = {row.label: row.time("installed") / 1e3 for row in rows(main, "arrays out")}
+    if out:
+        yield _most("arrays out: us, most", out, 0.6)
 
 
 def _function_promises(measured, where):
@@ -286,7 +299,7 @@ def _threads_table(main):
 def _install_table(main):
     """Return what unchanged programs gain, in microseconds."""
     lines = []
-    for group in ("programs", "calls"):
+    for group in ("programs", "calls", "arrays in", "arrays out"):
         for row in rows(main, group):
             lines.append([row.label, *_pair(row, "stock", "installed")])
     columns = ["unchanged program", "stock", "fastops.install()", "times faster"]
@@ -333,6 +346,14 @@ def _least(text, ratios, bound):
     below = sorted((ratio, label) for label, ratio in ratios.items() if ratio < bound)
     detail = ", ".join(f"{label} {ratio:.2f}" for ratio, label in below)
     return Promise(text, min(ratios.values()), at_least=bound, detail=detail)
+
+
+def _most(text, values, bound):
+    above = sorted(
+        ((value, label) for label, value in values.items() if value > bound), reverse=True
+    )
+    detail = ", ".join(f"{label} {value:.2f}" for value, label in above)
+    return Promise(text, max(values.values()), at_most=bound, detail=detail)
 
 
 def show(results):

@@ -37,7 +37,7 @@ from fastops._core.attributes cimport (
     MISSING, hash_of, is_comparable, is_constant, mix, same, snapshot, to_bytes,
 )
 from fastops._core.conversion cimport (
-    forget, is_convertible, is_list, is_of_one_kind, lists_convert, to_tensor,
+    forget, is_convertible, is_list, is_numpy, is_of_one_kind, lists_convert, to_tensor,
 )
 from fastops._core.measuring cimport Measurement, is_recording
 from fastops._core.reasons cimport (
@@ -623,8 +623,8 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
 
     Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
     the dtype of a number is that of the first tensor that shares its type attribute, at any
-    position, else the attribute's default. Lists of numbers are converted where
-    `lists_convert` knows how. Everything else is TensorFlow's to convert.
+    position, else the attribute's default. Lists of numbers, and NumPy's scalars, are converted
+    where `lists_convert` knows how. Everything else is TensorFlow's to convert.
     """
     cdef int i, attr
     cdef bint has_list = False
@@ -644,7 +644,7 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
         value = converted[i]
         if op.facts.inputs[i].kind == kSingle:
             if not IsEagerTensor(value) and not is_convertible(value, &op.facts.inputs[i]):
-                if not is_of_one_kind(value):
+                if not is_of_one_kind(value) and not is_numpy(value):
                     return R_INPUT_TYPE
                 has_list = True
         elif type(<object>value) not in (list, tuple):

@@ -37,7 +37,8 @@ generated functions such as `gen_math_ops.tanh`; `*` stands for any letters.
 {layers}
 ## Public functions and methods
 
-"Tensor" is an eager tensor or a variable, "eager" a tensor alone. Arguments without a condition are
+"Tensor" is an eager tensor or a variable, "eager" a tensor alone; in the place of either, a small
+array or scalar of NumPy's whose dtype the op takes as it is. Arguments without a condition are
 whatever the op itself takes directly: tensors, variables, arrays, numbers, lists of numbers. Where
 a choice of several ops depends on the values of arguments, or none is run at all, a lowering makes
 it.
@@ -60,8 +61,9 @@ scope, a strategy or a graph, and none of a function that has a gradient of its 
 {replayed}
 ## Operators
 
-Of `tf.Tensor`, and but for `==` and `!=` of `tf.Variable`. The other operand is a tensor or
-variable of the same dtype, a Python float beside {floats}, or a Python int beside {ints}.
+Of `tf.Tensor`, and but for `==` and `!=` of `tf.Variable`. The other operand is a tensor, a
+variable, or an array or scalar of NumPy's, of the same dtype or of float64 beside float32; a Python
+float beside {floats}, or a Python int beside {ints}.
 
 | operators | ops, and the dtypes they are run for |
 | --- | --- |
@@ -71,7 +73,7 @@ variable of the same dtype, a Python float beside {floats}, or a Python int besi
 Ops whose gradients are computed without TensorFlow's Python, as long as TensorFlow's own gradient
 function is the registered one: {rules}.
 
-## Methods of tapes and variables
+## Methods of tapes, variables and tensors
 
 {methods}.
 

@@ -9,7 +9,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int32_t
 
-from fastops._cpp.arrays cimport ArrayDtype, CopyOfArray
+from fastops._cpp.arrays cimport ArrayDtype, CopyOfArray, TensorOfSequence
 from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kSingle
@@ -23,12 +23,13 @@ from fastops._cpp.python cimport (
 )
 from fastops._cpp.runtime cimport Observed, Runtime
 from fastops._tf.eager cimport EagerTensorFromHandle, TFE_TensorHandle, wrap
-from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DT_INVALID, DataType
+from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DT_INVALID, DT_RESOURCE, DT_VARIANT, DataType
 
 cdef extern from "definitions.h":
     pass
 
 import numpy as np
+from tensorflow.python.framework import tensor_conversion_registry as _registry
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 cdef enum:
@@ -37,6 +38,8 @@ cdef enum:
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 cdef PyTypeObject* _array_type = <PyTypeObject*>np.ndarray
+cdef dict _conversions = _registry._tensor_conversion_func_cache  # by class
+cdef dict _own_conversions = {}     # those lists of it that are known to be TensorFlow's alone
 cdef dict _vectors = {}             # tuples of ints -> EagerTensors of int32 on the host
 
 
@@ -59,6 +62,24 @@ cdef bint is_number(PyObject* value) noexcept:
 
 cdef bint is_list(PyObject* value) noexcept:
     return PyList_CheckExact(<object>value) or PyTuple_CheckExact(<object>value)
+
+
+cdef bint converts_as_ever(PyObject* value) except -1:
+    """Whether TensorFlow's own conversions are all that is registered for the class of a value.
+
+    Nobody can register any for numbers and arrays.
+    """
+    kind = type(<object>value)
+    cdef PyObject* found = PyDict_GetItem(_conversions, kind)
+    conversions = _registry.get(kind) if found == NULL else <object>found
+    found = PyDict_GetItem(_own_conversions, kind)
+    if found == <PyObject*>conversions:
+        return True
+    for _, conversion in conversions:
+        if not conversion.__module__.startswith("tensorflow."):
+            return False
+    _own_conversions[kind] = conversions
+    return True
 
 
 cdef bint is_of_one_kind(PyObject* value) noexcept:
@@ -105,7 +126,7 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
     cdef PyObject* tensor
     if not is_number(value):
         if on_host:
-            if is_array(value):
+            if is_numpy(value):
                 tensor = CopyOfArray(value, hint, here)
                 if tensor != NULL:
                     return tensor
@@ -115,6 +136,11 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
             if is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
                 return _vector(here, value)
             device = NULL
+        if not is_list(value) and (
+            not is_array(value) or hint != DT_INVALID and hint != ArrayDtype(value)
+        ):
+            # Where NumPy warns of a cast, it names the line that asked for it: TensorFlow's.
+            raise TypeError("a cast")
         handle = ConvertToEagerTensorUncached(wrap(here.context), value, hint, device)
     else:
         # TensorFlow caches numbers by value and device, and to it 0.0 and -0.0 are one value:
@@ -133,6 +159,10 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
 
 cdef bint is_array(PyObject* value) noexcept:
     return Py_TYPE(<object>value) == _array_type
+
+
+cdef bint is_numpy(PyObject* value) noexcept:
+    return is_array(value) or ArrayDtype(value) != DT_INVALID
 
 
 cdef DataType array_dtype(PyObject* value) noexcept:
@@ -250,16 +280,20 @@ cdef object constant(const Runtime& here, object value, DataType dtype, PyObject
     cdef TFE_TensorHandle* handle
     if Observed(here):
         return None
-    if is_array(<PyObject*>value):
-        if not here.only_host or <object>device_name != "":
+    if not is_number(<PyObject*>value) and here.only_host and <object>device_name == "":
+        if is_numpy(<PyObject*>value):
+            tensor = CopyOfArray(<PyObject*>value, dtype, here)
+        elif is_list(<PyObject*>value) or type(value) is str or type(value) is bytes:
+            tensor = TensorOfSequence(<PyObject*>value, dtype, here)
+        else:
             return None
-        tensor = CopyOfArray(<PyObject*>value, dtype, here)
-        if tensor == NULL:
-            PyErr_Clear()
+        if tensor != NULL:
+            result = <object>tensor
+            Py_DECREF(result)
+            return result
+        PyErr_Clear()
+        if dtype == DT_RESOURCE or dtype == DT_VARIANT:
             return None
-        result = <object>tensor
-        Py_DECREF(result)
-        return result
     if not is_number(<PyObject*>value) and not is_of_one_kind(<PyObject*>value):
         return None
     try:

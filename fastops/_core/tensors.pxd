@@ -32,6 +32,9 @@ cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept
 cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_axes) noexcept
 # A vector of int32 or int64, or a matrix of so many columns.
 cdef object int_tensor(const Sizes& values, DataType dtype, int columns)
+# Element `index` along the first axis, as `tensor[index]` makes it. A new reference; null without
+# an exception where that is for the op to say.
+cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL
 # The same bytes in a buffer of its own.
 cdef object copy_of(const Tensor* tensor)
 # Ones, or None for a dtype that has no gradients.

@@ -14,6 +14,7 @@ from fastops._cpp.tensors cimport (
     IsLocal,
     OnesLike,
     ReducedAxes,
+    RowOf,
     SameBytes,
     ShapeOf,
 )
@@ -79,6 +80,10 @@ cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_a
 
 cdef object int_tensor(const Sizes& values, DataType dtype, int columns):
     return IntTensor(values, dtype, columns)
+
+
+cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL:
+    return RowOf(tensor[0], index)
 
 
 cdef object copy_of(const Tensor* tensor):

@@ -5,6 +5,8 @@ from fastops._tf.protos cimport DataType
 
 
 cdef extern from "declarations.h" namespace "fastops":
+    # Of an array or a scalar of NumPy's that holds numbers; DT_INVALID of all else.
     DataType ArrayDtype(PyObject*)
-    # A new reference. Null without an exception: the array is TensorFlow's to convert.
+    # New references. Null without an exception: it is TensorFlow's to convert.
     PyObject* CopyOfArray(PyObject*, DataType hint, const Runtime&)
+    PyObject* TensorOfSequence(PyObject*, DataType hint, const Runtime&)

@@ -12,6 +12,7 @@
 #include "opdef.h"
 #include "plan.h"
 #include "runtime.h"
+#include "sequences.h"
 #include "session.h"
 #include "signature.h"
 #include "tensors.h"

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/container/inlined_vector.h"
+#include "arrays.h"
 #include "handle.h"
 #include "opdef.h"
 #include "runtime.h"
@@ -239,6 +240,10 @@ class Signature {
     if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // to TensorFlow no array
     // A copy, as TensorFlow makes one for a function: a tensor may share the memory of its array,
     // and end up in a result or a variable.
+    if (PyObject* tensor = CopyOfArray(array, tensorflow::DT_INVALID, *runtime_)) {
+      owned_.push_back(tensor);
+      return AddTensor(tensor);
+    }
     PyObject* copy = PyObject_CallMethodNoArgs(array, Known().copy);
     TFE_TensorHandle* handle = nullptr;
     if (copy != nullptr) {

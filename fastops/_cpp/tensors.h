@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
+#include "device.h"
 #include "handle.h"
 #include "tensorflow/core/framework/bfloat16.h"
 #include "tensorflow/core/framework/tensor_util.h"
@@ -107,6 +109,30 @@ inline PyObject* OnesLike(const tensorflow::Tensor& like) {
       Py_RETURN_NONE;
   }
   return WrapOnHost(std::move(tensor));
+}
+
+// Element `index` along the first axis of a tensor, as a new EagerTensor: what StridedSlice makes
+// of `tensor[index]`. As there, it shares the tensor's memory where it lies aligned in it. Null
+// without an exception for a dtype or an index that this is not for.
+inline PyObject* RowOf(const tensorflow::Tensor& tensor, int64_t index) {
+  constexpr tensorflow::DataTypeSet kDtypes =
+      tensorflow::kRealNumberTypes | tensorflow::ToSet(tensorflow::DT_BOOL) |
+      tensorflow::ToSet(tensorflow::DT_COMPLEX64) | tensorflow::ToSet(tensorflow::DT_COMPLEX128);
+  if (tensor.dims() == 0 || index < 0 || index >= tensor.dim_size(0) ||
+      !kDtypes.Contains(tensor.dtype())) {
+    return nullptr;
+  }
+  tensorflow::TensorShape shape = tensor.shape();
+  shape.RemoveDim(0);
+  const int64_t bytes = shape.num_elements() * tensorflow::DataTypeSize(tensor.dtype());
+  if (tensor.dim_size(0) == 1 || (tensor.dims() > 1 && bytes % EIGEN_MAX_ALIGN_BYTES == 0)) {
+    tensorflow::Tensor row;
+    if (!row.CopyFrom(tensor.Slice(index, index + 1), shape)) return nullptr;
+    return WrapOnHost(std::move(row));
+  }
+  tensorflow::Tensor row(SmallTensorAllocator::Get(), tensor.dtype(), shape);
+  std::memcpy(row.data(), static_cast<const char*>(tensor.data()) + index * bytes, bytes);
+  return WrapOnHost(std::move(row));
 }
 
 // Along which axes the gradients of two operands are summed up: what the op BroadcastGradientArgs

@@ -1,4 +1,5 @@
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
 from libcpp cimport bool
 
 from fastops._cpp.declarations cimport Sizes
@@ -12,6 +13,7 @@ cdef extern from "declarations.h" namespace "fastops":
     bool HasShape(const Tensor&, PyObject*)
     bool SameBytes(const Tensor&, const Tensor&)
     bool IntsOf(const Tensor&, Sizes*)
+    PyObject* RowOf(const Tensor&, int64_t) except? NULL
     bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
     # New references.
     object CopyOf(const Tensor&)

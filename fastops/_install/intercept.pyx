@@ -11,7 +11,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
-from fastops._core.conversion cimport array_dtype, is_array
+from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
@@ -251,8 +251,8 @@ cdef unsigned long long dtype_bits(dtypes) except? 0:
 cdef class Operator(Replacement):
     """In the place of an operator of ``tf.Tensor`` or ``tf.Variable``, such as ``__add__``.
 
-    Two tensors, or a tensor and an array, must be of one dtype; beside float32 an array of float64
-    will do, too. A variable is as good as a tensor where it is the second
+    Two tensors, or a tensor and an array or scalar of NumPy's, must be of one dtype; beside float32
+    one of float64 will do, too. A variable is as good as a tensor where it is the second
     operand, and the first one if it is the class's own operator.
 
     Parameters
@@ -333,11 +333,11 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
         if IsEagerTensor(other) or _is_variable(other):
             if tensor_dtype(other) != dtype:
                 return call_original(self, args, nargsf, keywords)
-        elif is_array(other):
-            # Of arrays that TensorFlow casts, those of float64 beside float32 only.
+        elif is_numpy(other):
+            # Of those that TensorFlow casts, float64 beside float32 only.
             made = <int>array_dtype(other)
-            if self.compares or made != dtype and not (
-                made == <int>DT_DOUBLE and dtype == <int>DT_FLOAT
+            if made != dtype and (
+                self.compares or made != <int>DT_DOUBLE or dtype != <int>DT_FLOAT
             ):
                 return call_original(self, args, nargsf, keywords)
         else:

@@ -19,7 +19,7 @@ from fastops import _registry
 from fastops._core import opdef
 from fastops._core.fallback import raw_name
 from fastops._core.tables import index
-from fastops._install import intercept, optionals, tapes, traced, variables
+from fastops._install import intercept, iteration, optionals, tapes, traced, variables
 from fastops._install.dtypes import parse
 from fastops._install.gradients import rules
 from fastops._install.keras import targets as keras
@@ -135,6 +135,8 @@ def restated_targets():
     if tf.version.VERSION.startswith(RESTATED):
         yield from _gradient_targets()
         yield from _variable_targets()
+        for name, holder, attribute, make in iteration.METHODS:
+            yield Target("operators", name, holder, attribute, make)
 
 
 def _traced_targets():

@@ -2,11 +2,12 @@
 """Reads and assignments of ``tf.Variable``, in eager mode and with tensors of the same dtype."""
 
 cimport cython
+from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._core.conversion cimport is_array
+from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._core.tensors cimport handle_dtype, has_sizes, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
@@ -16,6 +17,7 @@ from fastops._install.replacement cimport Replacement, call_original, enable, li
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
 from fastops._tf.protos cimport DT_VARIANT, DataType
 
+import numpy as np
 from tensorflow.python.distribute.distribute_lib import (
     get_local_results_or_value_container as _local_results,
 )
@@ -34,8 +36,11 @@ cdef Call _ASSIGN_ADD = Call("AssignAddVariableOp", "resource value")
 cdef Call _ASSIGN_SUB = Call("AssignSubVariableOp", "resource value")
 
 cdef type _Graph = _tf_ops.Graph
-cdef object _default_graph = _tf_ops.get_default_graph
+cdef object _graphs = _tf_ops._default_graph_stack  # of each thread
 cdef object _convert = _tf_ops.convert_to_tensor
+cdef type _array = np.ndarray
+cdef type _complex = np.complexfloating
+cdef object _as_array = np.asarray
 
 
 cdef object _graph_of(PyObject* variable):
@@ -59,9 +64,18 @@ cdef object _graph_of(PyObject* variable):
         or <int>self._dtype._type_enum == <int>DT_VARIANT
     ):
         return None
-    graph = _default_graph()
+    cdef list stack = _graphs.stack
+    graph = stack[len(stack) - 1] if stack else _graphs._global_default_graph
     # A function that is being traced wants to know of its variables.
     return graph if type(graph) is _Graph else None
+
+
+cdef bint _has_strategy(object graph) except -1:
+    """Whether this thread is in the scope of a distribution strategy."""
+    cdef dict state = graph._thread_local.__dict__
+    # Made when it is first asked for, which takes TensorFlow's property.
+    cdef PyObject* stack = PyDict_GetItem(state, "_distribution_strategy_stack")
+    return stack != NULL and <object>stack
 
 
 cdef int _tell_tapes(object variable, object graph) except -1:
@@ -70,7 +84,7 @@ cdef int _tell_tapes(object variable, object graph) except -1:
     variables = (variable,)
     # Without a distribution strategy a variable stands for itself.
     resolve = _tf_tape._variables_override
-    if resolve is not _local_results or graph._distribution_strategy_stack:
+    if resolve is not _local_results or _has_strategy(graph):
         variables = resolve(variable)
     for one in variables:
         TFE_Py_TapeVariableAccessed(<PyObject*>one)
@@ -86,6 +100,11 @@ cdef enum:
     VALUE
     READ_VALUE
     NUMPY
+    ARRAY
+    BOOL
+    COMPLEX
+    FLOAT
+    INT
 
 
 @cython.final
@@ -121,10 +140,28 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
     _tell_tapes(variable, graph)
     variable._variable_read = True
     result = _READ.run((variable._handle, variable._dtype))
-    if self.kind != VALUE:
+    if self.kind == READ_VALUE:
         result = _IDENTITY.run((result,))
-    if self.kind == NUMPY:
-        result = result.numpy()
+    elif self.kind != VALUE:
+        if host_tensor(<PyObject*>result) == NULL:
+            return call_original(self, args, nargsf, keywords)
+        result = result._numpy_internal()
+        if self.kind == NUMPY or self.kind == ARRAY:
+            if isinstance(result, _array):
+                result = result.copy()
+            elif self.kind == ARRAY:
+                result = _as_array(result)
+        # Of what is no real number, NumPy may have to tell its user.
+        elif isinstance(result, _array) or self.kind != COMPLEX and isinstance(result, _complex):
+            return call_original(self, args, nargsf, keywords)
+        elif self.kind == BOOL:
+            result = bool(result)
+        elif self.kind == COMPLEX:
+            result = complex(result)
+        elif self.kind == FLOAT:
+            result = float(result)
+        else:
+            result = int(result)
     Py_INCREF(result)
     return <PyObject*>result
 
@@ -182,7 +219,9 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
             value = _convert(value, dtype=variable._dtype)
         except Exception:  # TensorFlow will say what is wrong
             return call_original(self, args, nargsf, keywords)
-    elif is_array(<PyObject*>value):
+    elif is_numpy(<PyObject*>value) or (
+        is_list(<PyObject*>value) and converts_as_ever(<PyObject*>value)
+    ):
         value = constant(value, <DataType><int>variable._dtype._type_enum)
     if (
         not IsEagerTensor(<PyObject*>value)
@@ -209,16 +248,8 @@ cdef dict _unread_state = None  # what all unread variables have in common
 cdef object _unread(object variable, object graph, object parent_op):
     """What an assignment returns: a variable that is read when somebody looks at it."""
     global _unread_state
-    cdef dict state, own
+    cdef dict state
     _tell_tapes(variable, graph)
-    own = {
-        "_graph_key": graph._graph_key,
-        "_shape": variable._shape,
-        "_dtype": variable._dtype,
-        "_handle": variable._handle,
-        "_unique_id": variable._unique_id,
-        "_parent_op": parent_op,
-    }
     if _unread_state is None:
         result = _UnreadVariable(
             handle=variable._handle,
@@ -229,21 +260,38 @@ cdef object _unread(object variable, object graph, object parent_op):
             unique_id=variable._unique_id,
         )
         # In the order of the attributes, and keeping nothing alive.
-        _unread_state = {
-            name: None if name in own else value for name, value in result.__dict__.items()
-        }
+        state = dict(result.__dict__)
+        _describe(state, None, None, None)
+        _unread_state = state
         return result
     state = _unread_state.copy()
-    state.update(own)
+    _describe(state, variable, graph, parent_op)
     result = _UnreadVariable.__new__(_UnreadVariable)
     result.__dict__ = state
     return result
+
+
+cdef int _describe(dict state, object variable, object graph, object parent_op) except -1:
+    """Sets what differs from one unread variable to another."""
+    cdef bint given = variable is not None
+    state["_graph_key"] = graph._graph_key if given else None
+    state["_shape"] = variable._shape if given else None
+    state["_dtype"] = variable._dtype if given else None
+    state["_handle"] = variable._handle if given else None
+    state["_unique_id"] = variable._unique_id if given else None
+    state["_parent_op"] = parent_op
+    return 0
 
 
 METHODS = {
     "value": lambda original: Read(original, VALUE),
     "read_value": lambda original: Read(original, READ_VALUE),
     "numpy": lambda original: Read(original, NUMPY),
+    "__array__": lambda original: Read(original, ARRAY),
+    "__bool__": lambda original: Read(original, BOOL),
+    "__complex__": lambda original: Read(original, COMPLEX),
+    "__float__": lambda original: Read(original, FLOAT),
+    "__int__": lambda original: Read(original, INT),
     "assign": lambda original: Assign(original, "AssignVariableOp"),
     "assign_add": lambda original: Assign(original, "AssignAddVariableOp"),
     "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),

@@ -85,6 +85,71 @@ def test_no_python_of_tensorflows_runs(dtype):
             assert not frames(find(name), (array,), {"dtype": tf.as_dtype(dtype)})
 
 
+MATRIX = floats(4, 6)
+IN_C = [
+    *((one, None) for one in (MATRIX.T, MATRIX[::2, ::-1], np.asfortranarray(MATRIX))),
+    *((MATRIX.astype(">f4"), None), (np.broadcast_to(MATRIX[0], (3, 6)), None)),
+    *((np.array(1.5), None), (np.float32(1.5), None), (np.int8(3), None)),
+    *((np.array(["a", "\u00e4b"]), None), (np.array([b"a\0", b"b"]), None)),
+    *((np.array([["a", b"b"]], object), None), (MATRIX.astype(tf.bfloat16.as_numpy_dtype), None)),
+    *((MATRIX, "float64"), (MATRIX.astype("float64"), "float32"), (np.arange(3), "float32")),
+    *((np.arange(3), "int8"), (np.float32([1, 2]), "int64"), (MATRIX > 0, "float32")),
+    *((MATRIX, "bfloat16"), (np.float32([1.5, 2.0]), "float16"), (MATRIX, "complex64")),
+    *((np.float64(0.1), "float32"), (np.arange(6)[::-2], "float64")),
+]
+
+
+@pytest.mark.parametrize(("array", "dtype"), IN_C)
+def test_every_layout_is_copied_without_python(array, dtype):
+    dtype = None if dtype is None else tf.as_dtype(dtype)
+    compare([(lambda: tf.constant(array, dtype), {})])
+    with fastops.accelerated():
+        for name in ("tf.constant", "tf.convert_to_tensor"):
+            assert not frames(find(name), (array, dtype), {})
+
+
+@pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "float8_e4m3fn", "int4", "uint4"])
+def test_dtypes_that_are_not_numpys(name, dtype):
+    array = np.arange(6).reshape(2, 3).astype(tf.as_dtype(dtype).as_numpy_dtype)
+
+    def function(*args, **kwargs):
+        return tf.cast(getattr(tf, name)(*args, **kwargs), tf.float32)
+
+    targets = (None, dtype, "float32", "bfloat16", "float16", "int32", "complex64", "bool")
+    compare(
+        [
+            (function, value, {"dtype": target})
+            for value in (array, array.T, array[:, ::2], array[0, 1])
+            for target in targets
+        ]
+    )
+
+
+SCALARS = [np.float32(0.1), np.float64(0.1), np.float64(-0.0), np.int64(3), np.int32(3)]
+SCALARS += [np.float16(0.5), np.complex64(1j), np.bool_(True), np.uint8(3)]
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "truediv", "pow", "lt", "eq", "ne", "and_"])
+def test_operators_with_scalars(name):
+    function = getattr(operator, name)
+    calls = []
+    for dtype in ("bool", "int32", "int64", "float16", "float32", "float64", "complex64"):
+        tensor = tf.cast(floats(2, 2), dtype)
+        for value in SCALARS:
+            calls += [(function, tensor, value, {}), (function, value, tensor, {})]
+    compare(calls)
+
+
+def test_operators_with_scalars_are_fast():
+    x = tf.constant(floats(3))
+    with fastops.accelerated():
+        for value in (np.float32(2.0), np.float64(2.0)):
+            for _ in range(3):
+                x * value
+            assert not (entered := frames(operator.mul, (x, value), {})), entered
+
+
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
 def test_a_tensor_has_memory_of_its_own(name):
     for size in (4, 100_000):

@@ -988,9 +988,9 @@ def test_which_path_variables_take():
         "AssignAddVariableOp": 1,
         "AssignSubVariableOp": 2,
         "ReadVariableOp": 3,
-        "Identity": 2,
+        "Identity": 1,  # of `read_value`: an array is a copy already
     }
-    assert (calls.direct, calls.capi, calls.tensorflow) == (9, 0, 0)
+    assert (calls.direct, calls.capi, calls.tensorflow) == (8, 0, 0)
     for value in read:
         np.testing.assert_array_equal(value, [0.5, 1.5])
 

@@ -5,16 +5,19 @@ The first line of each has the function's parameters.
 """
 
 from cpython.object cimport PyObject, Py_TYPE
+from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._core.tensors cimport handle_dtype
-from fastops._core.conversion cimport is_array
+from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type
+from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type, PySequence_Fast_ITEMS
 from fastops._dispatch cimport constant
 from fastops._install.intercept cimport DTYPES, tensor_dtype
 from fastops._install.public.arguments cimport (
     COMPLEX,
     NUMERIC,
+    are_tensors,
     base_dtype,
     is_int32,
     static_shape,
@@ -66,15 +69,36 @@ cdef int _constant(Function self, Draft* draft) except -1:
 cdef int _convert(Function self, Draft* draft) except -1:
     # value, dtype
     cdef PyObject* value = draft.values[0]
-    # Lists are another matter: users may have registered conversions of them.
     if (
         IsEagerTensor(value)
         or Py_TYPE(<object>value) == &PyFloat_Type
         or Py_TYPE(<object>value) == &PyLong_Type
-        or is_array(value)
+        or is_numpy(value)
     ):
         return _constant(self, draft)
-    return DECLINED
+    if not is_list(value) and not PyUnicode_CheckExact(<object>value):
+        return DECLINED
+    # Of these, users may have registered conversions.
+    if not converts_as_ever(value):
+        return DECLINED
+    if PyTuple_GET_SIZE(self.sites) and are_tensors(value, 1):
+        return _packed(draft)
+    return _constant(self, draft)
+
+
+cdef int _packed(Draft* draft) except -1:
+    """A list of tensors of one dtype becomes one tensor; of others TensorFlow will complain."""
+    # value, dtype
+    cdef Py_ssize_t i
+    cdef unsigned long long dtype
+    items = PySequence_Fast_ITEMS(draft.values[0])
+    dtype = tensor_dtype(items[0])
+    for i in range(len(<object>draft.values[0])):
+        if not IsEagerTensor(items[i]) or tensor_dtype(items[i]) != dtype:
+            return DECLINED
+    if draft.values[1] != Py_None and base_dtype(<object>draft.values[1])._type_enum != dtype:
+        return DECLINED
+    return CHOSEN
 
 
 cdef int _convert_hinted(Function self, Draft* draft) except -1:

@@ -249,7 +249,7 @@ FUNCTIONS = (
     Function(
         "tf.convert_to_tensor",
         "(value, dtype=None, dtype_hint=None, name=None)",
-        (),
+        (Site("Pack", "values=value"),),
         "",
         "convert_hinted",
     ),

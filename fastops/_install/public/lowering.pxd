@@ -10,7 +10,7 @@ from fastops._install.replacement cimport Replacement
 
 cdef enum:
     MAX_PARAMS = 16
-    MAX_KEPT = 4
+    MAX_KEPT = 8
 
 cdef enum:  # what a lowering has come to
     DECLINED  # the call is TensorFlow's
@@ -21,6 +21,7 @@ cdef enum:  # what a lowering has come to
 cdef struct Draft:
     PyObject* values[MAX_PARAMS]  # the arguments: borrowed from the call, or kept
     int site
+    unsigned int copies           # bit i: values[i] is the copy of an array
     PyObject* kept[MAX_KEPT]      # owned
     int num_kept
     PyObject* result              # owned
@@ -40,6 +41,9 @@ cdef class Site:
     cdef tuple constants
     cdef unsigned char constant_slots[MAX_PARAMS]
     cdef unsigned long long dtypes
+
+    cdef int source(self, int i) noexcept
+    cdef bint keeps_dtypes(self, Draft* draft) except -1
 
     cdef bint passable(self)
     cdef PyObject* run(self, PyObject** values, Py_ssize_t num_values,

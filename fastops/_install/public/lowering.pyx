@@ -15,7 +15,9 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
+from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.opdef cimport InputArg, kSingle
 from fastops._cpp.python cimport (
     Py_False,
     Py_None,
@@ -25,9 +27,12 @@ from fastops._cpp.python cimport (
     PyObject_Vectorcall,
     PyVectorcall_NARGS,
 )
-from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, eager, run_op
+from fastops._dispatch cimport (
+    FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, run_op,
+)
 from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
 from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._tf.protos cimport DT_INVALID
 
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
@@ -116,6 +121,57 @@ cdef class Site:
             and isinstance(<object>found, Generated)
             and (<Generated>found).original is self.generated
         )
+
+    cdef int source(self, int i) noexcept:
+        """Which of the function's values is input `i` of the op; -1 for none."""
+        cdef int j
+        for j in range(MAX_PARAMS):
+            if self.slots[j] == self.op.input_slots[i]:
+                return j
+        return -1
+
+    cdef bint keeps_dtypes(self, Draft* draft) except -1:
+        """Whether arrays have the dtypes that TensorFlow would convert them to.
+
+        It may cast an array: to what the op wants, or to the dtype of a tensor beside it.
+        """
+        cdef int i, j, k
+        cdef int dtype
+        cdef bint told
+        cdef PyObject* value
+        cdef InputArg* arg
+        for i in range(self.op.num_inputs):
+            j = self.source(i)
+            if j < 0 or not (draft.copies >> j) & 1:
+                continue
+            arg = &self.op.facts.inputs[i]
+            if arg.kind != kSingle:
+                return False
+            dtype = tensor_dtype(draft.values[j])
+            if arg.fixed != DT_INVALID:
+                if <int>arg.fixed != dtype:
+                    return False
+                continue
+            told = False
+            for k in range(self.op.num_inputs):
+                if k == i or self.op.facts.inputs[k].attr != arg.attr:
+                    continue
+                j = self.source(k)
+                if j < 0:
+                    return False
+                value = draft.values[j]
+                if not is_tensor(value):
+                    if not is_number(value) and (
+                        not is_numpy(value) or <int>array_dtype(value) != dtype
+                    ):
+                        return False
+                elif tensor_dtype(value) != dtype:
+                    return False
+                elif not (draft.copies >> j) & 1:
+                    told = True
+            if arg.fallback != DT_INVALID and <int>arg.fallback != dtype and not told:
+                return False
+        return True
 
     cdef PyObject* run(self, PyObject** values, Py_ssize_t num_values,
                        Invocation* call) except NULL:
@@ -217,7 +273,8 @@ cdef class Function(Replacement):
     cdef bint fits(self, Draft* draft) except -1:
         """Whether the arguments are of the kinds that they must be.
 
-        What a variable of Keras's holds takes its place.
+        What a variable of Keras's holds takes its place, and the copy of an array that of the
+        array: functions that want a tensor make one of it, to begin with.
         """
         cdef int i
         cdef PyObject** values = draft.values
@@ -227,13 +284,13 @@ cdef class Function(Replacement):
                 continue
             value = values[i]
             if self.kinds[i] == TENSOR:
-                if not is_tensor(value):
+                if not is_tensor(value) and not copied(draft, i):
                     return False
             elif self.kinds[i] == VARIABLE:
                 if Py_TYPE(<object>value) != _variable_type:
                     return False
             elif self.kinds[i] == EAGER:
-                if not IsEagerTensor(value):
+                if not IsEagerTensor(value) and not copied(draft, i):
                     return False
             elif self.kinds[i] == BOOL:
                 if value != Py_True and value != Py_False:
@@ -310,6 +367,7 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
     if not live or not self.bind(args, PyVectorcall_NARGS(nargsf), keywords, draft.values):
         return call_original(self, args, nargsf, keywords)
     draft.site = 0
+    draft.copies = 0
     draft.num_kept = 0
     draft.result = NULL
     try:
@@ -326,7 +384,7 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
             return draft.result
         if outcome == CHOSEN:
             site = self.sites[draft.site]
-            if site.passable():
+            if site.passable() and (draft.copies == 0 or site.keeps_dtypes(&draft)):
                 begin(&call, <PyObject*>self.original, args, nargsf, keywords)
                 return site.run(draft.values, self.num_values, &call)
     finally:
@@ -363,6 +421,19 @@ cdef int set_holder(object kind, held_t held) except -1:
     _holder = <PyTypeObject*>kind
     _held = held
     return 0
+
+
+cdef bint copied(Draft* draft, int i) except -1:
+    """Puts the copy of an array in its place. False for what is none, or for TensorFlow to copy."""
+    cdef PyObject* value = draft.values[i]
+    if not is_numpy(value):
+        return False
+    tensor = constant(<object>value, DT_INVALID)
+    if tensor is None:
+        return False
+    draft.values[i] = keep(draft, tensor)
+    draft.copies |= <unsigned int>1 << i
+    return True
 
 
 cdef bint is_tensor(PyObject* value) noexcept:

@@ -7,7 +7,7 @@ The first line of each has the function's parameters.
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 
-from fastops._core.conversion cimport is_array
+from fastops._core.conversion cimport is_numpy
 from fastops._core.tensors cimport dtype_of, host_tensor, rank_of, same_sizes, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
@@ -145,7 +145,7 @@ cdef int _matmul(Function self, Draft* draft) except -1:
 cdef int _matmul_operator(Function self, Draft* draft) except -1:
     # x, y, or y, x where it is reflected; then what else `tf.matmul` has
     cdef int i
-    if is_array(draft.values[1]):
+    if is_numpy(draft.values[1]):
         y = constant(<object>draft.values[1], <DataType>tensor_dtype(draft.values[0]))
         if y is None:
             return DECLINED

@@ -1,0 +1,141 @@
+# distutils: language = c++
+"""Iteration over tensors: ``for x in tensor``, ``list(tensor)``, ``a, b = tensor``.
+
+TensorFlow's iterator takes one element after the other by ``tensor[i]``. While nobody records or
+watches that, an element is made here without an op.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.exc cimport PyErr_SetNone
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.ref cimport Py_INCREF
+
+from fastops._core.tensors cimport host_tensor, rank_of, row_of, size_of
+from fastops._core.threads cimport this_thread
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.options cimport Thread, kAuto
+from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
+from fastops._dispatch cimport eager, on_host
+from fastops._install.public.lowering cimport Function, Site
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._tf.eager cimport recording
+from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.framework.tensor import Tensor as _Tensor, _TensorIterator
+
+
+cdef PyTypeObject* _iterator_type = <PyTypeObject*>_TensorIterator
+cdef str _GETITEM = "__getitem__"
+
+
+cdef bint _unwatched() except -1:
+    """Whether an element may be made without the op that TensorFlow takes it with."""
+    cdef Thread* thread = this_thread()
+    cdef PyObject* getitem
+    if thread.options.path != kAuto or thread.recorder != NULL or not on_host() or recording():
+        return False
+    # Somebody may have put something else in the place of the method, or of what it calls.
+    getitem = PyDict_GetItem(<object>(<PyTypeObject*>_Tensor).tp_dict, _GETITEM)
+    if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Function:
+        return False
+    for site in (<Function>getitem).sites or ():
+        return (<Site>site).passable()
+    return False
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Next(Replacement):
+    """In the place of ``__next__`` of the iterator over a tensor.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    """
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _next
+
+
+cdef PyObject* _next(PyObject* callable, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    cdef Next self = <Next>callable
+    cdef const Tensor* tensor
+    cdef PyObject* row
+    cdef int overflow = 0
+    cdef long long index
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != 1
+        or Py_TYPE(<object>args[0]) != _iterator_type
+        or not live
+    ):
+        return call_original(self, args, nargsf, keywords)
+    iterator = <object>args[0]
+    of, position = iterator._tensor, iterator._index
+    tensor = host_tensor(<PyObject*>of)
+    if tensor == NULL or Py_TYPE(position) != &PyLong_Type:
+        return call_original(self, args, nargsf, keywords)
+    if position == iterator._limit:
+        PyErr_SetNone(StopIteration)
+        return NULL
+    index = PyLong_AsLongLongAndOverflow(position, &overflow)
+    if overflow or not _unwatched():
+        return call_original(self, args, nargsf, keywords)
+    row = row_of(tensor, index)
+    if row == NULL:
+        return call_original(self, args, nargsf, keywords)
+    iterator._index = index + 1
+    return row
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Iter(Replacement):
+    """In the place of ``tf.Tensor.__iter__``.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    """
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _iter
+
+
+cdef PyObject* _iter(PyObject* callable, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    cdef Iter self = <Iter>callable
+    cdef const Tensor* tensor
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != 1
+        or not IsEagerTensor(args[0])
+        or not live
+        or not eager()
+    ):
+        return call_original(self, args, nargsf, keywords)
+    tensor = host_tensor(args[0])
+    if tensor == NULL or rank_of(tensor) == 0:
+        return call_original(self, args, nargsf, keywords)
+    result = _TensorIterator.__new__(_TensorIterator)
+    result._tensor = <object>args[0]
+    result._index = 0
+    result._limit = size_of(tensor, 0)
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+METHODS = (
+    ("tf.Tensor.__iter__", _Tensor, "__iter__", Iter),
+    ("tf.Tensor.__iter__.__next__", _TensorIterator, "__next__", Next),
+)
+"""What is replaced: its name, the class, the attribute, and what makes the replacement."""
+
+enable(Iter)
+enable(Next)
