@@ -22,6 +22,7 @@ from fastops._core.tables import index
 from fastops._install import intercept, optionals, tapes, traced, variables
 from fastops._install.dtypes import parse
 from fastops._install.gradients import rules
+from fastops._install.helpers import targets as helpers
 from fastops._install.keras import targets as keras
 from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
 from fastops._install.public import targets as public
@@ -35,6 +36,8 @@ LAYERS = {
     "public": "public functions that are written in Python",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables",
+    "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
+    "modules apart, and ask whether something is a tensor",
     "keras": "what Keras 3 does in Python before it reaches an op",
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return, if `install` is given ``functions=True``",
@@ -128,6 +131,10 @@ def _variable_targets():
         yield Target("variables", f"tf.Variable.{name}", holder, name, make)
 
 
+def _helper_functions():
+    return helpers.functions() if tf.version.VERSION.startswith(RESTATED) else {}
+
+
 def restated_targets():
     """Yield what restates Python code of TensorFlow's, where that is of the right version."""
     if tf.version.VERSION.startswith(RESTATED):
@@ -151,7 +158,9 @@ def _traced_targets():
 def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
-    yield from everywhere(_generated_functions() | public.functions() | keras.functions())
+    yield from everywhere(
+        _generated_functions() | public.functions() | _helper_functions() | keras.functions()
+    )
     yield from operator_targets()
     yield from restated_targets()
     yield from keras.methods()

@@ -1,0 +1,22 @@
+"""What is replaced of TensorFlow's helpers: the functions that the data names."""
+
+import sys
+from functools import partial
+from types import FunctionType
+
+from fastops._install.helpers.answer import Answer
+from fastops._install.helpers.functions import HELPERS
+from fastops._install.target import signature
+
+
+def functions():
+    """Return what `everywhere` takes, for functions."""
+    originals = {}
+    for helper in HELPERS:
+        module_name, _, attribute = helper.name.rpartition(".")
+        module = sys.modules[f"tensorflow.python.{module_name}"]
+        original = vars(module).get(attribute)
+        if type(original) is FunctionType and signature(original) == helper.signature:
+            name = f"{module_name.rpartition('.')[2]}.{attribute}"
+            originals[id(original)] = "helpers", name, partial(Answer, name=name)
+    return originals
