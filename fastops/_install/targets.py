@@ -140,6 +140,7 @@ def restated_targets():
     if tf.version.VERSION.startswith(RESTATED):
         yield from _gradient_targets()
         yield from _variable_targets()
+        yield from helpers.methods()
 
 
 def _traced_targets():

@@ -6,10 +6,15 @@ its own caches of attributes. Where registration with an abstract class decides,
 next registration of anything.
 """
 
-from cpython.object cimport PyObject, PyTypeObject, PyObject_TypeCheck, Py_TYPE
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_XDECREF
 
-from fastops._cpp.classes cimport ClassVersion, GenericAttribute, LooksUpAsClasses, LooksUpGenerically
+from fastops._cpp.classes cimport (
+    ClassVersion,
+    GenericAttribute,
+    LooksUpAsClasses,
+    LooksUpGenerically,
+)
 from fastops._cpp.python cimport _PyType_Lookup
 
 import abc

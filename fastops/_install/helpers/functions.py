@@ -22,6 +22,7 @@ class Helper(NamedTuple):
 
 
 _STRUCTURES = "lists, tuples, namedtuples and dicts of plain keys, of anything that is a leaf"
+_CONVERTED = "eager tensors of that dtype, numbers, and arrays that become tensors directly"
 
 HELPERS = (
     Helper("util.nest.is_nested", "(seq)", "anything"),
@@ -77,6 +78,18 @@ HELPERS = (
         "what is no tensor",
     ),
     Helper(
+        "framework.tensor_conversion_registry.convert",
+        "(value, dtype=None, name=None, as_ref=False, preferred_dtype=None,"
+        " accepted_result_types=(<class 'tensorflow.python.types.core.Symbol'>,))",
+        _CONVERTED,
+    ),
+    Helper(
+        "framework.ops.convert_to_tensor",
+        "(value, dtype=None, name=None, as_ref=False, preferred_dtype=None, dtype_hint=None,"
+        " ctx=None, accepted_result_types=(<class 'tensorflow.python.framework.tensor.Tensor'>,))",
+        _CONVERTED,
+    ),
+    Helper(
         "module.module._flatten_module",
         "(module, recursive, predicate, attribute_traversal_key, attributes_to_ignore, with_path,"
         " expand_composites, module_path=(), seen=None, recursion_stack=None)",
@@ -84,3 +97,12 @@ HELPERS = (
     ),
 )
 """By their modules, in the version of TensorFlow that `targets.RESTATED` names."""
+
+METHODS = (
+    Helper(
+        "framework.tensor_shape.TensorShape.__init__",
+        "(self, dims)",
+        "a shape, `None`, or a list or tuple of sizes",
+    ),
+)
+"""Likewise methods."""

@@ -6,7 +6,7 @@ protocol) TensorFlow's own functions take care, and of all errors. The first lin
 the function's parameters.
 """
 
-from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem, PyDict_Size
+from cpython.dict cimport PyDict_GetItem, PyDict_Size
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject, Py_TYPE

@@ -1,12 +1,12 @@
-"""What is replaced of TensorFlow's helpers: the functions that the data names."""
+"""What is replaced of TensorFlow's helpers: the functions and methods that the data names."""
 
 import sys
 from functools import partial
 from types import FunctionType
 
 from fastops._install.helpers.answer import Answer
-from fastops._install.helpers.functions import HELPERS
-from fastops._install.target import signature
+from fastops._install.helpers.functions import HELPERS, METHODS
+from fastops._install.target import Target, signature
 
 
 def functions():
@@ -20,3 +20,14 @@ def functions():
             name = f"{module_name.rpartition('.')[2]}.{attribute}"
             originals[id(original)] = "helpers", name, partial(Answer, name=name)
     return originals
+
+
+def methods():
+    """Yield a target for each method."""
+    for helper in METHODS:
+        module_name, kind, attribute = helper.name.rsplit(".", 2)
+        holder = vars(sys.modules[f"tensorflow.python.{module_name}"])[kind]
+        original = vars(holder).get(attribute)
+        if type(original) is FunctionType and signature(original) == helper.signature:
+            name = f"{kind}.{attribute}"
+            yield Target("helpers", name, holder, attribute, partial(Answer, name=name))
