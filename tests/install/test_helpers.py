@@ -859,11 +859,18 @@ def test_conversions_keep_tensors_and_enter_no_python():
 
 
 def test_conversions_in_graphs():
-    @tf.function
-    def traced(x):
-        return ops.convert_to_tensor(1.5) + ops.convert_to_tensor(x), tf.is_tensor(x)
+    def run():
+        @tf.function
+        def traced(x):
+            made = [ops.convert_to_tensor(value, name="made") for value in (1.5, T, np.ones(2), x)]
+            return made, tf.is_tensor(x), tf.get_static_value(made[0]), nest.flatten([x, {"a": T}])
 
-    want, got = in_both(lambda: shown(traced.python_function and [v.numpy() for v in traced(T)]))
+        concrete = traced.get_concrete_function(tf.TensorSpec([2]))
+        return str(concrete.graph.as_graph_def()), shown(
+            tf.nest.flatten(concrete.structured_outputs)
+        )
+
+    want, got = in_both(run)
     assert want == got
 
 

@@ -13,7 +13,7 @@ from fastops._core.conversion cimport is_array
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type
-from fastops._dispatch cimport constant
+from fastops._dispatch cimport constant, eager
 from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
 from fastops._install.intercept cimport DTYPES
 from fastops._tf.protos cimport DT_INVALID, DataType
@@ -42,6 +42,8 @@ cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyOb
             return PASS
         hint = (<object>preferred)._type_enum
     if to >= DTYPES or hint >= DTYPES:
+        return PASS
+    if not eager():  # graphs capture tensors
         return PASS
     if IsEagerTensor(value):
         return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else PASS
