@@ -23,6 +23,7 @@ class Helper(NamedTuple):
 
 _STRUCTURES = "lists, tuples, namedtuples and dicts of plain keys, of anything that is a leaf"
 _CONVERTED = "eager tensors of that dtype, numbers, and arrays that become tensors directly"
+_WRAPPED = "functions and methods whose signatures nothing else tells"
 
 HELPERS = (
     Helper("util.nest.is_nested", "(seq)", "anything"),
@@ -90,6 +91,11 @@ HELPERS = (
         _CONVERTED,
     ),
     Helper(
+        "util.tf_decorator.make_decorator",
+        "(target, decorator_func, decorator_name=None, decorator_doc='', decorator_argspec=None)",
+        _WRAPPED,
+    ),
+    Helper(
         "module.module._flatten_module",
         "(module, recursive, predicate, attribute_traversal_key, attributes_to_ignore, with_path,"
         " expand_composites, module_path=(), seen=None, recursion_stack=None)",
@@ -103,6 +109,17 @@ METHODS = (
         "framework.tensor_shape.TensorShape.__init__",
         "(self, dims)",
         "a shape, `None`, or a list or tuple of sizes",
+    ),
+    Helper(
+        "util.tf_decorator.TFDecorator.__init__",
+        "(self, decorator_name, target, decorator_doc='', decorator_argspec=None)",
+        _WRAPPED,
+    ),
+    Helper("framework.ops.name_scope_v2.__enter__", "(self)", "eager calls"),
+    Helper(
+        "framework.ops.name_scope_v2.__exit__",
+        "(self, type_arg, value_arg, traceback_arg)",
+        "scopes that were entered so",
     ),
 )
 """Likewise methods."""

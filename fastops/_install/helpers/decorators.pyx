@@ -1,0 +1,159 @@
+# distutils: language = c++
+"""What wraps a function in another one, and has to know its signature each time.
+
+A signature is remembered as long as what it is made of is the same. The first line of each answer
+has the function's parameters.
+"""
+
+from cpython.object cimport PyObject
+
+from fastops._cpp.python cimport Py_None
+from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+
+import inspect
+import sys
+from types import FunctionType, MethodType
+from weakref import ref
+
+from tensorflow.python.util import tf_decorator as _tf_decorator
+
+
+cdef enum:
+    MOST = 4096  # functions
+
+cdef object _FunctionType = FunctionType
+cdef object _MethodType = MethodType
+cdef object _TFDecorator = _tf_decorator.TFDecorator
+cdef object _bound_instance = _tf_decorator._get_bound_instance
+cdef object _signature = inspect.signature
+cdef object _frame = sys._getframe
+cdef dict _signatures = {}  # by the function's identity: what `_made_of` returned, and signatures
+
+
+cdef tuple _made_of(object function):
+    """What the signature of a function depends on, None where that is not known."""
+    if function.__dict__ and ("__wrapped__" in function.__dict__ or
+                              "__signature__" in function.__dict__ or
+                              "__text_signature__" in function.__dict__ or
+                              "_partialmethod" in function.__dict__):
+        return None
+    defaults = function.__kwdefaults__
+    return (
+        function.__code__,
+        function.__defaults__,
+        tuple(defaults.items()) if defaults else None,
+        tuple(function.__annotations__.items()),
+    )
+
+
+cdef bint _same(tuple one, tuple other):
+    """Whether two of these are of the same objects."""
+    cdef Py_ssize_t i
+    if one[0] is not other[0] or one[1] is not other[1]:
+        return False
+    for i in range(2, 4):
+        if one[i] is None or other[i] is None:
+            if one[i] is not other[i]:
+                return False
+            continue
+        if len(one[i]) != len(other[i]):
+            return False
+        for (name, value), (other_name, other_value) in zip(one[i], other[i]):
+            if name != other_name or value is not other_value:
+                return False
+    return True
+
+
+cdef object _signature_of(object target):
+    """The signature of a function or method, as `inspect.signature` has it; or None."""
+    cdef bint bound = type(target) is _MethodType
+    cdef tuple made_of, found
+    function = target.__func__ if bound else target
+    if type(function) is not _FunctionType:
+        return None
+    made_of = _made_of(function)
+    if made_of is None:
+        return None
+    key = id(function), bound
+    found = _signatures.get(key)
+    if found is not None and found[0]() is function and _same(found[1], made_of):
+        return found[2]
+    signature = _signature(target)
+    if len(_signatures) >= MOST:
+        _signatures.clear()
+    _signatures[key] = ref(function), made_of, signature
+    return signature
+
+
+cdef int _decorate(object decorator, object name, object target, object doc) except -1:
+    """`TFDecorator.__init__`, for a function or method that has a signature."""
+    decorator._decorated_target = target
+    decorator._decorator_name = name
+    decorator._decorator_doc = doc
+    decorator._decorator_argspec = None
+    decorator.__name__ = target.__name__
+    decorator.__qualname__ = target.__qualname__
+    decorator.__doc__ = doc or target.__doc__ or ""
+    decorator.__signature__ = _signature_of(target)
+    return 0
+
+
+cdef object _init(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, decorator_name, target, decorator_doc="", decorator_argspec=None
+    cdef PyObject* values[MAX_PARAMS]
+    if not self.bind(args, n, keywords, values) or values[4] != Py_None:
+        return PASS
+    target = <object>values[2]
+    if type(target) is not _FunctionType and type(target) is not _MethodType:
+        return PASS
+    try:
+        if _signature_of(target) is None:
+            return PASS
+    except Exception:
+        return PASS
+    _decorate(<object>values[0], <object>values[1], target, <object>values[3])
+    return None
+
+
+cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
+                            PyObject* keywords):
+    # target, decorator_func, decorator_name=None, decorator_doc="", decorator_argspec=None
+    cdef PyObject* values[MAX_PARAMS]
+    cdef dict own
+    if not self.bind(args, n, keywords, values) or values[4] != Py_None:
+        return PASS
+    target, function, name = <object>values[0], <object>values[1], <object>values[2]
+    if type(target) is not _FunctionType and type(target) is not _MethodType:
+        return PASS
+    if type(function) is not _FunctionType:
+        return PASS
+    try:
+        signature = _signature_of(target)
+    except Exception:
+        return PASS
+    if signature is None:
+        return PASS
+    if name is None:
+        name = _frame(0).f_code.co_name  # of who calls: this here has no frame
+    decorator = _TFDecorator(name, target, <object>values[3], None)
+    function._tf_decorator = decorator
+    function.__name__ = target.__name__
+    function.__qualname__ = target.__qualname__
+    function.__module__ = target.__module__
+    own = function.__dict__
+    for key, value in target.__dict__.items():
+        if key not in own:
+            own[key] = value
+    function.__doc__ = decorator.__doc__
+    function.__wrapped__ = target
+    function.__original_wrapped__ = target
+    instance = _bound_instance(target)
+    if instance and "self" in signature.parameters:
+        signature = inspect.Signature(list(signature.parameters.values())[1:])
+        function.__self__ = instance
+    function.__signature__ = signature
+    return function
+
+
+register("TFDecorator.__init__", _init)
+register("tf_decorator.make_decorator", _make_decorator)
