@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import re
 import types
@@ -16,7 +17,7 @@ from support import Failure
 from tensorflow.python.framework import ops, tensor_conversion_registry, tensor_shape, tensor_util
 from tensorflow.python.module import module as tf_module
 from tensorflow.python.trackable.autotrackable import AutoTrackable
-from tensorflow.python.util import nest, nest_util
+from tensorflow.python.util import nest, nest_util, tf_decorator, tf_inspect
 
 import fastops
 from fastops._install.helpers import answer, functions, targets
@@ -899,3 +900,242 @@ def test_shapes():
     with fastops.accelerated(only=LAYERS):
         assert not frames(tf.TensorShape, ((1, None, 3),), {})
         assert not frames(tf.TensorShape, (tf.TensorShape([1]),), {})
+
+
+def test_dimensions():
+    def run():
+        seen = []
+        for shape in (tf.TensorShape(dims) for dims in (None, (), (1, None, 3), [2**40])):
+            seen += [shown(shape.dims), shown(shape[:1].dims), shape.dims is shape.dims]
+        odd = tf.TensorShape([1])
+        for dims in ([1], (-1,), (True,), ("a",)):
+            odd._dims = dims
+            seen.append(shown(outcome(lambda: odd.dims, (), {})))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+    assert tf.TensorShape.dims.__doc__ == vars(tf.TensorShape)["dims"].__doc__
+
+
+# ---------------------------------------------------------------------------------------------
+# Decorators and name scopes
+# ---------------------------------------------------------------------------------------------
+
+
+def a_default(x, y=1, *rest, z=2.5, **others):
+    """Have a docstring."""
+
+
+def annotated(x: int, y: "str" = "a") -> tf.Tensor:
+    pass
+
+
+def only_positional(x, y=None, /, z=None):
+    pass
+
+
+def odd_default(x=a_default):
+    pass
+
+
+class Callables:
+    def method(self, x, y=1):
+        """Have one, too."""
+
+    @classmethod
+    def of_class(cls, x):
+        pass
+
+    @staticmethod
+    def of_none(x):
+        pass
+
+    def __call__(self, x):
+        pass
+
+    def __len__(self):
+        return 0
+
+
+def with_attributes():
+    def function(x):
+        pass
+
+    function.own = 1
+    return function
+
+
+def signed():
+    def function(x):
+        pass
+
+    function.__signature__ = tf_inspect.signature(annotated)
+    return function
+
+
+def wrapping():
+    @functools.wraps(a_default)
+    def function(*args, **kwargs):
+        pass
+
+    return function
+
+
+CALLABLES = (
+    *(a_default, annotated, only_positional, odd_default, lambda: 1, lambda *x, a, b=1: 2),
+    *(
+        Callables().method,
+        Callables.of_class,
+        Callables.of_none,
+        Callables(),
+        Callables,
+        Callables.method,
+    ),
+    *(
+        with_attributes(),
+        signed(),
+        wrapping(),
+        functools.partial(a_default, 1),
+        len,
+        max,
+        tf.add,
+        tf.shape,
+    ),
+    *(tf.function(annotated), tf.Module().__init__, [].append, 5, None, "text"),
+)
+
+
+def test_decorators():
+    def run():
+        seen = []
+        for target in (*CALLABLES, *CALLABLES):
+            for kwargs in ({}, {"decorator_name": "name", "decorator_doc": "doc"}):
+
+                def wrapper(*args, **kwargs):
+                    pass
+
+                wrapper.own = 5
+
+                def decorate(target=target, wrapper=wrapper, kwargs=kwargs):
+                    return tf_decorator.make_decorator(target, wrapper, **kwargs)
+
+                made = outcome(decorate, (), {})
+                assert made is wrapper or isinstance(made, Failure)
+                seen.append(shown(made))
+                if made is wrapper:
+                    entries = {**vars(made)}
+                    decorator = entries.pop("_tf_decorator")
+                    seen += [shown(entries), shown({**vars(decorator)}), type(decorator)]
+                    names = ("__name__", "__qualname__", "__module__", "__doc__")
+                    seen.append([shown(getattr(made, name)) for name in names])
+                    seen.append(shown(outcome(tf_inspect.signature, (made,), {})))
+                    seen.append(shown(outcome(tf_inspect.getfullargspec, (made,), {})))
+            seen.append(shown(outcome(tf_inspect.getfullargspec, (target,), {})))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_functions_whose_signatures_change():
+    def run():
+        def function(x, y=1):
+            pass
+
+        seen = []
+
+        def ask():
+            made = tf_decorator.make_decorator(function, lambda *args: None)
+            seen.append((str(made.__signature__), str(made._tf_decorator.__signature__)))
+            seen.append(shown(tf_inspect.getfullargspec(function)))
+
+        ask()
+        function.__defaults__ = (2,)
+        ask()
+        function.__defaults__ = None
+        ask()
+        function.__annotations__["x"] = int
+        ask()
+        function.__annotations__["x"] = float
+        ask()
+        function.__annotations__ = {}
+        function.__code__ = (lambda a, *, b=1: None).__code__
+        ask()
+        function.__kwdefaults__ = {"b": 5}
+        ask()
+        function.__signature__ = tf_inspect.signature(annotated)
+        ask()
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+    assert len(set(map(str, want))) > 10
+
+
+def test_decorators_of_plain_functions_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        for target in (a_default, annotated, Callables().method):
+            tf_decorator.make_decorator(target, lambda: None)
+            entered = frames(tf_decorator.make_decorator, (target, lambda: None), {})
+            assert set(entered) <= {"_get_bound_instance", "unwrap", "_has_tf_decorator_attr"}
+        assert not frames(tf_inspect.getfullargspec, (lambda x, *y, **z: 1,), {})
+
+
+def test_name_scopes():
+    def run():
+        seen = []
+
+        def look(name):
+            scope = outcome(tf.name_scope, (name,), {})
+            if isinstance(scope, Failure):
+                seen.append(shown(scope))
+                return
+            with scope as entered:
+                seen.append((entered, tf.get_current_name_scope(), len(scope._exit_fns)))
+                with tf.name_scope("inner") as inner, scope as again:
+                    seen.append((inner, again, len(scope._exit_fns)))
+            seen.append((tf.get_current_name_scope(), scope._exit_fns, scope.name))
+            try:
+                with scope:
+                    raise KeyError("inside")
+            except KeyError:
+                seen.append(tf.get_current_name_scope())
+            seen.append(shown(outcome(scope.__exit__, (None, None, None), {})))
+            seen.append(shown(outcome(scope.__enter__, (1,), {})))
+
+        names = ("outer", "", "outer/", "a/b", "/", Name("name"), None, 5, "with space")
+        for name in names:
+            look(name)
+        with tf.name_scope("around"):
+            for name in names:
+                look(name)
+        traced = tf.function(lambda: look("traced"))
+        seen.append(shown(outcome(traced.get_concrete_function, (), {}).__class__))
+        with tf.Graph().as_default():
+            look("graph")
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_plain_scopes_enter_no_python():
+    def program():
+        with scope:
+            pass
+
+    scope = tf.name_scope("outer")
+    with fastops.accelerated(only=LAYERS):
+        assert not [name for name in frames(program, (), {}) if name != "scope_name"]
+
+
+def test_scopes_that_are_open_while_installing():
+    outer, inner = tf.name_scope("outer"), tf.name_scope("inner")
+    with outer:
+        fastops.install(only=LAYERS)
+        with inner:
+            assert tf.get_current_name_scope() == "outer/inner"
+            fastops.uninstall()
+        assert tf.get_current_name_scope() == "outer"
+    assert tf.get_current_name_scope() == ""

@@ -621,6 +621,15 @@ def sizes():
     ):
         yield call(value)
     yield from (call(M, name="n"), call(M, name=5), call(), call(M, 1, 2, 3))
+    yield from (
+        call([]),
+        call([], tf.int64),
+        call(
+            (),
+        ),
+        call([[]]),
+        call([], "nonsense"),
+    )
 
 
 def ranks():

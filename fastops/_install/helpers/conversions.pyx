@@ -25,6 +25,9 @@ from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
 from tensorflow.python.types.core import Symbol as _Symbol
 
 
+cdef object _new = object.__new__
+
+
 cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyObject* accepted):
     """A tensor for a tensor, a number or an array; or PASS."""
     cdef int to = DT_INVALID, hint = DT_INVALID
@@ -107,6 +110,27 @@ cdef object _make_shape(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     return None
 
 
+cdef object _dimensions(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self
+    cdef list made
+    if n != 1 or keywords != NULL:
+        return PASS
+    sizes = (<object>args[0])._dims
+    if sizes is None:
+        return None
+    if type(sizes) is not tuple:
+        return PASS
+    made = []
+    for size in <tuple>sizes:
+        if size is not None and (not PyLong_CheckExact(size) or size < 0):
+            return PASS
+        dimension = _new(_Dimension)
+        dimension._value = size
+        made.append(dimension)
+    return made
+
+
+register("TensorShape.dims", _dimensions)
 register("tensor_conversion_registry.convert", _convert_by_registry)
 register("ops.convert_to_tensor", _convert_to_tensor)
 register("TensorShape.__init__", _make_shape)

@@ -1,8 +1,8 @@
 # distutils: language = c++
 """What wraps a function in another one, and has to know its signature each time.
 
-A signature is remembered as long as what it is made of is the same. The first line of each answer
-has the function's parameters.
+A signature is remembered by the code of its function, and holds as long as all else that it is made
+of is the same. The first line of each answer has the function's parameters.
 """
 
 from cpython.object cimport PyObject
@@ -13,35 +13,55 @@ from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
 import inspect
 import sys
 from types import FunctionType, MethodType
-from weakref import ref
 
+from tensorflow.python.framework.dtypes import DType
 from tensorflow.python.util import tf_decorator as _tf_decorator
+from tensorflow.python.util import tf_inspect
 
 
 cdef enum:
-    MOST = 4096  # functions
+    MOST = 4096  # signatures
 
+cdef int CO_VARARGS = inspect.CO_VARARGS
+cdef int CO_VARKEYWORDS = inspect.CO_VARKEYWORDS
 cdef object _FunctionType = FunctionType
 cdef object _MethodType = MethodType
 cdef object _TFDecorator = _tf_decorator.TFDecorator
 cdef object _bound_instance = _tf_decorator._get_bound_instance
 cdef object _signature = inspect.signature
 cdef object _frame = sys._getframe
-cdef dict _signatures = {}  # by the function's identity: what `_made_of` returned, and signatures
+cdef object _getfullargspec = tf_inspect._getfullargspec
+cdef object _FullArgSpec = inspect.FullArgSpec
+cdef frozenset _PLAIN = frozenset((type(None), bool, int, float, str, bytes, type, DType))
+cdef dict _signatures = {}  # by the code's identity: what `_made_of` returned, and signatures
+
+
+cdef bint _is_own(object function):
+    """Whether nothing but the function itself tells its signature."""
+    own = function.__dict__
+    return not own or not (
+        "__wrapped__" in own or "__signature__" in own or "_tf_decorator" in own
+        or "_partialmethod" in own or "__partialmethod__" in own
+    )
 
 
 cdef tuple _made_of(object function):
-    """What the signature of a function depends on, None where that is not known."""
-    if function.__dict__ and ("__wrapped__" in function.__dict__ or
-                              "__signature__" in function.__dict__ or
-                              "__text_signature__" in function.__dict__ or
-                              "_partialmethod" in function.__dict__):
+    """What the signature of a function depends on, None where that is not to be kept."""
+    if not _is_own(function):
         return None
-    defaults = function.__kwdefaults__
+    defaults, named = function.__defaults__, function.__kwdefaults__
+    if defaults:
+        for value in defaults:
+            if type(value) not in _PLAIN:
+                return None
+    if named:
+        for value in named.values():
+            if type(value) not in _PLAIN:
+                return None
     return (
         function.__code__,
-        function.__defaults__,
-        tuple(defaults.items()) if defaults else None,
+        defaults,
+        tuple(named.items()) if named else None,
         tuple(function.__annotations__.items()),
     )
 
@@ -49,7 +69,12 @@ cdef tuple _made_of(object function):
 cdef bint _same(tuple one, tuple other):
     """Whether two of these are of the same objects."""
     cdef Py_ssize_t i
-    if one[0] is not other[0] or one[1] is not other[1]:
+    if one[0] is not other[0]:
+        return False
+    if one[1] is not other[1] and (
+        one[1] is None or other[1] is None or len(one[1]) != len(other[1])
+        or not all([value is same for value, same in zip(one[1], other[1])])
+    ):
         return False
     for i in range(2, 4):
         if one[i] is None or other[i] is None:
@@ -74,14 +99,14 @@ cdef object _signature_of(object target):
     made_of = _made_of(function)
     if made_of is None:
         return None
-    key = id(function), bound
+    key = id(made_of[0]), bound
     found = _signatures.get(key)
-    if found is not None and found[0]() is function and _same(found[1], made_of):
-        return found[2]
+    if found is not None and _same(found[0], made_of):
+        return found[1]
     signature = _signature(target)
     if len(_signatures) >= MOST:
         _signatures.clear()
-    _signatures[key] = ref(function), made_of, signature
+    _signatures[key] = made_of, signature
     return signature
 
 
@@ -155,5 +180,30 @@ cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
     return function
 
 
+cdef object _full_argument_specification(Answer self, PyObject* const* args, Py_ssize_t n,
+                                         PyObject* keywords):
+    # obj
+    if n != 1 or keywords != NULL or tf_inspect._getfullargspec is not _getfullargspec:
+        return PASS
+    function = <object>args[0]
+    if type(function) is not _FunctionType or not _is_own(function):
+        return PASS
+    code = function.__code__
+    if function.__annotations__ or function.__kwdefaults__ or code.co_kwonlyargcount:
+        return PASS
+    names = code.co_varnames
+    count = code.co_argcount
+    positional = list(names[:count])
+    starred = double_starred = None
+    if code.co_flags & CO_VARARGS:
+        starred = names[count]
+        count += 1
+    if code.co_flags & CO_VARKEYWORDS:
+        double_starred = names[count]
+    defaults = function.__defaults__ or None
+    return _FullArgSpec(positional, starred, double_starred, defaults, [], None, {})
+
+
+register("tf_inspect.getfullargspec", _full_argument_specification)
 register("TFDecorator.__init__", _init)
 register("tf_decorator.make_decorator", _make_decorator)

@@ -91,6 +91,11 @@ HELPERS = (
         _CONVERTED,
     ),
     Helper(
+        "util.tf_inspect.getfullargspec",
+        "(obj)",
+        "functions without annotations and keyword-only parameters, that nothing has wrapped",
+    ),
+    Helper(
         "util.tf_decorator.make_decorator",
         "(target, decorator_func, decorator_name=None, decorator_doc='', decorator_argspec=None)",
         _WRAPPED,
@@ -105,6 +110,7 @@ HELPERS = (
 """By their modules, in the version of TensorFlow that `targets.RESTATED` names."""
 
 METHODS = (
+    Helper("framework.tensor_shape.TensorShape.dims", "(self)", "shapes (a property)"),
     Helper(
         "framework.tensor_shape.TensorShape.__init__",
         "(self, dims)",

@@ -23,11 +23,18 @@ def functions():
 
 
 def methods():
-    """Yield a target for each method."""
+    """Yield a target for each method, and for what a property calls."""
     for helper in METHODS:
         module_name, kind, attribute = helper.name.rsplit(".", 2)
         holder = vars(sys.modules[f"tensorflow.python.{module_name}"])[kind]
         original = vars(holder).get(attribute)
-        if type(original) is FunctionType and signature(original) == helper.signature:
-            name = f"{kind}.{attribute}"
-            yield Target("helpers", name, holder, attribute, partial(Answer, name=name))
+        name = f"{kind}.{attribute}"
+        make, function = partial(Answer, name=name), original
+        if type(original) is property:
+            make, function = partial(_property, make), original.fget
+        if type(function) is FunctionType and signature(function) == helper.signature:
+            yield Target("helpers", name, holder, attribute, make)
+
+
+def _property(make, original):
+    return property(make(original.fget), original.fset, original.fdel, original.__doc__)

@@ -4,7 +4,7 @@
 The first line of each has the function's parameters.
 """
 
-from cpython.list cimport PyList_GET_ITEM
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, Py_TYPE
 
 from fastops._core.tensors cimport host_tensor, num_elements, rank_of, size_of
@@ -26,13 +26,16 @@ from fastops._install.public.lowering cimport (
     keep,
     register,
 )
-from fastops._tf.protos cimport DT_INT32
+from fastops._tf.protos cimport DT_INT32, DT_INVALID
 from fastops._tf.tensor cimport Tensor
+
+import numpy as np
 
 from tensorflow.core.config import flags as _tf_flags
 from tensorflow.python.framework import dtypes as _dtypes
 
 
+cdef object _EMPTY = np.zeros(0, np.float32)  # what an empty list becomes
 cdef object _DType = _dtypes.DType
 cdef object _int32_dtype = _dtypes.int32
 cdef object _wide_shapes = _tf_flags.config().tf_shape_default_int64
@@ -68,6 +71,13 @@ cdef int _shape(Function self, Draft* draft) except -1:
         if _wide_shapes.value():
             return DECLINED
         draft.values[1] = <PyObject*>_int32_dtype
+    if (
+        PyList_CheckExact(<object>draft.values[0]) and not PyList_GET_SIZE(<object>draft.values[0])
+    ):
+        empty = constant(_EMPTY, DT_INVALID)
+        if empty is None:
+            return DECLINED
+        draft.values[0] = keep(draft, empty)
     return CHOSEN if type(<object>draft.values[1]) is _DType else DECLINED
 
 
