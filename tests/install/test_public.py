@@ -244,6 +244,22 @@ def concats():
         yield call([M, M], axis)
     yield from (call([M, M]), call([M, M], axis=0, name="n"), call(values=[M, M], axis=0))
     yield call([make("float32", 2, 1), M], 1)
+    for kind in (tf.int32, tf.int64, tf.float32, tf.string, tf.bool):
+        for other in (
+            [],
+            [3],
+            [4, 5],
+            (6,),
+            [1.5],
+            7,
+            [[1]],
+            ["a"],
+            [True],
+            [tf.constant(8)],
+            [2**40],
+        ):
+            yield from (call([make(kind, 2), other], 0), call((other, make(kind, 2), other), -1))
+    yield from (call([make("int32", 2), [3], make("int64", 2)], 0), call([make("int32", 2), V], 0))
 
 
 def stacks():
