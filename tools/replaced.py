@@ -20,9 +20,9 @@ TEXT = """\
 # What `fastops.install` replaces
 
 Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, `public/methods.py`,
-`gradients/*.pyx`, `helpers/functions.py`, `keras/functions.py` and `keras/helper.pyx` in `fastops/_install`, and held true
-by a test. Each entry is a condition under which the fast path is taken; whatever does not meet it
-reaches TensorFlow's own function with its arguments untouched.
+`gradients/*.pyx`, `helpers/functions.py`, `keras/functions.py` and `keras/helper.pyx` in
+`fastops/_install`, and held true by a test. Each entry is a condition under which the fast path is
+taken; whatever does not meet it reaches TensorFlow's own function with its arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
 registered for the function, and TensorFlow's own generated functions in their places.
 
