@@ -1038,6 +1038,27 @@ def test_decorators():
     assert want == got
 
 
+def test_decorators_that_are_no_functions():
+    class Wrapper:
+        def __init__(self, **own):
+            self.__dict__.update(own)
+
+    class Slotted:
+        __slots__ = ("__name__", "_tf_decorator")
+
+    def run():
+        seen = []
+        for target in CALLABLES:
+            for wrapper in (Wrapper(), Wrapper(own=5), Slotted(), len, functools.partial(len)):
+                made = outcome(tf_decorator.make_decorator, (target, wrapper, "name"), {})
+                seen.append(shown(made))
+                seen.append(shown({**getattr(wrapper, "__dict__", {})}))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
 def test_functions_whose_signatures_change():
     def run():
         def function(x, y=1):

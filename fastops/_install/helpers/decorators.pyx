@@ -144,13 +144,10 @@ cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
                             PyObject* keywords):
     # target, decorator_func, decorator_name=None, decorator_doc="", decorator_argspec=None
     cdef PyObject* values[MAX_PARAMS]
-    cdef dict own
     if not self.bind(args, n, keywords, values) or values[4] != Py_None:
         return PASS
     target, function, name = <object>values[0], <object>values[1], <object>values[2]
     if type(target) is not _FunctionType and type(target) is not _MethodType:
-        return PASS
-    if type(function) is not _FunctionType:
         return PASS
     try:
         signature = _signature_of(target)
@@ -165,10 +162,9 @@ cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
     function.__name__ = target.__name__
     function.__qualname__ = target.__qualname__
     function.__module__ = target.__module__
-    own = function.__dict__
     for key, value in target.__dict__.items():
-        if key not in own:
-            own[key] = value
+        if key not in function.__dict__:
+            function.__dict__[key] = value
     function.__doc__ = decorator.__doc__
     function.__wrapped__ = target
     function.__original_wrapped__ = target

@@ -76,7 +76,7 @@ HELPERS = (
     Helper(
         "framework.tensor_util.constant_value",
         "(tensor, partial=False)",
-        "what is no tensor",
+        "eager tensors, and what is no tensor",
     ),
     Helper(
         "framework.tensor_conversion_registry.convert",

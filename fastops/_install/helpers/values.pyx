@@ -21,6 +21,7 @@ from fastops._install.helpers.classes cimport (
 )
 
 from tensorflow.python.framework import tensor_util as _tensor_util
+from tensorflow.python.framework.errors_impl import UnimplementedError as _Unimplemented
 
 
 cdef object _is_tf_type = _tensor_util.is_tf_type
@@ -35,6 +36,9 @@ cdef int _is_tensor_by_class(PyObject* value) except -1:
     if facts == NULL or not is_usual(facts):
         return UNKNOWN
     if _PyType_Lookup(Py_TYPE(<object>value), _PROTOCOL) != NULL or has_own(value, _PROTOCOL):
+        return UNKNOWN
+    facts = facts_of(Py_TYPE(<object>value))
+    if facts == NULL:
         return UNKNOWN
     if facts.is_tensor == UNKNOWN:
         found = YES if _is_tf_type(<object>value) else NO
@@ -59,8 +63,13 @@ cdef object _is_tensor(Answer self, PyObject* const* args, Py_ssize_t n, PyObjec
 cdef object _constant_value(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # tensor, partial=False
     cdef PyObject* values[MAX_PARAMS]
-    if not self.bind(args, n, keywords, values) or IsEagerTensor(values[0]):
+    if not self.bind(args, n, keywords, values):
         return PASS
+    if IsEagerTensor(values[0]):
+        try:
+            return (<object>values[0]).numpy()
+        except _Unimplemented:  # on several devices at once
+            return None
     return <object>values[0] if _is_tensor_by_class(values[0]) == NO else PASS
 
 
