@@ -1160,3 +1160,69 @@ def test_scopes_that_are_open_while_installing():
             fastops.uninstall()
         assert tf.get_current_name_scope() == "outer"
     assert tf.get_current_name_scope() == ""
+
+
+# ---------------------------------------------------------------------------------------------
+# Distribution
+# ---------------------------------------------------------------------------------------------
+
+REDUCED = (
+    *(
+        T,
+        [T, T],
+        (T, {"b": T, "a": [T]}),
+        [],
+        None,
+        5,
+        [1.0],
+        [T, None],
+        tf.Variable(1.0),
+        np.ones(2),
+    ),
+    *([tf.IndexedSlices(T, tf.constant([0, 1]))], [T, tf.IndexedSlices(T, tf.constant([0, 1]))]),
+    *(tf.sparse.eye(2), Point(T, T), "text", [tf.constant("text")]),
+)
+
+
+def test_reductions_of_one_replica():
+    def run():
+        context, seen = tf.distribute.get_replica_context(), []
+        options = tf.distribute.experimental.CommunicationOptions()
+        for value in REDUCED:
+            for operation in (tf.distribute.ReduceOp.SUM, "mean", "SUM", "nonsense", None):
+                seen.append(shown(outcome(context.all_reduce, (operation, value), {})))
+            seen.append(shown(outcome(context.all_reduce, ("sum", value, options), {})))
+        with tf.GradientTape() as tape:
+            tape.watch(T)
+            result = context.all_reduce("sum", [T * 2.0, T])
+        seen.append(shown(tape.gradient(result, T)))
+        strategy = tf.distribute.get_strategy()
+        other = tf.distribute.OneDeviceStrategy("/cpu:0")
+        seen.append(
+            shown(other.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", T)))
+        )
+        seen.append(
+            shown(strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", T)))
+        )
+
+        def merged(_):
+            return shown(outcome(context.all_reduce, ("sum", T), {}))
+
+        seen.append(context.merge_call(merged))
+        traced = tf.function(lambda x: tf.distribute.get_replica_context().all_reduce("sum", x))
+        nodes = traced.get_concrete_function(T).graph.as_graph_def().node
+        seen.append([(node.op, node.name) for node in nodes])
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_a_reduction_is_a_copy():
+    context = tf.distribute.get_replica_context()
+    with fastops.accelerated(only=LAYERS):
+        (result,) = context.all_reduce("sum", [T])
+        entered = frames(context.all_reduce, ("sum", [T]), {})
+    assert result is not T
+    assert "all_reduce" not in entered
+    assert "decorated" not in entered

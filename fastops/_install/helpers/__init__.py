@@ -8,6 +8,7 @@ package is imported. Only `fastops._install.targets` knows of it.
 # They register themselves.
 import fastops._install.helpers.conversions
 import fastops._install.helpers.decorators
+import fastops._install.helpers.distribution
 import fastops._install.helpers.modules
 import fastops._install.helpers.scopes
 import fastops._install.helpers.structures

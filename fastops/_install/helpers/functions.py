@@ -110,6 +110,11 @@ HELPERS = (
 """By their modules, in the version of TensorFlow that `targets.RESTATED` names."""
 
 METHODS = (
+    Helper(
+        "distribute.distribute_lib.ReplicaContextBase.all_reduce",
+        "(self, reduce_op, value, options=None)",
+        f"{_STRUCTURES}, of eager tensors that no tape follows, by the default strategy",
+    ),
     Helper("framework.tensor_shape.TensorShape.dims", "(self)", "shapes (a property)"),
     Helper(
         "framework.tensor_shape.TensorShape.__init__",
