@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fastops._install import dtypes, targets
 from fastops._install.gradients.rules import RULES
+from fastops._install.helpers import functions as helper_functions
 from fastops._install.keras import functions as keras_functions
 from fastops._install.keras import helper
 from fastops._install.keras import targets as keras
@@ -21,9 +22,10 @@ TEXT = """\
 # What `fastops.install` replaces
 
 Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, `public/methods.py`,
-`replay/functions.py`, `gradients/*.pyx`, `keras/functions.py` and `keras/helper.pyx` in
-`fastops/_install`, and held true by a test. Each entry is a condition under which the fast path is
-taken; whatever does not meet it reaches TensorFlow's own function with its arguments untouched.
+`replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`, `keras/functions.py` and
+`keras/helper.pyx` in `fastops/_install`, and held true by a test. Each entry is a condition under
+which the fast path is taken; whatever does not meet it reaches TensorFlow's own function with its
+arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
 registered for the function, and TensorFlow's own generated functions in their places.
 
@@ -77,6 +79,14 @@ function is the registered one: {rules}.
 
 {methods}.
 
+## Helpers
+
+Functions and methods below the public ones, by their names in `tensorflow.python`, in force for
+TensorFlow {restated}.
+
+| function | parameters | answered are |
+| --- | --- | --- |
+{answers}
 ## Keras
 
 Of Keras {keras} on TensorFlow, by their names in `keras.src`. Here "keras" is an eager tensor, a
@@ -150,6 +160,11 @@ def render():
         replayed="".join(
             row(f"`{namespace}`", ", ".join(f"`{name}`" for name in names.split()))
             for namespace, names in (REPLAYED | REPLAYED_METHODS).items()
+        ),
+        restated=targets.RESTATED + "*",
+        answers="".join(
+            row(f"`{helper.name}`", f"`{helper.signature}`", helper.takes)
+            for helper in (*helper_functions.HELPERS, *helper_functions.METHODS)
         ),
         keras=keras.RESTATED + "*",
         keras_functions=rows(keras_functions.FUNCTIONS),

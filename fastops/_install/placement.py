@@ -50,8 +50,8 @@ def install(*, only=None, exclude=None, functions=False):
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
         ``"operators"``, ``"public"``, ``"replayed"``, ``"gradients"``, ``"variables"``,
-        ``"keras"``) or of callables, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*``
-        stands for any letters.
+        ``"helpers"``, ``"keras"``) or of callables, as in ``"tf.Tensor.__add__"``,
+        ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
     functions : bool
         Whether to run what `tf.function` has made as `fastops.function` does, with what Keras
         makes of it: ``fit``, ``predict``, ``train_on_batch``.

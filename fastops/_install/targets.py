@@ -22,6 +22,7 @@ from fastops._core.tables import index
 from fastops._install import intercept, iteration, optionals, tapes, traced, variables
 from fastops._install.dtypes import parse
 from fastops._install.gradients import rules
+from fastops._install.helpers import targets as helpers
 from fastops._install.keras import targets as keras
 from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
 from fastops._install.public import targets as public
@@ -37,6 +38,8 @@ LAYERS = {
     "replayed": "other public functions: what a call runs is recorded once, and replayed",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables",
+    "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
+    "modules apart, and ask whether something is a tensor",
     "keras": "what Keras 3 does in Python before it reaches an op",
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return, if `install` is given ``functions=True``",
@@ -130,6 +133,10 @@ def _variable_targets():
         yield Target("variables", f"tf.Variable.{name}", holder, name, make)
 
 
+def _helper_functions():
+    return helpers.functions() if tf.version.VERSION.startswith(RESTATED) else {}
+
+
 def restated_targets():
     """Yield what restates Python code of TensorFlow's, where that is of the right version."""
     if tf.version.VERSION.startswith(RESTATED):
@@ -137,6 +144,7 @@ def restated_targets():
         yield from _variable_targets()
         for name, holder, attribute, make in iteration.METHODS:
             yield Target("operators", name, holder, attribute, make)
+        yield from helpers.methods()
 
 
 def _traced_targets():
@@ -156,7 +164,11 @@ def targets():
     """Yield every `Target` of the running TensorFlow."""
     yield from _dispatch_targets()
     yield from everywhere(
-        _generated_functions() | replay.functions() | public.functions() | keras.functions()
+        _generated_functions()
+        | replay.functions()
+        | public.functions()
+        | _helper_functions()
+        | keras.functions()
     )
     yield from operator_targets()
     yield from replay.methods()

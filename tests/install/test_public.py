@@ -244,6 +244,22 @@ def concats():
         yield call([M, M], axis)
     yield from (call([M, M]), call([M, M], axis=0, name="n"), call(values=[M, M], axis=0))
     yield call([make("float32", 2, 1), M], 1)
+    for kind in (tf.int32, tf.int64, tf.float32, tf.string, tf.bool):
+        for other in (
+            [],
+            [3],
+            [4, 5],
+            (6,),
+            [1.5],
+            7,
+            [[1]],
+            ["a"],
+            [True],
+            [tf.constant(8)],
+            [2**40],
+        ):
+            yield from (call([make(kind, 2), other], 0), call((other, make(kind, 2), other), -1))
+    yield from (call([make("int32", 2), [3], make("int64", 2)], 0), call([make("int32", 2), V], 0))
 
 
 def stacks():
@@ -410,7 +426,14 @@ def casts():
         yield call(F, dtype)
     yield from (call(S, tf.float32), call(F, tf.string), call(F, tf.qint8), call(F, tf.resource))
     yield from (call(F, tf.float32), call(V, tf.float32), call(V, tf.int32), call(F, tf.int32, "n"))
-    yield from (call(value, tf.int32) for value in (1.5, [1.5], True, np.ones(2), tf.sparse.eye(2)))
+    for value, dtype in itertools.product((2, 1.5, -3, np.ones(2)), (*REAL, tf.complex64)):
+        yield fast(value, dtype)
+        yield fast(x=value, dtype=dtype)
+    yield from (call(value, tf.int32) for value in (2**40, [1.5], True, 1j, "a", tf.sparse.eye(2)))
+    yield from (
+        call(value, tf.float32) for value in (np.bool_(True), np.ones(2, ">f4"), np.int8(1))
+    )
+    yield from (call(1.5, tf.string), call(2, "nonsense"), call(None, tf.int32), call(2, tf.bool))
     yield call(tf.IndexedSlices(F, tf.constant([0, 1, 2])), tf.float64)
     yield call(F, dtypes.float32._as_ref)
     yield from (call(value, tf.int32) for value in ODD)
@@ -614,6 +637,15 @@ def sizes():
     ):
         yield call(value)
     yield from (call(M, name="n"), call(M, name=5), call(), call(M, 1, 2, 3))
+    yield from (
+        call([]),
+        call([], tf.int64),
+        call(
+            (),
+        ),
+        call([[]]),
+        call([], "nonsense"),
+    )
 
 
 def ranks():
@@ -837,6 +869,12 @@ def items():
         yield call(x, (slice(0, tf.constant(2)), slice(one, 3)))
         yield from (call(x, number) for number in (tf.constant(4, kind), tf.constant(-5, kind)))
         yield call(x, tf.constant(kind.max, kind))
+    for kind in (np.int32, np.int64):
+        yield from (fast(x, kind(1)), fast(x, slice(None, kind(-1))), fast(x, (0, kind(1), ...)))
+        yield from (fast(x, slice(kind(0), np.int64(2))), call(x, slice(kind(0), tf.constant(2))))
+        yield from (call(x, (tf.constant(0), kind(1))), call(x, kind(7)), call(x, kind(2**31 - 1)))
+    yield from (call(x, slice(kind(0), 2)) for kind in (np.int8, np.uint64, np.float32, np.bool_))
+    yield call(x, slice(np.array(0), np.array([1])))
     for kind in (tf.int8, tf.uint8, tf.uint64, tf.float32, tf.bool, tf.string):
         yield from (call(x, make(kind)), call(x, slice(make(kind), None)), call(x, (0, make(kind))))
     for index in (

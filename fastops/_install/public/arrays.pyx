@@ -4,12 +4,14 @@
 The first line of each has the function's parameters.
 """
 
-from cpython.list cimport PyList_GET_ITEM
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, Py_TYPE
 
 from fastops._core.tensors cimport host_tensor, num_elements, rank_of, size_of
+from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, Py_True, PyLong_Type
-from fastops._dispatch cimport constant
+from fastops._dispatch cimport constant, eager
+from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport (
     MAX_RANK,
     are_tensors,
@@ -23,16 +25,21 @@ from fastops._install.public.lowering cimport (
     Draft,
     Function,
     done,
+    is_number,
     keep,
     register,
 )
-from fastops._tf.protos cimport DT_INT32
+from fastops._tf.protos cimport DT_INT32, DT_INVALID
 from fastops._tf.tensor cimport Tensor
+
+import numpy as np
 
 from tensorflow.core.config import flags as _tf_flags
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework import ops as _tf_ops
 
 
+cdef object _EMPTY = np.zeros(0, np.float32)  # what an empty list becomes
 cdef object _DType = _dtypes.DType
 cdef object _int32_dtype = _dtypes.int32
 cdef object _wide_shapes = _tf_flags.config().tf_shape_default_int64
@@ -68,6 +75,13 @@ cdef int _shape(Function self, Draft* draft) except -1:
         if _wide_shapes.value():
             return DECLINED
         draft.values[1] = <PyObject*>_int32_dtype
+    if (
+        PyList_CheckExact(<object>draft.values[0]) and not PyList_GET_SIZE(<object>draft.values[0])
+    ):
+        empty = constant(_EMPTY, DT_INVALID)
+        if empty is None:
+            return DECLINED
+        draft.values[0] = keep(draft, empty)
     return CHOSEN if type(<object>draft.values[1]) is _DType else DECLINED
 
 
@@ -96,7 +110,43 @@ cdef int _number(Draft* draft, object number) except -1:
 
 cdef int _concat(Function self, Draft* draft) except -1:
     # values, axis
-    return CHOSEN if are_tensors(draft.values[0], 2) else DECLINED
+    if are_tensors(draft.values[0], 2):
+        return CHOSEN
+    values = _alike(<object>draft.values[0])
+    if values is None:
+        return DECLINED
+    draft.values[0] = keep(draft, values)
+    return CHOSEN
+
+
+cdef list _alike(object values):
+    """The tensors for a list of tensors, numbers and lists, of the dtype of the first; or None."""
+    cdef list made
+    cdef int dtype = DT_INVALID
+    if type(values) is not list and type(values) is not tuple or len(values) < 2 or not eager():
+        return None
+    for value in values:
+        if IsEagerTensor(<PyObject*>value):
+            if dtype == DT_INVALID:
+                dtype = tensor_dtype(<PyObject*>value)
+                of_dtype = value.dtype
+            elif dtype != <int>tensor_dtype(<PyObject*>value):
+                return None
+        elif (
+            not is_number(<PyObject*>value)
+            and type(value) is not list and type(value) is not tuple
+        ):
+            return None
+    if dtype == DT_INVALID:
+        return None
+    made = []
+    for value in values:
+        if not IsEagerTensor(<PyObject*>value):
+            value = _tf_ops.convert_to_tensor(value, of_dtype)
+            if not IsEagerTensor(<PyObject*>value):
+                return None
+        made.append(value)
+    return made
 
 
 cdef int _stack(Function self, Draft* draft) except -1:

@@ -29,6 +29,8 @@ from fastops._install.public.lowering cimport (
     Draft,
     Function,
     done,
+    is_number,
+    is_tensor,
     keep,
     may_run,
     op_at,
@@ -110,7 +112,15 @@ cdef int _convert_hinted(Function self, Draft* draft) except -1:
 
 cdef int _cast(Function self, Draft* draft) except -1:
     # x, dtype
-    cdef unsigned long long dtype = tensor_dtype(draft.values[0])
+    cdef unsigned long long dtype
+    if not is_tensor(draft.values[0]):
+        if not is_number(draft.values[0]) and not is_numpy(draft.values[0]):
+            return DECLINED
+        x = constant(<object>draft.values[0], DT_INVALID)
+        if x is None:
+            return DECLINED
+        draft.values[0] = keep(draft, x)
+    dtype = tensor_dtype(draft.values[0])
     to = base_dtype(<object>draft.values[1])
     if <int>to._type_enum == <int>dtype:
         return done(draft, <object>draft.values[0])

@@ -257,7 +257,7 @@ FUNCTIONS = (
         "tf.cast",
         "(x, dtype, name=None)",
         (Site("Cast", "x DstT=dtype"),),
-        "x=tensor",
+        "",
         "cast",
     ),
     Function(

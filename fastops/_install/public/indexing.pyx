@@ -26,9 +26,16 @@ from fastops._install.public.lowering cimport (
 from fastops._tf.protos cimport DT_BOOL, DT_INVALID
 from fastops._tf.tensor cimport Tensor
 
+import numpy as np
+
 from tensorflow.python.framework import ops as _tf_ops
 
 
+cdef enum:
+    OF_NUMPY = -1  # beside dtypes
+
+cdef object _np_int32 = np.int32
+cdef object _np_int64 = np.int64
 cdef tuple _MASKS = tuple(range(1 << MAX_RANK))
 
 
@@ -83,14 +90,19 @@ cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, o
 
 
 cdef object _index(object item, int* dtype):
-    """An int for what stands for one in an index: itself, or a tensor's only element.
+    """An int for what stands for one in an index: itself, or a tensor's or array's only element.
 
     None for tensors of another dtype than those before: TensorFlow packs them, and refuses.
     """
     cdef Sizes values
     cdef const Tensor* value
     if not IsEagerTensor(<PyObject*>item):
-        return item
+        if type(item) is not _np_int32 and type(item) is not _np_int64:
+            return item
+        if dtype[0] != DT_INVALID and dtype[0] != OF_NUMPY:
+            return None
+        dtype[0] = OF_NUMPY
+        return int(item)
     value = host_tensor(<PyObject*>item)
     if value == NULL or rank_of(value) != 0 or not ints_of(value, &values):
         return None

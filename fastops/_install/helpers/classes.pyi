@@ -1,0 +1,1 @@
+# For other modules in Cython; it has no names for Python.

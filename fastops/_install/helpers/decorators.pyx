@@ -1,0 +1,205 @@
+# distutils: language = c++
+"""What wraps a function in another one, and has to know its signature each time.
+
+A signature is remembered by the code of its function, and holds as long as all else that it is made
+of is the same. The first line of each answer has the function's parameters.
+"""
+
+from cpython.object cimport PyObject
+
+from fastops._cpp.python cimport Py_None
+from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+
+import inspect
+import sys
+from types import FunctionType, MethodType
+
+from tensorflow.python.framework.dtypes import DType
+from tensorflow.python.util import tf_decorator as _tf_decorator
+from tensorflow.python.util import tf_inspect
+
+
+cdef enum:
+    MOST = 4096  # signatures
+
+cdef int CO_VARARGS = inspect.CO_VARARGS
+cdef int CO_VARKEYWORDS = inspect.CO_VARKEYWORDS
+cdef object _FunctionType = FunctionType
+cdef object _MethodType = MethodType
+cdef object _TFDecorator = _tf_decorator.TFDecorator
+cdef object _bound_instance = _tf_decorator._get_bound_instance
+cdef object _signature = inspect.signature
+cdef object _frame = sys._getframe
+cdef object _getfullargspec = tf_inspect._getfullargspec
+cdef object _FullArgSpec = inspect.FullArgSpec
+cdef frozenset _PLAIN = frozenset((type(None), bool, int, float, str, bytes, type, DType))
+cdef dict _signatures = {}  # by the code's identity: what `_made_of` returned, and signatures
+
+
+cdef bint _is_own(object function):
+    """Whether nothing but the function itself tells its signature."""
+    own = function.__dict__
+    return not own or not (
+        "__wrapped__" in own or "__signature__" in own or "_tf_decorator" in own
+        or "_partialmethod" in own or "__partialmethod__" in own
+    )
+
+
+cdef tuple _made_of(object function):
+    """What the signature of a function depends on, None where that is not to be kept."""
+    if not _is_own(function):
+        return None
+    defaults, named = function.__defaults__, function.__kwdefaults__
+    if defaults:
+        for value in defaults:
+            if type(value) not in _PLAIN:
+                return None
+    if named:
+        for value in named.values():
+            if type(value) not in _PLAIN:
+                return None
+    return (
+        function.__code__,
+        defaults,
+        tuple(named.items()) if named else None,
+        tuple(function.__annotations__.items()),
+    )
+
+
+cdef bint _same(tuple one, tuple other):
+    """Whether two of these are of the same objects."""
+    cdef Py_ssize_t i
+    if one[0] is not other[0]:
+        return False
+    if one[1] is not other[1] and (
+        one[1] is None or other[1] is None or len(one[1]) != len(other[1])
+        or not all([value is same for value, same in zip(one[1], other[1])])
+    ):
+        return False
+    for i in range(2, 4):
+        if one[i] is None or other[i] is None:
+            if one[i] is not other[i]:
+                return False
+            continue
+        if len(one[i]) != len(other[i]):
+            return False
+        for (name, value), (other_name, other_value) in zip(one[i], other[i]):
+            if name != other_name or value is not other_value:
+                return False
+    return True
+
+
+cdef object _signature_of(object target):
+    """The signature of a function or method, as `inspect.signature` has it; or None."""
+    cdef bint bound = type(target) is _MethodType
+    cdef tuple made_of, found
+    function = target.__func__ if bound else target
+    if type(function) is not _FunctionType:
+        return None
+    made_of = _made_of(function)
+    if made_of is None:
+        return None
+    key = id(made_of[0]), bound
+    found = _signatures.get(key)
+    if found is not None and _same(found[0], made_of):
+        return found[1]
+    signature = _signature(target)
+    if len(_signatures) >= MOST:
+        _signatures.clear()
+    _signatures[key] = made_of, signature
+    return signature
+
+
+cdef int _decorate(object decorator, object name, object target, object doc) except -1:
+    """`TFDecorator.__init__`, for a function or method that has a signature."""
+    decorator._decorated_target = target
+    decorator._decorator_name = name
+    decorator._decorator_doc = doc
+    decorator._decorator_argspec = None
+    decorator.__name__ = target.__name__
+    decorator.__qualname__ = target.__qualname__
+    decorator.__doc__ = doc or target.__doc__ or ""
+    decorator.__signature__ = _signature_of(target)
+    return 0
+
+
+cdef object _init(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, decorator_name, target, decorator_doc="", decorator_argspec=None
+    cdef PyObject* values[MAX_PARAMS]
+    if not self.bind(args, n, keywords, values) or values[4] != Py_None:
+        return PASS
+    target = <object>values[2]
+    if type(target) is not _FunctionType and type(target) is not _MethodType:
+        return PASS
+    try:
+        if _signature_of(target) is None:
+            return PASS
+    except Exception:
+        return PASS
+    _decorate(<object>values[0], <object>values[1], target, <object>values[3])
+    return None
+
+
+cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
+                            PyObject* keywords):
+    # target, decorator_func, decorator_name=None, decorator_doc="", decorator_argspec=None
+    cdef PyObject* values[MAX_PARAMS]
+    if not self.bind(args, n, keywords, values) or values[4] != Py_None:
+        return PASS
+    target, function, name = <object>values[0], <object>values[1], <object>values[2]
+    if type(target) is not _FunctionType and type(target) is not _MethodType:
+        return PASS
+    try:
+        signature = _signature_of(target)
+    except Exception:
+        return PASS
+    if signature is None:
+        return PASS
+    if name is None:
+        name = _frame(0).f_code.co_name  # of who calls: this here has no frame
+    decorator = _TFDecorator(name, target, <object>values[3], None)
+    function._tf_decorator = decorator
+    function.__name__ = target.__name__
+    function.__qualname__ = target.__qualname__
+    function.__module__ = target.__module__
+    for key, value in target.__dict__.items():
+        if key not in function.__dict__:
+            function.__dict__[key] = value
+    function.__doc__ = decorator.__doc__
+    function.__wrapped__ = target
+    function.__original_wrapped__ = target
+    instance = _bound_instance(target)
+    if instance and "self" in signature.parameters:
+        signature = inspect.Signature(list(signature.parameters.values())[1:])
+        function.__self__ = instance
+    function.__signature__ = signature
+    return function
+
+
+cdef object _full_argument_specification(Answer self, PyObject* const* args, Py_ssize_t n,
+                                         PyObject* keywords):
+    # obj
+    if n != 1 or keywords != NULL or tf_inspect._getfullargspec is not _getfullargspec:
+        return PASS
+    function = <object>args[0]
+    if type(function) is not _FunctionType or not _is_own(function):
+        return PASS
+    code = function.__code__
+    if function.__annotations__ or function.__kwdefaults__ or code.co_kwonlyargcount:
+        return PASS
+    names = code.co_varnames
+    count = code.co_argcount
+    positional = list(names[:count])
+    starred = double_starred = None
+    if code.co_flags & CO_VARARGS:
+        starred = names[count]
+        count += 1
+    if code.co_flags & CO_VARKEYWORDS:
+        double_starred = names[count]
+    defaults = function.__defaults__ or None
+    return _FullArgSpec(positional, starred, double_starred, defaults, [], None, {})
+
+
+register("tf_inspect.getfullargspec", _full_argument_specification)
+register("TFDecorator.__init__", _init)
+register("tf_decorator.make_decorator", _make_decorator)

@@ -1,0 +1,136 @@
+"""Helper functions of TensorFlow that something answers for: data only."""
+
+from typing import NamedTuple
+
+
+class Helper(NamedTuple):
+    """One function.
+
+    Attributes
+    ----------
+    name : str
+        Of its module under `tensorflow.python`, and its own.
+    signature : str
+        Its parameters, as `inspect.signature` shows them.
+    takes : str
+        Which arguments are answered for.
+    """
+
+    name: str
+    signature: str
+    takes: str
+
+
+_STRUCTURES = "lists, tuples, namedtuples and dicts of plain keys, of anything that is a leaf"
+_CONVERTED = "eager tensors of that dtype, numbers, and arrays that become tensors directly"
+_WRAPPED = "functions and methods whose signatures nothing else tells"
+
+HELPERS = (
+    Helper("util.nest.is_nested", "(seq)", "anything"),
+    Helper("util.nest.flatten", "(structure, expand_composites=False)", _STRUCTURES),
+    Helper(
+        "util.nest.flatten_with_tuple_paths", "(structure, expand_composites=False)", _STRUCTURES
+    ),
+    Helper(
+        "util.nest.flatten_with_joined_string_paths",
+        "(structure, separator='/', expand_composites=False)",
+        _STRUCTURES,
+    ),
+    Helper(
+        "util.nest.assert_same_structure",
+        "(nest1, nest2, check_types=True, expand_composites=False)",
+        f"{_STRUCTURES}, that are the same",
+    ),
+    Helper(
+        "util.nest.pack_sequence_as",
+        "(structure, flat_sequence, expand_composites=False)",
+        f"{_STRUCTURES}, and a list or tuple of as many",
+    ),
+    Helper(
+        "util.nest.map_structure",
+        "(func, *structure, **kwargs)",
+        f"{_STRUCTURES}, that are the same",
+    ),
+    *(
+        Helper(f"util.nest.{name}", signature, f"{_STRUCTURES}, of the same types up there")
+        for name, signature in (
+            ("map_structure_up_to", "(shallow_tree, func, *inputs, **kwargs)"),
+            ("map_structure_with_tuple_paths", "(func, *structure, **kwargs)"),
+            ("map_structure_with_tuple_paths_up_to", "(shallow_tree, func, *inputs, **kwargs)"),
+            (
+                "flatten_up_to",
+                "(shallow_tree, input_tree, check_types=True, expand_composites=False)",
+            ),
+            (
+                "assert_shallow_structure",
+                "(shallow_tree, input_tree, check_types=True, expand_composites=False)",
+            ),
+        )
+    ),
+    Helper("util.nest_util.sequence_like", "(instance, args)", f"{_STRUCTURES}, and a list"),
+    Helper(
+        "framework.tensor_util.is_tf_type",
+        "(x)",
+        "what has no `__getattr__`, and no attribute `is_tensor_like`",
+    ),
+    Helper(
+        "framework.tensor_util.constant_value",
+        "(tensor, partial=False)",
+        "eager tensors, and what is no tensor",
+    ),
+    Helper(
+        "framework.tensor_conversion_registry.convert",
+        "(value, dtype=None, name=None, as_ref=False, preferred_dtype=None,"
+        " accepted_result_types=(<class 'tensorflow.python.types.core.Symbol'>,))",
+        _CONVERTED,
+    ),
+    Helper(
+        "framework.ops.convert_to_tensor",
+        "(value, dtype=None, name=None, as_ref=False, preferred_dtype=None, dtype_hint=None,"
+        " ctx=None, accepted_result_types=(<class 'tensorflow.python.framework.tensor.Tensor'>,))",
+        _CONVERTED,
+    ),
+    Helper(
+        "util.tf_inspect.getfullargspec",
+        "(obj)",
+        "functions without annotations and keyword-only parameters, that nothing has wrapped",
+    ),
+    Helper(
+        "util.tf_decorator.make_decorator",
+        "(target, decorator_func, decorator_name=None, decorator_doc='', decorator_argspec=None)",
+        _WRAPPED,
+    ),
+    Helper(
+        "module.module._flatten_module",
+        "(module, recursive, predicate, attribute_traversal_key, attributes_to_ignore, with_path,"
+        " expand_composites, module_path=(), seen=None, recursion_stack=None)",
+        "modules, with the attributes that they have",
+    ),
+)
+"""By their modules, in the version of TensorFlow that `targets.RESTATED` names."""
+
+METHODS = (
+    Helper(
+        "distribute.distribute_lib.ReplicaContextBase.all_reduce",
+        "(self, reduce_op, value, options=None)",
+        f"{_STRUCTURES}, of eager tensors that no tape follows, by the default strategy",
+    ),
+    Helper("framework.tensor_shape.TensorShape.dims", "(self)", "shapes (a property)"),
+    Helper(
+        "framework.tensor_shape.TensorShape.__init__",
+        "(self, dims)",
+        "a shape, `None`, or a list or tuple of sizes",
+    ),
+    Helper(
+        "util.tf_decorator.TFDecorator.__init__",
+        "(self, decorator_name, target, decorator_doc='', decorator_argspec=None)",
+        _WRAPPED,
+    ),
+    Helper("framework.ops.name_scope_v2.__enter__", "(self)", "eager calls"),
+    Helper(
+        "framework.ops.name_scope_v2.__exit__",
+        "(self, type_arg, value_arg, traceback_arg)",
+        "scopes that were entered so",
+    ),
+)
+"""Likewise methods."""

@@ -1,0 +1,67 @@
+# distutils: language = c++
+"""Name scopes.
+
+The first line of each answer has the function's parameters.
+"""
+
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_CheckExact
+
+from fastops._dispatch cimport eager
+from fastops._install.helpers.answer cimport PASS, Answer, register
+
+from tensorflow.python.eager import context as _tf_context
+from tensorflow.python.framework.ops import name_scope_v2 as _name_scope
+
+
+cdef class Restoration:
+    """Leaves a name scope: what `name_scope_v2.__enter__` keeps for `__exit__`."""
+
+    cdef object context
+    cdef object name
+
+    def __call__(self, *_):
+        self.context.scope_name = self.name
+
+
+cdef object _enter(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self
+    cdef Restoration restoration
+    cdef str name, scope_name
+    if n != 1 or keywords != NULL or type(<object>args[0]) is not _name_scope or not eager():
+        return PASS
+    scope = <object>args[0]
+    context = _tf_context._context
+    if context is None:
+        return PASS
+    outer = context.scope_name
+    if not PyUnicode_CheckExact(scope._name) or not PyUnicode_CheckExact(outer):
+        return PASS
+    name = scope._name
+    if not name or name[len(name) - 1] == "/":
+        scope_name = name
+    else:
+        scope_name = f"{outer}{name}/"
+    restoration = Restoration.__new__(Restoration)
+    restoration.context = context
+    restoration.name = outer
+    context.scope_name = scope_name
+    scope._exit_fns.append(restoration)
+    return scope_name
+
+
+cdef object _exit(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, type_arg, value_arg, traceback_arg
+    cdef list pending
+    if n != 4 or keywords != NULL or type(<object>args[0]) is not _name_scope:
+        return PASS
+    pending = (<object>args[0])._exit_fns
+    if not pending or type(pending[len(pending) - 1]) is not Restoration:
+        return PASS
+    restoration = <Restoration>pending.pop()
+    restoration.context.scope_name = restoration.name
+    return False
+
+
+register("name_scope_v2.__enter__", _enter)
+register("name_scope_v2.__exit__", _exit)

@@ -1,0 +1,40 @@
+"""What is replaced of TensorFlow's helpers: the functions and methods that the data names."""
+
+import sys
+from functools import partial
+from types import FunctionType
+
+from fastops._install.helpers.answer import Answer
+from fastops._install.helpers.functions import HELPERS, METHODS
+from fastops._install.target import Target, signature
+
+
+def functions():
+    """Return what `everywhere` takes, for functions."""
+    originals = {}
+    for helper in HELPERS:
+        module_name, _, attribute = helper.name.rpartition(".")
+        module = sys.modules[f"tensorflow.python.{module_name}"]
+        original = vars(module).get(attribute)
+        if type(original) is FunctionType and signature(original) == helper.signature:
+            name = f"{module_name.rpartition('.')[2]}.{attribute}"
+            originals[id(original)] = "helpers", name, partial(Answer, name=name)
+    return originals
+
+
+def methods():
+    """Yield a target for each method, and for what a property calls."""
+    for helper in METHODS:
+        module_name, kind, attribute = helper.name.rsplit(".", 2)
+        holder = vars(sys.modules[f"tensorflow.python.{module_name}"])[kind]
+        original = vars(holder).get(attribute)
+        name = f"{kind}.{attribute}"
+        make, function = partial(Answer, name=name), original
+        if type(original) is property:
+            make, function = partial(_property, make), original.fget
+        if type(function) is FunctionType and signature(function) == helper.signature:
+            yield Target("helpers", name, holder, attribute, make)
+
+
+def _property(make, original):
+    return property(make(original.fget), original.fset, original.fdel, original.__doc__)

@@ -1,0 +1,77 @@
+# distutils: language = c++
+"""Whether a value is a tensor, and which value a tensor has.
+
+The first line of each answer has the function's parameters.
+"""
+
+from cpython.object cimport PyObject, Py_TYPE
+
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.python cimport _PyType_Lookup
+from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.helpers.classes cimport (
+    NO,
+    UNKNOWN,
+    YES,
+    Facts,
+    facts_of,
+    has_own,
+    is_usual,
+    notice_registrations,
+)
+
+from tensorflow.python.framework import tensor_util as _tensor_util
+from tensorflow.python.framework.errors_impl import UnimplementedError as _Unimplemented
+
+
+cdef object _is_tf_type = _tensor_util.is_tf_type
+cdef PyObject* _PROTOCOL = <PyObject*>"is_tensor_like"  # what `tensor_util.IsTensorLike` asks for
+
+
+cdef int _is_tensor_by_class(PyObject* value) except -1:
+    """Whether TensorFlow takes a value for a tensor: YES, NO, or UNKNOWN."""
+    cdef Facts* facts
+    notice_registrations()
+    facts = facts_of(Py_TYPE(<object>value))
+    if facts == NULL or not is_usual(facts):
+        return UNKNOWN
+    if _PyType_Lookup(Py_TYPE(<object>value), _PROTOCOL) != NULL or has_own(value, _PROTOCOL):
+        return UNKNOWN
+    facts = facts_of(Py_TYPE(<object>value))
+    if facts == NULL:
+        return UNKNOWN
+    if facts.is_tensor == UNKNOWN:
+        found = YES if _is_tf_type(<object>value) else NO
+        facts = facts_of(Py_TYPE(<object>value))
+        if facts == NULL:
+            return UNKNOWN
+        facts.is_tensor = found
+    return facts.is_tensor
+
+
+cdef object _is_tensor(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # x
+    cdef int found
+    if n != 1 or keywords != NULL:
+        return PASS
+    if IsEagerTensor(args[0]):
+        return True
+    found = _is_tensor_by_class(args[0])
+    return PASS if found == UNKNOWN else found == YES
+
+
+cdef object _constant_value(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # tensor, partial=False
+    cdef PyObject* values[MAX_PARAMS]
+    if not self.bind(args, n, keywords, values):
+        return PASS
+    if IsEagerTensor(values[0]):
+        try:
+            return (<object>values[0]).numpy()
+        except _Unimplemented:  # on several devices at once
+            return None
+    return <object>values[0] if _is_tensor_by_class(values[0]) == NO else PASS
+
+
+register("tensor_util.is_tf_type", _is_tensor)
+register("tensor_util.constant_value", _constant_value)

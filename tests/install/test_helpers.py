@@ -1,0 +1,1228 @@
+"""The helpers below TensorFlow's public functions: structures, modules, questions, conversions."""
+
+import collections
+import dataclasses
+import functools
+import itertools
+import re
+import types
+import typing
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import wrapt
+from calls import frames, outcome
+from support import Failure
+from tensorflow.python.framework import ops, tensor_conversion_registry, tensor_shape, tensor_util
+from tensorflow.python.module import module as tf_module
+from tensorflow.python.trackable.autotrackable import AutoTrackable
+from tensorflow.python.util import nest, nest_util, tf_decorator, tf_inspect
+
+import fastops
+from fastops._install.helpers import answer, functions, targets
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+LAYERS = ["helpers"]
+
+
+@pytest.fixture(autouse=True)
+def not_installed():
+    assert not fastops.is_installed()
+    yield
+    fastops.uninstall()
+
+
+def shown(value):
+    """Describe a value without telling who it is: two worlds have each their own."""
+    if isinstance(value, Failure):
+        return value.kind, re.sub(r"0x[0-9a-f]+", "0x", value.message)
+    if type(value) in (list, tuple):
+        return type(value), [shown(item) for item in value]
+    if isinstance(value, dict):
+        return type(value), [(key, shown(item)) for key, item in value.items()]
+    if isinstance(value, tuple):
+        return type(value).__name__, [shown(item) for item in value]
+    return type(value).__name__, re.sub(r"0x[0-9a-f]+", "0x", repr(value))
+
+
+def in_both(run):
+    """Return what a function of nothing returns without `install`, and with it."""
+    want = run()
+    with fastops.accelerated(only=LAYERS):
+        return want, run()
+
+
+# ---------------------------------------------------------------------------------------------
+# What is replaced
+# ---------------------------------------------------------------------------------------------
+
+
+def test_every_answer_is_in_its_place():
+    names = [helper.name for helper in (*functions.HELPERS, *functions.METHODS)]
+    found = [*targets.functions().values(), *((t.layer, t.name, t.make) for t in targets.methods())]
+    assert {name for _, name, _ in found} == answer.registered()
+    assert len(found) == len(names)
+
+
+def test_uninstall_puts_back_what_was_there():
+    places = [
+        (nest, "flatten"),
+        (tensor_util, "is_tf_type"),
+        (tf, "is_tensor"),
+        (tf.nest, "flatten"),
+    ]
+    places += [(tensor_shape.TensorShape, "__init__"), (tf_module, "_flatten_module")]
+    before = [vars(holder)[name] for holder, name in places]
+    with fastops.accelerated(only=LAYERS):
+        for (holder, name), original in zip(places, before, strict=True):
+            found = vars(holder)[name]
+            assert isinstance(found, answer.Answer)
+            assert found.original is original
+            assert found.__doc__ == original.__doc__
+    assert all(
+        vars(holder)[name] is original
+        for (holder, name), original in zip(places, before, strict=True)
+    )
+
+
+def test_an_unknown_answer():
+    with pytest.raises(ValueError, match="nothing answers for nest"):
+        answer.Answer(len, "nest.nonsense")
+
+
+# ---------------------------------------------------------------------------------------------
+# Structures: made anew for each world, since TensorFlow remembers classes
+# ---------------------------------------------------------------------------------------------
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Typed(typing.NamedTuple):
+    b: object
+    a: object = 5
+
+
+class Slotted(Point):
+    __slots__ = ()
+
+    @property
+    def norm(self):
+        return self.x
+
+
+class Loose(Point):
+    """Its instances have a dict."""
+
+
+class Turned(Point):
+    __slots__ = ()
+    x = property(lambda self: self[1])
+    y = property(lambda self: self[0])
+
+
+class Backwards(Point):
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter(tuple.__iter__(self[::-1]))
+
+
+class Picky(Point):
+    __slots__ = ()
+
+    def __new__(cls, x, y):
+        if x == "bad":
+            raise ValueError("picky")
+        return super().__new__(cls, x, y)
+
+
+@dataclasses.dataclass
+class Plain:
+    value: object
+
+
+@dataclasses.dataclass
+class Masked:
+    mask: object
+    value: object
+
+    def __tf_flatten__(self):
+        return (self.mask,), (self.value,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, components):
+        return cls(metadata[0], components[0])
+
+
+class Attribute(typing.NamedTuple):
+    name: str
+
+
+class Attrs:
+    """As attrs makes them."""
+
+    __attrs_attrs__ = (Attribute("second"), Attribute("first"))
+
+    def __init__(self, second, first):
+        self.second, self.first = second, first
+
+    def __repr__(self):
+        return f"Attrs({self.second!r}, {self.first!r})"
+
+
+class Frozen(collections.abc.Mapping):
+    def __init__(self, items):
+        self.items_ = dict(items)
+
+    def __getitem__(self, key):
+        return self.items_[key]
+
+    def __iter__(self):
+        return iter(self.items_)
+
+    def __len__(self):
+        return len(self.items_)
+
+    def __repr__(self):
+        return f"Frozen({self.items_!r})"
+
+
+class List(list):
+    pass
+
+
+class Tuple(tuple):
+    __slots__ = ()
+
+
+class Dict(dict):
+    pass
+
+
+class Name(str):
+    __slots__ = ()
+
+
+def own_protocol():
+    plain = Plain(1)
+    plain.__tf_flatten__ = lambda: ((), (plain.value,))
+    plain.__tf_unflatten__ = lambda metadata, components: Plain(*components)
+    return plain
+
+
+def tracked(value):
+    holder = AutoTrackable()
+    holder.value = value
+    return holder.value
+
+
+def turned():
+    ordered = collections.OrderedDict(b=1, a=2, c=3)
+    ordered.move_to_end("b")
+    return ordered
+
+
+def deep(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def circular():
+    value = []
+    value.append(value)
+    return value
+
+
+T = tf.constant([1.0, 2.0])
+PLAIN = (
+    *(lambda: 1, lambda: "text", lambda: None, lambda: T, lambda: np.ones(2), lambda: {1, 2}),
+    *(list, tuple, dict, lambda: [1, 2], lambda: (1, 2), lambda: [1, 2, 3]),
+    *(lambda: {"b": 1, "a": 2}, lambda: {2: 1, 1: 2}, lambda: [[1, (2,)], {"a": [3]}]),
+    *(
+        lambda: Point(1, 2),
+        lambda: Typed(1),
+        lambda: Slotted([1], 2),
+        lambda: [Point(1, (T, None))],
+    ),
+    *(turned, lambda: collections.defaultdict(list, b=1, a=[2, 3]), lambda: [[], ()]),
+    *(lambda: Plain(1), lambda: tf.Variable(1.0), lambda: tf.TensorSpec([2]), lambda: b"text"),
+    *(lambda: object, lambda: Name("name"), lambda: tf.float32, lambda: np.float32(1)),
+    *(lambda: tf.TensorShape([2, 3]), lambda: {"a": {"d": 1, "c": (2, 3)}}),
+)
+OTHERS = (
+    *(lambda: {"a": 1, 1: 2}, lambda: {True: 1, 2: 2}, lambda: {(2, 1): 1, (1, 2): 2}),
+    *(
+        lambda: {None: 1},
+        lambda: {Name("b"): 1},
+        lambda: {1.5: 1, 2: 2},
+        lambda: {"a": {"b": 1, 2: 2}},
+    ),
+    *(lambda: Loose(1, 2), lambda: Turned(1, 2), lambda: Backwards(1, 2), lambda: Picky(1, 2)),
+    *(lambda: Masked(True, [1]), own_protocol, lambda: [Masked(1, T)], lambda: Attrs(1, [2])),
+    *(lambda: Frozen({"b": 1, "a": 2}), lambda: types.MappingProxyType({"b": 1, "a": 2})),
+    *(lambda: {"b": 1, "a": 2}.keys(), lambda: {"b": 1}.values(), lambda: {"b": 1}.items()),
+    *(lambda: range(2), lambda: collections.deque([1, 2]), lambda: collections.UserList([1, 2])),
+    *(lambda: List([1, 2]), lambda: Tuple((1, 2)), lambda: Dict(b=1, a=2), lambda: [List([1])]),
+    *(
+        lambda: tracked([1, [2]]),
+        lambda: tracked({"b": 1}),
+        lambda: tracked((1, 2)),
+        lambda: [tracked([1])],
+    ),
+    *(lambda: wrapt.ObjectProxy([1, 2]), lambda: wrapt.ObjectProxy(Point(1, 2)), lambda: deep(30)),
+    *(
+        lambda: deep(100),
+        circular,
+        lambda: tf.sparse.eye(2),
+        lambda: [tf.ragged.constant([[1], []])],
+    ),
+    *(lambda: tf.IndexedSlices(T, tf.constant([0, 1])), lambda: tf.SparseTensorSpec([2, 2])),
+    *(
+        lambda: [tf.RaggedTensorSpec([2, None])],
+        lambda: {"a": Loose(1, 2)},
+        lambda: bytearray(b"ab"),
+    ),
+    *(lambda: array_like(), lambda: slice(1), lambda: memoryview(b"ab")),
+)
+EVERY = PLAIN + OTHERS
+
+
+def array_like():
+    return np.array([[1], [2]], dtype=object)
+
+
+def pair(one, other):
+    return one, other
+
+
+def joined(*values):
+    return " ".join(str(shown(value)) for value in values)
+
+
+ONE = {  # functions of one structure
+    "is_nested": lambda s: nest.is_nested(s),
+    "flatten": lambda s: nest.flatten(s),
+    "flatten expanded": lambda s: nest.flatten(s, expand_composites=True),
+    "flatten, odd flag": lambda s: nest.flatten(s, 1),
+    "paths": lambda s: nest.flatten_with_tuple_paths(s),
+    "paths expanded": lambda s: nest.flatten_with_tuple_paths(s, True),
+    "joined paths": lambda s: nest.flatten_with_joined_string_paths(s),
+    "joined by dots": lambda s: nest.flatten_with_joined_string_paths(s, separator="."),
+    "map": lambda s: nest.map_structure(joined, s),
+    "map expanded": lambda s: nest.map_structure(joined, s, expand_composites=True),
+    "map to structures": lambda s: nest.map_structure(lambda x: [x], s),
+    "map, odd keyword": lambda s: nest.map_structure(joined, s, odd=True),
+    "map what fails": lambda s: nest.map_structure(lambda x: x.missing, s),
+    "map nothing": lambda s: nest.map_structure(None, s),
+    "map with paths": lambda s: nest.map_structure_with_tuple_paths(joined, s),
+    "map with joined paths": lambda s: nest.map_structure_with_paths(joined, s),
+    "like": lambda s: nest_util.sequence_like(s, ["one", "two"]),
+    "like, of a tuple": lambda s: nest_util.sequence_like(s, ("one", "two")),
+    "like, of one": lambda s: nest_util.sequence_like(s, ["one"]),
+    "pack": lambda s: nest.pack_sequence_as(s, [*range(len(nest.flatten(s)))]),
+    "pack a tuple": lambda s: nest.pack_sequence_as(s, tuple(range(len(nest.flatten(s))))),
+    "pack too many": lambda s: nest.pack_sequence_as(s, [1, 2, 3, 4, 5, 6, 7]),
+    "pack too few": lambda s: nest.pack_sequence_as(s, []),
+    "pack a number": lambda s: nest.pack_sequence_as(s, 5),
+    "pack expanded": lambda s: nest.pack_sequence_as(
+        s, nest.flatten(s, expand_composites=True), expand_composites=True
+    ),
+}
+TWO = {  # functions of two structures
+    "same": lambda s, t: nest.assert_same_structure(s, t),
+    "same, of any types": lambda s, t: nest.assert_same_structure(s, t, check_types=False),
+    "same expanded": lambda s, t: nest.assert_same_structure(s, t, expand_composites=True),
+    "map both": lambda s, t: nest.map_structure(joined, s, t),
+    "map both, of any types": lambda s, t: nest.map_structure(joined, s, t, check_types=False),
+    "shallow": lambda s, t: nest.assert_shallow_structure(s, t),
+    "up to": lambda s, t: nest.flatten_up_to(s, t),
+    "up to, of any types": lambda s, t: nest.flatten_up_to(s, t, check_types=False),
+    "map up to": lambda s, t: nest.map_structure_up_to(s, joined, t),
+    "map up to, both": lambda s, t: nest.map_structure_up_to(s, joined, t, s),
+    "map up to with paths": lambda s, t: nest.map_structure_with_tuple_paths_up_to(s, joined, t),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_functions_of_one_structure(name):
+    def run():
+        return [shown(outcome(ONE[name], (make(),), {})) for make in EVERY]
+
+    want, got = in_both(run)
+    for make, one, other in zip(EVERY, want, got, strict=True):
+        assert one == other, make()
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_functions_of_two_structures(name):
+    makes = [make for make in EVERY if make is not circular]
+
+    def run():
+        return [
+            shown(outcome(TWO[name], (one(), other()), {}))
+            for one, other in itertools.product(makes, makes)
+        ]
+
+    want, got = in_both(run)
+    pairs = itertools.product(makes, makes)
+    for (one, other), first, second in zip(pairs, want, got, strict=True):
+        assert first == second, (one(), other())
+
+
+def test_functions_without_arguments_and_with_wrong_ones():
+    names = ("is_nested", "flatten", "assert_same_structure", "pack_sequence_as", "map_structure")
+    names += ("map_structure_up_to", "flatten_up_to", "flatten_with_tuple_paths")
+    names += ("map_structure_with_tuple_paths", "map_structure_with_tuple_paths_up_to")
+    calls = [((), {}), (([1],), {"nonsense": 1}), (([1],) * 9, {}), (([1],), {"structure": [1]})]
+    calls += [((str,), {}), ((None, [1]), {}), (([1], None, [1]), {}), (([1], [2], [3], "x"), {})]
+
+    def run():
+        return [
+            shown(outcome(getattr(nest, name), *asked))
+            for name, asked in itertools.product(names, calls)
+        ]
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_plain_structures_enter_no_python():
+    leaves = ("flatten", "paths", "joined paths", "map", "map with paths", "pack", "is_nested")
+    with fastops.accelerated(only=LAYERS):
+        for make in PLAIN:
+            value = make()
+            if isinstance(value, (tf.Variable, tf.TensorShape)):
+                continue
+            for name in leaves:
+                entered = frames(lambda name=name, value=value: ONE[name](value), (), {})
+                entered = [each for each in entered if each not in ("__repr__", "value_text")]
+                assert name.startswith("map") or not entered, (name, value, entered)
+            for name in ("same", "up to", "shallow"):
+                entered = frames(lambda name=name, value=value: TWO[name](value, value), (), {})
+                assert not entered, (name, value, entered)
+            assert not frames(nest.map_structure, (pair, value, value), {})
+            assert not frames(nest.map_structure_up_to, (value, pair, value, value), {})
+
+
+def test_a_result_is_no_argument():
+    with fastops.accelerated(only=LAYERS):
+        for value in ([1], {"a": 1}, (1,)):
+            packed = nest.pack_sequence_as(value, [2])
+            assert packed == type(value)(packed)
+            assert packed is not value
+        flat = [1]
+        assert nest.flatten(flat) is not flat
+
+
+def test_functions_that_change_what_they_map():
+    def run():
+        value = [1, 2, 3]
+
+        def function(item):
+            value.append(item)
+            return item
+
+        return shown(outcome(nest.map_structure, (function, value), {})), len(value)
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_protocol_that_is_set_later():
+    def run():
+        def flattened(self):
+            return (), (self.value,)
+
+        seen = []
+        for before, of_base in itertools.product((True, False), repeat=2):
+
+            class Base:
+                def __init__(self, value):
+                    self.value = value
+
+                def __repr__(self):
+                    return "Late"
+
+            class Late(Base):
+                pass
+
+            if before:
+                seen.append(shown(nest.flatten([Late([1])])))
+            kind = Base if of_base else Late
+            kind.__tf_flatten__ = flattened
+            kind.__tf_unflatten__ = classmethod(lambda cls, metadata, values: cls(*values))
+            for name in ("is_nested", "flatten", "paths", "map", "like"):
+                seen.append(shown(outcome(ONE[name], ([Late([1])],), {})))
+                seen.append(shown(outcome(ONE[name], (Late([1]),), {})))
+            del kind.__tf_unflatten__
+            seen.append(shown(outcome(nest_util.sequence_like, (Late([1]), [1]), {})))
+            seen.append(shown(outcome(nest.flatten, (Late([1]),), {})))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_namedtuples_that_change():
+    def run():
+        class Late(collections.namedtuple("Late", "x y")):
+            __slots__ = ()
+
+        seen = [shown(nest.flatten_with_tuple_paths(Late(1, 2)))]
+        Late.x = property(lambda self: "other")
+        seen.append(shown(nest.flatten_with_tuple_paths(Late(1, 2))))
+        Late._fields = ("y", "x")
+        seen.append(shown(outcome(nest.flatten_with_tuple_paths, (Late(1, 2),), {})))
+        seen.append(shown(outcome(nest_util.sequence_like, (Late(1, 2), [3, 4]), {})))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_many_classes():
+    def run():
+        seen = []
+        for number in range(200):
+            kind = type(f"Kind{number}", (), {})
+            if number % 3 == 0:
+                kind.is_tensor_like = True
+            value = kind()
+            seen.append((tf.is_tensor(value), len(nest.flatten([value, 1]))))
+        return seen
+
+    with fastops.accelerated(only=LAYERS):
+        assert run() == [(number % 3 == 0, 2) for number in range(200)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Is it a tensor?
+# ---------------------------------------------------------------------------------------------
+
+
+class TensorLike:
+    def is_tensor_like(self):
+        return True
+
+
+class Blocked:
+    is_tensor_like = None
+
+
+class Guessing:
+    def __getattr__(self, name):
+        if name == "is_tensor_like":
+            return "guessed"
+        raise AttributeError(name)
+
+
+class Lying:
+    __class__ = property(lambda self: tf.Tensor)
+
+
+class Counting(type):
+    def is_tensor_like(cls):
+        return True
+
+
+class OfMeta(metaclass=Counting):
+    pass
+
+
+def with_own(value):
+    plain = Plain(1)
+    plain.is_tensor_like = value
+    return plain
+
+
+VALUES = (
+    *(
+        1,
+        2.5,
+        "text",
+        None,
+        True,
+        b"x",
+        [1],
+        (1,),
+        {},
+        {1},
+        1j,
+        object,
+        tf.Tensor,
+        TensorLike,
+        OfMeta,
+    ),
+    *(
+        np.ones(2),
+        np.float32(1),
+        np.int64(3),
+        tf.float32,
+        tf.TensorShape([1]),
+        tf,
+        len,
+        Point(1, 2),
+    ),
+    *(T, tf.Variable(1.0), tf.sparse.eye(2), tf.ragged.constant([[1]]), tf.TensorSpec([1])),
+    *(
+        TensorLike(),
+        Blocked(),
+        Guessing(),
+        Lying(),
+        with_own(1),
+        with_own(None),
+        Plain(1),
+        Masked(1, 2),
+    ),
+    *(wrapt.ObjectProxy(T), tracked({"a": 1}), tracked([1]), tf.IndexedSlices(T, tf.constant([0]))),
+    *(tf.data.Dataset.range(2), tf.Module(), OfMeta(), tf.keras.Input([2]), tf.GradientTape()),
+)
+
+
+def test_is_tensor():
+    def run():
+        return [tf.is_tensor(value) for value in VALUES for _ in range(2)]
+
+    want, got = in_both(run)
+    assert want == got
+    assert True in want
+    assert False in want
+
+
+def test_static_values():
+    def run():
+        calls = [((value,), kwargs) for value in VALUES for kwargs in ({}, {"partial": True})]
+        calls += [((), {}), ((1, 2, 3), {}), ((), {"tensor": 5}), ((), {"odd": 5})]
+        return [shown(outcome(tf.get_static_value, *asked)) for asked in calls]
+
+    want, got = in_both(run)
+    assert want == got
+    value = {"a": 1}
+    with fastops.accelerated(only=LAYERS):
+        assert tf.get_static_value(value) is value
+
+
+def test_plain_questions_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        for value in (1, 2.5, "text", None, [1], np.ones(2), T, Plain(1), tf.Module(), object):
+            tf.is_tensor(value)
+            assert not frames(tf.is_tensor, (value,), {}), value
+            if value is not T:
+                assert not frames(tf.get_static_value, (value,), {}), value
+
+
+def test_classes_become_like_tensors():
+    def run():
+        class Base:
+            pass
+
+        class Late(Base):
+            pass
+
+        value, seen = Late(), []
+
+        def ask():
+            seen.append((tf.is_tensor(value), tf.is_tensor(Late)))
+
+        ask()
+        ask()
+        value.is_tensor_like = lambda: True
+        ask()
+        del value.is_tensor_like
+        ask()
+        Base.is_tensor_like = lambda self: True
+        ask()
+        del Base.is_tensor_like
+        ask()  # an abstract class remembers
+        value.__class__ = Plain
+        ask()
+        value.__class__ = TensorLike
+        ask()
+        value.__class__ = Late
+        Late.__bases__ = (TensorLike,)
+        ask()
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_classes_are_registered():
+    def run():
+        class Late:
+            pass
+
+        class Base(metaclass=type(tensor_util.IsTensorLike)):
+            pass
+
+        seen = [tf.is_tensor(Late()), tf.is_tensor(Base())]
+        tensor_util.IsTensorLike.register(Late)
+        seen += [tf.is_tensor(Late()), tf.is_tensor(Base())]
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+# ---------------------------------------------------------------------------------------------
+# Modules
+# ---------------------------------------------------------------------------------------------
+
+
+class Frozenish(tf.Variable):
+    pass
+
+
+class Layer(tf.Module):
+    def __init__(self, size=1, **others):
+        super().__init__()
+        self.weight = tf.Variable(float(size), name="w")
+        self.fixed = tf.Variable(2.0, trainable=False, name="f")
+        for name, value in others.items():
+            setattr(self, name, value)
+
+
+class Ignoring(Layer):
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset((*tf.Module._TF_MODULE_IGNORED_PROPERTIES, "hidden"))
+
+
+def modules():
+    """Make modules of all kinds."""
+    shared = tf.Variable(7.0, name="s")
+    yield Layer(3)
+    yield Layer(1, sub=Layer(2), other=[Layer(3), {"b": Layer(4), "a": shared}], again=shared)
+    yield Layer(1, many=(shared, [shared]), point=Point(shared, Layer(5)), text="text", none=None)
+    yield Ignoring(1, hidden=Layer(2), sub=Ignoring(3, hidden=shared))
+    yield Layer(
+        1, sparse=tf.sparse.eye(2), ragged=[tf.ragged.constant([[1]])], spec=tf.TensorSpec([])
+    )
+    yield Layer(
+        1, inner=Layer(2, sparse=tf.sparse.eye(2)), attrs=Attrs(shared, 1), masked=Masked(1, shared)
+    )
+    cyclic = Layer(1, a=Layer(2))
+    cyclic.a.back = cyclic
+    cyclic.b = cyclic.a
+    yield cyclic
+    odd = Layer(1)
+    odd.__dict__["keys"] = {"a": 1, 1: 2}
+    yield odd
+    odd = Layer(1, sub=Layer(2))
+    odd.sub.__dict__["keys"] = {"a": shared, None: 2}
+    yield odd
+    odd = Layer(1)
+    odd.__dict__[5] = 1
+    yield odd
+    yield tf.keras.Sequential([tf.keras.layers.Dense(2)])
+
+
+def described(leaf):
+    """Describe what is in a module, so that two worlds can be compared."""
+    if isinstance(leaf, tf.Variable):
+        return leaf.name, float(leaf), leaf.trainable
+    return shown(leaf) if not isinstance(leaf, tf.Module) else type(leaf).__name__
+
+
+def contents(values):
+    def listed():
+        return [
+            (value[0], described(value[1]))
+            if type(value) is tuple and len(value) == 2 and type(value[0]) is tuple
+            else described(value)
+            for value in values()
+        ]
+
+    return outcome(listed, (), {})
+
+
+FLATTENED = {
+    "variables": lambda m: m.variables,
+    "trainable_variables": lambda m: m.trainable_variables,
+    "non_trainable_variables": lambda m: m.non_trainable_variables,
+    "submodules": lambda m: m.submodules,
+    "everything": lambda m: m._flatten(),
+    "with paths": lambda m: m._flatten(with_path=True),
+    "paths of variables": lambda m: m._flatten(
+        predicate=tf_module._is_variable, with_path=True, expand_composites=True
+    ),
+    "no submodules": lambda m: m._flatten(recursive=False, expand_composites=True),
+    "in another order": lambda m: m._flatten(attribute_traversal_key=lambda key: str(key)[::-1]),
+    "chosen": lambda m: m._flatten(predicate=lambda leaf: isinstance(leaf, str)),
+    "odd flags": lambda m: m._flatten(recursive=1, with_path=0),
+    "what fails": lambda m: m._flatten(predicate=lambda leaf: leaf.missing),
+}
+
+
+@pytest.mark.parametrize("name", FLATTENED)
+def test_modules(name):
+    def run():
+        return [shown(contents(lambda m=m: FLATTENED[name](m))) for m in modules()]
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_plain_modules_enter_no_python():
+    module = Layer(1, sub=Layer(2), nothing=None, text="text")
+    with fastops.accelerated(only=LAYERS):
+        module.trainable_variables  # noqa: B018
+        entered = frames(lambda: module.trainable_variables, (), {})
+    assert set(entered) <= {"trainable_variables", "_flatten", "trainable", "<lambda>"}
+
+
+def test_modules_are_walked_when_asked():
+    def run():
+        module, seen = Layer(1, sub=Layer(2), zebra="z"), []
+        for leaf in module._flatten(predicate=lambda leaf: isinstance(leaf, tf.Variable)):
+            seen.append(float(leaf))
+            module.sub.more = tf.Variable(9.0)
+        leaves = module._flatten(predicate=lambda leaf: leaf.missing)
+        for _ in range(2):
+            seen.append(shown(outcome(next, (leaves,), {})))
+        seen.append(iter(leaves) is leaves)
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_what_is_a_variable_may_change():
+    def run():
+        class Late:
+            trainable = True
+
+        module = tf.Module()
+        module.late = Late()
+        seen = [len(module.variables), len(module.trainable_variables)]
+        tf.Variable.register(Late)
+        seen += [len(module.variables), len(module.trainable_variables)]
+        Late.trainable = False
+        seen += [len(module.variables), len(module.trainable_variables)]
+        return seen
+
+    want, got = in_both(run)
+    assert want == got == [0, 0, 1, 1, 1, 0]
+
+
+# ---------------------------------------------------------------------------------------------
+# Conversions and shapes
+# ---------------------------------------------------------------------------------------------
+
+CONVERTED = (
+    *(1, 2.5, True, 2**40, 2**70, 1j, "text", None, [1, 2], (1.5,), np.ones(2), np.float64(2), T),
+    *(np.arange(3), np.ones((2, 2), np.float16), np.array(["a"]), tf.constant(1), tf.Variable(1.0)),
+    *(object(), [T, T], tf.TensorShape([2]), tf.sparse.eye(2), tf.TensorShape(None), tf.float32),
+)
+DTYPES = (
+    None,
+    tf.float32,
+    tf.int32,
+    tf.float64,
+    tf.string,
+    "float32",
+    np.int64,
+    "nonsense",
+    tf.resource,
+)
+
+
+def test_conversions():
+    def run():
+        seen = []
+        for value, dtype in itertools.product(CONVERTED, DTYPES):
+            for convert in (ops.convert_to_tensor, tensor_conversion_registry.convert):
+                seen.append(shown(outcome(convert, (value, dtype), {})))
+                for hint in DTYPES:
+                    kwargs = {"dtype": dtype, "preferred_dtype": hint, "name": "name"}
+                    seen.append(shown(outcome(convert, (value,), kwargs)))
+            kwargs = {"preferred_dtype": tf.float32, "dtype_hint": dtype}
+            seen.append(shown(outcome(ops.convert_to_tensor, (value,), kwargs)))
+            kwargs = {"accepted_result_types": (int,)}
+            seen.append(shown(outcome(ops.convert_to_tensor, (value, dtype), kwargs)))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_conversions_keep_tensors_and_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        for convert in (ops.convert_to_tensor, tensor_conversion_registry.convert):
+            assert convert(T) is T
+            assert convert(T, tf.float32) is T
+            for value in (T, 1, 2.5, np.ones(2)):
+                convert(value)
+                assert not frames(convert, (value,), {})
+                assert not frames(convert, (value,), {"preferred_dtype": tf.float64})
+
+
+def test_conversions_in_graphs():
+    def run():
+        @tf.function
+        def traced(x):
+            made = [ops.convert_to_tensor(value, name="made") for value in (1.5, T, np.ones(2), x)]
+            return made, tf.is_tensor(x), tf.get_static_value(made[0]), nest.flatten([x, {"a": T}])
+
+        concrete = traced.get_concrete_function(tf.TensorSpec([2]))
+        return str(concrete.graph.as_graph_def()), shown(
+            tf.nest.flatten(concrete.structured_outputs)
+        )
+
+    want, got = in_both(run)
+    assert want == got
+
+
+DIMS = (
+    *(None, (), [], (1, 2), [3, None], (None,), (0,), (-1,), [1, -2], (True,), ("a",), (1.5,), 3),
+    *(tf.TensorShape([1, None]), tf.TensorShape(None), np.array([1, 2]), (np.int64(3),), range(2)),
+    *(tf.compat.v1.Dimension(4), [tf.compat.v1.Dimension(None), 2], tf.TensorShape([2]).as_proto()),
+    *(Tuple((1,)), List([2]), {1: 2}, "12", (2**70,), ([1],), (tf.constant(2),)),
+)
+
+
+def test_shapes():
+    def run():
+        shapes = [shown(outcome(tf.TensorShape, (dims,), {})) for dims in DIMS]
+        shapes.append(shown(outcome(tf.TensorShape, (), {})))
+        shapes.append(shown(outcome(tf.TensorShape, (), {"dims": (1,)})))
+        shapes.append(shown(outcome(tf.TensorShape, (1, 2), {})))
+
+        class Own(tf.TensorShape):
+            pass
+
+        return [*shapes, shown(Own([1, None])), Own((1,))._dims]
+
+    want, got = in_both(run)
+    assert want == got
+    with fastops.accelerated(only=LAYERS):
+        assert not frames(tf.TensorShape, ((1, None, 3),), {})
+        assert not frames(tf.TensorShape, (tf.TensorShape([1]),), {})
+
+
+def test_dimensions():
+    def run():
+        seen = []
+        for shape in (tf.TensorShape(dims) for dims in (None, (), (1, None, 3), [2**40])):
+            seen += [shown(shape.dims), shown(shape[:1].dims), shape.dims is shape.dims]
+        odd = tf.TensorShape([1])
+        for dims in ([1], (-1,), (True,), ("a",)):
+            odd._dims = dims
+            seen.append(shown(outcome(lambda: odd.dims, (), {})))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+    assert tf.TensorShape.dims.__doc__ == vars(tf.TensorShape)["dims"].__doc__
+
+
+# ---------------------------------------------------------------------------------------------
+# Decorators and name scopes
+# ---------------------------------------------------------------------------------------------
+
+
+def a_default(x, y=1, *rest, z=2.5, **others):
+    """Have a docstring."""
+
+
+def annotated(x: int, y: "str" = "a") -> tf.Tensor:
+    pass
+
+
+def only_positional(x, y=None, /, z=None):
+    pass
+
+
+def odd_default(x=a_default):
+    pass
+
+
+class Callables:
+    def method(self, x, y=1):
+        """Have one, too."""
+
+    @classmethod
+    def of_class(cls, x):
+        pass
+
+    @staticmethod
+    def of_none(x):
+        pass
+
+    def __call__(self, x):
+        pass
+
+    def __len__(self):
+        return 0
+
+
+def with_attributes():
+    def function(x):
+        pass
+
+    function.own = 1
+    return function
+
+
+def signed():
+    def function(x):
+        pass
+
+    function.__signature__ = tf_inspect.signature(annotated)
+    return function
+
+
+def wrapping():
+    @functools.wraps(a_default)
+    def function(*args, **kwargs):
+        pass
+
+    return function
+
+
+CALLABLES = (
+    *(a_default, annotated, only_positional, odd_default, lambda: 1, lambda *x, a, b=1: 2),
+    *(
+        Callables().method,
+        Callables.of_class,
+        Callables.of_none,
+        Callables(),
+        Callables,
+        Callables.method,
+    ),
+    *(
+        with_attributes(),
+        signed(),
+        wrapping(),
+        functools.partial(a_default, 1),
+        len,
+        max,
+        tf.add,
+        tf.shape,
+    ),
+    *(tf.function(annotated), tf.Module().__init__, [].append, 5, None, "text"),
+)
+
+
+def test_decorators():
+    def run():
+        seen = []
+        for target in (*CALLABLES, *CALLABLES):
+            for kwargs in ({}, {"decorator_name": "name", "decorator_doc": "doc"}):
+
+                def wrapper(*args, **kwargs):
+                    pass
+
+                wrapper.own = 5
+
+                def decorate(target=target, wrapper=wrapper, kwargs=kwargs):
+                    return tf_decorator.make_decorator(target, wrapper, **kwargs)
+
+                made = outcome(decorate, (), {})
+                assert made is wrapper or isinstance(made, Failure)
+                seen.append(shown(made))
+                if made is wrapper:
+                    entries = {**vars(made)}
+                    decorator = entries.pop("_tf_decorator")
+                    seen += [shown(entries), shown({**vars(decorator)}), type(decorator)]
+                    names = ("__name__", "__qualname__", "__module__", "__doc__")
+                    seen.append([shown(getattr(made, name)) for name in names])
+                    seen.append(shown(outcome(tf_inspect.signature, (made,), {})))
+                    seen.append(shown(outcome(tf_inspect.getfullargspec, (made,), {})))
+            seen.append(shown(outcome(tf_inspect.getfullargspec, (target,), {})))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_decorators_that_are_no_functions():
+    class Wrapper:
+        def __init__(self, **own):
+            self.__dict__.update(own)
+
+    class Slotted:
+        __slots__ = ("__name__", "_tf_decorator")
+
+    def run():
+        seen = []
+        for target in CALLABLES:
+            for wrapper in (Wrapper(), Wrapper(own=5), Slotted(), len, functools.partial(len)):
+                made = outcome(tf_decorator.make_decorator, (target, wrapper, "name"), {})
+                seen.append(shown(made))
+                seen.append(shown({**getattr(wrapper, "__dict__", {})}))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_functions_whose_signatures_change():
+    def run():
+        def function(x, y=1):
+            pass
+
+        seen = []
+
+        def ask():
+            made = tf_decorator.make_decorator(function, lambda *args: None)
+            seen.append((str(made.__signature__), str(made._tf_decorator.__signature__)))
+            seen.append(shown(tf_inspect.getfullargspec(function)))
+
+        ask()
+        function.__defaults__ = (2,)
+        ask()
+        function.__defaults__ = None
+        ask()
+        function.__annotations__["x"] = int
+        ask()
+        function.__annotations__["x"] = float
+        ask()
+        function.__annotations__ = {}
+        function.__code__ = (lambda a, *, b=1: None).__code__
+        ask()
+        function.__kwdefaults__ = {"b": 5}
+        ask()
+        function.__signature__ = tf_inspect.signature(annotated)
+        ask()
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+    assert len(set(map(str, want))) > 10
+
+
+def test_decorators_of_plain_functions_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        for target in (a_default, annotated, Callables().method):
+            tf_decorator.make_decorator(target, lambda: None)
+            entered = frames(tf_decorator.make_decorator, (target, lambda: None), {})
+            assert set(entered) <= {"_get_bound_instance", "unwrap", "_has_tf_decorator_attr"}
+        assert not frames(tf_inspect.getfullargspec, (lambda x, *y, **z: 1,), {})
+
+
+def test_name_scopes():
+    def run():
+        seen = []
+
+        def look(name):
+            scope = outcome(tf.name_scope, (name,), {})
+            if isinstance(scope, Failure):
+                seen.append(shown(scope))
+                return
+            with scope as entered:
+                seen.append((entered, tf.get_current_name_scope(), len(scope._exit_fns)))
+                with tf.name_scope("inner") as inner, scope as again:
+                    seen.append((inner, again, len(scope._exit_fns)))
+            seen.append((tf.get_current_name_scope(), scope._exit_fns, scope.name))
+            try:
+                with scope:
+                    raise KeyError("inside")
+            except KeyError:
+                seen.append(tf.get_current_name_scope())
+            seen.append(shown(outcome(scope.__exit__, (None, None, None), {})))
+            seen.append(shown(outcome(scope.__enter__, (1,), {})))
+
+        names = ("outer", "", "outer/", "a/b", "/", Name("name"), None, 5, "with space")
+        for name in names:
+            look(name)
+        with tf.name_scope("around"):
+            for name in names:
+                look(name)
+        traced = tf.function(lambda: look("traced"))
+        seen.append(shown(outcome(traced.get_concrete_function, (), {}).__class__))
+        with tf.Graph().as_default():
+            look("graph")
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_plain_scopes_enter_no_python():
+    def program():
+        with scope:
+            pass
+
+    scope = tf.name_scope("outer")
+    with fastops.accelerated(only=LAYERS):
+        assert not [name for name in frames(program, (), {}) if name != "scope_name"]
+
+
+def test_scopes_that_are_open_while_installing():
+    outer, inner = tf.name_scope("outer"), tf.name_scope("inner")
+    with outer:
+        fastops.install(only=LAYERS)
+        with inner:
+            assert tf.get_current_name_scope() == "outer/inner"
+            fastops.uninstall()
+        assert tf.get_current_name_scope() == "outer"
+    assert tf.get_current_name_scope() == ""
+
+
+# ---------------------------------------------------------------------------------------------
+# Distribution
+# ---------------------------------------------------------------------------------------------
+
+REDUCED = (
+    *(
+        T,
+        [T, T],
+        (T, {"b": T, "a": [T]}),
+        [],
+        None,
+        5,
+        [1.0],
+        [T, None],
+        tf.Variable(1.0),
+        np.ones(2),
+    ),
+    *([tf.IndexedSlices(T, tf.constant([0, 1]))], [T, tf.IndexedSlices(T, tf.constant([0, 1]))]),
+    *(tf.sparse.eye(2), Point(T, T), "text", [tf.constant("text")]),
+)
+
+
+def test_reductions_of_one_replica():
+    def run():
+        context, seen = tf.distribute.get_replica_context(), []
+        options = tf.distribute.experimental.CommunicationOptions()
+        for value in REDUCED:
+            for operation in (tf.distribute.ReduceOp.SUM, "mean", "SUM", "nonsense", None):
+                seen.append(shown(outcome(context.all_reduce, (operation, value), {})))
+            seen.append(shown(outcome(context.all_reduce, ("sum", value, options), {})))
+        with tf.GradientTape() as tape:
+            tape.watch(T)
+            result = context.all_reduce("sum", [T * 2.0, T])
+        seen.append(shown(tape.gradient(result, T)))
+        strategy = tf.distribute.get_strategy()
+        other = tf.distribute.OneDeviceStrategy("/cpu:0")
+        seen.append(
+            shown(other.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", T)))
+        )
+        seen.append(
+            shown(strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", T)))
+        )
+
+        def merged(_):
+            return shown(outcome(context.all_reduce, ("sum", T), {}))
+
+        seen.append(context.merge_call(merged))
+        traced = tf.function(lambda x: tf.distribute.get_replica_context().all_reduce("sum", x))
+        nodes = traced.get_concrete_function(T).graph.as_graph_def().node
+        seen.append([(node.op, node.name) for node in nodes])
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_a_reduction_is_a_copy():
+    context = tf.distribute.get_replica_context()
+    with fastops.accelerated(only=LAYERS):
+        (result,) = context.all_reduce("sum", [T])
+        entered = frames(context.all_reduce, ("sum", [T]), {})
+    assert result is not T
+    assert "all_reduce" not in entered
+    assert "decorated" not in entered
