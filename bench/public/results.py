@@ -25,6 +25,28 @@ def outcome(code, names):
         return "raised", type(error).__name__, str(error)
 
 
+def gradient(code, names):
+    """Evaluate a call on a tape, and return its gradient by all inputs, as plain data.
+
+    `None` where its results cannot have one.
+    """
+    sources = [value for value in names.values() if _is_differentiable(value)]
+    try:
+        with tf.GradientTape() as tape:
+            tape.watch([source for source in sources if isinstance(source, tf.Tensor)])
+            parts = tf.nest.flatten(eval(code, names), expand_composites=True)
+            targets = [part for part in parts if _is_differentiable(part)]
+        return plain(tape.gradient(targets, sources)) if targets else None
+    except Exception as error:
+        return "raised", type(error).__name__, str(error)
+
+
+def _is_differentiable(value):
+    if not isinstance(value, (tf.Tensor, tf.Variable)):
+        return False
+    return value.dtype.is_floating or value.dtype.is_complex
+
+
 def plain(result):
     """Return a result as plain data: its tensors by dtype, shape and bytes."""
     if isinstance(result, (tf.Tensor, tf.Variable)):

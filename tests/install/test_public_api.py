@@ -83,6 +83,31 @@ def test_calls_give_what_they_give_without(family):
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.parametrize("family", recipes.names())
+def test_gradients_are_what_they_are_without(family):
+    chosen = recipes.of(family)
+    stock, installed = worlds(family), worlds(family)
+    want = gradients(chosen, stock[0])
+    with fastops.accelerated():
+        # The second time on other values: what the first has left must not know them.
+        got = gradients(chosen, installed[0])
+        again = gradients(chosen, installed[1])
+    varying = {recipe.call for recipe in chosen if recipe.varies}
+    other = gradients(chosen, stock[1])
+    problems = [
+        f"{call}: {one}, not {two}"[:1000]
+        for call in want
+        for one, two in ((got[call], want[call]), (again[call], other[call]))
+        if call not in varying and one != two
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def gradients(chosen, names):
+    with results.seeded():
+        return {recipe.call: results.gradient(recipe.call, names) for recipe in chosen}
+
+
 SEEDED = """
 tf.random.normal([4], seed=3)
 tf.random.uniform([4], seed=3)
