@@ -860,6 +860,25 @@ def test_conversions_keep_tensors_and_enter_no_python():
                 assert not frames(convert, (value,), {"preferred_dtype": tf.float64})
 
 
+@pytest.mark.parametrize(
+    ("op", "function", "args"),
+    [
+        ("ConcatV2", lambda *args: tf.concat(*args), ([tf.constant([1, 2]), [3], [4, 5]], 0)),
+        ("Shape", lambda *args: tf.shape(*args), ([],)),
+        ("Cast", lambda *args: tf.cast(*args), (2.5, tf.int32)),
+        ("StridedSlice", lambda x: x[: np.int32(1)], (T,)),
+    ],
+)
+def test_plain_values_reach_the_kernel(op, function, args):
+    with fastops.accelerated():
+        for _ in range(2):
+            function(*args)
+        fastops.reset_stats()
+        function(*args)
+        stats = fastops.stats().ops[op]
+    assert (stats.direct, stats.tensorflow) == (1, 0)
+
+
 def test_conversions_in_graphs():
     def run():
         @tf.function
