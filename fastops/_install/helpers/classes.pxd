@@ -29,7 +29,6 @@ cdef struct Facts:
     unsigned char usual
     unsigned char is_tensor
     unsigned char is_variable
-    unsigned char is_composite
 
 # What is known of a class, or NULL where nothing can be: to be asked for again after any call.
 cdef Facts* facts_of(PyTypeObject* kind)

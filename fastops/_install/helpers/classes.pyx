@@ -58,7 +58,7 @@ cdef Facts* facts_of(PyTypeObject* kind):
         facts.version = version
         facts.structure = UNSEEN
         facts.usual = UNKNOWN
-        facts.is_tensor = facts.is_variable = facts.is_composite = UNKNOWN
+        facts.is_tensor = facts.is_variable = UNKNOWN
     return facts
 
 
@@ -69,7 +69,7 @@ cdef int notice_registrations() except -1:
     if now is not _seen_registrations and now != _seen_registrations:
         _seen_registrations = now
         for i in range(SIZE):
-            _table[i].is_tensor = _table[i].is_variable = _table[i].is_composite = UNKNOWN
+            _table[i].is_tensor = _table[i].is_variable = UNKNOWN
     return 0
 
 

@@ -27,7 +27,6 @@ cdef int CO_VARKEYWORDS = inspect.CO_VARKEYWORDS
 cdef object _FunctionType = FunctionType
 cdef object _MethodType = MethodType
 cdef object _TFDecorator = _tf_decorator.TFDecorator
-cdef object _bound_instance = _tf_decorator._get_bound_instance
 cdef object _signature = inspect.signature
 cdef object _frame = sys._getframe
 cdef object _getfullargspec = tf_inspect._getfullargspec
@@ -168,10 +167,6 @@ cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
     function.__doc__ = decorator.__doc__
     function.__wrapped__ = target
     function.__original_wrapped__ = target
-    instance = _bound_instance(target)
-    if instance and "self" in signature.parameters:
-        signature = inspect.Signature(list(signature.parameters.values())[1:])
-        function.__self__ = instance
     function.__signature__ = signature
     return function
 

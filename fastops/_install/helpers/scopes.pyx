@@ -17,11 +17,11 @@ from tensorflow.python.framework.ops import name_scope_v2 as _name_scope
 cdef class Restoration:
     """Leaves a name scope: what `name_scope_v2.__enter__` keeps for `__exit__`."""
 
-    cdef object context
+    cdef object state  # of the context, by threads
     cdef object name
 
     def __call__(self, *_):
-        self.context.scope_name = self.name
+        self.state.scope_name = self.name
 
 
 cdef object _enter(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
@@ -34,7 +34,8 @@ cdef object _enter(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* k
     context = _tf_context._context
     if context is None:
         return PASS
-    outer = context.scope_name
+    state = context._thread_local_data
+    outer = state.scope_name
     if not PyUnicode_CheckExact(scope._name) or not PyUnicode_CheckExact(outer):
         return PASS
     name = scope._name
@@ -43,9 +44,9 @@ cdef object _enter(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* k
     else:
         scope_name = f"{outer}{name}/"
     restoration = Restoration.__new__(Restoration)
-    restoration.context = context
+    restoration.state = state
     restoration.name = outer
-    context.scope_name = scope_name
+    state.scope_name = scope_name
     scope._exit_fns.append(restoration)
     return scope_name
 
@@ -59,7 +60,7 @@ cdef object _exit(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     if not pending or type(pending[len(pending) - 1]) is not Restoration:
         return PASS
     restoration = <Restoration>pending.pop()
-    restoration.context.scope_name = restoration.name
+    restoration.state.scope_name = restoration.name
     return False
 
 
