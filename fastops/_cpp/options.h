@@ -30,6 +30,8 @@ struct Thread {
   // Owned, and leaked by a thread that ends before its profile does.
   PyObject* recorder = nullptr;     // the innermost one that is open
   PyObject* measurement = nullptr;  // of the innermost call that is measured
+  // Whether a call of a public function is noted down op by op, by which later ones are replayed.
+  bool noted = false;
 };
 
 // What a new thread starts with. The GIL guards it.

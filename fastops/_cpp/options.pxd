@@ -31,6 +31,7 @@ cdef extern from "options.h" namespace "fastops":
         PyObject* underway
         PyObject* recorder
         PyObject* measurement
+        bool noted
 
     Thread& ThisThread()
     Thread& DefaultThread()

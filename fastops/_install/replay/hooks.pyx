@@ -16,6 +16,7 @@ from tensorflow.python.framework import op_callbacks as _op_callbacks
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
+import os
 import threading
 
 ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
@@ -61,6 +62,22 @@ cdef int _watched_getbuffer(object tensor, Py_buffer* view, int flags) except -1
 
 def _watched_execute(*args, **kwargs):
     return _execute.execute_with_callbacks(*args, **kwargs)
+
+
+def _after_fork():
+    """Take down, in a child, what a thread has hung that the child does not have."""
+    global _lock, _read, _seeded, _thread
+    if _thread is None or _thread == threading.get_ident():
+        return
+    _buffer.bf_getbuffer = _getbuffer
+    setattr(_EagerTensor, _METHOD, _method)
+    _random_seed.get_seed = _get_seed
+    _execute.execute = _execute_before
+    _read = _seeded = _thread = None
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _watched_get_seed(op_seed):

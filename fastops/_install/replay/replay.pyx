@@ -18,6 +18,7 @@ from libcpp.vector cimport vector
 
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, same_bytes
+from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
@@ -514,9 +515,11 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     if not recorder.start():
         return call_original(self, args, nargsf, keywords)
+    this_thread().noted = True
     try:
         result = call_original(self, args, nargsf, keywords)
     finally:
+        this_thread().noted = False
         recorder.stop()
     self.learn(case, recorder, arguments, <object>result)
     return result
