@@ -76,12 +76,19 @@ class Race:
 
     They run in a thread of their own, whose stack is nearly empty: TensorFlow walks the Python
     stack on every op, and that of a test runner would double what its ops take.
+
+    Parameters
+    ----------
+    arms : list of Arm
+        They hold the samples.
+    block : float, optional
+        Seconds that the calls of an arm take in a round; by default one call is made.
     """
 
-    def __init__(self, arms, block):
+    def __init__(self, arms, block=None):
         self.arms = arms
         self._thread = ThreadPoolExecutor(1)
-        for arm in arms:
+        for arm in arms if block else ():
             self._thread.submit(arm.calibrate, block).result()
 
     def round(self):

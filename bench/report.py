@@ -75,6 +75,8 @@ class Row:
 
     def spread(self, arm):
         """Half the distance between the quartiles, as a share of the median."""
+        if len(self.samples[arm]) == 1:  # in a quick run
+            return 0.0
         low, _, high = quantiles(self.samples[arm], n=4)
         return (high - low) / 2 / self.time(arm)
 

@@ -107,6 +107,24 @@ class Progress:
 
 PROGRAM = "from parity.campaign import serve; serve()"
 
+ASLEEP = 2
+"""Seconds after which a child of which no thread has run, or could, counts as hanging.
+
+However busy the machine is, what wants to run is seen to want it.
+"""
+
+
+def activity(pid):
+    """Return what changes while a process does anything; `None` while one of its threads could."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it ended just now
+            state, *numbers = (thread / "stat").read_text().rpartition(")")[2].split()
+            if state != "S":
+                return None
+            found.append((thread.name, numbers[10], numbers[11]))  # time in user and kernel mode
+    return sorted(found)
+
 
 def serve():
     """Do what comes in through the standard input: the program of a `Child`."""
@@ -159,13 +177,17 @@ class Child:
             self.process = source.start(PROGRAM, environment, *streams)
         self.connection.send((self._folder, self._world, self._memory))
         self.done = set()
-        self._seen, self._since = None, time.monotonic()
+        self._begin()
+
+    def _begin(self):
+        self._seen = self._active = None
+        self._since = self._asleep_since = time.monotonic()
 
     def give(self, task):
         self.task = task
         self.done.add(task.check)
         self.progress(task.start)
-        self._seen, self._since = None, time.monotonic()
+        self._begin()
         with contextlib.suppress(OSError):  # it died: the next `receive` tells
             self.connection.send(task)
 
@@ -177,11 +199,14 @@ class Child:
             return self._died()
 
     def stalls(self, seconds):
-        """Tell whether nothing has happened for that long."""
-        now = self.progress.read()
-        if now != self._seen:
-            self._seen, self._since = now, time.monotonic()
-        return time.monotonic() - self._since > seconds
+        """Tell whether nothing has happened for that long, or it is `ASLEEP`."""
+        clock = time.monotonic()
+        seen, active = self.progress.read(), activity(self.process.pid)
+        if seen != self._seen:
+            self._seen, self._since = seen, clock
+        if active is None or active != self._active:
+            self._active, self._asleep_since = active, clock
+        return clock - self._since > seconds or clock - self._asleep_since > ASLEEP
 
     def kill(self):
         """Kill it, and return the `Crash`."""
@@ -224,7 +249,8 @@ class Campaign:
     memory : dict of str to int
         By check, the bytes that a child may take for a task; any number where none is given.
     patience : callable
-        Returns the seconds without progress after which a child counts as hanging, given its task.
+        Returns the seconds without progress after which a child counts as hanging, given its task;
+        one that is `ASLEEP` does earlier.
     isolated : collection of str
         Checks that share no process with another group of tasks: what one op's calls leave behind
         neither kills nor delays another's.

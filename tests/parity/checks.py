@@ -83,14 +83,16 @@ def last_path(op_name):
 
 def state(case):
     """Return what the variables and tables of a case hold now."""
-    for variable in case.draw.variables:  # TensorFlow cannot copy quantized tensors on read
-        tf.raw_ops.DisableCopyOnRead(resource=variable.handle)
-    tables = []
+    values, tables = [], []
+    for variable in case.draw.variables:
+        handle = variable.handle
+        tf.raw_ops.DisableCopyOnRead(resource=handle)  # TensorFlow cannot copy quantized tensors
+        values.append(tf.raw_ops.ReadVariableOp(resource=handle, dtype=variable.dtype))
     for table in case.draw.tables:
-        keys, values = table.export()
+        keys, found = table.export()
         order = np.array(sorted(range(len(keys)), key=keys.numpy().__getitem__), np.int32)
-        tables.append((tf.gather(keys, order), tf.gather(values, order)))
-    return [variable.read_value() for variable in case.draw.variables], tables
+        tables.append((tf.gather(keys, order), tf.gather(found, order)))
+    return values, tables
 
 
 def compare(case, *others):
