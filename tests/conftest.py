@@ -11,6 +11,7 @@ from pathlib import Path
 import leftovers
 import pytest
 import zygote
+from _pytest.doctest import DoctestItem
 
 HERE = Path(__file__).parent
 
@@ -30,9 +31,19 @@ def pytest_addoption(parser):
     )
 
 
+class Examples:
+    """A plugin, since the examples in documents and docstrings are not below this folder."""
+
+    def pytest_runtest_setup(self, item):
+        """Run examples as a reader does, in a process that has done nothing before."""
+        if isinstance(item, DoctestItem):
+            begin_afresh()
+
+
 def pytest_configure(config):
     # Whoever starts a program in the background may have had it ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(Examples())
     if hasattr(config, "workerinput"):
         config.option.order = config.workerinput["order"]
         return
@@ -159,6 +170,10 @@ def _plans_stay(monkeypatch):
 @pytest.fixture
 def fresh():
     """Begin with empty caches and counters at zero, as the process began."""
+    begin_afresh()
+
+
+def begin_afresh():
     import fastops
 
     fastops.clear_cache()
