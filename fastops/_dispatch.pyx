@@ -37,7 +37,8 @@ from fastops._core.attributes cimport (
     MISSING, hash_of, is_comparable, is_constant, mix, same, snapshot, to_bytes,
 )
 from fastops._core.conversion cimport (
-    forget, is_convertible, is_list, is_numpy, is_of_one_kind, lists_convert, to_tensor,
+    convert_items, forget, is_chosen, is_convertible, is_list, may_convert, sizes_or_itself,
+    to_tensor,
 )
 from fastops._core.measuring cimport Measurement, is_recording
 from fastops._core.reasons cimport (
@@ -56,8 +57,8 @@ from fastops._cpp.handle cimport (
 )
 from fastops._cpp.kernel cimport Manner, PreparedKernel
 from fastops._cpp.opdef cimport (
-    DataTypeVector, InputArg, IsHandleType, OutputLength, OutputTypes, kList, kNone, kSingle,
-    kTensor,
+    DataTypeVector, InputArg, IsHandleType, OutputLength, OutputTypes, kHeterogeneous, kList, kNone,
+    kSingle, kTensor,
 )
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
@@ -561,8 +562,6 @@ cdef int collect(Op op, PyObject** slots, Frame* frame) except -1:
             else:
                 item = PyTuple_GET_ITEM(<object>value, j)
             if not IsEagerTensor(item):
-                if Py_TYPE(<object>item) != _variable_type:
-                    return R_INPUT_TYPE
                 return R_CONVERT
             Py_INCREF(<object>item)  # another thread may change the list
             frame.Own(item)
@@ -623,37 +622,26 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
 
     Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
     the dtype of a number is that of the first tensor that shares its type attribute, at any
-    position, else the attribute's default. Lists of numbers, and NumPy's scalars, are converted
-    where `lists_convert` knows how. Everything else is TensorFlow's to convert.
+    position, else the attribute's default. Lists, texts and NumPy's scalars are converted where
+    `may_convert` knows how. Everything else is TensorFlow's to convert.
     """
     cdef int i, attr
-    cdef bint has_list = False
+    cdef bint slowly
     cdef InputArg* arg
     cdef PyObject* value
     cdef DataType hint
     cdef DataType dtypes[FASTOPS_MAX_PARAMS]
     cdef PyObject* converted[FASTOPS_MAX_PARAMS]
+    cdef list kept = []
     for i in range(op.num_inputs):
         value = slots[op.input_slots[i]]
         if value == NULL:
             return R_ARGUMENTS
+        kept.append(sizes_or_itself(<object>value, &op.facts.inputs[i]))
         dtypes[i] = DT_INVALID
-        converted[i] = value
+        converted[i] = <PyObject*>kept[i]
     # First: who may be converted at all, before anything is read.
-    for i in range(op.num_inputs):
-        value = converted[i]
-        if op.facts.inputs[i].kind == kSingle:
-            if not IsEagerTensor(value) and not is_convertible(value, &op.facts.inputs[i]):
-                if not is_of_one_kind(value) and not is_numpy(value):
-                    return R_INPUT_TYPE
-                has_list = True
-        elif type(<object>value) not in (list, tuple):
-            return R_INPUT_TYPE
-        else:
-            for item in <object>value:
-                if not IsEagerTensor(<PyObject*>item) and type(item) is not ResourceVariable:
-                    return R_INPUT_TYPE
-    if has_list and not (lists_convert(op.facts, converted) and op.attrs_stay(slots)):
+    if not may_convert(op.facts, converted, &slowly) or slowly and not op.attrs_stay(slots):
         return R_INPUT_TYPE
     frame.Reset(op.num_inputs, 0)
     # Next: variables, whose dtypes give hints too.
@@ -679,9 +667,10 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
             Py_INCREF(items)
             frame.Own(<PyObject*>items)
             converted[i] = <PyObject*>items
-            if not items:
-                continue  # `collect` knows whether that is all right
-            value = <PyObject*>items[0]
+            for item in items:  # if there are none, `collect` knows whether that is all right
+                value = <PyObject*>item
+                if IsEagerTensor(value):
+                    break
         attr = arg.attr
         if attr >= 0 and dtypes[attr] == DT_INVALID and IsEagerTensor(value):
             dtypes[attr] = HandleDtype(EagerTensor_Handle(value))
@@ -689,22 +678,28 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
     for i in range(op.num_inputs):
         arg = &op.facts.inputs[i]
         value = converted[i]
-        if arg.kind != kSingle or IsEagerTensor(value):
+        if IsEagerTensor(value):
             continue
         hint = arg.fixed
-        if hint == DT_INVALID:
+        if hint == DT_INVALID and arg.kind != kHeterogeneous:
             hint = dtypes[arg.attr]
+        if arg.kind != kSingle:
+            if not convert_items(_runtime, <list><object>value, hint, device_name):
+                return R_INPUT_TYPE if slowly else R_CONVERSION
+            continue
         # A list brings its dtype along, unless it is empty.
         if hint == DT_INVALID and (not is_list(value) or not <object>value):
             hint = arg.fallback
         try:
             value = to_tensor(_runtime, value, hint, device_name)
         except Exception:  # TensorFlow will say what is wrong
-            return R_CONVERSION
+            return R_INPUT_TYPE if slowly else R_CONVERSION
         frame.Own(value)
         converted[i] = value
         if arg.attr >= 0:
             dtypes[arg.attr] = HandleDtype(EagerTensor_Handle(value))
+            if slowly and hint == DT_INVALID and not is_chosen(arg, dtypes[arg.attr]):
+                return R_INPUT_TYPE
     cdef PyObject* converted_slots[FASTOPS_MAX_PARAMS]
     for i in range(op.num_inputs):
         converted_slots[op.input_slots[i]] = converted[i]
@@ -1032,13 +1027,19 @@ cdef PyObject* _raise(Op op, Entry entry, PyObject** slots, Invocation* call,
                       const Status& status, bytes prefix) except NULL:
     """Raises what TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
+    cdef PyObject* inputs[FASTOPS_MAX_PARAMS]
+    cdef bint slowly
+    cdef int i
+    for i in range(op.num_inputs):
+        inputs[i] = slots[op.input_slots[i]]
     try:
         RaiseNotOk(status, prefix, op.op_name_bytes)
     except _NotOkStatusException as error:
         # Not what it should be: an interrupt came while it was made.
         if not isinstance(error, _NotOkStatusException):
             raise
-        if not entry.dispatched:  # TFE_Py_Execute makes such calls, and tells no name
+        # TFE_Py_Execute makes calls that the dispatch call declines, and tells no name.
+        if not entry.dispatched or not may_convert(op.facts, inputs, &slowly) or slowly:
             raise _status_to_exception(error) from None
         if call.raises_status:
             raise

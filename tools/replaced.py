@@ -41,9 +41,9 @@ generated functions such as `gen_math_ops.tanh`; `*` stands for any letters.
 
 "Tensor" is an eager tensor or a variable, "eager" a tensor alone; in the place of either, a small
 array or scalar of NumPy's whose dtype the op takes as it is. Arguments without a condition are
-whatever the op itself takes directly: tensors, variables, arrays, numbers, lists of numbers. Where
-a choice of several ops depends on the values of arguments, or none is run at all, a lowering makes
-it.
+whatever the op itself takes directly: tensors, variables, arrays, numbers, texts, lists of these,
+shapes. Where a choice of several ops depends on the values of arguments, or none is run at all, a
+lowering makes it.
 
 | function | parameters | conditions | ops | lowering |
 | --- | --- | --- | --- | --- |

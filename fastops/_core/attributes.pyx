@@ -13,6 +13,7 @@ cdef extern from "definitions.h":
     pass
 
 import numpy as np
+from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto as _ShapeProto
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.tensor_shape import TensorShape
 
@@ -22,7 +23,7 @@ cdef object _DType = _dtypes.DType
 
 cdef bint is_constant(object value) noexcept:
     """Whether the same object means the same value."""
-    return not isinstance(value, (list, tuple))
+    return not isinstance(value, (list, tuple, _ShapeProto))
 
 
 cdef bint is_comparable(object value) except -1:
@@ -37,6 +38,7 @@ cdef bint is_comparable(object value) except -1:
         or kind is bytes
         or isinstance(value, _DType)
         or kind is TensorShape
+        or kind is _ShapeProto
         or isinstance(value, (type, np.dtype))
     ):
         return True
@@ -71,7 +73,10 @@ cdef bint same(object stored, object given) except -1:
         return memcmp(&x, &y, sizeof(double)) == 0
     if kind is TensorShape:  # its == is false for partly unknown shapes
         return repr(stored) == repr(given)
-    if kind is int or kind is str or kind is bytes or isinstance(stored, np.dtype):
+    if (
+        kind is int or kind is str or kind is bytes or kind is _ShapeProto
+        or isinstance(stored, np.dtype)
+    ):
         return stored == given
     return False  # None, bool, DType and classes are the same object or differ
 
@@ -84,15 +89,21 @@ cdef uint64_t hash_of(object value) except? 0:
         return state
     if type(value) is TensorShape:
         value = repr(value)
+    elif type(value) is _ShapeProto:
+        value = value.SerializeToString(deterministic=True)
     elif isinstance(value, _DType):
         value = value._type_enum
     return mix(state, <uint64_t>hash(value))
 
 
 cdef object snapshot(object value):
-    """A value that stays as it is when the caller changes his list."""
+    """A value that stays as it is when the caller changes his."""
     if isinstance(value, (list, tuple)):
         return type(value)([snapshot(item) for item in value])
+    if type(value) is _ShapeProto:
+        copy = _ShapeProto()
+        copy.CopyFrom(value)
+        return copy
     return value
 
 
@@ -107,10 +118,18 @@ cdef string to_bytes(object value) except *:
 
 
 cdef bint _encode_shape(object value, TensorShapeProto* proto) except -1:
-    if value is None or (isinstance(value, TensorShape) and value.rank is None):
+    if value is None:
         proto.set_unknown_rank(True)
         return True
+    if isinstance(value, _ShapeProto):
+        for dim in value.dim:
+            if dim.name:
+                return False
+        value = TensorShape(value)
     if isinstance(value, TensorShape):
+        if value.rank is None:
+            proto.set_unknown_rank(True)
+            return True
         value = value.as_list()
     if not isinstance(value, (list, tuple)):
         return False

@@ -5,7 +5,7 @@ from fastops._cpp.runtime cimport Runtime
 from fastops._tf.protos cimport DataType
 
 # Whether an input that is no tensor may be converted, by its class.
-cdef bint is_convertible(PyObject* value, InputArg* arg) noexcept
+cdef bint is_convertible(PyObject* value, const InputArg* arg) noexcept
 cdef bint is_number(PyObject* value) noexcept
 # Whether it is an ndarray, and of no subclass; or that, or a scalar of NumPy's. Its dtype,
 # DT_INVALID for one that does not hold numbers, and for all else.
@@ -15,13 +15,19 @@ cdef DataType array_dtype(PyObject* value) noexcept
 cdef bint is_list(PyObject* value) noexcept
 # Whether TensorFlow's own conversions are all that is registered for the class of a value.
 cdef bint converts_as_ever(PyObject* value) except -1
-# Whether it is a list of ints, or of floats, in which nothing else is.
-cdef bint is_of_one_kind(PyObject* value) noexcept
-# Whether inputs that are lists convert alone, or as a tensor beside them says.
-cdef bint lists_convert(const OpFacts& facts, PyObject** values) noexcept
+# Whether all inputs may be converted, by their classes; whether TensorFlow's fast path leaves any
+# of them, a list, a text or a scalar of NumPy's, to the slow one.
+cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) noexcept
+# Whether the slow path would take a tensor of this dtype for an input of which nothing told it.
+cdef bint is_chosen(const InputArg* arg, DataType dtype) noexcept
+# The sizes of a TensorShape for an input that takes sizes; the value itself where it is another.
+cdef object sizes_or_itself(object value, const InputArg* arg)
 # A new reference to an EagerTensor, or null with a Python exception.
 cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
                          PyObject* device_name) except? NULL
+# Puts tensors into the places of what is none. False where TensorFlow must do it.
+cdef bint convert_items(const Runtime& here, list items, DataType hint,
+                        PyObject* device_name) except -1
 # What `tf.constant` makes of numbers, strings, small arrays, and lists of these; or None where that
 # is for TensorFlow to say.
 cdef object constant(const Runtime& here, object value, DataType dtype, PyObject* device_name)

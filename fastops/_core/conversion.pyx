@@ -2,17 +2,19 @@
 """Inputs that are not tensors: which ones convert as TensorFlow's fast path does, and how."""
 
 from cpython.dict cimport PyDict_GetItem
+from cpython.bytes cimport PyBytes_CheckExact
 from cpython.exc cimport PyErr_Clear, PyErr_Occurred
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int32_t
 
 from fastops._cpp.arrays cimport ArrayDtype, CopyOfArray, TensorOfSequence
 from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kSingle
+from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kHomogeneous, kSingle
 from fastops._cpp.python cimport (
     PyBool_Type,
     PyFloat_Type,
@@ -23,13 +25,16 @@ from fastops._cpp.python cimport (
 )
 from fastops._cpp.runtime cimport Observed, Runtime
 from fastops._tf.eager cimport EagerTensorFromHandle, TFE_TensorHandle, wrap
-from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DT_INVALID, DT_RESOURCE, DT_VARIANT, DataType
+from fastops._tf.protos cimport (
+    DT_FLOAT, DT_INT32, DT_INT64, DT_INVALID, DT_RESOURCE, DT_VARIANT, DataType,
+)
 
 cdef extern from "definitions.h":
     pass
 
 import numpy as np
 from tensorflow.python.framework import tensor_conversion_registry as _registry
+from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 cdef enum:
@@ -48,7 +53,7 @@ cdef int forget() except -1:
     return 0
 
 
-cdef bint is_convertible(PyObject* value, InputArg* arg) noexcept:
+cdef bint is_convertible(PyObject* value, const InputArg* arg) noexcept:
     cdef PyTypeObject* kind = Py_TYPE(<object>value)
     if kind == _variable_type:
         return arg.fixed == DT_INVALID or not IsHandleType(arg.fixed)
@@ -135,12 +140,19 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
             # Without a hint, an empty list has another dtype.
             if is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
                 return _vector(here, value)
+            if is_sequence(value):
+                tensor = TensorOfSequence(value, hint, here)
+                if tensor != NULL:
+                    return tensor
+                if PyErr_Occurred() != NULL:
+                    return NULL
             device = NULL
-        if not is_list(value) and (
-            not is_array(value) or hint != DT_INVALID and hint != ArrayDtype(value)
-        ):
-            # Where NumPy warns of a cast, it names the line that asked for it: TensorFlow's.
-            raise TypeError("a cast")
+        if is_array(value):
+            if hint != DT_INVALID and hint != ArrayDtype(value):
+                # Where NumPy warns of a cast, it names the line that asked for it: TensorFlow's.
+                raise TypeError("a cast")
+        elif not is_of_one_kind(value):
+            raise TypeError("a list that needs a closer look")
         handle = ConvertToEagerTensorUncached(wrap(here.context), value, hint, device)
     else:
         # TensorFlow caches numbers by value and device, and to it 0.0 and -0.0 are one value:
@@ -198,6 +210,22 @@ cdef bint _is_int32(PyObject* value) noexcept:
     return overflow == 0 and number == <int32_t>number
 
 
+cdef bint convert_items(const Runtime& here, list items, DataType hint,
+                        PyObject* device_name) except -1:
+    cdef Py_ssize_t i
+    cdef PyObject* tensor
+    for i in range(len(items)):
+        if IsEagerTensor(<PyObject*>items[i]):
+            continue
+        try:
+            tensor = to_tensor(here, <PyObject*>items[i], hint, device_name)
+        except Exception:
+            return False
+        items[i] = <object>tensor
+        Py_DECREF(<object>tensor)
+    return True
+
+
 cdef PyObject* _vector(const Runtime& here, PyObject* value) except? NULL:
     """The tensor of int32 for a short list of ints: programs use few of them, again and again."""
     cdef tuple key = tuple(<object>value)
@@ -221,58 +249,132 @@ cdef PyObject* _vector(const Runtime& here, PyObject* value) except? NULL:
     return tensor
 
 
-cdef bint lists_convert(const OpFacts& facts, PyObject** values) noexcept:
-    """Whether inputs convert alone, or as a tensor beside them says.
+cdef bint is_sequence(PyObject* value) noexcept:
+    return is_list(value) or _is_text(value)
 
-    TensorFlow's fast path refuses lists. The slow path has other rules for dtypes, which come
-    to the same for inputs of a fixed dtype, for those that share theirs with an EagerTensor,
-    for a list that shares it with nothing, and for short lists of ints among themselves.
-    """
-    cdef int i, j, count = facts.inputs.size()
-    cdef bint alone, told, vectors
-    cdef DataType fallback
+
+cdef bint _is_text(PyObject* value) noexcept:
+    return PyUnicode_CheckExact(<object>value) or PyBytes_CheckExact(<object>value)
+
+
+cdef object sizes_or_itself(object value, const InputArg* arg):
+    if (
+        type(value) is TensorShape
+        and value._dims is not None
+        and None not in value._dims
+        and _takes_sizes(arg)
+    ):
+        return value._dims
+    return value
+
+
+cdef bint _takes_sizes(const InputArg* arg) noexcept:
+    cdef size_t i
+    for i in range(arg.allowed.size()):
+        if arg.allowed[i] != DT_INT32 and arg.allowed[i] != DT_INT64:
+            return False
+    return arg.allowed.size() != 0 or arg.fixed == DT_INT32 or arg.fixed == DT_INT64
+
+
+cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) noexcept:
+    cdef int i
+    cdef Py_ssize_t j, n
+    cdef bint tensors, variables, others
+    cdef const InputArg* arg
     cdef PyObject* value
-    cdef PyObject* other
-    if facts.stateful:
-        return False  # errors of that path are others, and it must not run a second time
-    for i in range(count):
+    cdef PyObject* item
+    slowly[0] = False
+    for i in range(<int>facts.inputs.size()):
+        arg = &facts.inputs[i]
         value = values[i]
-        if (
-            facts.inputs[i].kind != kSingle
-            or facts.inputs[i].fixed != DT_INVALID
-            or IsEagerTensor(value)
-        ):
-            continue
-        alone, told = True, False
-        vectors = is_vector(value) and <object>value
-        for j in range(count):
-            if j != i and facts.inputs[j].attr == facts.inputs[i].attr:
-                other = values[j]
-                if facts.inputs[j].kind != kSingle:
+        if arg.kind == kSingle:
+            if not IsEagerTensor(value) and not is_convertible(value, arg):
+                if not is_sequence(value) and not is_numpy(value):
                     return False
-                if IsEagerTensor(other):
-                    told = True
-                elif (
-                    Py_TYPE(<object>value) == _variable_type
-                    or Py_TYPE(<object>other) == _variable_type
-                ):
-                    return False
-                alone = False
-                vectors = vectors and is_vector(other) and <object>other
-        if vectors or told or alone and Py_TYPE(<object>value) == _variable_type:
+                slowly[0] = True
             continue
-        if not alone:
+        if not is_list(value):
             return False
-        fallback = facts.inputs[i].fallback
-        if is_list(value):
-            if fallback != DT_INT32 and not <object>value:
+        tensors = variables = others = False
+        n = PyTuple_GET_SIZE(<object>value) if PyTuple_CheckExact(<object>value) else (
+            PyList_GET_SIZE(<object>value)
+        )
+        for j in range(n):
+            if PyTuple_CheckExact(<object>value):
+                item = PyTuple_GET_ITEM(<object>value, j)
+            else:
+                item = PyList_GET_ITEM(<object>value, j)
+            if IsEagerTensor(item):
+                tensors = True
+            elif Py_TYPE(<object>item) == _variable_type:
+                variables = True
+            elif arg.kind != kHomogeneous:
                 return False
-        elif fallback != DT_INVALID and not (
-            fallback == DT_INT32 and Py_TYPE(<object>value) == &PyLong_Type
-            or fallback == DT_FLOAT and Py_TYPE(<object>value) == &PyFloat_Type
-        ):
+            else:
+                others = True
+                if not is_number(item) and not is_array(item):
+                    if not is_sequence(item) and not is_numpy(item):
+                        return False
+                    slowly[0] = True
+        # The first tensor says what the others are converted to.
+        if others and (variables or arg.fixed == DT_INVALID and not tensors):
             return False
+    return not slowly[0] or _dtypes_are_known(facts, values)
+
+
+cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) noexcept:
+    """Whether it is known to what the slow path would convert each input.
+
+    Its rules come to those of the fast path for inputs of a fixed dtype, and for those that share
+    theirs with an EagerTensor. Where there are lists, texts and arrays alone, the first one's own
+    dtype is that of all, if the op has it; without one, the attribute's default.
+    """
+    cdef int i, j, first, count = facts.inputs.size()
+    cdef bint told
+    cdef const InputArg* arg
+    cdef PyObject* value
+    for i in range(count):
+        arg = &facts.inputs[i]
+        if arg.kind != kSingle or arg.fixed != DT_INVALID or IsEagerTensor(values[i]):
+            continue
+        first, told = count, False
+        for j in range(count):
+            if facts.inputs[j].attr != arg.attr:
+                continue
+            if facts.inputs[j].kind != kSingle:
+                return False
+            value = values[j]
+            first = min(first, j)
+            told = told or IsEagerTensor(value)
+            if j != i and (
+                Py_TYPE(<object>value) == _variable_type
+                or Py_TYPE(<object>values[i]) == _variable_type
+            ):
+                return False
+        value = values[first]
+        if told or Py_TYPE(<object>value) == _variable_type:
+            continue
+        if is_list(value):
+            if arg.fallback != DT_INT32 and not <object>value:
+                return False
+        elif is_number(value):
+            # The fast path makes of a lone number what the default says, the slow one does not.
+            if arg.fallback != DT_INVALID and (first != i or not (
+                arg.fallback == DT_INT32 and Py_TYPE(<object>value) == &PyLong_Type
+                or arg.fallback == DT_FLOAT and Py_TYPE(<object>value) == &PyFloat_Type
+            )):
+                return False
     return True
+
+
+cdef bint is_chosen(const InputArg* arg, DataType dtype) noexcept:
+    cdef size_t i
+    if arg.allowed.empty():
+        return arg.fallback == DT_INVALID or arg.fallback == dtype
+    for i in range(arg.allowed.size()):
+        if arg.allowed[i] == dtype:
+            return True
+    return False
 
 
 cdef object constant(const Runtime& here, object value, DataType dtype, PyObject* device_name):

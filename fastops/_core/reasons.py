@@ -17,7 +17,7 @@ REASONS = (
     ("async", "the thread's executor is asynchronous"),
     ("observed", "device placement, memory, the profiler or a file of nodes are recording"),
     ("arguments", "an argument is missing, unknown or positional"),
-    ("input_type", "an input is not a tensor, variable or array, or made of Python numbers"),
+    ("input_type", "an input is not a tensor, variable, array, number, text, or a list of such"),
     ("input_device", "an input lives on another device"),
     ("input_state", "an input is remote, packed, not computed yet, or failed"),
     ("conversion", "an input could not be converted to a tensor"),

@@ -68,6 +68,7 @@ struct InputArg {
   Kind kind = kSingle;
   tensorflow::DataType fixed = DT_INVALID;
   tensorflow::DataType fallback = DT_INVALID;  // the attribute's default
+  std::vector<tensorflow::DataType> allowed;   // by the attribute; any where there are none
   int attr = -1;
 };
 

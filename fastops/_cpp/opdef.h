@@ -56,6 +56,11 @@ inline bool Describe(const std::string& name, OpFacts* facts) {
       if (attr != nullptr && attr->has_default_value()) {
         input.fallback = attr->default_value().type();
       }
+      if (attr != nullptr) {
+        for (const int type : attr->allowed_values().list().type()) {
+          input.allowed.push_back(static_cast<tensorflow::DataType>(type));
+        }
+      }
     }
     if (input.kind != InputArg::kSingle) ++facts->num_lists;
     facts->inputs.push_back(std::move(input));

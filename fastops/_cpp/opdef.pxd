@@ -19,6 +19,7 @@ cdef extern from "declarations.h" namespace "fastops":
         InputKind kind
         DataType fixed
         DataType fallback
+        vector[DataType] allowed
         int attr
 
     enum Structure "fastops::OpFacts::Structure":

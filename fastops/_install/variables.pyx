@@ -242,6 +242,35 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     return <PyObject*>result
 
 
+@cython.final
+@cython.no_gc_clear
+cdef class LazyRead(Replacement):
+    """In the place of the method by which scatters make what they return.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's.
+    """
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _lazy_read
+
+
+cdef PyObject* _lazy_read(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef LazyRead self = <LazyRead>callable
+    graph = None
+    if keywords == NULL and PyVectorcall_NARGS(nargsf) == 2:
+        graph = _graph_of(args[0])
+    if graph is None:
+        return call_original(self, args, nargsf, keywords)
+    result = _unread(<object>args[0], graph, <object>args[1])
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
 cdef dict _unread_state = None  # what all unread variables have in common
 
 
@@ -295,8 +324,10 @@ METHODS = {
     "assign": lambda original: Assign(original, "AssignVariableOp"),
     "assign_add": lambda original: Assign(original, "AssignAddVariableOp"),
     "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),
+    "_lazy_read": LazyRead,
 }
 """Methods by name, with what makes their replacements."""
 
 enable(Read)
 enable(Assign)
+enable(LazyRead)

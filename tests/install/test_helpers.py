@@ -826,7 +826,20 @@ def test_what_is_a_variable_may_change():
 CONVERTED = (
     *(1, 2.5, True, 2**40, 2**70, 1j, "text", None, [1, 2], (1.5,), np.ones(2), np.float64(2), T),
     *(np.arange(3), np.ones((2, 2), np.float16), np.array(["a"]), tf.constant(1), tf.Variable(1.0)),
-    *(object(), [T, T], tf.TensorShape([2]), tf.sparse.eye(2), tf.TensorShape(None), tf.float32),
+    *(
+        object(),
+        [T, T],
+        (T, tf.constant([1])),
+        [T, 1.0],
+        [T, tf.ones(3)],
+        [],
+        [[], [1]],
+        b"x",
+        tf.TensorShape([2]),
+        tf.sparse.eye(2),
+        tf.TensorShape(None),
+        tf.float32,
+    ),
 )
 DTYPES = (
     None,
@@ -865,7 +878,10 @@ def test_conversions_keep_tensors_and_enter_no_python():
         for convert in (ops.convert_to_tensor, tensor_conversion_registry.convert):
             assert convert(T) is T
             assert convert(T, tf.float32) is T
-            for value in (T, 1, 2.5, np.ones(2)):
+            for value in ("text", [T, T], ([True], [False])):
+                convert(value)
+                assert not frames(convert, (value,), {})
+            for value in (T, 1, 2.5, np.ones(2), [1, 2]):
                 convert(value)
                 assert not frames(convert, (value,), {})
                 assert not frames(convert, (value,), {"preferred_dtype": tf.float64})

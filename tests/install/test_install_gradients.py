@@ -1011,6 +1011,49 @@ def test_an_unread_variable():
             assert got.trainable == want.trainable
 
 
+SCATTERS = {
+    "scatter_add": lambda v, d: v.scatter_add(tf.IndexedSlices(d, [1, 0])),
+    "scatter_update": lambda v, d: v.scatter_update(tf.IndexedSlices(d, [1, 1])),
+    "scatter_nd_sub": lambda v, d: v.scatter_nd_sub([[1], [0]], d),
+    "batch_scatter_update": lambda v, d: v.batch_scatter_update(tf.IndexedSlices(d, [1, 0])),
+}
+
+
+@pytest.mark.parametrize("method", SCATTERS)
+def test_scatters_return_an_unread_variable(method):
+    def one():
+        v = tf.Variable([3.0, 4.0])
+        got = SCATTERS[method](v, tf.constant([0.5, 1.5]))
+        assert got._handle is v._handle
+        assert got._unique_id == v._unique_id
+        with tf.control_dependencies([got]):  # nothing, eagerly
+            return type(got).__name__, got.numpy(), (got * 2.0).numpy(), v.numpy()
+
+    want = one()
+    with fastops.accelerated():
+        for _ in range(3):
+            got = one()
+            assert got[0] == want[0] == "_UnreadVariable"
+            for a, b in zip(got[1:], want[1:], strict=True):
+                np.testing.assert_array_equal(a, b)
+        fastops.reset_stats()
+        one()
+        assert not fastops.stats().reasons
+
+
+def test_scatters_in_functions():
+    def one():
+        v = tf.Variable([3.0, 4.0])
+
+        @tf.function
+        def step(d):
+            return v.scatter_add(tf.IndexedSlices(d, [1, 0])) + 1.0
+
+        return [step(tf.constant([0.5, 1.5])).numpy().tolist() for _ in range(2)]
+
+    assert_unchanged(one)
+
+
 def test_variants_carry_what_their_handle_knows():
     def one():
         empty = raw.EmptyTensorList(

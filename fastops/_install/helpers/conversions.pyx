@@ -6,16 +6,17 @@ The first line of each answer has the function's parameters.
 
 from cpython.list cimport PyList_CheckExact
 from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject, Py_TYPE
+from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
 
-from fastops._core.conversion cimport is_numpy
+from fastops._core.conversion cimport converts_as_ever, is_list, is_number, is_numpy
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type
+from fastops._cpp.python cimport Py_None, PySequence_Fast_ITEMS
 from fastops._dispatch cimport constant, eager
 from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
-from fastops._install.intercept cimport DTYPES
+from fastops._install.intercept cimport DTYPES, Call
 from fastops._tf.protos cimport DT_INVALID, DataType
 
 from tensorflow.python.framework.dtypes import DType as _DType
@@ -26,10 +27,11 @@ from tensorflow.python.types.core import Symbol as _Symbol
 
 
 cdef object _new = object.__new__
+cdef Call _PACK = Call("Pack", "values")
 
 
 cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyObject* accepted):
-    """A tensor for a tensor, a number or an array; or PASS."""
+    """A tensor for a tensor, a number, an array, a text or a list; or PASS."""
     cdef int to = DT_INVALID, hint = DT_INVALID
     if not PyTuple_CheckExact(<object>accepted) or PyTuple_GET_SIZE(<object>accepted) != 1:
         return PASS
@@ -50,13 +52,36 @@ cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyOb
         return PASS
     if IsEagerTensor(value):
         return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else PASS
-    if (
-        Py_TYPE(<object>value) == &PyFloat_Type or Py_TYPE(<object>value) == &PyLong_Type
-        or is_numpy(value)
-    ):
-        tensor = constant(<object>value, <DataType>(hint if to == DT_INVALID else to))
-        return PASS if tensor is None else tensor
-    return PASS
+    if to == DT_INVALID:
+        to = hint
+    if not is_number(value) and not is_numpy(value):
+        if not is_list(value) and not PyUnicode_CheckExact(<object>value):
+            return PASS
+        if not converts_as_ever(value):
+            return PASS
+        if is_list(value) and _may_be_packed(value, to):
+            try:
+                return _PACK.run((<object>value,))
+            except Exception:  # shapes differ: TensorFlow's error tells the name
+                return PASS
+    tensor = constant(<object>value, <DataType>to)
+    return PASS if tensor is None else tensor
+
+
+cdef bint _may_be_packed(PyObject* value, int to) noexcept:
+    """Whether it is a list of tensors of one dtype, which is the one that is asked for."""
+    cdef Py_ssize_t i
+    cdef PyObject** items = PySequence_Fast_ITEMS(value)
+    cdef Py_ssize_t size = len(<object>value)
+    cdef int dtype = to
+    for i in range(size):
+        if not IsEagerTensor(items[i]):
+            return False
+        if dtype == DT_INVALID:
+            dtype = handle_dtype(items[i])
+        if dtype != <int>handle_dtype(items[i]):
+            return False
+    return size != 0
 
 
 cdef object _convert_by_registry(Answer self, PyObject* const* args, Py_ssize_t n,
