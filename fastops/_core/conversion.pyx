@@ -130,6 +130,8 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
     cdef bint on_host = here.only_host and device[0] == 0 and not Observed(here)
     cdef PyObject* tensor
     if not is_number(value):
+        if IsHandleType(hint):  # an empty list would become a tensor without a handle
+            raise TypeError("no handle")
         if on_host:
             if is_numpy(value):
                 tensor = CopyOfArray(value, hint, here)

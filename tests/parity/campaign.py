@@ -115,9 +115,16 @@ However busy the machine is, what wants to run is seen to want it.
 
 
 def activity(pid):
-    """Return what changes while a process does anything; `None` while one of its threads could."""
-    found = []
-    for thread in Path(f"/proc/{pid}/task").iterdir():
+    """Return what changes while a process does anything; `None` while one of its threads could.
+
+    `None` also for one that has ended: its connection tells of it.
+    """
+    found, threads = [], []
+    with contextlib.suppress(OSError):
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    if not threads:
+        return None
+    for thread in threads:
         with contextlib.suppress(OSError):  # it ended just now
             state, *numbers = (thread / "stat").read_text().rpartition(")")[2].split()
             if state != "S":
