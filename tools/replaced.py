@@ -50,7 +50,9 @@ lowering makes it.
 {functions}
 ## Replayed functions
 
-Functions whose arguments alone decide which ops they run. The second call with arguments of a
+Functions whose arguments alone decide which ops they run, and methods whose objects do: ragged and
+sparse tensors, linear operators and lookup tables of TensorFlow's own classes, whose attributes are
+read in each call. The second call with arguments of a
 signature (dtypes and shapes of eager tensors, by themselves or in sparse and ragged ones; values of
 numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded, later ones
 run the same ops. Values that TensorFlow's Python looked at meanwhile, and sizes that it may have

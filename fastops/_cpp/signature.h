@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "arrays.h"
@@ -25,6 +26,9 @@ struct KnownClasses {
   PyTypeObject* iterator = nullptr;
   PyTypeObject* shape = nullptr;
   PyObject* composites = nullptr;  // a frozenset of classes whose instances are what they hold
+  // A dict of classes of which the same is true as far as their methods ask, each with a frozenset
+  // of names of attributes for which none asks.
+  PyObject* objects = nullptr;
   // Names of attributes: two of variables, one each of dtypes, iterators and shapes.
   PyObject* handle = nullptr;
   PyObject* trainable = nullptr;
@@ -54,8 +58,8 @@ class Signature {
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
-  // Takes no leaves but tensors, also those of composites, and tells apart which of them are the
-  // same one.
+  // Takes no leaves but tensors, also those of composites and of known objects, and tells apart
+  // which of them are the same one.
   void TakeOnlyTensors() { only_tensors_ = true; }
 
   // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
@@ -135,7 +139,9 @@ class Signature {
     } else if (PyType_IsSubtype(kind, known.dtype)) {
       return AddDtype(value);
     } else if (only_tensors_) {
-      return kind == known.shape ? AddDims(value, depth) : AddComposite(value, depth);
+      if (kind == known.shape) return AddDims(value, depth);
+      if (inside_ && PyType_IsSubtype(kind, known.array_scalar)) return AddIndex(value);
+      return AddComposite(value, depth) || AddObject(value, depth);
     } else if (kind == known.variable) {
       return AddVariable(value);
     } else if (kind == known.iterator) {
@@ -161,12 +167,21 @@ class Signature {
   }
 
   bool AddDtype(PyObject* dtype) {
+    // TensorFlow's own live as long as it does, and asking one for its number takes long.
+    static absl::InlinedVector<std::pair<PyObject*, long>, 32> known;
+    for (const auto& [object, number] : known) {
+      if (object == dtype) {
+        AppendNumber('d', number);
+        return true;
+      }
+    }
     PyObject* number = PyObject_GetAttr(dtype, Known().number);
     const long found = number == nullptr ? -1 : PyLong_AsLong(number);
     Py_XDECREF(number);
     PyErr_Clear();
     // Those of handles may tell more than their number.
     if (found <= 0 || IsHandleType(static_cast<tensorflow::DataType>(found))) return false;
+    if (known.size() < known.capacity()) known.emplace_back(Py_NewRef(dtype), found);
     AppendNumber('d', found);
     return true;
   }
@@ -198,6 +213,61 @@ class Signature {
     return Add(attributes, depth);
   }
 
+  // What methods see of an object, with the tensors that it holds as leaves. Its attributes may
+  // change while the call runs: what is read of them is owned.
+  bool AddObject(PyObject* value, int depth) {
+    auto* kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
+    PyObject* unasked =
+        Known().objects == nullptr ? nullptr : PyDict_GetItemWithError(Known().objects, kind);
+    PyObject* attributes =
+        unasked == nullptr || depth == kDeepest ? nullptr : PyObject_GenericGetDict(value, nullptr);
+    if (attributes == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    owned_.push_back(attributes);
+    size_t alias = 0;
+    while (alias < seen_.size() && seen_[alias] != value) ++alias;
+    AppendNumber('O', alias);
+    if (alias < seen_.size()) return true;
+    seen_.push_back(value);
+    Append(&kind, sizeof(kind));
+    const bool outside = !inside_;
+    inside_ = true;
+    PyObject *name, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(attributes, &at, &name, &item);) {
+      if (IsBookkeeping(name)) continue;
+      if (PySet_GET_SIZE(unasked) != 0 && PySet_Contains(unasked, name) == 1) continue;
+      owned_.push_back(Py_NewRef(item));
+      text_.push_back('.');
+      if (Py_TYPE(name) != &PyUnicode_Type || !AddText(name) || !Add(item, depth + 1)) {
+        return false;
+      }
+    }
+    text_.push_back(';');
+    if (outside) inside_ = false;
+    return true;
+  }
+
+  // Of TensorFlow's classes that follow what is assigned to attributes, for checkpoints.
+  static bool IsBookkeeping(PyObject* name) {
+    static constexpr char kPrefix[] = "_self_";
+    const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    if (text == nullptr) PyErr_Clear();
+    return text != nullptr && std::strncmp(text, kPrefix, sizeof(kPrefix) - 1) == 0;
+  }
+
+  bool AddIndex(PyObject* scalar) {
+    PyObject* number = PyIndex_Check(scalar) ? PyNumber_Index(scalar) : nullptr;
+    if (number == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    owned_.push_back(number);
+    AppendNumber('N', Py_TYPE(scalar));
+    return Add(number, 0);
+  }
+
   const tensorflow::Tensor* TensorOf(PyObject* object) const {
     const tensorflow::Tensor* tensor = nullptr;
     if (!IsEagerTensor(object)) return nullptr;
@@ -208,8 +278,12 @@ class Signature {
 
   bool AddTensor(PyObject* object) {
     const tensorflow::Tensor* tensor = TensorOf(object);
-    // What a handle refers to is part of a trace, and does not show here.
-    if (tensor == nullptr || IsHandleType(tensor->dtype())) return false;
+    // What a handle refers to is part of a trace, and does not show here; that of an object is the
+    // object's, which says all that there is to know of it.
+    if (tensor == nullptr) return false;
+    if (IsHandleType(tensor->dtype()) && !(inside_ && tensor->dtype() == tensorflow::DT_RESOURCE)) {
+      return false;
+    }
     text_.push_back('T');
     text_.push_back(static_cast<char>(tensor->dtype()));
     AddShape(tensor->shape());
@@ -303,10 +377,12 @@ class Signature {
 
   const Runtime* runtime_ = nullptr;
   bool only_tensors_ = false;
-  absl::InlinedVector<char, 192> text_;
+  bool inside_ = false;  // of an object
+  absl::InlinedVector<char, 512> text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;
   absl::InlinedVector<PyObject*, 4> owned_;
+  absl::InlinedVector<PyObject*, 4> seen_;  // objects
 };
 
 }  // namespace fastops

@@ -14,6 +14,7 @@ cdef extern from "declarations.h" namespace "fastops":
         PyTypeObject* iterator
         PyTypeObject* shape
         PyObject* composites
+        PyObject* objects
         PyObject* handle
         PyObject* trainable
         PyObject* number

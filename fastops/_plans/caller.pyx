@@ -267,6 +267,20 @@ cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t p
     return signature.Read(_where[0], args, positional, keywords)
 
 
+def know_objects(classes):
+    """Have `read_tensors` read instances of more classes.
+
+    Parameters
+    ----------
+    classes : dict of type to frozenset of str
+        By class, the names of attributes for which no method asks. What the others hold is what
+        there is to know of an instance.
+    """
+    global _objects
+    _objects = dict(classes)
+    Known().objects = <PyObject*>_objects
+
+
 def _describe_iterator(iterator):
     """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
     try:
@@ -307,5 +321,6 @@ cdef str _DIMS = "_dims"
 cdef str _COPY = "copy"
 cdef object _COMPOSITES = COMPOSITES
 cdef object _DESCRIBE = _describe_iterator
+cdef dict _objects = None
 
 _set_up()

@@ -599,7 +599,7 @@ def test_a_call_that_fails_while_it_is_recorded():
         got = outcome(function, (x, "nowhere", 0), {})
         assert isinstance(got, Failure)
     assert vars(EagerTensor)["_numpy_internal"] is METHOD
-    assert hooks.hang(print, print, print)
+    assert hooks.hang(print, print, print, print)
     assert hooks.take_down(print)
 
 
@@ -662,7 +662,9 @@ def test_a_fork_while_another_thread_records():
     assert vars(EagerTensor)["_numpy_internal"] is not METHOD
     child = os.fork()
     if child == 0:
-        good = vars(EagerTensor)["_numpy_internal"] is METHOD and hooks.hang(print, print, print)
+        good = vars(EagerTensor)["_numpy_internal"] is METHOD and hooks.hang(
+            print, print, print, print
+        )
         os._exit(0 if good else 1)
     forked.set()
     thread.join()

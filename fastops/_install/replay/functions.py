@@ -142,5 +142,59 @@ METHODS = {
         __xor__ bounding_shape merge_dims nrows row_lengths row_limits row_starts to_sparse
         to_tensor value_rowids
     """,
+    "tf.SparseTensor": """
+        __div__ __mul__ __truediv__
+    """,
+    "tf.linalg.LinearOperator": """
+        __matmul__ add_to_tensor assert_non_singular assert_positive_definite assert_self_adjoint
+        batch_shape_tensor cond determinant diag_part domain_dimension_tensor eigvals
+        log_abs_determinant matmul matvec range_dimension_tensor shape_tensor solve solvevec
+        tensor_rank_tensor to_dense trace
+    """,
+    "tf.linalg.LinearOperatorBlockDiag": """
+        matmul matvec solve solvevec
+    """,
+    "tf.linalg.LinearOperatorBlockLowerTriangular": """
+        matmul matvec solve solvevec
+    """,
+    "tf.linalg.LinearOperatorCirculant": """
+        assert_hermitian_spectrum block_shape_tensor convolution_kernel
+    """,
+    "tf.lookup.StaticHashTable": """
+        __getitem__ export lookup size
+    """,
+    "tf.lookup.experimental.DenseHashTable": """
+        erase export insert insert_or_assign lookup remove size
+    """,
+    "tf.lookup.experimental.MutableHashTable": """
+        export insert lookup remove size
+    """,
 }
-"""By class, likewise."""
+"""By class, likewise: that or a base of it defines them."""
+
+OBJECTS = {
+    "tf.lookup.StaticHashTable": "_initializer",
+    "tf.lookup.experimental.DenseHashTable": "",
+    "tf.lookup.experimental.MutableHashTable": "",
+    "tf.linalg.LinearOperatorAdjoint": "",
+    "tf.linalg.LinearOperatorBlockDiag": "",
+    "tf.linalg.LinearOperatorBlockLowerTriangular": "",
+    "tf.linalg.LinearOperatorCirculant": "",
+    "tf.linalg.LinearOperatorCirculant2D": "",
+    "tf.linalg.LinearOperatorCirculant3D": "",
+    "tf.linalg.LinearOperatorComposition": "",
+    "tf.linalg.LinearOperatorDiag": "",
+    "tf.linalg.LinearOperatorFullMatrix": "",
+    "tf.linalg.LinearOperatorHouseholder": "",
+    "tf.linalg.LinearOperatorIdentity": "",
+    "tf.linalg.LinearOperatorInversion": "",
+    "tf.linalg.LinearOperatorKronecker": "",
+    "tf.linalg.LinearOperatorLowRankUpdate": "",
+    "tf.linalg.LinearOperatorLowerTriangular": "",
+    "tf.linalg.LinearOperatorPermutation": "",
+    "tf.linalg.LinearOperatorScaledIdentity": "",
+    "tf.linalg.LinearOperatorToeplitz": "",
+    "tf.linalg.LinearOperatorTridiag": "",
+    "tf.linalg.LinearOperatorZeros": "",
+}
+"""Classes whose methods decide by what an instance holds, with attributes for which none asks."""

@@ -2,6 +2,9 @@ from collections.abc import Callable
 from typing import Any
 
 def hang(
-    ran: Callable[..., None], read: Callable[[Any], None], seeded: Callable[[Any, Any], None]
+    ran: Callable[..., None],
+    read: Callable[[Any], None],
+    seeded: Callable[[Any, Any], None],
+    said: Callable[[], None],
 ) -> bool: ...
 def take_down(ran: Callable[..., None]) -> bool: ...

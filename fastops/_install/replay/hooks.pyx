@@ -4,8 +4,9 @@
 Values of tensors come to Python in two ways: by a method of EagerTensor, and by the buffer
 protocol. Both are slots of the class. Ops that the generated functions' quick way declines go
 through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
-and go. The seeds of a random op come from a function of `random_seed`. All four are TensorFlow's
-own unless a call is being recorded, one at a time.
+and go. The seeds of a random op come from a function of `random_seed`. What is logged asks
+`tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever unless
+a call is being recorded, one at a time.
 """
 
 from cpython.buffer cimport Py_buffer
@@ -15,9 +16,11 @@ from tensorflow.python.eager import execute as _execute
 from tensorflow.python.framework import op_callbacks as _op_callbacks
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+from tensorflow.python.platform import tf_logging as _tf_logging
 
 import os
 import threading
+import warnings
 
 ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
 
@@ -37,11 +40,14 @@ cdef object _method = _EagerTensor.__dict__[_METHOD]
 cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
 cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
 cdef object _lock = threading.Lock()
-cdef object _read = None          # what is told of reads, of seeds, and in which thread
+cdef object _read = None          # what is told of reads, of seeds and of messages
 cdef object _seeded = None
-cdef object _thread = None
+cdef object _said = None
+cdef object _thread = None        # and in which thread
 cdef object _execute_before = None
 cdef object _get_seed = _random_seed.get_seed
+cdef object _get_logger = None    # both as they were before
+cdef object _warn = None
 
 
 cdef int _tell(tensor) except -1:
@@ -66,14 +72,15 @@ def _watched_execute(*args, **kwargs):
 
 def _after_fork():
     """Take down, in a child, what a thread has hung that the child does not have."""
-    global _lock, _read, _seeded, _thread
+    global _lock, _read, _seeded, _said, _thread
     if _thread is None or _thread == threading.get_ident():
         return
     _buffer.bf_getbuffer = _getbuffer
     setattr(_EagerTensor, _METHOD, _method)
     _random_seed.get_seed = _get_seed
     _execute.execute = _execute_before
-    _read = _seeded = _thread = None
+    _listen_no_more()
+    _read = _seeded = _said = _thread = None
     _lock = threading.Lock()
 
 
@@ -87,7 +94,35 @@ def _watched_get_seed(op_seed):
     return seeds
 
 
-def hang(ran, read, seeded):
+# Neither has a frame of Python's, by which loggers and warnings tell where they were called.
+def _watched_get_logger():
+    if _said is not None and threading.get_ident() == _thread:
+        _said()
+    return _get_logger()
+
+
+def _watched_warn(*args, **kwargs):
+    if _said is not None and threading.get_ident() == _thread:
+        _said()
+    return _warn(*args, **kwargs)
+
+
+cdef int _listen() except -1:
+    global _get_logger, _warn
+    _get_logger, _warn = _tf_logging.get_logger, warnings.warn
+    _tf_logging.get_logger, warnings.warn = _watched_get_logger, _watched_warn
+    return 0
+
+
+cdef int _listen_no_more() except -1:
+    if _tf_logging.get_logger is _watched_get_logger:
+        _tf_logging.get_logger = _get_logger
+    if warnings.warn is _watched_warn:
+        warnings.warn = _warn
+    return 0
+
+
+def hang(ran, read, seeded, said):
     """Have callables told of what this thread does.
 
     Parameters
@@ -98,13 +133,15 @@ def hang(ran, read, seeded):
         Is given each tensor whose value Python looks at.
     seeded : callable
         Is given a seed that was chosen for an op, or None, and the two that the op gets.
+    said : callable
+        Is called when something is logged or warned of.
 
     Returns
     -------
     bool
         False if a call is recorded already.
     """
-    global _read, _seeded, _thread, _execute_before
+    global _read, _seeded, _said, _thread, _execute_before
     if not _lock.acquire(blocking=False):
         return False
     if _random_seed.get_seed is not _get_seed:  # somebody's own
@@ -114,7 +151,8 @@ def hang(ran, read, seeded):
     _random_seed.get_seed = _watched_get_seed
     _op_callbacks.add_op_callback(ran)
     _execute.execute = _watched_execute
-    _read, _seeded, _thread = read, seeded, threading.get_ident()
+    _listen()
+    _read, _seeded, _said, _thread = read, seeded, said, threading.get_ident()
     setattr(_EagerTensor, _METHOD, _numpy_internal)
     _buffer.bf_getbuffer = _watched_getbuffer
     return True
@@ -128,10 +166,11 @@ def take_down(ran):
     bool
         Whether it was there all the time: another thread's op callbacks may have come or gone.
     """
-    global _read, _seeded, _thread
+    global _read, _seeded, _said, _thread
     _buffer.bf_getbuffer = _getbuffer
     setattr(_EagerTensor, _METHOD, _method)
-    _read = _seeded = _thread = None
+    _read = _seeded = _said = _thread = None
+    _listen_no_more()
     complete = (
         _execute.execute is _watched_execute and _random_seed.get_seed is _watched_get_seed
     )

@@ -65,6 +65,8 @@ class Recorder:
         In their order.
     custom : bool
         Whether any of it has a gradient that is not that of its ops.
+    said : bool
+        Whether it logs or warns.
     failed : bool
         Whether the notes are incomplete.
     """
@@ -72,13 +74,14 @@ class Recorder:
     def __init__(self):
         self.events = []
         self.custom = False
+        self.said = False
         self.failed = False
 
     def start(self):
         """Begin. False if that is impossible now: another thread is recording a call, say."""
         if tapes_are_stopped():  # by whom, the call or its caller?
             return False
-        return hooks.hang(self._ran, self._read, self._seeded)
+        return hooks.hang(self._ran, self._read, self._seeded, self._saying)
 
     def stop(self):
         """End."""
@@ -102,6 +105,9 @@ class Recorder:
 
     def _read(self, tensor):
         self.events.append(Read(tensor))
+
+    def _saying(self):
+        self.said = True
 
     def _seeded(self, op_seed, seeds):
         self.events.append(Seeded(op_seed, seeds))

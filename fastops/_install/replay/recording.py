@@ -22,6 +22,19 @@ _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
 
 _SEEDS = ("seed", "seed2")
 
+_READING = {
+    "LookupTableExportV2",
+    "LookupTableFindV2",
+    "LookupTableSizeV2",
+}
+"""Ops that read what a handle refers to."""
+
+_WRITING = {
+    "LookupTableInsertV2",
+    "LookupTableRemoveV2",
+}
+"""Ops that change it, all of it or nothing."""
+
 _CHECKING = {"CheckNumerics"}
 """Ops that are stateful so that no graph leaves them out, and have no state."""
 
@@ -93,14 +106,24 @@ class Step:
     """
 
     op_name: str
-    arguments: dict
-    inputs: set
-    outputs: range
-    sizes: list
+    arguments: dict = field(default_factory=dict)
+    inputs: set = field(default_factory=set)
+    outputs: range = range(0)
+    sizes: list = field(default_factory=list)
     checks: list = field(default_factory=list)
     releases: list = field(default_factory=list)
     stopped: bool = False
     seed: tuple | None = None
+
+    @property
+    def lasts(self):
+        """Whether something of it stays: the call may not be made again."""
+        return self.seed is not None or self.op_name in _WRITING
+
+    @property
+    def runs_always(self):
+        """Whether it runs even if nobody asks for its results."""
+        return self.lasts or self.op_name in _CHECKING
 
 
 class Number(int):
@@ -175,6 +198,8 @@ def recording(recorder, arguments, result):
     """
     if recorder.failed:
         raise NotReplayableError("something could not be noted")
+    if recorder.said:
+        raise NotReplayableError("it logs or warns")
     return _Maker(recorder, arguments, result).run()
 
 
@@ -191,7 +216,7 @@ class _Maker:
         self.checks = []
         self.steps = []
         self.seeded = []  # seeds that no op has got yet
-        self.draws = False  # whether an op has drawn random numbers: no call may be made again
+        self.lasts = False  # whether something of an op stays: the call may not be made again
 
     def add(self, tensor):
         """Give a tensor a number."""
@@ -225,43 +250,46 @@ class _Maker:
             raise NotReplayableError(f"{event.op_name} is none of TensorFlow's public ops")
         record = _record(event.op_name)
         seed = self.seed_of(event, record)
-        runs_always = seed is not None or event.op_name in _CHECKING
-        if record.missing or (not runs_always and record.exclusion is not None):
+        step = Step(event.op_name, stopped=event.stopped, seed=seed)
+        if record.missing or (not step.runs_always and record.exclusion is not None):
             raise NotReplayableError(f"{event.op_name} has effects")
         for tensor in (*event.inputs, *event.outputs):
             if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
                 raise NotReplayableError(f"{event.op_name} does not run on the host")
         known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
+        if record.handles and (event.op_name not in _READING | _WRITING or known[0] is None):
+            raise NotReplayableError(f"{event.op_name} asks what a handle refers to")
         fixed = all(number is None for number in known) or (
             event.op_name in _OF_SHAPES
             and all(number is None or number < self.num_arguments for number in known)
         )
         small = all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
-        if fixed and small and not runs_always:
+        if fixed and small and not step.runs_always:
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MOST_BYTES:
                 raise NotReplayableError("it has a large constant")
-        # Once numbers are drawn no call is made again, so that nothing may differ from then on.
+        # Once something stays no call is made again, so that nothing may differ from then on.
         if seed is not None:
             sizes = _SIZES_IN.get(event.op_name, 0)
             stays = last or sizes is None or known[sizes] is None
         else:
-            stays = last or not self.draws or event.op_name in _SHAPED_BY_SHAPES
+            stays = last or not self.lasts or event.op_name in _SHAPED_BY_SHAPES
         if not stays:
             raise NotReplayableError(f"{event.op_name} has sizes that values decide")
-        self.draws = self.draws or seed is not None
+        self.lasts = self.lasts or step.lasts
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
-        sizes = [None if last or self.draws else tuple(tensor.shape) for tensor in event.outputs]
+        step.outputs = range(first, len(self.tensors))
+        step.sizes = [
+            None if last or self.lasts else tuple(tensor.shape) for tensor in event.outputs
+        ]
         values = [
             tensor if number is None else number
             for tensor, number in zip(event.inputs, known, strict=True)
         ]
-        arguments, inputs = _arguments(record, values, event.attrs)
-        step = Step(event.op_name, arguments, inputs, range(first, len(self.tensors)), sizes)
-        step.stopped, step.seed = event.stopped, seed
+        step.arguments, step.inputs = _arguments(record, values, event.attrs)
         self.steps.append(step)
 
     def seed_of(self, event, record):
@@ -278,8 +306,8 @@ class _Maker:
         number = self.numbers.get(id(tensor))
         if number is None:
             return
-        if self.draws:
-            raise NotReplayableError("Python decides after random numbers were drawn")
+        if self.lasts:
+            raise NotReplayableError("Python decides after something was done that stays")
         if _size(tensor) > MOST_BYTES or tensor.dtype in _HANDLES:
             raise NotReplayableError("Python decides by a large value")
         check = Check(number, tensor)
@@ -315,8 +343,7 @@ class _Maker:
         asked = set(_numbers(result))
         kept = []
         for step in reversed(self.steps):
-            runs_always = step.seed is not None or step.op_name in _CHECKING
-            if step.checks or runs_always or not asked.isdisjoint(step.outputs):
+            if step.checks or step.runs_always or not asked.isdisjoint(step.outputs):
                 kept.append(step)
                 asked.update(_used(step))
         self.steps = kept[::-1]

@@ -114,6 +114,7 @@ cdef class Step:
     cdef tuple checks
     cdef vector[int] releases
     cdef bint stopped           # tapes are not to be told of it
+    cdef bint lasts             # something of it stays: from then on the call is not made again
     cdef tuple seed             # of a random op; None of others
     cdef int seed_places[2]
 
@@ -123,7 +124,7 @@ cdef class Step:
             step.arguments.update(seed=0, seed2=0)
             for i, name in enumerate(("seed", "seed2")):
                 self.seed_places[<int>i] = list(step.arguments).index(name)
-        self.stopped, self.seed = step.stopped, step.seed
+        self.stopped, self.lasts, self.seed = step.stopped, step.lasts, step.seed
         self.names = tuple([sys.intern(name) for name in step.arguments])
         arguments, self.lists = [], []
         for place, (name, value) in enumerate(step.arguments.items()):
@@ -283,7 +284,7 @@ cdef class Replay:
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
         cdef Outcome outcome = DONE
-        cdef bint drawn = False
+        cdef bint lasts = False
         cdef Step step
         cdef Py_ssize_t i
         if self.num_values > INLINE_VALUES:
@@ -299,10 +300,12 @@ cdef class Replay:
                     return DIFFERS
             for i in range(PyTuple_GET_SIZE(self.steps)):
                 step = <Step>PyTuple_GET_ITEM(self.steps, i)
-                drawn = drawn or step.seed is not None
+                # A random op may have drawn before it fails.
+                lasts = lasts or step.seed is not None
                 outcome = step.run(values)
                 if outcome != DONE:
                     return outcome
+                lasts = lasts or step.lasts
             made = (
                 <object>values[self.single] if self.single >= 0 else _filled(self.result, values)
             )
@@ -310,7 +313,7 @@ cdef class Replay:
             result[0] = <PyObject*>made
             return DONE
         except Exception:
-            if drawn:  # the next numbers of a sequence, which the call must not draw twice
+            if lasts:  # the next numbers of a sequence, say, which the call must not draw twice
                 raise
             return FAILED  # TensorFlow's function will raise what there is to raise
         finally:
@@ -510,6 +513,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
 cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyObject* const* args,
                        size_t nargsf, PyObject* keywords) except NULL:
     cdef PyObject* result
+    cdef Signature after
     cdef size_t i
     recorder = Recorder()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
@@ -521,8 +525,22 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     finally:
         this_thread().noted = False
         recorder.stop()
-    self.learn(case, recorder, arguments, <object>result)
+    # A method that changes its object cannot be replayed so.
+    if (
+        read_tensors(&after, args, PyVectorcall_NARGS(nargsf), keywords)
+        and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
+        and _are(arguments, after)
+    ):
+        self.learn(case, recorder, arguments, <object>result)
     return result
+
+
+cdef bint _are(list tensors, const Signature& signature) noexcept:
+    cdef Py_ssize_t i
+    for i in range(len(tensors)):
+        if signature.object(i) != PyList_GET_ITEM(tensors, i):
+            return False
+    return len(tensors) == <Py_ssize_t>signature.num_leaves()
 
 
 enable(Replayed)

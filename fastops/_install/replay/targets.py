@@ -4,10 +4,12 @@ from functools import partial
 from types import FunctionType
 
 from tensorflow.python.ops.numpy_ops import np_dtypes
+from tensorflow.python.trackable.data_structures import ListWrapper
 
-from fastops._install.replay.functions import FUNCTIONS, METHODS
+from fastops._install.replay.functions import FUNCTIONS, METHODS, OBJECTS
 from fastops._install.replay.replay import Replayed
 from fastops._install.target import Target, generated, handlers, resolve
+from fastops._plans.caller import know_objects
 
 _OF_NUMPY = (np_dtypes, "_prefer_float32"), (np_dtypes, "_allow_float64")
 
@@ -35,13 +37,24 @@ def functions():
 
 def methods():
     """Yield a target for each method."""
-    for kind, names in METHODS.items():
+    know_objects(dict(_objects()))
+    for title, names in METHODS.items():
+        kind = _class(title)
         for name in names.split():
-            title = f"{kind}.{name}"
-            holder, attribute = resolve(title)
-            original = vars(holder).get(attribute)
-            if type(original) is FunctionType:
-                yield Target("replayed", title, holder, attribute, _stand_in)
+            holder = next((base for base in kind.__mro__ if name in vars(base)), None)
+            if holder is not None and type(vars(holder)[name]) is FunctionType:
+                yield Target("replayed", f"{title}.{name}", holder, name, _stand_in)
+
+
+def _objects():
+    """Yield the classes of `OBJECTS`, each with the names as a set."""
+    for title, names in OBJECTS.items():
+        yield _class(title), frozenset(names.split())
+    yield ListWrapper, frozenset()  # what a list becomes as an attribute of theirs
+
+
+def _class(title):
+    return getattr(*resolve(title))
 
 
 def _stand_in(original, settings=()):
