@@ -40,7 +40,8 @@ cdef class Caller:
 # Calls a function, given a call of which some first arguments are not the function's.
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL
 
-# Reads a signature whose leaves are tensors alone, those of composites and objects too. False where TensorFlow
-# is to read an argument. Here, since each extension has classes of its own that signatures know.
+# Reads a signature whose leaves are tensors alone, those of composites and known objects too. False
+# where TensorFlow is to read an argument. Here, since each extension has classes of its own that
+# signatures know.
 cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                        PyObject* keywords) noexcept

@@ -5,8 +5,8 @@ Values of tensors come to Python in two ways: by a method of EagerTensor, and by
 protocol. Both are slots of the class. Ops that the generated functions' quick way declines go
 through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
 and go. The seeds of a random op come from a function of `random_seed`. What is logged asks
-`tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever unless
-a call is being recorded, one at a time.
+`tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever but
+while a call is being recorded, one at a time.
 """
 
 from cpython.buffer cimport Py_buffer
