@@ -811,6 +811,72 @@ def test_modules_are_walked_when_asked():
     assert want == got
 
 
+class Counted:
+    """A base after TensorFlow's that sees what is assigned."""
+
+    def __setattr__(self, name, value):
+        vars(self).setdefault("log", []).append((name, type(value).__name__))
+        super().__setattr__(name, value)
+
+
+class Observed(tf.Module, Counted):
+    def __getattr__(self, name):
+        vars(self).setdefault("asked", []).append(name)
+        raise AttributeError(name)
+
+    @property
+    def failing(self):
+        raise ValueError("no")
+
+    @property
+    def constant(self):
+        return 7
+
+
+def test_attributes():
+    values = [make for make in EVERY if make is not circular]
+
+    def run():
+        seen = []
+        for kind, tracking in itertools.product((tf.Module, Observed), (True, False)):
+            module = kind()
+            if not tracking:
+                module._self_setattr_tracking = False
+            for i, make in enumerate(values):
+                value = make()
+                module.attribute = value
+                seen.append((shown(value), module.attribute is value, shown(module.attribute)))
+                module.attribute = module.attribute
+                seen.append(shown(outcome(setattr, (module, f"attribute_{i % 7}", make()), {})))
+            for name, value in (("failing", 1), ("constant", 7), ("constant", 8), (3, 4)):
+                seen.append(shown(outcome(setattr, (module, name, value), {})))
+            module.hidden = module._no_dependency([1, 2])
+            module.v = tf.Variable(1.0)
+            module.v = tf.Variable(2.0)
+            module._maybe_initialize_trackable()
+            seen.append([name for name, _ in module._checkpoint_dependencies])
+            seen.append([v.numpy() for v in module.variables])
+            seen.append([vars(module).get(name) for name in ("log", "asked")])
+            seen.append(list(vars(module)))
+        return seen
+
+    want, got = in_both(run)
+    assert want == got
+
+
+def test_attributes_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        module = tf.Module()
+        for value in (1, "text", None, T, (1, T), tf.float32, np.ones(2), run_nothing):
+            assert not frames(setattr, (module, "attribute", value), {})
+        module.attribute = [1]
+        assert type(module.attribute) is not list
+
+
+def run_nothing():
+    pass
+
+
 def test_what_is_a_variable_may_change():
     def run():
         class Late:

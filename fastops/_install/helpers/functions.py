@@ -127,6 +127,7 @@ METHODS = (
         _WRAPPED,
     ),
     Helper("framework.ops.name_scope_v2.__enter__", "(self)", "eager calls"),
+    Helper("trackable.autotrackable.AutoTrackable.__setattr__", "(self, name, value)", "anything"),
     Helper(
         "framework.ops.name_scope_v2.__exit__",
         "(self, type_arg, value_arg, traceback_arg)",

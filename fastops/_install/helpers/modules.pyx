@@ -1,11 +1,12 @@
 # distutils: language = c++
-"""What is in a `tf.Module`: variables, and other modules.
+"""What is in a `tf.Module`: how it gets there, variables, and other modules.
 
 The first line of each answer has the function's parameters.
 """
 
 cimport cython
 from cpython.object cimport PyObject, Py_TYPE
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
@@ -23,8 +24,15 @@ from fastops._install.helpers.classes cimport (
 )
 from fastops._install.helpers.structures cimport leaves_of, leaves_with_paths
 
+from types import FunctionType
+
+import numpy as np
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
 from tensorflow.python.module import module as _module
 from tensorflow.python.ops.variables import Variable as _Variable
+from tensorflow.python.trackable import data_structures as _data_structures
+from tensorflow.python.trackable.autotrackable import AutoTrackable as _AutoTrackable
 from tensorflow.python.util import nest as _nest
 
 
@@ -36,6 +44,12 @@ cdef enum:  # the predicates that TensorFlow itself gives
     OTHER
 
 cdef object _Module = _module.Module
+cdef object _super = super
+cdef object _missing = object()
+cdef frozenset _plain = frozenset(
+    [type(None), bool, int, float, complex, str, bytes, type, np.ndarray]
+    + [_TensorShape, type(_dtypes.float32), FunctionType]
+)
 cdef object _is_variable = _module._is_variable
 cdef object _is_trainable_variable = _module._is_trainable_variable
 cdef object _is_non_trainable_variable = _module._is_non_trainable_variable
@@ -231,3 +245,36 @@ cdef object _flatten_module(Answer self, PyObject* const* args, Py_ssize_t n,
 
 
 register("module._flatten_module", _flatten_module)
+
+
+cdef bint _is_plain(PyObject* value) except -1:
+    """Whether it is neither to be tracked nor to be wrapped, by its class."""
+    return IsEagerTensor(value) or <object>Py_TYPE(<object>value) in _plain
+
+
+cdef bint _stays(PyObject* value) except -1:
+    cdef Py_ssize_t i
+    if not PyTuple_CheckExact(<object>value):
+        return _is_plain(value)
+    for i in range(PyTuple_GET_SIZE(<object>value)):
+        if not _is_plain(PyTuple_GET_ITEM(<object>value, i)):
+            return False
+    return True
+
+
+cdef object _set_attribute(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, name, value
+    if n != 3 or keywords != NULL:
+        return PASS
+    owner, name, value = <object>args[0], <object>args[1], <object>args[2]
+    if getattr(owner, name, _missing) is value:
+        return None
+    if getattr(owner, "_self_setattr_tracking", True) and not _stays(args[2]):
+        value = _data_structures.sticky_attribute_assignment(
+            trackable=owner, value=value, name=name
+        )
+    _super(_AutoTrackable, owner).__setattr__(name, value)
+    return None
+
+
+register("AutoTrackable.__setattr__", _set_attribute)
