@@ -11,7 +11,7 @@ from fastops._install.helpers import functions as helper_functions
 from fastops._install.keras import functions as keras_functions
 from fastops._install.keras import helper
 from fastops._install.keras import targets as keras
-from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
+from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
 from fastops._install.public import functions, methods
 from fastops._install.replay.functions import FUNCTIONS as REPLAYED
 from fastops._install.replay.functions import METHODS as REPLAYED_METHODS
@@ -67,7 +67,7 @@ scope, a strategy or a graph, and none of a function that has a gradient of its 
 
 Of `tf.Tensor`, and but for `==` and `!=` of `tf.Variable`. The other operand is a tensor, a
 variable, or an array or scalar of NumPy's, of the same dtype or of float64 beside float32; a Python
-float beside {floats}, or a Python int beside {ints}.
+float beside {floats}, a Python int beside {ints}, or a Python bool beside {bools}.
 
 | operators | ops, and the dtypes they are run for |
 | --- | --- |
@@ -175,6 +175,7 @@ def render():
         ),
         floats=WITH_FLOAT.replace(" ", ", "),
         ints=WITH_INT.replace(" ", ", "),
+        bools=WITH_BOOL,
         operators=operators,
         rules=", ".join(f"`{name}`" for name in sorted(RULES)),
         methods=", ".join(f"`{name}`" for name in sorted(names) if name.startswith("tf.")),

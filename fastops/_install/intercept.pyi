@@ -28,6 +28,7 @@ class Operator(Replacement):
         attrs: Mapping[str, Any] | None = None,
         floats: Iterable[tf.DType] = (),
         ints: Iterable[tf.DType] = (),
+        bools: Iterable[tf.DType] = (),
         reflected: bool = False,
         compares: bool = False,
         of_variables: bool = False,

@@ -15,6 +15,8 @@ from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
+    Py_False,
+    Py_True,
     PyFloat_Type,
     PyLong_Type,
     PySequence_Fast_ITEMS,
@@ -265,8 +267,8 @@ cdef class Operator(Replacement):
         Number of operands.
     attrs : dict of str to object
         Attributes that it sets.
-    floats, ints : iterable of tf.DType
-        With tensors of which dtypes the other operand may be a Python float, or an int.
+    floats, ints, bools : iterable of tf.DType
+        With tensors of which dtypes the other operand may be a Python float, int or bool.
     reflected : bool
         Whether the tensor is the second operand.
     compares : bool
@@ -281,12 +283,13 @@ cdef class Operator(Replacement):
     cdef dict attrs
     cdef unsigned long long floats
     cdef unsigned long long ints
+    cdef unsigned long long bools
     cdef bint reflected
     cdef bint compares
     cdef bint of_variables
 
-    def __init__(self, original, ops, *, arity=2, attrs=None, floats=(), ints=(), reflected=False,
-                 compares=False, of_variables=False):
+    def __init__(self, original, ops, *, arity=2, attrs=None, floats=(), ints=(), bools=(),
+                 reflected=False, compares=False, of_variables=False):
         cdef Op op
         super().__init__(original)
         self.ops = {int(dtype.as_datatype_enum): op for dtype, op in ops.items()}
@@ -297,6 +300,7 @@ cdef class Operator(Replacement):
         self.attrs = attrs
         self.floats = dtype_bits(floats)
         self.ints = dtype_bits(ints)
+        self.bools = dtype_bits(bools)
         self.reflected = reflected
         self.compares = compares
         self.of_variables = of_variables
@@ -346,6 +350,8 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
                 numbers = self.floats
             elif Py_TYPE(<object>other) == &PyLong_Type:
                 numbers = self.ints
+            elif other == Py_True or other == Py_False:
+                numbers = self.bools
             if not (numbers >> dtype) & 1:
                 return call_original(self, args, nargsf, keywords)
     op = <Op>found

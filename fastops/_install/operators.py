@@ -26,7 +26,8 @@ class Operator:
 
 WITH_FLOAT = FLOATS
 WITH_INT = f"{FLOATS} int32 int64"
-"""The dtypes of tensors that a Python float, or int, may accompany."""
+WITH_BOOL = "bool"
+"""The dtypes of tensors that a Python float, int or bool may accompany."""
 
 _BY_VALUE = {"attrs": {"incompatible_shape_error": False}, "compares": True}
 
@@ -38,9 +39,9 @@ OPERATORS = (
     Operator("__floordiv__ __rfloordiv__", {REAL: "FloorDiv"}),
     Operator("__mod__ __rmod__", {f"{FLOATS} int32 int64": "FloorMod"}),
     Operator("__pow__ __rpow__", {f"{FLOATS} {COMPLEX} int32 int64": "Pow"}),
-    Operator("__and__", {"bool": "LogicalAnd", INTS: "BitwiseAnd"}),
-    Operator("__or__", {"bool": "LogicalOr", INTS: "BitwiseOr"}),
-    Operator("__xor__", {INTS: "BitwiseXor"}),
+    Operator("__and__ __rand__", {"bool": "LogicalAnd", INTS: "BitwiseAnd"}),
+    Operator("__or__ __ror__", {"bool": "LogicalOr", INTS: "BitwiseOr"}),
+    Operator("__xor__ __rxor__", {INTS: "BitwiseXor"}),
     Operator("__lt__", {REAL: "Less"}),
     Operator("__le__", {REAL: "LessEqual"}),
     Operator("__gt__", {REAL: "Greater"}),

@@ -24,7 +24,7 @@ from fastops._install.dtypes import parse
 from fastops._install.gradients import rules
 from fastops._install.helpers import targets as helpers
 from fastops._install.keras import targets as keras
-from fastops._install.operators import OPERATORS, WITH_FLOAT, WITH_INT
+from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
 from fastops._install.public import targets as public
 from fastops._install.replay import targets as replay
 from fastops._install.target import Target, everywhere, gen_module
@@ -94,6 +94,7 @@ def operator_targets():
             options = operator.options | {
                 "floats": parse(WITH_FLOAT),
                 "ints": parse(WITH_INT),
+                "bools": parse(WITH_BOOL),
                 "reflected": bool(reflected),
             }
             make = partial(intercept.Operator, ops=ops, **options)

@@ -473,6 +473,13 @@ def test_operators_run_directly():
     pairs = ((x, x), (x, 2.0), (x, 3), (2.0, x))
     calls = [(getattr(operator, name), pair, {}) for name in ARITHMETIC for pair in pairs]
     calls += [(getattr(operator, name), (x,), {}) for name in ("neg", "abs")]
+    b, n = tf.constant([True, False]), tf.constant([5, 6])
+    pairs = ((b, b), (b, True), (False, b), (tf.Variable(b), True), (True, tf.Variable(b)))
+    calls += [(getattr(operator, name), pair, {}) for name in ("and_", "or_") for pair in pairs]
+    pairs = ((n, n), (n, 3), (3, n))
+    calls += [
+        (getattr(operator, name), pair, {}) for name in ("and_", "or_", "xor") for pair in pairs
+    ]
     assert_each_unchanged(calls)
 
 
