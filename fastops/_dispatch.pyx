@@ -887,7 +887,7 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
             ]
         ]
         entry.reason = R_OP
-        if op.direct:
+        if op.direct and not op.is_bound(slots):
             entry.reason = R_DTYPE
             for j in range(outputs.size()):
                 if IsHandleType(outputs[j]):
@@ -1189,7 +1189,7 @@ cdef str _detail(Op op, int reason, PyObject** slots, Entry entry):
     cdef int i
     cdef PyObject* value
     if reason == R_OP:
-        return op.never_direct
+        return op.never_direct or op.record.bound
     if slots != NULL and reason == R_INPUT_TYPE:
         for i in range(op.num_inputs):
             value = slots[op.input_slots[i]]

@@ -22,6 +22,7 @@ from tensorflow.python.framework import dtypes as _dtypes
 
 from fastops._core.threads import ONEDNN
 
+cdef frozenset _PLAIN = frozenset(map(type, (0, True, "", b"")))
 cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
 
 
@@ -57,7 +58,24 @@ cdef class Schema:
                 self.attr_defaults.append(param.default)
                 self.attr_kinds.append(kinds[param.op_def_name])
         self.num_attrs = len(self.attr_names)
+        self.num_binding = 0
+        for slot, param in enumerate(params):
+            if param.op_def_name in record.bound_by:
+                self.binding[self.num_binding] = slot
+                self.num_binding += 1
         return 0
+
+    cdef bint is_bound(self, PyObject** slots) except -1:
+        """Whether a call must go on in the kernel that TensorFlow keeps: it has a seed, say."""
+        cdef int i
+        cdef PyObject* given
+        for i in range(self.num_binding):
+            given = slots[self.binding[i]]
+            if given == NULL or <object>given is None:
+                continue
+            if type(<object>given) not in _PLAIN or <object>given:
+                return True
+        return False
 
     cdef bint encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1:
         """Fills a NodeDef for a call. False for an attribute that cannot be encoded."""
