@@ -955,7 +955,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
             free(results)
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
-    if not op.facts.stateful:
+    if not op.facts.stateful or not op.handles:
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What this kernel may have changed must not be changed again.
     op.calls_direct += call.counts

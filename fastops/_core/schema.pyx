@@ -136,8 +136,10 @@ cdef class Schema:
             value = self.attr_defaults[i]
             if given != NULL:
                 value = <object>given
-            elif kind == "float" and value is not None and float(value).is_integer():
-                return False  # TensorFlow's function has 1 for 1.0
+            elif kind in ("float", "list(float)") and value is not None:
+                for number in value if kind == "list(float)" else (value,):
+                    if float(number).is_integer():
+                        return False  # TensorFlow's function has 1 for 1.0
             if not is_taken(value, kind):
                 return False
         return True
