@@ -345,7 +345,7 @@ cdef class Op(Schema):
         return True
 
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL:
-        """Where the arguments of a call with these keywords go. Null for an unknown keyword."""
+        """Where the arguments of a call with these keywords go. Null as `bind` is False."""
         cdef int i, j
         cdef Py_ssize_t n, k
         cdef PyObject* known
@@ -362,7 +362,7 @@ cdef class Op(Schema):
                     break
             else:
                 return self.shapes[i].slots
-        if n > self.num_params:
+        if n > self.num_params or not self.ready:
             return NULL
         cdef unsigned char slots[FASTOPS_MAX_PARAMS]
         for k in range(n):

@@ -147,7 +147,7 @@ def test_ops_that_never_run_here_are_in_the_report_of_an_unchanged_program():
     assert "QueueSizeV2" not in fastops.stats().ops
 
 
-@pytest.mark.parametrize("layer", ["ops", "dispatch"])
+@pytest.mark.parametrize("layer", ["functions", "dispatch"])
 def test_calls_that_a_seed_binds_are_in_the_report_of_an_unchanged_program(layer):
     fastops.install(only=[layer])
     arguments = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
