@@ -22,7 +22,6 @@ from tensorflow.python.framework import dtypes as _dtypes
 
 from fastops._core.threads import ONEDNN
 
-cdef frozenset _PLAIN = frozenset(map(type, (0, True, "", b"")))
 cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
 
 
@@ -73,7 +72,10 @@ cdef class Schema:
             given = slots[self.binding[i]]
             if given == NULL or <object>given is None:
                 continue
-            if type(<object>given) not in _PLAIN or <object>given:
+            kind = type(<object>given)
+            if kind is not int and kind is not bool and kind is not str and kind is not bytes:
+                return True
+            if <object>given:
                 return True
         return False
 

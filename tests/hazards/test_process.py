@@ -192,8 +192,9 @@ def test_forks_after_use():
         "variable": update,
         "gradient": gradient,
         "random": lambda m: m.RandomUniform(shape=two, dtype=tf.float32, seed=1, seed2=2),
+        "random without a seed": lambda m: m.RandomShuffle(value=tf.ones([9])),
         "error": lambda m: outcome(m.AddV2, x=x, y=tf.ones([3])),
-        "fallback": lambda m: m.Add(x=["a", "b"], y=tf.constant(["c", "d"])),
+        "fallback": lambda m: m.Add(x=[x[0], 2.0], y=x),
     }
     for call in used.values():
         for m in (raw_ops, raw_ops, tf.raw_ops):
