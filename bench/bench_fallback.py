@@ -34,7 +34,7 @@ def op_callback():
 
 CASES = {
     "a list of strings": ("Add(x=['a', 'b'], y=['c', 'd'])", nullcontext),
-    "a seed, whose sequence is TensorFlow's": (
+    "an op with a state of its own": (
         "RandomUniform(shape=shape, dtype=float32, seed=1)",
         nullcontext,
     ),
