@@ -27,7 +27,8 @@ BOX = {
 }
 
 DRAWS = {
-    "FixedUnigramCandidateSampler": SAMPLED | {"range_max": 900, "unigrams": [1.0] * 900},
+    "FixedUnigramCandidateSampler": SAMPLED
+    | {"range_max": 900, "unigrams": [1.0] * 900, "distortion": 1.0},
     "FractionalAvgPool": POOLED,
     "FractionalMaxPool": POOLED,
     "LogUniformCandidateSampler": SAMPLED | {"range_max": 900},
@@ -159,6 +160,36 @@ def test_seeded_calls_are_one_sequence_with_tensorflows(op_name, seeds):
     (detour,) = fastops.explain(op, **arguments).ops[op_name].detours
     assert detour.detail == op.record.bound
     assert op.never_direct is None
+
+
+@pytest.mark.parametrize("layer", ["functions", "dispatch"])
+def test_seeded_calls_of_unchanged_programs_are_tensorflows(layer):
+    """Whatever the seed is, a kernel of ours has no part in it."""
+
+    def program(by_turns):
+        context.context().clear_kernel_cache()
+        drawn = []
+        for _ in range(3):
+            for op_name, arguments in DRAWS.items():
+                seeded = arguments | {"seed": np.int64(3), "seed2": 5}
+                if op_name.startswith("Fractional"):
+                    seeded["deterministic"] = True
+                drawn.append(getattr(tf.raw_ops, op_name)(**seeded))
+                if by_turns:
+                    drawn.append(getattr(raw_ops, op_name)(**seeded | {"seed": 3}))
+                else:
+                    drawn.append(getattr(tf.raw_ops, op_name)(**seeded))
+                getattr(tf.raw_ops, op_name)(**arguments)
+        return drawn
+
+    want = program(False)
+    with fastops.accelerated(only=[layer]):
+        assert_same(program(False), want)
+        fastops.reset_stats()
+        assert_same(program(True), want)
+        seen = fastops.stats().ops
+        for op_name in DRAWS:
+            assert (seen[op_name].direct, seen[op_name].capi) == (3, 2), op_name
 
 
 def test_seeded_and_unseeded_calls_by_turns():
