@@ -24,6 +24,7 @@ POOLED = {
 BOX = {
     "image_size": tf.constant([900, 900, 3]),
     "bounding_boxes": tf.constant([[[0.2, 0.2, 0.8, 0.8]]]),
+    "area_range": [0.05, 1.0],
 }
 
 DRAWS = {
