@@ -34,7 +34,10 @@ def op_callback():
 
 CASES = {
     "a list of strings": ("Add(x=['a', 'b'], y=['c', 'd'])", nullcontext),
-    "an op with a state of its own": ("RandomUniform(shape=shape, dtype=float32)", nullcontext),
+    "an op with a state of its own": (
+        "RandomUniform(shape=shape, dtype=float32, seed=1)",
+        nullcontext,
+    ),
     "a queue": ("QueueSizeV2(handle=queue)", nullcontext),
     "in a graph": ("AddV2(x=1.0, y=2.0)", lambda: tf.Graph().as_default()),
     "with an op callback": ("AddV2(x=x, y=x)", op_callback),

@@ -345,7 +345,7 @@ cdef class Op(Schema):
         return True
 
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL:
-        """Where the arguments of a call with these keywords go. Null for an unknown keyword."""
+        """Where the arguments of a call with these keywords go. Null as `bind` is False."""
         cdef int i, j
         cdef Py_ssize_t n, k
         cdef PyObject* known
@@ -362,7 +362,7 @@ cdef class Op(Schema):
                     break
             else:
                 return self.shapes[i].slots
-        if n > self.num_params:
+        if n > self.num_params or not self.ready:
             return NULL
         cdef unsigned char slots[FASTOPS_MAX_PARAMS]
         for k in range(n):
@@ -887,7 +887,7 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
             ]
         ]
         entry.reason = R_OP
-        if op.direct:
+        if op.direct and not op.is_bound(slots):
             entry.reason = R_DTYPE
             for j in range(outputs.size()):
                 if IsHandleType(outputs[j]):
@@ -955,7 +955,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
             free(results)
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
-    if not op.facts.stateful:
+    if not op.facts.stateful or not op.handles:
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What this kernel may have changed must not be changed again.
     op.calls_direct += call.counts
@@ -1189,7 +1189,7 @@ cdef str _detail(Op op, int reason, PyObject** slots, Entry entry):
     cdef int i
     cdef PyObject* value
     if reason == R_OP:
-        return op.never_direct
+        return op.never_direct or op.record.bound
     if slots != NULL and reason == R_INPUT_TYPE:
         for i in range(op.num_inputs):
             value = slots[op.input_slots[i]]

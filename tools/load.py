@@ -127,10 +127,21 @@ def read_policy(path, snapshot, facts):
             raise LoadError(f"{path.name}, [[exclude]] {rule['ops']}: no reason given")
         for name in matching("exclude", rule["ops"]):
             excluded.setdefault(name, rule["reason"])
-    direct = data.get("direct", {})
-    handles = matching("direct.handles", direct.get("handles", []))
-    if both := sorted(set(handles) & set(excluded)):
-        raise LoadError(f"{path.name}: excluded and on the allow-list of handles: {both}")
+    direct = {
+        table: tuple(matching(f"direct.{table}", data.get("direct", {}).get(table, [])))
+        for table in ("handles", "stateless", "unseeded", "value_sized")
+    }
+    binding = tuple(data.get("direct", {}).get("binding", ()))
+    allowed = set()
+    for table in ("handles", "stateless", "unseeded"):
+        for name in direct[table]:
+            if name in excluded or name in allowed:
+                where = "excluded" if name in excluded else "on another allow-list"
+                raise LoadError(f"{path.name}, [direct.{table}]: {name} is {where}, too")
+            allowed.add(name)
+    for name in direct["unseeded"]:
+        if not any(attr.name in binding for attr in ops[name].attrs):
+            raise LoadError(f"{path.name}, [direct.unseeded]: {name} has none of {list(binding)}")
     return Policy(
         names=data.get("names", {}),
         raw_names=data.get("raw_names", {}),
@@ -138,8 +149,8 @@ def read_policy(path, snapshot, facts):
         defaults=data.get("defaults", {}),
         families=families,
         excluded=excluded,
-        handles=tuple(handles),
-        value_sized=tuple(matching("direct.value_sized", direct.get("value_sized", []))),
+        **direct,
+        binding=binding,
         replacements=data.get("replacements", {}),
         since=since,
     )
@@ -181,7 +192,6 @@ def _bind(op, snapshot, policy, facts):
     for param in params:
         if not param.name.isidentifier() or keyword.iskeyword(param.name):
             raise LoadError(f"its argument {param.name!r} cannot be a Python name: see [renames]")
-    exclusion = None if op.name in policy.handles else policy.excluded.get(op.name) or op.obstacle
     doc = docstring.render(
         op,
         params,
@@ -190,7 +200,8 @@ def _bind(op, snapshot, policy, facts):
             facts.inputs.get(op.name, {}),
             facts.outputs.get(op.name, {}),
             facts.gradients.get(op.name),
-            exclusion,
+            policy.exclusion(op),
+            policy.bound_by(op),
             policy.since.get(op.name, {}),
             policy.replacements.get(op.name, ""),
         ),

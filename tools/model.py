@@ -35,9 +35,24 @@ class Policy:
     families: dict[str, str] = field(default_factory=dict)
     excluded: dict[str, str] = field(default_factory=dict)
     handles: tuple[str, ...] = ()
+    stateless: tuple[str, ...] = ()
+    unseeded: tuple[str, ...] = ()
+    binding: tuple[str, ...] = ()
     value_sized: tuple[str, ...] = ()
     replacements: dict[str, str] = field(default_factory=dict)
     since: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def exclusion(self, op):
+        """Return why an op never runs in a kernel of ours, or `None`."""
+        if op.name in (*self.handles, *self.stateless, *self.unseeded):
+            return None
+        return self.excluded.get(op.name) or op.obstacle
+
+    def bound_by(self, op):
+        """Return the attributes that bind a call of an op to the kernel that TensorFlow keeps."""
+        if op.name not in self.unseeded:
+            return ()
+        return tuple(attr.name for attr in op.attrs if attr.name in self.binding)
 
 
 @dataclass(frozen=True)

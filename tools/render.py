@@ -129,6 +129,12 @@ EXCLUDED = {{op: reason for reason, ops in _EXCLUSIONS.items() for op in ops}}
 
 {_assignment("HANDLES", set(policy.handles))}
 
+{_assignment("STATELESS", set(policy.stateless))}
+
+{_assignment("UNSEEDED", set(policy.unseeded))}
+
+{_assignment("BINDING", set(policy.binding))}
+
 {_assignment("VALUE_SIZED", set(policy.value_sized))}
 
 {_assignment("REPLACEMENTS", policy.replacements)}

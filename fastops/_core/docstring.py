@@ -24,6 +24,8 @@ class Facts:
         The inputs the op is differentiable with respect to; `None` if it is not.
     exclusion : str or None
         Why the op never runs in a kernel of ours.
+    bound_by : tuple of str
+        The attributes that bind a call to the kernel that TensorFlow keeps, by the OpDef's names.
     since : dict of str
         The first TensorFlow with an argument, by the OpDef's names; "" stands for the op.
     replacement : str
@@ -35,6 +37,7 @@ class Facts:
     outputs: dict[str, str] = field(default_factory=dict)
     gradients: tuple[str, ...] | None = None
     exclusion: str | None = None
+    bound_by: tuple[str, ...] = ()
     since: dict[str, str] = field(default_factory=dict)
     replacement: str = ""
 
@@ -155,6 +158,11 @@ def _notes(op, names, facts):
             notes.append(f"Every call runs through TensorFlow's runtime: {facts.exclusion}.")
         else:
             notes.append("Falls back to TensorFlow's runtime where its kernel cannot run alone.")
+            if facts.bound_by:
+                given = " or ".join(f"`{names[name]}`" for name in facts.bound_by)
+                notes.append(
+                    f"So does every call with {given}: TensorFlow's kernel goes on from the last."
+                )
     if "" in facts.since:
         notes.append(f"Exists since TensorFlow {facts.since['']}.")
     return [line for note in notes for line in textwrap.wrap(note, WIDTH - 4)]

@@ -8,7 +8,7 @@ PATHS = ("direct", "capi", "tensorflow")
 REASONS = (
     ("direct", "the call ran its prepared kernel"),
     ("first_call", "no kernel was prepared for this op, these dtypes and attributes yet"),
-    ("op", "no call of this op may run its kernel directly"),
+    ("op", "the kernel of such calls is TensorFlow's alone to run"),
     ("options", "fastops.options(path=...) asks for another path"),
     ("graph", "a graph is being built"),
     ("context", "TensorFlow's eager context is not initialised, or was replaced"),

@@ -75,7 +75,7 @@ class Record:
     @property
     def exclusion(self):
         """Why the op never runs in a kernel of ours, or `None`."""
-        if self.handles:
+        if self.op_name in policy.HANDLES | policy.STATELESS | policy.UNSEEDED:
             return None
         return policy.EXCLUDED.get(self.op_name) or self.op_def.obstacle
 
@@ -83,6 +83,24 @@ class Record:
     def handles(self):
         """Whether its state lives behind a handle, so that a kernel of ours shares it."""
         return self.op_name in policy.HANDLES
+
+    @property
+    def draws(self):
+        """Whether it draws from a generator of its kernel; without seeds, of any kernel."""
+        return self.op_name in policy.UNSEEDED
+
+    @property
+    def bound_by(self):
+        """The attributes that bind a call to the kernel that TensorFlow keeps, by OpDef names."""
+        if not self.draws:
+            return ()
+        return tuple(attr.name for attr in self.op_def.attrs if attr.name in policy.BINDING)
+
+    @property
+    def bound(self):
+        """Why a call with these attributes never runs in a kernel of ours, or `None`."""
+        given = " or ".join(self.bound_by)
+        return f"with {given} TensorFlow's kernel goes on from the last call" if given else None
 
     @property
     def value_sized(self):
@@ -115,6 +133,7 @@ class Record:
             outputs=facts.OUTPUTS.get(name, {}),
             gradients=facts.GRADIENTS.get(name),
             exclusion=self.exclusion,
+            bound_by=self.bound_by,
             since=policy.SINCE.get(name, {}),
             replacement=policy.REPLACEMENTS.get(name, ""),
         )

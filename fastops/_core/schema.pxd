@@ -24,8 +24,11 @@ cdef class Schema:
     cdef list attr_names            # OpDef names of the explicit attributes
     cdef list attr_defaults
     cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
+    cdef int num_binding            # how many of them bind a call to the kernel of TensorFlow's
+    cdef unsigned char binding[FASTOPS_MAX_PARAMS]  # their slots
 
     cdef int read(self, record) except -1
+    cdef bint is_bound(self, PyObject** slots) except -1
     cdef bint encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1
     cdef bint attrs_are_taken(self, PyObject** slots) except -1
     cdef bint attrs_stay(self, PyObject** slots) except -1

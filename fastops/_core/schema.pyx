@@ -57,7 +57,27 @@ cdef class Schema:
                 self.attr_defaults.append(param.default)
                 self.attr_kinds.append(kinds[param.op_def_name])
         self.num_attrs = len(self.attr_names)
+        self.num_binding = 0
+        for slot, param in enumerate(params):
+            if param.op_def_name in record.bound_by:
+                self.binding[self.num_binding] = slot
+                self.num_binding += 1
         return 0
+
+    cdef bint is_bound(self, PyObject** slots) except -1:
+        """Whether a call must go on in the kernel that TensorFlow keeps: it has a seed, say."""
+        cdef int i
+        cdef PyObject* given
+        for i in range(self.num_binding):
+            given = slots[self.binding[i]]
+            if given == NULL or <object>given is None:
+                continue
+            kind = type(<object>given)
+            if kind is not int and kind is not bool and kind is not str and kind is not bytes:
+                return True
+            if <object>given:
+                return True
+        return False
 
     cdef bint encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1:
         """Fills a NodeDef for a call. False for an attribute that cannot be encoded."""
@@ -118,8 +138,10 @@ cdef class Schema:
             value = self.attr_defaults[i]
             if given != NULL:
                 value = <object>given
-            elif kind == "float" and value is not None and float(value).is_integer():
-                return False  # TensorFlow's function has 1 for 1.0
+            elif kind in ("float", "list(float)") and value is not None:
+                for number in value if kind == "list(float)" else (value,):
+                    if float(number).is_integer():
+                        return False  # TensorFlow's function has 1 for 1.0
             if not is_taken(value, kind):
                 return False
         return True

@@ -4,6 +4,7 @@
 
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -135,7 +136,8 @@ class PreparedKernel {
       kernel_->Compute(context);
       return;
     }
-    const ThreadChoice::Turn turn = choice_->Begin(manner->threads, manner->bytes);
+    const size_t asked = shape_ < 0 ? 0 : BytesOf(*params->inputs[shape_].tensor);
+    const ThreadChoice::Turn turn = choice_->Begin(manner->threads, std::max(manner->bytes, asked));
     manner->in_caller = turn.caller;
     if (turn.caller) params->device = caller_device_.get();
     if (turn.size < 0) {
@@ -211,6 +213,7 @@ class PreparedKernel {
     // Those that call functions, and the asynchronous ones, have threads of their own to wait for.
     if (!calls_functions_ && kernel_->AsAsync() == nullptr) {
       choice_ = std::make_unique<ThreadChoice>();
+      shape_ = FindShape(node.op());
     }
     input_attrs_.resize(kernel_->num_inputs());
     output_attrs_.resize(kernel_->num_outputs());
@@ -225,6 +228,36 @@ class PreparedKernel {
 
   static bool IsIteration(const std::string& op) {
     return op == "IteratorGetNext" || op == "IteratorGetNextAsOptional";
+  }
+
+  // The input that is the shape of the result, -1 if there is none.
+  static int FindShape(const std::string& op) {
+    const tensorflow::OpDef* definition = nullptr;
+    if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &definition).ok()) return -1;
+    for (int i = 0; i < definition->input_arg_size(); ++i) {
+      const auto& arg = definition->input_arg(i);
+      if (!arg.number_attr().empty() || !arg.type_list_attr().empty()) return -1;
+      if (arg.name() == "shape" || arg.name() == "dims") return i;
+    }
+    return -1;
+  }
+
+  // About how many bytes a result of this shape has. No more than counts; 0 for what is no shape.
+  static size_t BytesOf(const tensorflow::Tensor& shape) {
+    constexpr int64_t kEnough = int64_t{1} << 40;
+    int64_t bytes = sizeof(float);
+    if (shape.dims() != 1) return 0;
+    for (int64_t i = 0; i < shape.NumElements(); ++i) {
+      int64_t size = 0;
+      if (shape.dtype() == tensorflow::DT_INT32) {
+        size = shape.flat<int32_t>()(i);
+      } else if (shape.dtype() == tensorflow::DT_INT64) {
+        size = shape.flat<int64_t>()(i);
+      }
+      if (size <= 0) return 0;
+      bytes = size > kEnough / bytes ? kEnough : bytes * size;
+    }
+    return bytes;
   }
 
   static bool CallsFunctions(const tensorflow::NodeDef& node) {
@@ -253,6 +286,7 @@ class PreparedKernel {
   absl::InlinedVector<tensorflow::AllocatorAttributes, 8> input_attrs_;
   absl::InlinedVector<tensorflow::AllocatorAttributes, 4> output_attrs_;
   const int num_outputs_;
+  int shape_ = -1;
   bool calls_functions_ = false;
   std::unique_ptr<tensorflow::CollectiveExecutor::Handle> collective_;
   std::unique_ptr<tensorflow::RendezvousInterface> rendezvous_;

@@ -140,6 +140,8 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         if j < 0:
             return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
+    if op.num_binding and op.is_bound(slots):
+        return run_elsewhere(op, &call)
     call.raises_status = True
     return run_op(op, slots, &call)
 
@@ -234,6 +236,8 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
+    if op.num_binding and op.is_bound(slots):
+        return run_elsewhere(op, &call)
     return run_op(op, slots, &call)
 
 

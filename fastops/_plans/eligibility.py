@@ -7,7 +7,6 @@ from fastops._plans.nodes import (
     COPIES,
     HARMLESS,
     PRIVATE,
-    RANDOM,
     RESULTS,
     STATEFUL,
     SWITCHES,
@@ -45,7 +44,7 @@ class Eligibility:
         if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
             return
         self.check_state(node)
-        if node.op in RANDOM | CALLS:
+        if node.op in policy.UNSEEDED | CALLS:
             return
         found = self.op_def(node.op)
         private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
@@ -73,10 +72,13 @@ class Eligibility:
                 raise UnplannedError(f"{node.op} calls {name}, which the context does not have")
             for inner in function.node_def:
                 self.check_state(inner)
-        if node.op in RANDOM:
-            if any(node.attr[name].i for name in ("seed", "seed2") if name in node.attr):
+        if node.op in policy.UNSEEDED:
+            bound = (node.attr[name] for name in policy.BINDING if name in node.attr)
+            if any(value.i or value.b or value.s for value in bound):
                 raise UnplannedError(f"{node.op} has a sequence that is TensorFlow's")
         elif node.op in STATEFUL:
             self.has_effects |= node.op not in HARMLESS
-        elif node.op not in CALLS and found is not None and found.is_stateful:
+        elif node.op in policy.STATELESS | CALLS:
+            pass
+        elif found is not None and found.is_stateful:
             raise UnplannedError(f"{node.op} has a state that is TensorFlow's")

@@ -36,13 +36,6 @@ _HARMLESS = "Assert ReadVariableOp ResourceGather ResourceGatherNd VarIsInitiali
 HARMLESS = frozenset(_HARMLESS.split())
 """Stateful ops that may run again."""
 
-_RANDOM = """
-Multinomial RandomGamma RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform
-RandomUniformInt TruncatedNormal
-"""
-RANDOM = frozenset(_RANDOM.split())
-"""Ops whose state is in their kernels. Without seeds it does not matter in which."""
-
 SWITCHES = frozenset({"Switch", "_SwitchN"})
 
 PRIVATE = ("_EagerConst", "_Fused", "_Mkl", "_UnaryOpsComposition")

@@ -415,7 +415,7 @@ def check_numerics(
     Notes
     -----
     Differentiable with respect to `tensor`.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -452,7 +452,7 @@ def check_numerics_v2(
     Notes
     -----
     Differentiable with respect to `tensor`.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -745,7 +745,7 @@ def deep_copy(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -1691,7 +1691,7 @@ def guarantee_const(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

@@ -55,7 +55,8 @@ def all_candidate_sampler(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -181,7 +182,9 @@ def fixed_unigram_candidate_sampler(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `vocab_file` or `seed` or `seed2`: TensorFlow's kernel goes on from
+    the last.
 
     Source
     ------
@@ -299,7 +302,8 @@ def log_uniform_candidate_sampler(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -417,7 +421,8 @@ def uniform_candidate_sampler(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------

@@ -79,7 +79,7 @@ def device_index(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

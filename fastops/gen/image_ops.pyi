@@ -2017,7 +2017,8 @@ def sample_distorted_bounding_box(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -2079,7 +2080,8 @@ def sample_distorted_bounding_box_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------

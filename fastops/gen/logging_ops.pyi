@@ -38,7 +38,7 @@ def _assert(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -493,7 +493,7 @@ def timestamp(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

@@ -1543,8 +1543,9 @@ def fractional_avg_pool(
     Notes
     -----
     Differentiable with respect to `value`.
-    Every call runs through TensorFlow's runtime: its kernel draws from a generator of its own:
-    a second instance would repeat the numbers.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `deterministic` or `seed` or `seed2`: TensorFlow's kernel goes on
+    from the last.
 
     Source
     ------
@@ -1647,8 +1648,9 @@ def fractional_max_pool(
     Notes
     -----
     Differentiable with respect to `value`.
-    Every call runs through TensorFlow's runtime: its kernel draws from a generator of its own:
-    a second instance would repeat the numbers.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `deterministic` or `seed` or `seed2`: TensorFlow's kernel goes on
+    from the last.
 
     Source
     ------

@@ -42,7 +42,8 @@ def multinomial(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -93,7 +94,8 @@ def parameterized_truncated_normal(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -135,7 +137,8 @@ def random_gamma(
     Notes
     -----
     Differentiable with respect to `alpha`.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -257,7 +260,8 @@ def random_poisson_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -296,7 +300,8 @@ def random_shuffle(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -338,7 +343,8 @@ def random_standard_normal(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -380,7 +386,8 @@ def random_uniform(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -425,7 +432,8 @@ def random_uniform_int(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------
@@ -467,7 +475,8 @@ def truncated_normal(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
 
     Source
     ------

@@ -33,7 +33,7 @@ def non_deterministic_ints(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

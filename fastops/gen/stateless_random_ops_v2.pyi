@@ -77,7 +77,7 @@ def stateless_random_get_alg(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stateful.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

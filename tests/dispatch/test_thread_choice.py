@@ -103,6 +103,23 @@ def test_what_hands_nothing_on_is_not_measured_for_long():
         assert_same(ops.sum(input=tall, axis=1), tall[:, 0])
 
 
+def test_what_makes_a_shape_is_as_large_as_that():
+    """Its inputs are small, however much it has to do."""
+    calls = (
+        (ops.random_uniform, "shape", {"dtype": tf.float32}),
+        (ops.stateless_random_uniform, "shape", {"seed": tf.constant([1, 2])}),
+        (ops.fill, "dims", {"value": tf.constant(1.0)}),
+    )
+    for op, name, rest in calls:
+        for dtype in (tf.int32, tf.int64):
+            for sizes in ([3], [300, 400]):
+                for _ in range(3):
+                    op(**{name: tf.constant(sizes, dtype)}, **rest)
+            small, large = keys_of(op)
+            assert small <= 64
+            assert large == 1 << 20  # the power of four above 480,000
+
+
 def test_a_profile_shows_where_tasks_ran():
     def calls():
         for _ in range(5):

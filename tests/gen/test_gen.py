@@ -82,6 +82,19 @@ op {
     allowed_values { list { type: DT_INT32 type: DT_INT64 } }
   }
 }
+op {
+  name: "Throw"
+  output_arg { name: "points" type: DT_INT32 }
+  attr { name: "seed" type: "int" default_value { i: 0 } }
+  attr { name: "seed2" type: "int" default_value { i: 0 } }
+  attr { name: "sides" type: "int" default_value { i: 6 } }
+  is_stateful: true
+}
+op {
+  name: "Tick"
+  output_arg { name: "time" type: DT_DOUBLE }
+  is_stateful: true
+}
 """
 
 POLICY = """\
@@ -95,7 +108,7 @@ Sum = { reduction_indices = "axis" }
 [defaults]
 Sum = { keep = true }
 [families]
-other_ops = ["None", "Old"]
+other_ops = ["None", "Old", "Throw", "Tick"]
 [since]
 Cast2D = "9.7"
 "Blend.weights" = "9.8"
@@ -106,6 +119,9 @@ reason = "it is special"
 ops = ["Cast*"]
 [direct]
 handles = ["None"]
+stateless = ["Tick"]
+unseeded = ["Throw"]
+binding = ["seed", "seed2"]
 value_sized = ["B*"]
 """
 
@@ -160,7 +176,9 @@ def test_generated_python_compiles(sources):
         ("policy", "keep = true", "reduction_indices = 1", r"\[defaults\], op Sum"),
         ("policy", '"it is special"', '""', r"\[\[exclude\]\].*: no reason given"),
         ("policy", '"Cast*"', '"Cost*"', r"\[exclude\]: no op matches 'Cost\*'"),
-        ("policy", '["None"]\nvalue', '["Cast*"]\nvalue', r"excluded and .* \['Cast2D'\]"),
+        ("policy", '= ["None"]', '= ["Cast*"]', r"\[direct\.handles\]: Cast2D is excluded"),
+        ("policy", '= ["Throw"]', '= ["Tick"]', r"\[direct\.unseeded\]: Tick is on another"),
+        ("policy", '"seed", "seed2"', '"edges"', r"\[direct\.unseeded\]: Throw has none of"),
         ("policy", '"Blend.weights"', '"Blend.height"', r"\[since\], Blend\.height"),
         ("policy", 'Sum = "_sum"', 'Sum = "blend"', r"op Sum: .*'blend' is taken by Blend"),
         ("policy", 'Sum = "_sum"', 'Sum = "not"', r"op Sum: 'not' .* see \[names\]"),
@@ -282,6 +300,11 @@ def test_policy_says_nothing_superfluous():
             op = binding.op
             if op.name in api.policy.handles:
                 assert op.obstacle is not None, f"{op.name} is eligible without being a handle op"
+            if op.name in api.policy.stateless:
+                assert op.obstacle == "stateful", f"{op.name} needs no place on that list"
+            if op.name in api.policy.unseeded:
+                assert op.obstacle in ("stateful", None), f"{op.name} may not be direct"
+                assert api.policy.bound_by(op), op.name
             for old, new in api.policy.renames.get(op.name, {}).items():
                 assert old != new
             if op.name in api.policy.replacements:

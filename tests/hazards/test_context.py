@@ -592,11 +592,13 @@ def test_tensorflows_kernel_cache_is_cleared():
     x, shape = tf.constant([1.0, 2.0]), tf.constant([2])
     for _ in range(2):
         ops.neg(x=x)
-        ops.random_uniform(shape=shape, dtype=tf.float32)
+        for seed in (0, 1):
+            ops.random_uniform(shape=shape, dtype=tf.float32, seed=seed)
     for _ in range(3):
         context.context().clear_kernel_cache()
         assert took(ops.neg, x=x)[1] == DIRECT
-        assert took(ops.random_uniform, shape=shape, dtype=tf.float32)[1] == "capi:op"
+        for seed, path in ((0, DIRECT), (1, "capi:op")):
+            assert took(ops.random_uniform, shape=shape, dtype=tf.float32, seed=seed)[1] == path
 
 
 # ---------------------------------------------------------------------------------------------

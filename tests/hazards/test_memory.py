@@ -73,7 +73,7 @@ class Calls:
         self.m.StringJoin(inputs=[self.text, self.text])
 
     def capi(self):
-        self.m.RandomUniform(shape=self.pair, dtype=tf.float32)
+        self.m.RandomUniform(shape=self.pair, dtype=tf.float32, seed=1)
 
     def fallback(self):
         self.m.AddV2(x=[1.0, 2.0], y=self.x)
@@ -183,7 +183,7 @@ class Calls:
 
     def errors_of_the_runtime(self):
         with suppress(tf.errors.InvalidArgumentError):
-            self.m.RandomUniform(shape=self.negative, dtype=tf.float32)
+            self.m.RandomUniform(shape=self.negative, dtype=tf.float32, seed=1)
             raise AssertionError
 
     def accumulators(self):
@@ -347,7 +347,7 @@ def calls_of_every_kind():
         "outputs": (ops.unpack, {"value": x, "num": 3}),
         "namedtuple": (ops.top_kv2, {"input": x, "k": 2}),
         "assignment": (ops.assign_variable_op, {"resource": v.handle, "value": x}),
-        "capi": (ops.random_uniform, {"shape": shape, "dtype": tf.float32}),
+        "capi": (ops.random_uniform, {"shape": shape, "dtype": tf.float32, "seed": 1}),
         "tensorflow": (ops.pack, {"values": [number, 2.0], "axis": 0}),
         "kernel error": (ops.mat_mul, {"a": m, "b": m}),
         "type error": (ops.add_v2, {"x": x, "y": name}),

@@ -35,9 +35,9 @@ LOADS = {
         "raise RuntimeError",
         1,
     ),
-    "capi": ("ops.random_uniform(shape=shape, dtype=tf.float32)", "sys.exit(3)", 3),
+    "capi": ("ops.random_uniform(shape=shape, dtype=tf.float32, seed=1)", "sys.exit(3)", 3),
     "mixed": (
-        "ops.add_v2(x=x, y=x), ops.random_uniform(shape=shape, dtype=tf.float32)",
+        "ops.add_v2(x=x, y=x), ops.random_uniform(shape=shape, dtype=tf.float32, seed=1)",
         "os.kill(os.getpid(), signal.SIGINT)",
         -signal.SIGINT,
     ),
@@ -192,6 +192,7 @@ def test_forks_after_use():
         "variable": update,
         "gradient": gradient,
         "random": lambda m: m.RandomUniform(shape=two, dtype=tf.float32, seed=1, seed2=2),
+        "random without a seed": lambda m: m.RandomShuffle(value=tf.ones([9])),
         "error": lambda m: outcome(m.AddV2, x=x, y=tf.ones([3])),
         "fallback": lambda m: m.Add(x=[x[0], 2.0], y=x),
     }

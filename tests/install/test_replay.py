@@ -443,7 +443,8 @@ def test_graphs_and_symbolic_tensors(stock):
 
 def _sequence(namespace, seed):
     """Return what a program draws, from functions that are replayed and others, by turns."""
-    x, image = t(4), tf.abs(t(4, 4, 3))
+    x, image, images = t(4), tf.abs(t(4, 4, 3)), t(1, 9, 9, 1)
+    classes, box = tf.constant([[1], [2]], tf.int64), tf.constant([[[0.1, 0.1, 0.9, 0.9]]])
     drawn = []
     if seed is not None:
         tf.random.set_seed(seed)
@@ -459,6 +460,17 @@ def _sequence(namespace, seed):
         drawn.append(namespace["tf.image.random_flip_left_right"](image, seed=3))
         drawn.append(namespace["tf.image.random_crop"](image, [2, 2, 3]))
         drawn.append(namespace["tf.experimental.numpy.random.randn"](3))
+        for sampler in ("uniform", "log_uniform"):
+            sample = namespace[f"tf.random.{sampler}_candidate_sampler"]
+            drawn.append(sample(classes, 1, 4, True, 9, seed=None if step % 2 else 5))
+        sample = namespace["tf.random.fixed_unigram_candidate_sampler"]
+        drawn.append(sample(classes, 1, 4, True, 9, unigrams=[1.0] * 9))
+        drawn.append(namespace["tf.random.all_candidate_sampler"](classes, 1, 9, True))
+        for pool in ("avg", "max"):
+            pooled = namespace[f"tf.nn.fractional_{pool}_pool"]
+            drawn.append(pooled(images, [1.0, 1.4, 1.4, 1.0], seed=5 + step % 2))
+        sample = namespace["tf.image.sample_distorted_bounding_box"]
+        drawn.append(sample([90, 90, 3], box, seed=5 + step % 2))
     return drawn
 
 
@@ -471,16 +483,60 @@ def test_sequences_of_random_numbers(stock, seed):
         for one, other in zip(got, want, strict=True):
             assert_same(one, other)
     assert find("tf.nn.dropout").describe()["replayed"] > 0
-    assert find("tf.random.gamma").describe()["replayed"] > 0
+    for name in (
+        *("random.gamma", "random.uniform_candidate_sampler", "random.all_candidate_sampler"),
+        *("nn.fractional_max_pool", "image.sample_distorted_bounding_box"),
+    ):
+        assert find(f"tf.{name}").describe()["replayed"] > 0, name
 
 
 def test_unseeded_numbers_differ():
     tf.random.set_seed(1)
     context.context()._seed = None  # as the process began
-    x = tf.ones([64])
-    drawn = [tf.nn.dropout(x, 0.5).numpy().tobytes() for _ in range(8)]
-    assert len(set(drawn)) == 8
-    assert frames(tf.nn.dropout, (x, 0.5), {}) == []
+    classes, box = tf.constant([[1], [2]], tf.int64), tf.constant([[[0.1, 0.1, 0.9, 0.9]]])
+    for function, *args in (
+        (tf.nn.dropout, tf.ones([64]), 0.5),
+        (tf.random.shuffle, tf.range(64)),
+        (tf.random.categorical, tf.zeros([1, 64]), 64),
+        (tf.random.uniform_candidate_sampler, classes, 1, 64, True, 900),
+        (tf.nn.fractional_max_pool, tf.random.normal([1, 64, 64, 1]), [1.0, 1.4, 1.4, 1.0]),
+        (tf.image.sample_distorted_bounding_box, tf.constant([900, 900, 3]), box),
+    ):
+        drawn = [tf.nest.flatten(function(*args))[0].numpy().tobytes() for _ in range(8)]
+        assert len(set(drawn)) == 8
+        assert frames(function, tuple(args), {}) == []
+
+
+def test_what_is_stateful_runs_anew_in_each_call():
+    """Whatever it depends on, and though nobody asks for what it makes."""
+    raw, size = tf.raw_ops, tf.constant([32])
+
+    def look(x):
+        raw.Assert(condition=tf.constant(True), data=[x])
+        raw.CheckNumerics(tensor=tf.constant(1.0), message="constant")
+        drawn = (
+            raw.RandomUniform(shape=size, dtype=tf.float32),
+            raw.RandomShuffle(value=tf.range(64)),
+            raw.NonDeterministicInts(shape=size),
+            raw.FractionalMaxPool(
+                value=tf.ones([1, 64, 64, 1]), pooling_ratio=[1.0, 1.4, 1.4, 1.0]
+            )[1],
+        )
+        return drawn, raw.GuaranteeConst(input=x), raw.Timestamp()
+
+    function = Replayed(look, find("tf.roll").passed)
+    results = [function(t(2, seed=seed)) for seed in range(6)]
+    assert function.describe()["replayed"] == 1
+    for place in range(4):
+        assert len({drawn[place].numpy().tobytes() for drawn, _, _ in results}) == 6
+    for seed, (_, same, _) in enumerate(results):
+        assert_same(same, t(2, seed=seed))
+    times = [time.numpy() for _, _, time in results]
+    assert times == sorted(times)
+    fastops.reset_stats()
+    function(t(2))
+    seen = fastops.stats().ops
+    assert {seen[name].direct for name in ("Assert", "CheckNumerics", "RandomShuffle")} == {1}
 
 
 def test_errors_after_random_numbers(stock):

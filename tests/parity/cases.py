@@ -6,6 +6,7 @@ from functools import cache
 
 import tensorflow as tf
 from tensorflow.python.framework import kernels
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from fastops import _registry
 from fastops._core.tables.index import FAMILIES
@@ -161,6 +162,8 @@ def modes(op_name, types):
 
 def rejection(op_name, types):
     """Return why TensorFlow has a kernel for these dtypes that never succeeds, or `None`."""
+    if op_name in recipes.NONDETERMINISTIC and is_op_determinism_enabled():
+        return recipes.NONDETERMINISTIC[op_name]
     for attr, names, because in recipes.REJECTED.get(op_name, ()):
         if types[attr].name in names:
             return because

@@ -115,11 +115,23 @@ def compare(case, *others):
     for other, threads in zip(others, ("auto", "caller", "pool"), strict=False):
         with fastops.options(threads=threads):
             got, path = call_and_path(case.op_name, other.arguments)
-        found = difference(got, want) or difference(state(other), want_state)
+        found = discrepancy(case.op_name, got, want) or difference(state(other), want_state)
         again = partial(outcome, theirs, **case.arguments)
         if found and not excusable(case.op_name, got, want, again):
             return found, path
+        drawn = recipes.DRAWN.get(case.op_name)
+        for result in (got, want) if drawn else ():
+            if not isinstance(result, Failure) and not drawn.fulfilled(case.arguments, result):
+                return f"nothing that it draws: {result}", path
     return None, None if isinstance(want, Failure) else path
+
+
+def discrepancy(op_name, got, want):
+    """Say how two results of an op differ, `None` if they do so in nothing but what it drew."""
+    drawn = recipes.DRAWN.get(op_name)
+    if drawn is None or isinstance(got, Failure) or isinstance(want, Failure):
+        return difference(got, want)
+    return difference(drawn.settled(got), drawn.settled(want))
 
 
 def excusable(op_name, got, want, again):
@@ -132,7 +144,7 @@ def excusable(op_name, got, want, again):
         return any(difference(got, run) is None for run in itertools.islice(theirs, MANY_ROUNDS))
     runs = [want, *itertools.islice(theirs, ROUNDS)]
     if any(isinstance(result, Failure) for result in (got, *runs)):
-        return any(difference(got, run) is None for run in runs)
+        return any(discrepancy(op_name, got, run) is None for run in runs)
     unstable = recipes.UNSTABLE.get(op_name)
     return unstable is not None and unstable.covers(got, runs)
 
@@ -224,6 +236,8 @@ def gradients(op_name, types, thorough=False):
                     found.took(last_path(op_name))
 
             got = outcome(partial(derive, ours, other))
+            if op_name in recipes.DRAWN:
+                got, want = outlined(got), outlined(want)
             problem = difference(got, want)
             if isinstance(got, Failure) and isinstance(want, Failure):
                 problem = difference(settled(got), settled(want))
@@ -273,6 +287,15 @@ def jvp(function, case):
 
 
 DERIVATIVES = (second_gradient, jvp)
+
+
+def outlined(derivatives):
+    """Return derivatives without their values."""
+    if isinstance(derivatives, Failure):
+        return derivatives
+    return tf.nest.map_structure(
+        lambda one: one if one is None else (one.dtype, one.shape, one.device), derivatives
+    )
 
 
 def varies(program, want):
@@ -365,7 +388,7 @@ def unlike(op_name, got, want, again):
     `again` makes the call once more through TensorFlow, with the state it had.
     """
     try:
-        found = difference(got, want)
+        found = discrepancy(op_name, got, want)
     except (ValueError, tf.errors.InvalidArgumentError):
         # NumPy has no array of such a shape, though it be empty.
         found = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"

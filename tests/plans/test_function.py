@@ -231,6 +231,12 @@ CATALOGUE = {
     "scatter": (lambda x: tf.tensor_scatter_nd_add(x, [[0], [2]], [1.0, 2.0]), X),
     "ragged inside": (lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 2]).to_tensor(), X),
     "image": (lambda x: tf.image.resize(x, [4, 4]), make("float32", 1, 2, 2, 3)),
+    "checked numbers": (lambda x: tf.debugging.check_numerics(x, "message") * 2.0, X),
+    "a check that nobody waits for": (
+        lambda x: (tf.debugging.Assert(x[0] < 9.0, [x]), x + 1)[1],
+        X,
+    ),
+    "what is guaranteed": (lambda x: tf.guarantee_const(x) + tf.raw_ops.DeepCopy(x=x), X),
 }
 
 
@@ -242,6 +248,23 @@ def test_catalogue(name):
 
 LEFT = {
     "random numbers by a seed": (lambda: tf.random.uniform([2], seed=3) * 0.0,),
+    "a pool by a seed": (
+        lambda x: tf.nn.fractional_max_pool(x, 1.4, seed=3)[0],
+        make("float32", 1, 9, 9, 1),
+    ),
+    "a pool that repeats itself": (
+        lambda x: (
+            0
+            * tf.raw_ops.FractionalAvgPool(
+                value=x, pooling_ratio=[1.0, 1.4, 1.4, 1.0], deterministic=True
+            )[0]
+        ),
+        make("float32", 1, 9, 9, 1),
+    ),
+    "candidates that were learned": (
+        lambda c: 0 * tf.random.learned_unigram_candidate_sampler(c, 1, 4, True, 9)[0],
+        tf.constant([[1], [2]], tf.int64),
+    ),
     "py_function": (lambda x: tf.py_function(lambda y: y * 2.0, [x], tf.float32), X),
     "a dataset": (
         lambda: tf.data.Dataset.range(5).reduce(tf.constant(0, tf.int64), lambda a, b: a + b),
@@ -669,6 +692,36 @@ def test_random_numbers_without_a_seed():
     assert len(np.unique(drawn)) > 0.99 * drawn.size
     assert abs(drawn.mean() - 3.0) < 0.02
     assert abs(drawn.std() - 1.0) < 0.02
+
+
+def test_checks_that_fail_in_a_plan():
+    fast = fastops.function(lambda x: tf.debugging.check_numerics(1.0 / x, "message"))
+    for x in (X, X + 9.0, X * 0.0, X, X * 0.0):
+        assert difference(outcome(fast, (x,)), outcome(fast._traced, (x,))) is None
+    assert fast.describe()[0]["executor"] == "plan"
+
+
+def test_whatever_is_drawn_without_a_seed():
+    """And what a plan looks at anew in each call."""
+    tf.random.set_seed(None)
+    images, classes = make("float32", 1, 64, 64, 1), tf.constant([[1], [2]], tf.int64)
+
+    def draw():
+        return (
+            tf.random.shuffle(tf.range(64)),
+            tf.random.gamma([64], 1.5),
+            tf.random.uniform_candidate_sampler(classes, 1, 64, True, 900)[0],
+            tf.nn.fractional_avg_pool(images, [1.0, 1.4, 1.4, 1.0])[1],
+            tf.raw_ops.NonDeterministicInts(shape=[8]),
+        ), tf.timestamp()
+
+    fast = fastops.function(draw, executor="plan")
+    results = [fast() for _ in range(6)]
+    assert fast.describe()[0]["executor"] == "plan"
+    for place in range(5):
+        assert len({drawn[place].numpy().tobytes() for drawn, _ in results}) == 6
+    times = [time.numpy() for _, time in results]
+    assert times == sorted(times)
 
 
 def test_variables_that_the_first_call_makes():

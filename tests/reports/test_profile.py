@@ -53,13 +53,13 @@ def test_calls_and_paths():
 
 
 def test_capi():
-    shape = tf.constant([2])
-    ops.random_uniform(shape=shape, dtype=tf.float32)
-    report = fastops.explain(ops.random_uniform, shape=shape, dtype=tf.float32)
+    arguments = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
+    ops.random_uniform(**arguments)
+    report = fastops.explain(ops.random_uniform, **arguments)
     assert paths(report) == {"RandomUniform": (0, 1, 0)}
     (detour,) = report.ops["RandomUniform"].detours
     assert (detour.path, detour.reason) == ("capi", "op")
-    assert detour.detail == ops.random_uniform.never_direct
+    assert detour.detail == "with seed or seed2 TensorFlow's kernel goes on from the last call"
     assert report.ops["RandomUniform"].kernel_ns == 0
     assert report.ops["RandomUniform"].tensorflow_ns > 0
 
@@ -139,11 +139,23 @@ def test_calls_of_one_op_inside_another_call_of_it_are_calls():
 
 def test_ops_that_never_run_here_are_in_the_report_of_an_unchanged_program():
     fastops.install()
-    call = tf.raw_ops.RandomStandardNormal
-    report = fastops.explain(call, shape=tf.constant([2]), dtype=tf.float32)
-    assert report.ops["RandomStandardNormal"].tensorflow == 1
-    (detour,) = report.ops["RandomStandardNormal"].detours
-    assert (detour.reason, detour.detail) == ("op", ops.random_standard_normal.never_direct)
+    queue = tf.queue.FIFOQueue(2, tf.float32)
+    report = fastops.explain(tf.raw_ops.QueueSizeV2, handle=queue.queue_ref)
+    assert report.ops["QueueSizeV2"].tensorflow == 1
+    (detour,) = report.ops["QueueSizeV2"].detours
+    assert (detour.reason, detour.detail) == ("op", ops.queue_size_v2.never_direct)
+    assert "QueueSizeV2" not in fastops.stats().ops
+
+
+@pytest.mark.parametrize("layer", ["functions", "dispatch"])
+def test_calls_that_a_seed_binds_are_in_the_report_of_an_unchanged_program(layer):
+    fastops.install(only=[layer])
+    arguments = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
+    for _ in range(2):
+        report = fastops.explain(tf.raw_ops.RandomStandardNormal, **arguments)
+        assert report.ops["RandomStandardNormal"].tensorflow == 1
+        (detour,) = report.ops["RandomStandardNormal"].detours
+        assert (detour.reason, detour.detail[:9]) == ("op", "with seed")
     assert "RandomStandardNormal" not in fastops.stats().ops
 
 

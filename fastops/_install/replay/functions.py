@@ -48,15 +48,15 @@ FUNCTIONS = {
         adjust_saturation central_crop combined_non_max_suppression convert_image_dtype
         crop_and_resize crop_to_bounding_box draw_bounding_boxes extract_glimpse extract_patches
         flip_left_right flip_up_down generate_bounding_box_proposals grayscale_to_rgb hsv_to_rgb
-        image_gradients non_max_suppression non_max_suppression_overlaps
-        non_max_suppression_padded non_max_suppression_with_scores pad_to_bounding_box
-        per_image_standardization psnr random_brightness random_contrast random_crop
-        random_flip_left_right random_flip_up_down random_hue random_saturation resize
-        resize_with_crop_or_pad resize_with_pad rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv
-        rot90 sobel_edges ssim ssim_multiscale stateless_random_brightness
-        stateless_random_contrast stateless_random_crop stateless_random_flip_left_right
-        stateless_random_flip_up_down stateless_random_hue stateless_random_jpeg_quality
-        stateless_random_saturation total_variation transpose yiq_to_rgb yuv_to_rgb
+        image_gradients non_max_suppression non_max_suppression_overlaps non_max_suppression_padded
+        non_max_suppression_with_scores pad_to_bounding_box per_image_standardization psnr
+        random_brightness random_contrast random_crop random_flip_left_right random_flip_up_down
+        random_hue random_saturation resize resize_with_crop_or_pad resize_with_pad rgb_to_grayscale
+        rgb_to_hsv rgb_to_yiq rgb_to_yuv rot90 sample_distorted_bounding_box sobel_edges ssim
+        ssim_multiscale stateless_random_brightness stateless_random_contrast stateless_random_crop
+        stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
+        stateless_random_jpeg_quality stateless_random_saturation total_variation transpose
+        yiq_to_rgb yuv_to_rgb
     """,
     "tf.io": """
         decode_and_crop_jpeg decode_bmp decode_csv decode_gif decode_image decode_jpeg decode_png
@@ -85,10 +85,10 @@ FUNCTIONS = {
         collapse_repeated conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose
         conv_transpose convolution crelu ctc_beam_search_decoder ctc_greedy_decoder ctc_loss
         ctc_unique_labels depth_to_space depthwise_conv2d depthwise_conv2d_backprop_filter
-        depthwise_conv2d_backprop_input dilation2d dropout embedding_lookup
-        embedding_lookup_sparse erosion2d gelu in_top_k isotonic_regression l2_normalize
-        log_poisson_loss max_pool max_pool1d max_pool2d max_pool3d max_pool_with_argmax moments
-        normalize_moments pool safe_embedding_lookup_sparse separable_conv2d
+        depthwise_conv2d_backprop_input dilation2d dropout embedding_lookup embedding_lookup_sparse
+        erosion2d fractional_avg_pool fractional_max_pool gelu in_top_k isotonic_regression
+        l2_normalize log_poisson_loss max_pool max_pool1d max_pool2d max_pool3d max_pool_with_argmax
+        moments normalize_moments pool safe_embedding_lookup_sparse separable_conv2d
         sigmoid_cross_entropy_with_logits silu softmax_cross_entropy_with_logits space_to_depth
         sufficient_statistics weighted_cross_entropy_with_logits weighted_moments
         with_space_to_batch zero_fraction
@@ -104,9 +104,10 @@ FUNCTIONS = {
         segment_ids_to_row_splits stack stack_dynamic_partitions
     """,
     "tf.random": """
-        categorical fold_in gamma poisson shuffle split stateless_binomial stateless_categorical
-        stateless_gamma stateless_normal stateless_parameterized_truncated_normal
-        stateless_poisson stateless_truncated_normal stateless_uniform truncated_normal
+        all_candidate_sampler categorical fixed_unigram_candidate_sampler fold_in gamma
+        log_uniform_candidate_sampler poisson shuffle split stateless_binomial stateless_categorical
+        stateless_gamma stateless_normal stateless_parameterized_truncated_normal stateless_poisson
+        stateless_truncated_normal stateless_uniform truncated_normal uniform_candidate_sampler
     """,
     "tf.random.experimental": """
         index_shuffle stateless_shuffle

@@ -35,9 +35,6 @@ _WRITING = {
 }
 """Ops that change it, all of it or nothing."""
 
-_CHECKING = {"CheckNumerics"}
-"""Ops that are stateful so that no graph leaves them out, and have no state."""
-
 # fmt: off
 _SHAPED_BY_SHAPES = {
     "Add", "AddV2", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Cast", "Div", "Equal",
@@ -119,11 +116,6 @@ class Step:
     def lasts(self):
         """Whether something of it stays: the call may not be made again."""
         return self.seed is not None or self.op_name in _WRITING
-
-    @property
-    def runs_always(self):
-        """Whether it runs even if nobody asks for its results."""
-        return self.lasts or self.op_name in _CHECKING
 
 
 class Number(int):
@@ -251,8 +243,10 @@ class _Maker:
         record = _record(event.op_name)
         seed = self.seed_of(event, record)
         step = Step(event.op_name, stopped=event.stopped, seed=seed)
-        if record.missing or (not step.runs_always and record.exclusion is not None):
+        if record.missing or (seed is None and record.exclusion is not None):
             raise NotReplayableError(f"{event.op_name} has effects")
+        if seed is None and any(event.attrs.get(name) for name in record.bound_by):
+            raise NotReplayableError(f"{event.op_name} goes on in a sequence")
         for tensor in (*event.inputs, *event.outputs):
             if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
                 raise NotReplayableError(f"{event.op_name} does not run on the host")
@@ -264,7 +258,7 @@ class _Maker:
             and all(number is None or number < self.num_arguments for number in known)
         )
         small = all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
-        if fixed and small and not step.runs_always:
+        if fixed and small and not _runs_always(record):
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MOST_BYTES:
@@ -295,7 +289,8 @@ class _Maker:
     def seed_of(self, event, record):
         """Return what the seeds of a random op are made of, in a tuple; None for other ops."""
         given = [event.attrs.get(name, 0) or 0 for name in _SEEDS]
-        if record.op_def.obstacle != "stateful" or not self.seeded:
+        stateful = record.draws or record.op_def.obstacle == "stateful"
+        if not stateful or not self.seeded:
             return None
         if given != [one or 0 for one in self.seeded[0].seeds]:
             return None
@@ -343,7 +338,8 @@ class _Maker:
         asked = set(_numbers(result))
         kept = []
         for step in reversed(self.steps):
-            if step.checks or step.runs_always or not asked.isdisjoint(step.outputs):
+            runs_always = _runs_always(_record(step.op_name))
+            if step.checks or runs_always or not asked.isdisjoint(step.outputs):
                 kept.append(step)
                 asked.update(_used(step))
         self.steps = kept[::-1]
@@ -362,6 +358,11 @@ def _record(op_name):
         return record_of(op_name)
     except LookupError:
         raise NotReplayableError(f"{op_name} is none of TensorFlow's public ops") from None
+
+
+def _runs_always(record):
+    """Tell whether an op has to run whatever becomes of its results, and in each call anew."""
+    return record.draws or record.op_def.stateful
 
 
 def _arguments(record, values, attrs):
@@ -383,7 +384,7 @@ def _arguments(record, values, attrs):
     for name, value in attrs.items():
         if name in inferred or value is None:
             continue
-        if name in _SEEDS and op_def.stateful:
+        if name in _SEEDS and record.draws:
             value = 0  # in its place comes another one in each call
         kind = op_def.attr(name).type
         if "type" in kind:

@@ -100,9 +100,12 @@ cdef class Step:
         The op, one that no other step of the recording has.
     step : fastops._install.replay.recording.Step
         What of it is known.
+    function : callable
+        TensorFlow's generated function of the op.
     """
 
     cdef Op op
+    cdef object function
     cdef tuple names
     cdef tuple arguments        # None where a value goes
     cdef vector[int] places     # and which value goes where
@@ -118,8 +121,9 @@ cdef class Step:
     cdef tuple seed             # of a random op; None of others
     cdef int seed_places[2]
 
-    def __init__(self, Op op, step):
+    def __init__(self, Op op, step, function):
         self.op = op
+        self.function = function
         if step.seed is not None:
             step.arguments.update(seed=0, seed2=0)
             for i, name in enumerate(("seed", "seed2")):
@@ -148,6 +152,7 @@ cdef class Step:
         cdef int end
         cdef list kept = None
         cdef tuple seeds
+        cdef PyObject* callable = <PyObject*>self.op
         for i in range(n):
             arguments[i] = PyTuple_GET_ITEM(self.arguments, i)
         for i in range(<Py_ssize_t>self.places.size()):
@@ -165,16 +170,18 @@ cdef class Step:
                 seeds = _NO_SEEDS
             else:
                 seeds = _random_seed.get_seed(self.seed[0])
+                if self.seed == _NO_SEED:  # others in each call: no key of ours would come again
+                    callable = <PyObject*>self.function
             for i in range(2):
                 arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
         if self.stopped and taped():
             TFE_Py_TapeSetStopOnThread()
             try:
-                made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
+                made = call_object(callable, arguments, 0, <PyObject*>self.names)
             finally:
                 TFE_Py_TapeSetRestartOnThread()
         else:
-            made = call_object(<PyObject*>self.op, arguments, 0, <PyObject*>self.names)
+            made = call_object(callable, arguments, 0, <PyObject*>self.names)
         end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
         if end != self.first + self.num_outputs:
             return DIFFERS
@@ -247,14 +254,19 @@ cdef class Replay:
         self.num_arguments = found.num_arguments
         self.num_values = found.num_values
         self.checks = tuple([Check(one) for one in found.checks])
-        self.steps = tuple([Step(op(i, one.op_name), one) for i, one in enumerate(found.steps)])
         self.result = found.result
         self.single = found.result if isinstance(found.result, Number) else -1
         self.custom = found.custom
         self.passed = []
+        functions = {}
         for name in dict.fromkeys(one.op_name for one in found.steps):
             module, attribute, function = passed(name)
             self.passed.append((module.__dict__, attribute, function))
+            functions[name] = function
+        self.steps = tuple([
+            Step(op(i, one.op_name), one, functions[one.op_name])
+            for i, one in enumerate(found.steps)
+        ])
         self.settings = [
             (module.__dict__, name, getattr(module, name)) for module, name in settings
         ]

@@ -6,7 +6,8 @@ dtype, and that no input determines, may be left out: they are filled in from th
 
 What is known about an op beside how to call it stands next to its recipe: dtypes for which a
 kernel is registered that cannot run (`rejected`), results that TensorFlow itself does not
-reproduce (`unstable`), ops without a recipe (`uncalled`).
+reproduce (`unstable`) or draws anew in each call (`drawn`), ops that it refuses under op
+determinism (`nondeterministic`), ops without a recipe (`uncalled`).
 """
 
 import importlib
@@ -27,6 +28,12 @@ MISMATCHED = {}
 
 UNSTABLE = {}
 """Op name to `Unstable`."""
+
+DRAWN = {}
+"""Op name to `Drawn`."""
+
+NONDETERMINISTIC = {}
+"""Op name to why TensorFlow refuses all calls under op determinism."""
 
 NOT_DIFFERENTIATED = {}
 """Op name to (which calls, why): TensorFlow's gradient of them ends the process."""
@@ -68,6 +75,34 @@ class Unstable(NamedTuple):
             if not (within | (np.isnan(ours) & np.isnan(low))).all():
                 return False
         return True
+
+
+class Drawn(NamedTuple):
+    """Outputs of an op, by number, whose values are others in each call, and what holds of them.
+
+    Their dtypes, shapes and devices are compared, and what `arrange` makes of their arrays: by
+    default nothing. What a call must fulfil beside that, `holds` tells by its arguments and its
+    outputs, these as arrays.
+    """
+
+    holds: Callable
+    outputs: tuple = (0,)
+    arrange: Callable = lambda array: None
+
+    def settled(self, result):
+        """Return a result so that two differ only if more than what was drawn differs."""
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        return type(result), [
+            [one.dtype, one.shape, one.device, one.backing_device, self.arrange(one.numpy())]
+            if place in self.outputs
+            else one
+            for place, one in enumerate(outputs)
+        ]
+
+    def fulfilled(self, arguments, result):
+        """Tell whether what a call returned is what it may have drawn."""
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        return self.holds(arguments, *(one.numpy() for one in outputs))
 
 
 def _bytes(tensor):
@@ -186,6 +221,18 @@ def unstable(op_names, because, **outputs):
     """Note outputs that TensorFlow does not reproduce: see `Unstable`."""
     for op_name in op_names.split():
         UNSTABLE[op_name] = Unstable(because, **outputs)
+
+
+def drawn(op_names, holds, **rest):
+    """Note outputs whose values are others in each call: see `Drawn`."""
+    for op_name in op_names.split():
+        DRAWN[op_name] = Drawn(holds, **rest)
+
+
+def nondeterministic(op_names, because):
+    """Note ops of which TensorFlow refuses all calls under op determinism."""
+    for op_name in op_names.split():
+        NONDETERMINISTIC[op_name] = because
 
 
 def indirect(op_names, path, because):

@@ -31,7 +31,14 @@ def sizes(d):
 # The same tensor
 # ---------------------------------------------------------------------------------------------
 
-unary("Identity Snapshot StopGradient", "input")
+unary("Identity Snapshot StopGradient GuaranteeConst", "input")
+unary("DeepCopy", "x")
+rejected(
+    "DeepCopy",
+    "the kernel copies plain numbers, booleans and strings",
+    T="float8_e5m2 float8_e4m3fn int4 uint4 qint8 quint8 qint16 quint16 qint32",
+)
+unary("CheckNumerics CheckNumericsV2", "tensor", message="of what is checked")
 unary("ZerosLike OnesLike", "x")
 unary("Rank Shape Size", "input")
 

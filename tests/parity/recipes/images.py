@@ -4,10 +4,11 @@ import base64
 import itertools
 import struct
 
+import numpy as np
 import tensorflow as tf
 
 from parity.draw import floats, ints, strings
-from parity.recipes import indirect, recipe
+from parity.recipes import drawn, indirect, nondeterministic, recipe
 
 BOTH = (False, True)
 
@@ -588,7 +589,41 @@ def select_boxes_of_classes(d):
 
 @recipe("StatelessSampleDistortedBoundingBox")
 def sample_box(d):
-    wholes = {"image_size": d.T.const([100, 64, 3]), "seed": d.Tseed.const([1, 2])}
+    yield from samples(d, seed=d.Tseed.const([1, 2]))
+
+
+@recipe("SampleDistortedBoundingBoxV2")
+def sample_box_unseeded(d):
+    yield from samples(d)
+
+
+@recipe("SampleDistortedBoundingBox")
+def sample_box_of_attributes(d):
+    for call in samples(d):
+        yield call | {"min_object_covered": float(call["min_object_covered"])}
+
+
+def is_sampled(arguments, begin, size, box):
+    """Tell whether a box lies within its image, in pixels, and as fractions of its sides."""
+    sides = arguments["image_size"].numpy()[:2].astype(int)
+    first, last = begin[:2].astype(int), (begin + size)[:2].astype(int)
+    corners = np.float32([first / sides, last / sides])
+    return (
+        (first >= 0).all()
+        and (first < last).all()
+        and (last <= sides).all()
+        and abs(box.reshape(2, 2) - corners).max() < 1e-6
+    )
+
+
+drawn("SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", is_sampled, outputs=(0, 1, 2))
+nondeterministic(
+    "SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", "op determinism asks for a seed"
+)
+
+
+def samples(d, **seed):
+    wholes = {"image_size": d.T.const([100, 64, 3]), **seed}
     boxes = floats([BOXES[:2]])
     for covered in (0.0, 0.1, 1.0):
         yield wholes | {"bounding_boxes": boxes, "min_object_covered": floats(covered)}

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from parity.draw import floats, ints, longs
-from parity.recipes import LARGE, SIZES, recipe, unstable
+from parity.recipes import LARGE, SIZES, drawn, nondeterministic, recipe, unstable
 
 BOTH = (False, True)
 
@@ -277,3 +277,31 @@ def fact(d):
 
 
 unstable("Fact", "the clock chooses the fact", undefined=(0,))
+
+
+@recipe("Timestamp")
+def timestamp(d):
+    yield {}
+
+
+drawn("Timestamp", lambda _, seconds: seconds > 0)
+nondeterministic("Timestamp", "op determinism has no time")
+
+
+@recipe("DeviceIndex")
+def device_index(d):
+    for names in (["CPU"], ["GPU", "CPU"], ["GPU"], ["TPU", "GPU"]):
+        yield {"device_names": names}
+
+
+@recipe("Assert")
+def assertion(d):
+    strings, numbers = d.of("string"), d.of("float32")
+    for holds in (True, False) if d.special else (True,):
+        for data in (
+            [strings(3)],
+            [numbers(2, 3), numbers(), strings(), longs(5)],
+            [ints([]), numbers(1024)],
+        ):
+            for summarize in (3, 1, -1):
+                yield {"condition": tf.constant(holds), "data": data, "summarize": summarize}

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from parity.draw import floats, ints, longs
-from parity.recipes import LARGE, SIZES, aligned, recipe, unary, unstable
+from parity.recipes import LARGE, SIZES, aligned, drawn, recipe, unary, unstable
 
 # ---------------------------------------------------------------------------------------------
 # Activations
@@ -581,6 +581,33 @@ def fractional_maximum_gradient(d):
                 "col_pooling_sequence": longs(columns),
                 "overlapping": overlapping,
             }
+
+
+@recipe("FractionalAvgPool FractionalMaxPool")
+def fractional_pool(d):
+    for (shape, *_), overlapping, pseudo_random in itertools.product(
+        CUTS, (False, True), (False, True)
+    ):
+        yield {
+            "value": d.T.ordinary(*shape),
+            "pooling_ratio": [1.0, 1.4, 1.6, 1.0],
+            "overlapping": overlapping,
+            "pseudo_random": pseudo_random,
+        }
+
+
+def is_pooled(arguments, pooled, rows, columns):
+    """Tell whether images were pooled between these cuts, which lie between their borders."""
+    images, overlapping = arguments["value"].numpy(), arguments["overlapping"]
+    for cuts, length in ((rows, images.shape[1]), (columns, images.shape[2])):
+        if (cuts[0], cuts[-1]) != (0, length) or (np.diff(cuts) < 1).any():
+            return False
+    maxima = fractional_maxima(images, rows, columns, overlapping)
+    minima = -fractional_maxima(-images, rows, columns, overlapping)
+    return ((pooled >= minima) & (pooled <= maxima)).all()
+
+
+drawn("FractionalAvgPool FractionalMaxPool", is_pooled, outputs=(0, 1, 2))
 
 
 def fractional_maxima(images, rows, columns, overlapping):

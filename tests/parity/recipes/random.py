@@ -6,7 +6,17 @@ import numpy as np
 import tensorflow as tf
 
 from parity.draw import ints, longs
-from parity.recipes import LARGE, MANY, SIZES, binary, mismatched, recipe, rejected
+from parity.recipes import (
+    LARGE,
+    MANY,
+    SIZES,
+    binary,
+    drawn,
+    mismatched,
+    nondeterministic,
+    recipe,
+    rejected,
+)
 
 PHILOX, AUTO = 1, 3
 """Algorithms that the processor's kernels know: the one, and whichever is the device's own."""
@@ -300,8 +310,220 @@ mismatched(
 
 
 # ---------------------------------------------------------------------------------------------
+# Without a seed
+# ---------------------------------------------------------------------------------------------
+
+
+@recipe("RandomUniform RandomStandardNormal TruncatedNormal")
+def unseeded(d):
+    for shape in sizes(d):
+        yield {"shape": d.T.const(shape)}
+
+
+drawn("RandomUniform", lambda _, values: ((values >= 0) & (values < 1)).all())
+drawn("RandomStandardNormal", lambda _, values: np.isfinite(values).all())
+drawn("TruncatedNormal", lambda _, values: (abs(values) <= 2).all())
+
+
+@recipe("RandomUniformInt")
+def unseeded_integers(d):
+    for shape, (low, end) in product(sizes(d), bounds(d.Tout.dtype)):
+        yield {
+            "shape": d.T.const(shape),
+            "minval": d.Tout.const(low),
+            "maxval": d.Tout.const(end),
+        }
+
+
+def within(arguments, values):
+    return ((values >= arguments["minval"]) & (values < arguments["maxval"])).numpy().all()
+
+
+drawn("RandomUniformInt", within)
+
+
+@recipe("ParameterizedTruncatedNormal")
+def unseeded_truncated_normal(d):
+    for shape, *parameters in (
+        ((3,), (), (), (), ()),
+        ((0,), (), (), (), ()),
+        ((5, 3), (5,), (5,), (5,), (5,)),
+        ((4, 2, 3), (4,), (), (1,), ()),
+        ((1, 1024, 1), (1,), (1,), (), ()),
+        *((((*MANY,), (), (), (), ()),) if d.thorough else ()),
+    ):
+        means, deviations, low, high = (d.dtype.unit(*part).numpy() for part in parameters)
+        for offset in (0, 4, -5):  # as above
+            yield {
+                "shape": d.T.const(shape),
+                "means": d.dtype.const(means),
+                "stdevs": d.dtype.const(deviations / 2 + 1),
+                "minvals": d.dtype.const(low + offset - 1),
+                "maxvals": d.dtype.const(high + offset + 2),
+            }
+
+
+def between(arguments, values):
+    """Tell whether values lie between bounds for each first index, but for what rounding makes."""
+    low, high = (
+        np.asarray(arguments[name], np.float64).reshape(-1, *[1] * (values.ndim - 1))
+        for name in ("minvals", "maxvals")
+    )
+    slack = 0.1 if values.dtype.itemsize == 2 else 1e-4
+    values = values.astype(np.float64)
+    return ((values >= low - slack) & (values <= high + slack)).all()
+
+
+drawn("ParameterizedTruncatedNormal", between)
+
+
+@recipe("RandomGamma")
+def unseeded_gamma(d):
+    for shape, batch in (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,))):
+        yield {"shape": d.S.const(shape), "alpha": some_number(d.T, *batch)}
+    for alpha in (0.1, 1.0, 30.0):
+        yield {"shape": d.S.const([5]), "alpha": d.T.const(alpha)}
+
+
+drawn("RandomGamma", lambda _, values: not (values < 0).any())
+
+
+@recipe("RandomPoissonV2")
+def unseeded_poisson(d):
+    for shape, batch in (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,))):
+        yield {"shape": d.S.const(shape), "rate": some_rate(d.R, *batch)}
+    for rate in (0, 1, 50):
+        yield {"shape": d.S.const([5]), "rate": d.R.const(rate)}
+
+
+drawn("RandomPoissonV2", lambda _, values: not (values < 0).any())
+
+
+@recipe("RandomShuffle")
+def unseeded_shuffle(d):
+    for shape in ((), (0,), (1,), (7,), (5, 3), (3, 0), (3, 2, 2), (1, 1024, 1), (1024, 1)):
+        yield {"value": d.T(*shape)}
+    if d.thorough:
+        yield {"value": d.T(*LARGE)}
+
+
+def rows(array):
+    """Return the rows of an array, sorted: the same for any order of them."""
+    return sorted(
+        row.tobytes()
+        if isinstance(row, (np.ndarray, np.generic)) and row.dtype != object
+        else repr(row)
+        for row in np.atleast_1d(np.asarray(array))
+    )
+
+
+drawn("RandomShuffle", lambda arguments, values: True, arrange=rows)
+
+
+@recipe("Multinomial")
+def unseeded_classes(d):
+    for batch, classes, samples in (
+        (1, 1, 1),
+        (2, 3, 4),
+        (2, 3, 0),
+        (0, 3, 4),
+        (1, 1024, 5),
+        (33, 2, 1),
+        *(((1000, 100, 10),) if d.thorough else ()),
+    ):
+        yield {"logits": d.T.ordinary(batch, classes), "num_samples": ints(samples)}
+
+
+def classes(arguments, values):
+    return ((values >= 0) & (values < arguments["logits"].shape[1])).all()
+
+
+drawn("Multinomial", classes)
+
+
+@recipe("NonDeterministicInts")
+def unseeded_words(d):
+    for shape in shapes(d):
+        yield {"shape": d.shape_dtype.const(shape)}
+
+
+drawn("NonDeterministicInts", lambda *_: True)
+mismatched(
+    "NonDeterministicInts", "a shape is int32 or int64, though the attribute allows more", no_shape
+)
+
+CANDIDATES = (
+    ([[1], [2]], 8, True),
+    ([[0, 9]], 5, False),
+    ([[3]], 10, True),
+    (np.zeros([0, 2]), 3, False),
+)
+"""True classes, how many candidates of 10 are sampled, and whether none comes twice."""
+
+
+def candidates(extra=None):
+    for true, sampled, unique in CANDIDATES:
+        yield {
+            "true_classes": longs(true),
+            "num_true": np.shape(true)[1],
+            "num_sampled": sampled,
+            "unique": unique,
+            **(extra or {}),
+        }
+
+
+@recipe("UniformCandidateSampler LogUniformCandidateSampler")
+def unseeded_candidates(d):
+    yield from candidates({"range_max": 10})
+
+
+@recipe("FixedUnigramCandidateSampler")
+def unseeded_unigrams(d):
+    for weights in ([1.0] * 10, [float(i + 1) for i in range(10)]):
+        yield from candidates({"range_max": 10, "unigrams": weights})
+    for call in candidates({"range_max": 10, "num_reserved_ids": 2, "unigrams": [0.5] * 8}):
+        if call["num_sampled"] <= 8:  # more there are not
+            yield call
+
+
+@recipe("AllCandidateSampler")
+def all_candidates(d):
+    for call in candidates():
+        yield call | {"num_sampled": 10}
+
+
+def sampled(arguments, candidates, of_true, of_sampled):
+    """Tell whether candidates are in their range, and none comes twice that must not."""
+    repeated = len(set(candidates.tolist())) < len(candidates)
+    return (
+        ((candidates >= 0) & (candidates < 10)).all()
+        and not (repeated and arguments["unique"])
+        and (of_true >= 0).all()
+        and (of_sampled > 0).all()
+    )
+
+
+drawn(
+    "UniformCandidateSampler LogUniformCandidateSampler FixedUnigramCandidateSampler",
+    sampled,
+    outputs=(0, 1, 2),
+)
+
+nondeterministic(
+    "RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt RandomGamma Multinomial "
+    "ParameterizedTruncatedNormal RandomPoissonV2 RandomShuffle UniformCandidateSampler "
+    "LogUniformCandidateSampler FixedUnigramCandidateSampler AllCandidateSampler",
+    "op determinism asks for a seed",
+)
+
+# ---------------------------------------------------------------------------------------------
 # Others
 # ---------------------------------------------------------------------------------------------
+
+
+@recipe("StatelessRandomGetAlg")
+def algorithm(d):
+    yield {}
 
 
 @recipe("RandomIndexShuffle")
