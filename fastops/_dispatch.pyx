@@ -37,8 +37,8 @@ from fastops._core.attributes cimport (
     MISSING, hash_of, is_comparable, is_constant, mix, same, snapshot, to_bytes,
 )
 from fastops._core.conversion cimport (
-    convert_items, forget, is_chosen, is_convertible, is_list, may_convert, sizes_or_itself,
-    to_tensor,
+    convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
+    sizes_or_itself, to_tensor,
 )
 from fastops._core.measuring cimport Measurement, is_recording
 from fastops._core.reasons cimport (
@@ -632,14 +632,16 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
     cdef DataType hint
     cdef DataType dtypes[FASTOPS_MAX_PARAMS]
     cdef PyObject* converted[FASTOPS_MAX_PARAMS]
-    cdef list kept = []
+    cdef list kept = None
     for i in range(op.num_inputs):
         value = slots[op.input_slots[i]]
         if value == NULL:
             return R_ARGUMENTS
-        kept.append(sizes_or_itself(<object>value, &op.facts.inputs[i]))
+        if is_shape(value):
+            kept = [sizes_or_itself(<object>value, &op.facts.inputs[i]), kept]
+            value = <PyObject*>kept[0]
         dtypes[i] = DT_INVALID
-        converted[i] = <PyObject*>kept[i]
+        converted[i] = value
     # First: who may be converted at all, before anything is read.
     if not may_convert(op.facts, converted, &slowly) or slowly and not op.attrs_stay(slots):
         return R_INPUT_TYPE

@@ -20,6 +20,7 @@ cdef bint converts_as_ever(PyObject* value) except -1
 cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) noexcept
 # Whether the slow path would take a tensor of this dtype for an input of which nothing told it.
 cdef bint is_chosen(const InputArg* arg, DataType dtype) noexcept
+cdef bint is_shape(PyObject* value) noexcept
 # The sizes of a TensorShape for an input that takes sizes; the value itself where it is another.
 cdef object sizes_or_itself(object value, const InputArg* arg)
 # A new reference to an EagerTensor, or null with a Python exception.

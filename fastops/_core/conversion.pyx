@@ -42,6 +42,7 @@ cdef enum:
     MAX_VECTORS = 1024
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
+cdef PyTypeObject* _shape_type = <PyTypeObject*>TensorShape
 cdef PyTypeObject* _array_type = <PyTypeObject*>np.ndarray
 cdef dict _conversions = _registry._tensor_conversion_func_cache  # by class
 cdef dict _own_conversions = {}     # those lists of it that are known to be TensorFlow's alone
@@ -133,21 +134,18 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
         if IsHandleType(hint):  # an empty list would become a tensor without a handle
             raise TypeError("no handle")
         if on_host:
-            if is_numpy(value):
-                tensor = CopyOfArray(value, hint, here)
-                if tensor != NULL:
-                    return tensor
-                if PyErr_Occurred() != NULL:
-                    return NULL
             # Without a hint, an empty list has another dtype.
             if is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
                 return _vector(here, value)
+            tensor = NULL
             if is_sequence(value):
                 tensor = TensorOfSequence(value, hint, here)
-                if tensor != NULL:
-                    return tensor
-                if PyErr_Occurred() != NULL:
-                    return NULL
+            elif is_numpy(value):
+                tensor = CopyOfArray(value, hint, here)
+            if tensor != NULL:
+                return tensor
+            if PyErr_Occurred() != NULL:
+                return NULL
             device = NULL
         if is_array(value):
             if hint != DT_INVALID and hint != ArrayDtype(value):
@@ -259,10 +257,13 @@ cdef bint _is_text(PyObject* value) noexcept:
     return PyUnicode_CheckExact(<object>value) or PyBytes_CheckExact(<object>value)
 
 
+cdef bint is_shape(PyObject* value) noexcept:
+    return Py_TYPE(<object>value) == _shape_type
+
+
 cdef object sizes_or_itself(object value, const InputArg* arg):
     if (
-        type(value) is TensorShape
-        and value._dims is not None
+        value._dims is not None
         and None not in value._dims
         and _takes_sizes(arg)
     ):
