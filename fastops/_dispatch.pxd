@@ -115,6 +115,8 @@ cdef bint in_no_scope() except -1
 # What kernels are made for now; borrowed. A number that rises when that changes.
 cdef Runtime* runtime() except NULL
 cdef unsigned long long generation
+# One that rises whenever everything that is prepared is dropped, as it is then, too.
+cdef unsigned long long flushes
 # Whether this thread runs ops, and builds no graph.
 cdef bint eager() except -1
 # Whether it runs them on the host, at once and unobserved: what it makes, TensorFlow

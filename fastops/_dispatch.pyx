@@ -107,6 +107,7 @@ cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 
 cdef Runtime _runtime               # what the cached kernels were made for
 generation = 0
+flushes = 0
 cdef object _watch = None           # weak reference to the Python context
 cdef list loaded = []               # every Op that was ever called
 cdef int cache_size = 256           # entries an op
@@ -125,7 +126,9 @@ atexit.register(_at_exit)
 
 cpdef int flush() except -1:
     """Drops every prepared kernel and cached operation; the next calls make them anew."""
+    global flushes
     cdef Op op
+    flushes += 1
     for op in loaded:
         op.last = None
         op.table = {}

@@ -5,7 +5,7 @@ from fastops._reports import counters
 
 
 def clear_cache():
-    """Drop every prepared kernel and cached operation.
+    """Drop every prepared kernel, cached operation and recorded call.
 
     The next call of each key runs through TensorFlow and prepares its kernel anew.
     """

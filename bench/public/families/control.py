@@ -101,12 +101,12 @@ tf.case([(no, lambda: x), (yes, lambda: y)], default=lambda: t)
 tf.cond(yes, lambda: x, lambda: y)
 tf.foldl(lambda total, each: total + each, x)
 tf.foldr(lambda total, each: total + each, x)
-tf.map_fn(lambda each: each * 2.0, x)
+tf.map_fn(lambda each: each * 2.0, x)  # AutoGraph asks about the function for each element
 tf.numpy_function(lambda value: value + 1.0, [x], tf.float32)
 tf.py_function(lambda value: value + 1.0, [x], tf.float32)
-tf.scan(lambda total, each: total + each, x)
+tf.scan(lambda total, each: total + each, x)  # AutoGraph asks about the function for each element
 tf.switch_case(one, [lambda: x, lambda: y, lambda: t], default=lambda: u)
-tf.vectorized_map(lambda each: each * 2.0, x)
+tf.vectorized_map(lambda each: each * 2.0, x)  # TensorFlow traces a graph in each call
 tf.while_loop(lambda n, total: n < 4, lambda n, total: (n + 1, total * 2.0), [0, x])
 tf:
     custom_gradient: gradient(cubed, x)
@@ -116,14 +116,14 @@ tf.GradientTape:
     __enter__: entered(x)
     watch: watches(x)
     gradient: gradient(lambda x, y: tf.reduce_sum(x * y), x, y)
-    jacobian: jacobian(tf.square, x)
-    batch_jacobian: batch_jacobian(tf.square, m)
+    jacobian: jacobian(tf.square, x)  # TensorFlow traces a graph in each call
+    batch_jacobian: batch_jacobian(tf.square, m)  # TensorFlow traces a graph in each call
     stop_recording: paused(x)
     reset: reset(x)
     watched_variables: watched(v)
 tf.autodiff.ForwardAccumulator:
-    __enter__: accumulating(x, t)
-    jvp: jvp(tf.square, x, t)
+    __enter__: accumulating(x, t)  # TensorFlow calls the gradient as a traced function
+    jvp: jvp(tf.square, x, t)  # TensorFlow calls the gradient as a traced function
 tf.TensorArray:
     concat: written.concat()
     gather: written.gather([1, 0])

@@ -119,7 +119,7 @@ tf.zeros([4])
 tf.zeros_like(x)
 tf.group(x, y)
 tf.no_op()
-tf.Variable(x)
+tf.Variable(x)  # a variable is made
 tf.IndexedSlices(head, at)
 tf.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 3])
 tf.TensorShape([2, 3])

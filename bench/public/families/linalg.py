@@ -73,7 +73,7 @@ tf.linalg.LinearOperatorBlockDiag([operator, operator]).to_dense()
 tf.linalg.LinearOperatorCirculant(z).matvec(zz)
 tf.linalg.LinearOperatorComposition([operator, operator]).matvec(row)
 tf.linalg.LinearOperatorDiag(x).solvevec(y)
-tf.linalg.LinearOperatorFullMatrix(m).matmul(n)
+tf.linalg.LinearOperatorFullMatrix(m).matmul(n)  # a module is made, which follows its attributes
 tf.linalg.LinearOperatorHouseholder(x).matvec(y)
 tf.linalg.LinearOperatorIdentity(3).to_dense()
 tf.linalg.LinearOperatorInversion(operator).matvec(row)
@@ -81,7 +81,7 @@ tf.linalg.LinearOperatorKronecker([operator, operator]).log_abs_determinant()
 tf.linalg.LinearOperatorLowRankUpdate(operator, n).matvec(row)
 tf.linalg.LinearOperatorLowerTriangular(lower).solvevec(row)
 tf.linalg.LinearOperatorScaledIdentity(3, a).trace()
-tf.linalg.LinearOperatorToeplitz(x, x).matvec(y)
+tf.linalg.LinearOperatorToeplitz(x, x).matvec(y)  # it logs in each call
 tf.linalg.LinearOperatorTridiag(diagonals).matvec(x)
 tf.linalg.LinearOperatorZeros(3).to_dense()
 """

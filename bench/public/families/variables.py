@@ -23,7 +23,7 @@ tf.Variable:
     __array__: np.asarray(v)
     __bool__: bool(flag)
     __complex__: complex(scalar)
-    __deepcopy__: copy.deepcopy(v)
+    __deepcopy__: copy.deepcopy(v)  # a variable is made
     __eq__: v == x
     __float__: float(scalar)
     __floordiv__: whole // 2
@@ -44,7 +44,7 @@ tf.Variable:
     __pow__: v ** 2.0
     __radd__: 1.0 + v
     __rand__: True & flags
-    __repr__: repr(v)
+    __repr__: repr(v)  # NumPy writes the numbers
     __rfloordiv__: 9 // whole
     __rmatmul__: np.asarray(m) @ w
     __rmod__: 9 % whole

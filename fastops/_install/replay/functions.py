@@ -60,7 +60,8 @@ FUNCTIONS = {
     """,
     "tf.io": """
         decode_and_crop_jpeg decode_bmp decode_csv decode_gif decode_image decode_jpeg decode_png
-        decode_raw encode_jpeg encode_png extract_jpeg_shape is_jpeg
+        decode_raw deserialize_many_sparse encode_jpeg encode_png extract_jpeg_shape is_jpeg
+        serialize_many_sparse serialize_sparse
     """,
     "tf.linalg": """
         adjoint banded_triangular_solve cholesky_solve diag diag_part eigh eigh_tridiagonal
@@ -141,7 +142,7 @@ METHODS = {
         __lt__ __mod__ __mul__ __ne__ __neg__ __or__ __pow__ __radd__ __rand__ __rfloordiv__
         __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__
         __xor__ bounding_shape merge_dims nrows row_lengths row_limits row_starts to_sparse
-        to_tensor value_rowids
+        to_tensor value_rowids with_row_splits_dtype
     """,
     "tf.SparseTensor": """
         __div__ __mul__ __truediv__

@@ -22,7 +22,7 @@ from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, generation
+from fastops._dispatch cimport Op, flushes
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
 from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
@@ -238,7 +238,7 @@ cdef class Replay:
         Modules, and the attributes of theirs that must stay what they are.
     """
 
-    cdef unsigned long long made_for
+    cdef unsigned long long made_after
     cdef int num_arguments
     cdef int num_values
     cdef tuple checks
@@ -250,7 +250,7 @@ cdef class Replay:
     cdef list settings
 
     def __init__(self, found, op, passed, settings):
-        self.made_for = generation
+        self.made_after = flushes
         self.num_arguments = found.num_arguments
         self.num_values = found.num_values
         self.checks = tuple([Check(one) for one in found.checks])
@@ -274,7 +274,7 @@ cdef class Replay:
     cdef bint fits(self) except -1:
         """Whether TensorFlow is as it was."""
         cdef PyObject* there
-        if self.made_for != generation or self.custom and taped():
+        if self.made_after != flushes or self.custom and taped():
             return False
         for namespace, attribute, function in self.passed:
             there = PyDict_GetItem(namespace, attribute)
@@ -410,6 +410,7 @@ cdef class Replayed(Replacement):
     cdef dict ops
     cdef dict reasons       # why calls could not be recorded, and how often that was found
     cdef int refusals       # without any success
+    cdef unsigned long long known_after
 
     def __init__(self, original, passed, handlers=(), settings=()):
         super().__init__(original)
@@ -417,9 +418,8 @@ cdef class Replayed(Replacement):
         self.settings = settings
         self.handlers = tuple(handlers)
         self.num_handlers = tuple([len(of) for of in handlers])
-        self.cases = {}
         self.ops = {}
-        self.reasons = {}
+        self.forget()
         self.vectorcall = _replayed
 
     def describe(self):
@@ -447,6 +447,11 @@ cdef class Replayed(Replacement):
             if len(<dict>self.handlers[i]) != self.num_handlers[i]:
                 return True
         return False
+
+    cdef int forget(self) except -1:
+        self.cases, self.last, self.reasons, self.refusals = {}, None, {}, 0
+        self.known_after = flushes
+        return 0
 
     cdef int keep(self, Case case) except -1:
         while len(self.cases) >= MOST_SIGNATURES:
@@ -487,6 +492,8 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     cdef Case case
     cdef bytes key
     cdef Py_ssize_t i
+    if self.known_after != flushes:
+        self.forget()
     if (
         not live
         or self.refusals >= ENOUGH_REFUSALS
@@ -509,8 +516,6 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     for i in range(PyList_GET_SIZE(case.replays)):
         replay = <Replay>PyList_GET_ITEM(case.replays, i)
         if not replay.fits():
-            if replay.made_for != generation:
-                self.cases, self.last = {}, None
             return call_original(self, args, nargsf, keywords)
         outcome = replay.run(signature, &result)
         if outcome == DONE:

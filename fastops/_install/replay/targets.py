@@ -1,6 +1,6 @@
 """Which functions of the running TensorFlow are replayed."""
 
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 
 from tensorflow.python.ops.numpy_ops import np_dtypes
@@ -57,5 +57,7 @@ def _class(title):
     return getattr(*resolve(title))
 
 
+@cache
 def _stand_in(original, settings=()):
+    """Return one replacement for ever: what it knows lasts from one installation to the next."""
     return Replayed(original, generated, handlers(original), settings)
