@@ -88,6 +88,9 @@ class Signature {
   // Borrowed: while this lives, or the arguments do.
   const tensorflow::Tensor* leaf(size_t i) const { return leaves_[i]; }
   PyObject* object(size_t i) const { return objects_[i]; }  // of EagerTensor; likewise
+  // The composites and the objects among the arguments and in each other.
+  size_t num_holders() const { return holders_.size(); }
+  PyObject* holder(size_t i) const { return holders_[i]; }
 
  private:
   static constexpr int kDeepest = 32;
@@ -203,14 +206,26 @@ class Signature {
       PyErr_Clear();  // of a class that cannot be hashed
       return false;
     }
+    if (!IsNew('C', value)) return true;
     PyObject* attributes = PyObject_GenericGetDict(value, nullptr);
     if (attributes == nullptr) {
       PyErr_Clear();
       return false;
     }
     owned_.push_back(attributes);
-    AppendNumber('C', kind);
+    Append(&kind, sizeof(kind));
     return Add(attributes, depth);
+  }
+
+  // Whether a composite or an object is none of those before, each of which has a number.
+  bool IsNew(char kind, PyObject* holder) {
+    size_t alias = 0;
+    while (alias < holders_.size() && holders_[alias] != holder) ++alias;
+    AppendNumber(kind, alias);
+    if (alias < holders_.size()) return false;
+    holders_.push_back(holder);
+    owned_.push_back(Py_NewRef(holder));
+    return true;
   }
 
   // What methods see of an object, with the tensors that it holds as leaves. Its attributes may
@@ -226,11 +241,7 @@ class Signature {
       return false;
     }
     owned_.push_back(attributes);
-    size_t alias = 0;
-    while (alias < seen_.size() && seen_[alias] != value) ++alias;
-    AppendNumber('O', alias);
-    if (alias < seen_.size()) return true;
-    seen_.push_back(value);
+    if (!IsNew('O', value)) return true;
     Append(&kind, sizeof(kind));
     const bool outside = !inside_;
     inside_ = true;
@@ -381,8 +392,8 @@ class Signature {
   absl::InlinedVector<char, 512> text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;
-  absl::InlinedVector<PyObject*, 4> owned_;
-  absl::InlinedVector<PyObject*, 4> seen_;  // objects
+  absl::InlinedVector<PyObject*, 8> owned_;
+  absl::InlinedVector<PyObject*, 4> holders_;
 };
 
 }  // namespace fastops

@@ -36,3 +36,5 @@ cdef extern from "declarations.h" namespace "fastops":
         size_t num_leaves()
         const Tensor* leaf(size_t)
         PyObject* object(size_t)
+        size_t num_holders()
+        PyObject* holder(size_t)

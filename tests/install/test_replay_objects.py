@@ -469,6 +469,28 @@ def test_operators_of_sparse_tensors():
         assert_same(run(), want)
 
 
+def test_what_ragged_tensors_have_in_common():
+    """Functions ask whether two have one row partition, which is quicker than to compare them."""
+
+    def run():
+        ragged, seen = tf.ragged.constant([[1.0, 2.0], [], [3.0]]), []
+        for _ in range(CALLS):
+            low, high = ragged < 2.0, -ragged
+            seen.append((low._row_partition is ragged._row_partition, high is ragged))
+            seen.append((low.row_splits is high.row_splits, (low | low).to_list()))
+            other = tf.RaggedTensor.from_row_splits(ragged.values, ragged.row_splits)
+            shared = other.with_values(ragged.values)
+            for one, two in ((ragged, other), (ragged, ragged), (other, shared), (other, other)):
+                both = one + two
+                seen.append((both.to_list(), both._row_partition is one._row_partition))
+        return seen
+
+    want = run()
+    with fastops.accelerated():
+        assert run() == want
+        assert tf.RaggedTensor.__lt__.describe()["replayed"]
+
+
 def test_what_is_logged_is_logged_each_time(records):
     z = tf.constant([1.0 + 2.0j, 3.0])
 

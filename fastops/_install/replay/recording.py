@@ -130,6 +130,13 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Given:
+    """In the place of a composite tensor that is among the arguments, or in one, its number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Composite:
     """In the place of a composite tensor in a result.
 
@@ -158,7 +165,7 @@ class Recording:
     steps : list of Step
         In their order.
     result : object
-        The result, with a `Number`, `Constant` or `Composite` in the place of each tensor.
+        The result, with a `Number`, `Constant`, `Given` or `Composite` in the place of each tensor.
     custom : bool
         Whether tapes are told of it otherwise than of its ops.
     """
@@ -171,7 +178,7 @@ class Recording:
     custom: bool
 
 
-def recording(recorder, arguments, result):
+def recording(recorder, arguments, holders, result):
     """Return the `Recording` of a call.
 
     Parameters
@@ -180,6 +187,8 @@ def recording(recorder, arguments, result):
         What noted it.
     arguments : list of EagerTensor
         The tensors among its arguments.
+    holders : list of object
+        The composites and objects among them, and in each other.
     result : object
         What it returned.
 
@@ -192,15 +201,16 @@ def recording(recorder, arguments, result):
         raise NotReplayableError("something could not be noted")
     if recorder.said:
         raise NotReplayableError("it logs or warns")
-    return _Maker(recorder, arguments, result).run()
+    return _Maker(recorder, arguments, holders, result).run()
 
 
 class _Maker:
-    def __init__(self, recorder, arguments, result):
+    def __init__(self, recorder, arguments, holders, result):
         self.events = recorder.events
         self.custom = recorder.custom
         self.result = result
         self.num_arguments = len(arguments)
+        self.holders = {id(holder): i for i, holder in enumerate(holders)}
         self.tensors = []  # by number, so that identities last
         self.numbers = {}
         for tensor in arguments:
@@ -329,6 +339,8 @@ class _Maker:
             return kind(*[self.packed(one) for one in value])
         if kind is dict:
             return {name: self.packed(one) for name, one in value.items()}
+        if kind in COMPOSITES and id(value) in self.holders:
+            return Given(self.holders[id(value)])
         if kind in COMPOSITES:
             return Composite(kind, self.packed(vars(value)))
         raise NotReplayableError(f"it returns a {kind.__name__}")

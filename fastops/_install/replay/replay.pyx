@@ -43,6 +43,7 @@ from fastops._install.replay.recorder import Recorder
 from fastops._install.replay.recording import (
     Composite,
     Constant,
+    Given,
     NotReplayableError,
     Number,
     recording,
@@ -319,7 +320,9 @@ cdef class Replay:
                     return outcome
                 lasts = lasts or step.lasts
             made = (
-                <object>values[self.single] if self.single >= 0 else _filled(self.result, values)
+                <object>values[self.single]
+                if self.single >= 0
+                else _filled(self.result, values, signature)
             )
             Py_INCREF(made)
             result[0] = <PyObject*>made
@@ -334,7 +337,7 @@ cdef class Replay:
                     Py_DECREF(<object>values[i])
 
 
-cdef object _filled(packed, PyObject** values):
+cdef object _filled(packed, PyObject** values, const Signature& signature):
     """A result, with tensors in the places of their numbers."""
     kind = type(packed)
     if kind is Number:
@@ -342,18 +345,20 @@ cdef object _filled(packed, PyObject** values):
     if kind is Constant:
         tensor = packed.tensor
         return copy_of(host_tensor(<PyObject*>tensor))
+    if kind is Given:
+        return <object>signature.holder(<int>packed.number)
     if kind is Composite:
         made = packed.kind.__new__(packed.kind)
-        made.__dict__.update(_filled(packed.attributes, values))
+        made.__dict__.update(_filled(packed.attributes, values, signature))
         return made
     if kind is list:
-        return [_filled(one, values) for one in <list>packed]
+        return [_filled(one, values, signature) for one in <list>packed]
     if kind is tuple:
-        return tuple([_filled(one, values) for one in <tuple>packed])
+        return tuple([_filled(one, values, signature) for one in <tuple>packed])
     if kind is dict:
-        return {name: _filled(one, values) for name, one in (<dict>packed).items()}
+        return {name: _filled(one, values, signature) for name, one in (<dict>packed).items()}
     if isinstance(packed, tuple):
-        return kind(*[_filled(one, values) for one in packed])
+        return kind(*[_filled(one, values, signature) for one in packed])
     return packed
 
 
@@ -466,10 +471,10 @@ cdef class Replayed(Replacement):
             found = self.ops.setdefault((place, name), Op(name))
         return found
 
-    cdef int learn(self, Case case, recorder, list arguments, result) except -1:
+    cdef int learn(self, Case case, recorder, list arguments, list holders, result) except -1:
         """Take up what a call of a signature ran."""
         try:
-            found = recording(recorder, arguments, result)
+            found = recording(recorder, arguments, holders, result)
             replay = Replay(found, self.op, self.passed, self.settings)
         except NotReplayableError as why:
             self.reasons[str(why)] = self.reasons.get(str(why), 0) + 1
@@ -534,6 +539,7 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     cdef size_t i
     recorder = Recorder()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
+    holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
     if not recorder.start():
         return call_original(self, args, nargsf, keywords)
     this_thread().noted = True
@@ -548,7 +554,7 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
         and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
         and _are(arguments, after)
     ):
-        self.learn(case, recorder, arguments, <object>result)
+        self.learn(case, recorder, arguments, holders, <object>result)
     return result
 
 
