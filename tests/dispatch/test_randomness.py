@@ -278,12 +278,12 @@ def test_what_keeps_nothing_is_direct(op_name):
 
 
 def test_the_clock_and_the_systems_randomness_are_asked_each_time():
-    times = [ops.timestamp().numpy() for _ in range(5)]
-    assert times == sorted(times)
+    before = ops.timestamp()
+    assert any(ops.timestamp() != before for _ in range(10**6))
     drawn = [ops.non_deterministic_ints(shape=SIZE).numpy() for _ in range(5)]
     assert len(np.unique(drawn)) == 5 * 32
     seen = fastops.stats().ops
-    assert (seen["Timestamp"].direct, seen["NonDeterministicInts"].direct) == (4, 4)
+    assert (seen["Timestamp"].tensorflow, seen["NonDeterministicInts"].direct) == (1, 4)
 
 
 def test_failed_checks_are_tensorflows():

@@ -101,9 +101,12 @@ class Records(logging.Handler):
 def records():
     handler = Records()
     logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
     logger.addHandler(handler)
     yield handler.messages
     logger.removeHandler(handler)
+    logger.setLevel(level)
 
 
 def attempt(function, *args, **kwargs):
@@ -394,6 +397,24 @@ def test_an_insertion_happens_once():
             seen.append(int(table.size()))
     assert seen == [1, 2] + [3] * 8
     assert dict(contents(table)) == {b"a": 9, b"b": 7, b"c": 8}
+
+
+def test_what_stays_is_not_done_twice():
+    """An op that fails after a table has changed must not have the call begin anew."""
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+
+    def count(table, x):
+        table.insert(WORDS[:1], table.lookup(WORDS[:1]) + 1)
+        return tf.raw_ops.CheckNumerics(tensor=x, message="checked")
+
+    with fastops.accelerated():
+        counting = Replayed(count, tf.norm.passed)
+        for _ in range(CALLS):
+            counting(table, VALUES)
+        assert counting.describe()["replayed"] == 1
+        with pytest.raises(tf.errors.InvalidArgumentError, match="checked"):
+            counting(table, VALUES / 0.0)
+    assert contents(table) == [(b"a", CALLS + 1)]
 
 
 def test_tables_in_functions():

@@ -377,26 +377,34 @@ def between(arguments, values):
 drawn("ParameterizedTruncatedNormal", between)
 
 
+BATCHES = (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,)))
+"""Shapes of what is drawn for each parameter, and of the parameters."""
+
+
+def not_negative(_, values):
+    return not (values < 0).any()
+
+
 @recipe("RandomGamma")
 def unseeded_gamma(d):
-    for shape, batch in (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,))):
+    for shape, batch in BATCHES:
         yield {"shape": d.S.const(shape), "alpha": some_number(d.T, *batch)}
     for alpha in (0.1, 1.0, 30.0):
         yield {"shape": d.S.const([5]), "alpha": d.T.const(alpha)}
 
 
-drawn("RandomGamma", lambda _, values: not (values < 0).any())
+drawn("RandomGamma", not_negative)
 
 
 @recipe("RandomPoissonV2")
 def unseeded_poisson(d):
-    for shape, batch in (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,))):
+    for shape, batch in BATCHES:
         yield {"shape": d.S.const(shape), "rate": some_rate(d.R, *batch)}
     for rate in (0, 1, 50):
         yield {"shape": d.S.const([5]), "rate": d.R.const(rate)}
 
 
-drawn("RandomPoissonV2", lambda _, values: not (values < 0).any())
+drawn("RandomPoissonV2", not_negative)
 
 
 @recipe("RandomShuffle")
