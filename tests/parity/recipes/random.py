@@ -377,7 +377,7 @@ def between(arguments, values):
 drawn("ParameterizedTruncatedNormal", between)
 
 
-BATCHES = (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,)))
+PER_PARAMETER = (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,)))
 """Shapes of what is drawn for each parameter, and of the parameters."""
 
 
@@ -387,7 +387,7 @@ def not_negative(_, values):
 
 @recipe("RandomGamma")
 def unseeded_gamma(d):
-    for shape, batch in BATCHES:
+    for shape, batch in PER_PARAMETER:
         yield {"shape": d.S.const(shape), "alpha": some_number(d.T, *batch)}
     for alpha in (0.1, 1.0, 30.0):
         yield {"shape": d.S.const([5]), "alpha": d.T.const(alpha)}
@@ -398,7 +398,7 @@ drawn("RandomGamma", not_negative)
 
 @recipe("RandomPoissonV2")
 def unseeded_poisson(d):
-    for shape, batch in BATCHES:
+    for shape, batch in PER_PARAMETER:
         yield {"shape": d.S.const(shape), "rate": some_rate(d.R, *batch)}
     for rate in (0, 1, 50):
         yield {"shape": d.S.const([5]), "rate": d.R.const(rate)}
