@@ -1,14 +1,6 @@
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any
 
 from fastops._install.replacement import Replacement
 
-METHODS: tuple[tuple[str, type, str, type[Replacement]], ...]
-
-@final
-class Iter(Replacement):
-    def __init__(self, original: Callable[..., Any]) -> None: ...
-
-@final
-class Next(Replacement):
-    def __init__(self, original: Callable[..., Any]) -> None: ...
+METHODS: tuple[tuple[str, type, str, Callable[[Callable[..., Any]], Replacement]], ...]

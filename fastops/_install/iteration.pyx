@@ -5,7 +5,6 @@ TensorFlow's iterator takes one element after the other by ``tensor[i]``. While 
 watches that, an element is made here without an op.
 """
 
-cimport cython
 from cpython.dict cimport PyDict_GetItem
 from cpython.exc cimport PyErr_SetNone
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -18,7 +17,7 @@ from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
 from fastops._dispatch cimport eager, on_host
 from fastops._install.public.lowering cimport Function, Site
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
 from fastops._tf.tensor cimport Tensor
 
@@ -44,25 +43,14 @@ cdef bint _unwatched() except -1:
     return False
 
 
-@cython.final
-@cython.no_gc_clear
-cdef class Next(Replacement):
-    """In the place of ``__next__`` of the iterator over a tensor.
-
-    Parameters
-    ----------
-    original : callable
-        TensorFlow's.
-    """
-
-    def __init__(self, original):
-        super().__init__(original)
-        self.vectorcall = _next
+def advance(original):
+    """Return what stands in the place of ``__next__`` of the iterator over a tensor."""
+    return replacing(original, _next)
 
 
 cdef PyObject* _next(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
-    cdef Next self = <Next>callable
+    cdef Replacement self = <Replacement>callable
     cdef const Tensor* tensor
     cdef PyObject* row
     cdef int overflow = 0
@@ -92,25 +80,14 @@ cdef PyObject* _next(PyObject* callable, PyObject* const* args, size_t nargsf,
     return row
 
 
-@cython.final
-@cython.no_gc_clear
-cdef class Iter(Replacement):
-    """In the place of ``tf.Tensor.__iter__``.
-
-    Parameters
-    ----------
-    original : callable
-        TensorFlow's.
-    """
-
-    def __init__(self, original):
-        super().__init__(original)
-        self.vectorcall = _iter
+def iterate(original):
+    """Return what stands in the place of ``tf.Tensor.__iter__``."""
+    return replacing(original, _iter)
 
 
 cdef PyObject* _iter(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
-    cdef Iter self = <Iter>callable
+    cdef Replacement self = <Replacement>callable
     cdef const Tensor* tensor
     if (
         keywords != NULL
@@ -132,10 +109,7 @@ cdef PyObject* _iter(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 
 METHODS = (
-    ("tf.Tensor.__iter__", _Tensor, "__iter__", Iter),
-    ("tf.Tensor.__iter__.__next__", _TensorIterator, "__next__", Next),
+    ("tf.Tensor.__iter__", _Tensor, "__iter__", iterate),
+    ("tf.Tensor.__iter__.__next__", _TensorIterator, "__next__", advance),
 )
 """What is replaced: its name, the class, the attribute, and what makes the replacement."""
-
-enable(Iter)
-enable(Next)

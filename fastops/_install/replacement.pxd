@@ -13,6 +13,9 @@ cdef class Replacement:
     cdef object __weakref__
 
 
+# One that knows nothing but its original.
+cdef Replacement replacing(object original, vectorcall_t call)
+
 cdef inline PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,
                                     PyObject* keywords) except NULL:
     return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)

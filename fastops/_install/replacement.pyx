@@ -98,6 +98,12 @@ def set_live(value):
     live = value
 
 
+cdef Replacement replacing(object original, vectorcall_t call):
+    cdef Replacement one = Replacement(original)
+    one.vectorcall = call
+    return one
+
+
 cdef int enable(type kind) except -1:
     """Makes instances of a class callable through their `vectorcall`, and methods in classes."""
     cdef Replacement one = Replacement.__new__(Replacement)

@@ -3,9 +3,7 @@ from typing import Any, final
 
 from fastops._install.replacement import Replacement
 
-@final
-class Watch(Replacement):
-    def __init__(self, original: Callable[..., Any]) -> None: ...
+def watch(original: Callable[..., Any]) -> Replacement: ...
 
 @final
 class Gradient(Replacement):

@@ -14,7 +14,7 @@ from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_lik
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
 from fastops._tf.eager cimport TFE_Py_TapeWatch
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
@@ -58,25 +58,14 @@ cdef list _listed(object values):
 # tf.GradientTape.watch
 # ---------------------------------------------------------------------------------------------
 
-@cython.final
-@cython.no_gc_clear
-cdef class Watch(Replacement):
-    """In the place of ``tf.GradientTape.watch``.
-
-    Parameters
-    ----------
-    original : callable
-        TensorFlow's.
-    """
-
-    def __init__(self, original):
-        super().__init__(original)
-        self.vectorcall = _watch
+def watch(original):
+    """Return what stands in the place of ``tf.GradientTape.watch``."""
+    return replacing(original, _watch)
 
 
 cdef PyObject* _watch(PyObject* callable, PyObject* const* args, size_t nargsf,
                       PyObject* keywords) except NULL:
-    cdef Watch self = <Watch>callable
+    cdef Replacement self = <Replacement>callable
     if (
         keywords != NULL
         or PyVectorcall_NARGS(nargsf) != 2
@@ -241,5 +230,4 @@ cdef bint _is_variable(object value) except -1:
     return known
 
 
-enable(Watch)
 enable(Gradient)

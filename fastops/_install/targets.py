@@ -112,7 +112,7 @@ RESTATED = "2.21."
 @cache
 def _gradient_function(original):
     """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
-    return rules.GradientFunction(original)
+    return rules.gradient_function(original)
 
 
 def _gradient_targets():
@@ -124,7 +124,7 @@ def _gradient_targets():
         _gradient_function,
         announce=pywrap_tfe.TFE_Py_RegisterGradientFunction,
     )
-    for name, make in (("gradient", tapes.Gradient), ("watch", tapes.Watch)):
+    for name, make in (("gradient", tapes.Gradient), ("watch", tapes.watch)):
         yield Target("gradients", f"tf.GradientTape.{name}", backprop.GradientTape, name, make)
 
 

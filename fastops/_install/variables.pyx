@@ -13,7 +13,7 @@ from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport constant, on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
 from fastops._tf.protos cimport DT_VARIANT, DataType
 
@@ -242,25 +242,14 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     return <PyObject*>result
 
 
-@cython.final
-@cython.no_gc_clear
-cdef class LazyRead(Replacement):
-    """In the place of the method by which scatters make what they return.
-
-    Parameters
-    ----------
-    original : callable
-        TensorFlow's.
-    """
-
-    def __init__(self, original):
-        super().__init__(original)
-        self.vectorcall = _lazy_read
+def lazy_read(original):
+    """Return what stands in the place of the method by which scatters make what they return."""
+    return replacing(original, _lazy_read)
 
 
 cdef PyObject* _lazy_read(PyObject* callable, PyObject* const* args, size_t nargsf,
                           PyObject* keywords) except NULL:
-    cdef LazyRead self = <LazyRead>callable
+    cdef Replacement self = <Replacement>callable
     graph = None
     if keywords == NULL and PyVectorcall_NARGS(nargsf) == 2:
         graph = _graph_of(args[0])
@@ -324,10 +313,9 @@ METHODS = {
     "assign": lambda original: Assign(original, "AssignVariableOp"),
     "assign_add": lambda original: Assign(original, "AssignAddVariableOp"),
     "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),
-    "_lazy_read": LazyRead,
+    "_lazy_read": lazy_read,
 }
 """Methods by name, with what makes their replacements."""
 
 enable(Read)
 enable(Assign)
-enable(LazyRead)

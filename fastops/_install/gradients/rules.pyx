@@ -2,7 +2,7 @@
 """What a tape does when it is asked for gradients.
 
 For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
-registered for that op. `GradientFunction` stands in its place. The rules in the modules beside,
+registered for that op. Another stands in its place here. The rules in the modules beside,
 by family, run, for the ops that programs differentiate most, the very ops that TensorFlow's
 gradient functions run, so that values are the same to the last bit and outer tapes record the
 same. Two things differ: shapes and axes are computed here where TensorFlow runs ops to get at
@@ -22,7 +22,7 @@ from fastops._cpp.python cimport PySequence_Fast_ITEMS, PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.gradients.step cimport Step
 from fastops._install.intercept cimport promotes_no_dtypes
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replacement cimport Replacement, call_original, live, replacing
 
 from tensorflow.python.framework import ops as _tf_ops
 
@@ -84,27 +84,16 @@ def reset_counters():
 # The gradient of one recorded op
 # ---------------------------------------------------------------------------------------------
 
-@cython.final
-@cython.no_gc_clear
-cdef class GradientFunction(Replacement):
-    """In the place of ``backprop._gradient_function``, which a tape calls for each op.
-
-    Parameters
-    ----------
-    original : callable
-        TensorFlow's.
-    """
-
-    def __init__(self, original):
-        super().__init__(original)
-        self.vectorcall = _gradient_function
+def gradient_function(original):
+    """Return what stands in the place of ``backprop._gradient_function``."""
+    return replacing(original, _gradient_function)
 
 
 cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, size_t nargsf,
                                   PyObject* keywords) except NULL:
     # The op's name, attributes, number of inputs, inputs, outputs, gradients of the outputs,
     # inputs whose gradients nobody looks at, and a name scope.
-    cdef GradientFunction self = <GradientFunction>callable
+    cdef Replacement self = <Replacement>callable
     if keywords == NULL and PyVectorcall_NARGS(nargsf) == 8 and live:
         result = _gradient(
             <object>args[0], <object>args[1], <object>args[3], <object>args[4],
@@ -185,6 +174,3 @@ cdef bint _all_on_host(PyObject** values, Py_ssize_t size) noexcept:
         if values[i] != <PyObject*>None and host_tensor(values[i]) == NULL:
             return False
     return True
-
-
-enable(GradientFunction)
