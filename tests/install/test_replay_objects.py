@@ -283,7 +283,9 @@ def mutable(**options):
 
 
 def dense(**options):
-    return tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, -2, -3, **options)
+    return tf.lookup.experimental.DenseHashTable(
+        tf.int64, tf.int64, -1, -2, -3, initial_num_buckets=16, **options
+    )
 
 
 def contents(table):

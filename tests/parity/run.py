@@ -36,7 +36,7 @@ MOST_HANGS = 5
 SEED_STEP = 1_000_000
 """From a seed whose example ends the process to the one with which the search goes on."""
 
-PATIENCE = {"both": 10, "tensorflow": 5, "fastops": 60}
+PATIENCE = {"both": 5, "tensorflow": 5, "fastops": 60}
 """Seconds that a call of a search may take, by who makes it.
 
 What is merely slow on a busy machine is not to look like a hang of fastops' own.
