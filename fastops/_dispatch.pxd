@@ -107,9 +107,13 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 cdef int gate(PyObject** device_name) except -1
 # Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
+# Tells tapes and watchers that a variable is read.
+cdef int tell_watchers(object variable) except -1
 # What `tf.constant` makes of numbers, strings, small arrays, and lists of these; or None where that
 # is for TensorFlow to say.
 cdef object constant(object value, DataType dtype)
+# A list with tensors in it as one tensor; or None where that is for TensorFlow to say.
+cdef object pack_list(object value, DataType dtype)
 # Whether this thread is in no device scope.
 cdef bint in_no_scope() except -1
 # What kernels are made for now; borrowed. A number that rises when that changes.

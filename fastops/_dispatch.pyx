@@ -38,7 +38,7 @@ from fastops._core.attributes cimport (
 )
 from fastops._core.conversion cimport (
     convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
-    sizes_or_itself, to_tensor,
+    sizes_or_itself, to_tensor_or_pack,
 )
 from fastops._core.measuring cimport Measurement, is_recording
 from fastops._core.reasons cimport (
@@ -114,6 +114,7 @@ cdef int cache_size = 256           # entries an op
 cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint unknown_kernels = UnknownKernels() != NULL
 cdef Op _read_variable = None       # "ReadVariableOp"
+cdef Op _pack = None                # "Pack"
 
 
 def _at_exit():
@@ -216,6 +217,13 @@ cdef object constant(object value, DataType dtype):
     if gate(&device_name) != R_DIRECT:
         return None
     return conversion.constant(_runtime, value, dtype, device_name)
+
+
+cdef object pack_list(object value, DataType dtype):
+    cdef PyObject* device_name = NULL
+    if gate(&device_name) != R_DIRECT:
+        return None
+    return conversion.pack_list(_runtime, value, dtype, device_name, _pack_op())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -626,7 +634,8 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
     Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
     the dtype of a number is that of the first tensor that shares its type attribute, at any
     position, else the attribute's default. Lists, texts and NumPy's scalars are converted where
-    `may_convert` knows how. Everything else is TensorFlow's to convert.
+    `may_convert` knows how, lists with tensors in them packed. Everything else is TensorFlow's to
+    convert.
     """
     cdef int i, attr
     cdef bint slowly
@@ -689,14 +698,16 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
         if hint == DT_INVALID and arg.kind != kHeterogeneous:
             hint = dtypes[arg.attr]
         if arg.kind != kSingle:
-            if not convert_items(_runtime, <list><object>value, hint, device_name):
+            if not convert_items(
+                _runtime, <list><object>value, hint, device_name, _pack_op()
+            ):
                 return R_INPUT_TYPE if slowly else R_CONVERSION
             continue
         # A list brings its dtype along, unless it is empty.
         if hint == DT_INVALID and (not is_list(value) or not <object>value):
             hint = arg.fallback
         try:
-            value = to_tensor(_runtime, value, hint, device_name)
+            value = to_tensor_or_pack(_runtime, value, hint, device_name, _pack_op())
         except Exception:  # TensorFlow will say what is wrong
             return R_INPUT_TYPE if slowly else R_CONVERSION
         frame.Own(value)
@@ -712,6 +723,13 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
     return R_INPUT_TYPE if i == R_CONVERT else i
 
 
+cdef Op _pack_op():
+    global _pack
+    if _pack is None:
+        _pack = named("Pack")
+    return _pack
+
+
 # ---------------------------------------------------------------------------------------------
 # Variables as inputs
 # ---------------------------------------------------------------------------------------------
@@ -723,7 +741,7 @@ cdef Op _read_op():
     return _read_variable
 
 
-cdef int _tell_watchers(object variable) except -1:
+cdef int tell_watchers(object variable) except -1:
     if variable._trainable is not False:
         TFE_Py_TapeVariableAccessed(<PyObject*>variable)
         TFE_Py_VariableWatcherVariableAccessed(<PyObject*>variable)
@@ -765,7 +783,7 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
         ran = _read_measured(op, entry, &handle_frame, &value, thread)
     if not ran:
         return False
-    _tell_watchers(variable)
+    tell_watchers(variable)
     op.calls_direct += 1
     frame.AddUnwrapped(move(value))
     return True
@@ -786,7 +804,7 @@ cdef object _read(object variable):
 
     None if it cannot be read: TensorFlow will say why.
     """
-    _tell_watchers(variable)
+    tell_watchers(variable)
     try:
         return _read_op()(resource=variable._handle, dtype=variable._dtype)
     except Exception:

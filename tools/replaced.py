@@ -52,13 +52,14 @@ lowering makes it.
 
 Functions whose arguments alone decide which ops they run, and methods whose objects do: ragged and
 sparse tensors, linear operators and lookup tables of TensorFlow's own classes, whose attributes are
-read in each call. The second call with arguments of a
-signature (dtypes and shapes of eager tensors, by themselves or in sparse and ragged ones; values of
-numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded, later ones
-run the same ops. Values that TensorFlow's Python looked at meanwhile, and sizes that it may have
-looked at, are compared; where one differs, or an op fails, TensorFlow's function is called. Calls
-of the functions above that are not lowered are replayed, too. No call is replayed within a device
-scope, a strategy or a graph, and none of a function that has a gradient of its own within a tape.
+read in each call. The second call with arguments of a signature (dtypes and shapes of eager
+tensors, by themselves or in sparse and ragged ones, and of variables, which each call reads anew;
+values of numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded,
+later ones run the same ops. Values that TensorFlow's Python looked at meanwhile, and sizes that it
+may have looked at, are compared; where one differs, or an op fails, TensorFlow's function is
+called. Calls of the functions above that are not lowered are replayed, too. No call is replayed
+within a device scope, a strategy or a graph, and none of a function that has a gradient of its own
+within a tape.
 
 | namespace | functions |
 | --- | --- |

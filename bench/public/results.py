@@ -53,7 +53,9 @@ def plain(result):
         kind = "variable" if isinstance(result, tf.Variable) else "tensor"
         if result.dtype in (tf.resource, tf.variant):
             return kind, result.dtype.name, result.shape.as_list()
-        return kind, result.dtype.name, plain(np.asarray(result.numpy()))
+        # TensorFlow sets methods of some tensors: `tf.Variable.__getitem__` sets `assign`.
+        beside = sorted(vars(result)) if kind == "tensor" else []
+        return kind, result.dtype.name, plain(np.asarray(result.numpy())), beside
     if isinstance(result, np.ndarray):
         values = (
             result.tobytes() if result.dtype != object else [plain(each) for each in result.flat]

@@ -26,9 +26,16 @@ cdef object sizes_or_itself(object value, const InputArg* arg)
 # A new reference to an EagerTensor, or null with a Python exception.
 cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
                          PyObject* device_name) except? NULL
+# What TensorFlow packs of a list in which EagerTensors of one dtype are, with numbers, texts,
+# arrays and lists between them, or None where that is for TensorFlow to say. `pack` is the op.
+cdef object pack_list(const Runtime& here, object value, DataType dtype, PyObject* device_name,
+                      object pack)
+# `to_tensor`, but of lists with tensors in them, too.
+cdef PyObject* to_tensor_or_pack(const Runtime& here, PyObject* value, DataType hint,
+                                 PyObject* device_name, object pack) except? NULL
 # Puts tensors into the places of what is none. False where TensorFlow must do it.
-cdef bint convert_items(const Runtime& here, list items, DataType hint,
-                        PyObject* device_name) except -1
+cdef bint convert_items(const Runtime& here, list items, DataType hint, PyObject* device_name,
+                        object pack) except -1
 # What `tf.constant` makes of numbers, strings, small arrays, and lists of these; or None where that
 # is for TensorFlow to say.
 cdef object constant(const Runtime& here, object value, DataType dtype, PyObject* device_name)

@@ -11,6 +11,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int32_t
 
+from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.arrays cimport ArrayDtype, CopyOfArray, TensorOfSequence
 from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -21,6 +22,7 @@ from fastops._cpp.python cimport (
     PyLong_AsLongLongAndOverflow,
     PyLong_Type,
     PyObject_GC_UnTrack,
+    PySequence_Fast_ITEMS,
     PyUnicode_AsUTF8,
 )
 from fastops._cpp.runtime cimport Observed, Runtime
@@ -210,20 +212,82 @@ cdef bint _is_int32(PyObject* value) noexcept:
     return overflow == 0 and number == <int32_t>number
 
 
-cdef bint convert_items(const Runtime& here, list items, DataType hint,
-                        PyObject* device_name) except -1:
+cdef PyObject* to_tensor_or_pack(const Runtime& here, PyObject* value, DataType hint,
+                                 PyObject* device_name, object pack) except? NULL:
+    if is_list(value):
+        packed = pack_list(here, <object>value, hint, device_name, pack)
+        if packed is not None:
+            Py_INCREF(packed)
+            return <PyObject*>packed
+    return to_tensor(here, value, hint, device_name)
+
+
+cdef bint convert_items(const Runtime& here, list items, DataType hint, PyObject* device_name,
+                        object pack) except -1:
     cdef Py_ssize_t i
     cdef PyObject* tensor
     for i in range(len(items)):
         if IsEagerTensor(<PyObject*>items[i]):
             continue
         try:
-            tensor = to_tensor(here, <PyObject*>items[i], hint, device_name)
+            tensor = to_tensor_or_pack(here, <PyObject*>items[i], hint, device_name, pack)
         except Exception:
             return False
         items[i] = <object>tensor
         Py_DECREF(<object>tensor)
     return True
+
+
+cdef object pack_list(const Runtime& here, object value, DataType dtype, PyObject* device_name,
+                      object pack):
+    cdef DataType own = _dtype_within(<PyObject*>value, MAX_RANK)
+    if own == DT_INVALID or IsHandleType(own) or dtype != DT_INVALID and dtype != own:
+        return None
+    try:
+        return _packed(here, value, own, MAX_RANK, device_name, pack)
+    except Exception:  # TensorFlow will say what is wrong
+        return None
+
+
+cdef DataType _dtype_within(PyObject* value, int depth) noexcept:
+    """That of the first tensor in a list and in its lists; DT_INVALID where there is none."""
+    cdef Py_ssize_t i
+    cdef PyObject** items
+    cdef DataType found
+    if IsEagerTensor(value):
+        return handle_dtype(value)
+    if depth and is_list(value):
+        items = PySequence_Fast_ITEMS(value)
+        for i in range(len(<object>value)):
+            found = _dtype_within(items[i], depth - 1)
+            if found != DT_INVALID:
+                return found
+    return DT_INVALID
+
+
+cdef object _packed(const Runtime& here, object value, DataType dtype, int depth,
+                    PyObject* device_name, object pack):
+    """A tensor of a list, from the innermost lists outwards; one without tensors stays."""
+    cdef list items = list(value)
+    cdef Py_ssize_t i
+    cdef bint tensors = False
+    if depth == 0 or not items:  # to TensorFlow, all of no items are tensors
+        raise TypeError("a list that needs a closer look")
+    for i in range(len(items)):
+        if is_list(<PyObject*>items[i]):
+            items[i] = _packed(here, items[i], dtype, depth - 1, device_name, pack)
+        if IsEagerTensor(<PyObject*>items[i]):
+            if handle_dtype(<PyObject*>items[i]) != dtype:
+                raise TypeError("tensors of several dtypes")
+            tensors = True
+    if not tensors:
+        return value
+    for i in range(len(items)):
+        if not IsEagerTensor(<PyObject*>items[i]):
+            items[i] = constant(here, items[i], dtype, device_name)
+            if items[i] is None:
+                raise TypeError("no constant")
+    return pack(values=items)
 
 
 cdef PyObject* _vector(const Runtime& here, PyObject* value) except? NULL:
@@ -319,10 +383,24 @@ cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) noe
                     if not is_sequence(item) and not is_numpy(item):
                         return False
                     slowly[0] = True
-        # The first tensor says what the others are converted to.
-        if others and (variables or arg.fixed == DT_INVALID and not tensors):
+        # The first tensor says what the others are converted to; arrays of one dtype need none.
+        if others and variables:
             return False
+        if others and not tensors and arg.fixed == DT_INVALID:
+            if not _are_arrays_of_one_dtype(value):
+                return False
+            slowly[0] = True
     return not slowly[0] or _dtypes_are_known(facts, values)
+
+
+cdef bint _are_arrays_of_one_dtype(PyObject* value) noexcept:
+    cdef PyObject** items = PySequence_Fast_ITEMS(value)
+    cdef Py_ssize_t i
+    cdef DataType dtype = ArrayDtype(items[0])
+    for i in range(len(<object>value)):
+        if not is_array(items[i]) or ArrayDtype(items[i]) != dtype:
+            return False
+    return dtype != DT_INVALID
 
 
 cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) noexcept:

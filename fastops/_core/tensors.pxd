@@ -2,6 +2,7 @@
 # an op. They need none of TensorFlow's headers for it.
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
+from libcpp cimport bool
 
 from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport DataType
@@ -27,6 +28,8 @@ cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept
 cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept
 # The elements of a tensor of int32 or int64. False for other dtypes.
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept
+# What a scalar of bool says. False for other tensors.
+cdef bint truth_of(const Tensor* tensor, bool* truth) noexcept
 
 # Along which axes the gradients of two operands are summed up. False for shapes that do not fit.
 cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_axes) noexcept

@@ -11,6 +11,7 @@ from fastops._cpp.tensors cimport (
     HasShape,
     IntTensor,
     IntsOf,
+    IsTruth,
     IsLocal,
     OnesLike,
     ReducedAxes,
@@ -72,6 +73,10 @@ cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept:
 
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept:
     return IntsOf(tensor[0], values)
+
+
+cdef bint truth_of(const Tensor* tensor, bool* truth) noexcept:
+    return IsTruth(tensor[0], truth)
 
 
 cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_axes) noexcept:

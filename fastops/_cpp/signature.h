@@ -29,9 +29,11 @@ struct KnownClasses {
   // A dict of classes of which the same is true as far as their methods ask, each with a frozenset
   // of names of attributes for which none asks.
   PyObject* objects = nullptr;
-  // Names of attributes: two of variables, one each of dtypes, iterators and shapes.
+  // Names of attributes: four of variables, one each of dtypes, iterators and shapes.
   PyObject* handle = nullptr;
   PyObject* trainable = nullptr;
+  PyObject* cached = nullptr;
+  PyObject* caching = nullptr;
   PyObject* number = nullptr;
   PyObject* iterated = nullptr;
   PyObject* dims = nullptr;
@@ -54,12 +56,14 @@ class Signature {
   Signature() = default;
   ~Signature() {
     for (PyObject* object : owned_) Py_DECREF(object);
+    for (PyObject* object : objects_) Py_DECREF(object);
+    for (const auto& [leaf, variable] : variables_) Py_DECREF(variable);
   }
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
-  // Takes no leaves but tensors, also those of composites and of known objects, and tells apart
-  // which of them are the same one.
+  // Takes no leaves but tensors and the handles of variables, also those in composites and known
+  // objects, and tells apart which of them are the same one.
   void TakeOnlyTensors() { only_tensors_ = true; }
 
   // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
@@ -85,9 +89,16 @@ class Signature {
   const char* data() const { return text_.data(); }
   size_t size() const { return text_.size(); }
   size_t num_leaves() const { return leaves_.size(); }
-  // Borrowed: while this lives, or the arguments do.
+  // Borrowed: while this lives.
   const tensorflow::Tensor* leaf(size_t i) const { return leaves_[i]; }
-  PyObject* object(size_t i) const { return objects_[i]; }  // of EagerTensor; likewise
+  PyObject* object(size_t i) const { return objects_[i]; }  // of EagerTensor
+  // The variable whose handle a leaf is, or null.
+  PyObject* variable(size_t leaf) const {
+    for (const auto& [its, variable] : variables_) {
+      if (its == leaf) return variable;
+    }
+    return nullptr;
+  }
   // The composites and the objects among the arguments and in each other.
   size_t num_holders() const { return holders_.size(); }
   PyObject* holder(size_t i) const { return holders_[i]; }
@@ -143,6 +154,7 @@ class Signature {
       return AddDtype(value);
     } else if (only_tensors_) {
       if (kind == known.shape) return AddDims(value, depth);
+      if (kind == known.variable) return IsReadByOp(value) && AddVariable(value);
       if (inside_ && PyType_IsSubtype(kind, known.array_scalar)) return AddIndex(value);
       return AddComposite(value, depth) || AddObject(value, depth);
     } else if (kind == known.variable) {
@@ -316,9 +328,10 @@ class Signature {
     }
   }
 
+  // Owned, since another thread may change the list that an object comes from.
   void AddLeaf(const tensorflow::Tensor* tensor, PyObject* object) {
     leaves_.push_back(tensor);
-    objects_.push_back(object);
+    objects_.push_back(Py_NewRef(object));
   }
 
   bool AddArray(PyObject* array) {
@@ -345,6 +358,17 @@ class Signature {
     return AddTensor(tensor);
   }
 
+  // Whether a variable keeps no copy of its value anywhere.
+  static bool IsReadByOp(PyObject* variable) {
+    for (PyObject* name : {Known().cached, Known().caching}) {
+      PyObject* found = PyObject_GetAttr(variable, name);
+      if (found == nullptr) PyErr_Clear();
+      Py_XDECREF(found);
+      if (found != Py_None) return false;
+    }
+    return true;
+  }
+
   bool AddVariable(PyObject* variable) {
     PyObject* handle = PyObject_GetAttr(variable, Known().handle);
     PyObject* trainable = PyObject_GetAttr(variable, Known().trainable);
@@ -357,7 +381,7 @@ class Signature {
     const tensorflow::Tensor* tensor = TensorOf(handle);
     if (tensor == nullptr || tensor->dtype() != tensorflow::DT_RESOURCE) return false;
     const auto& held = tensor->scalar<tensorflow::ResourceHandle>()().dtypes_and_shapes();
-    if (held.size() != 1) return false;
+    if (held.size() != 1 || (only_tensors_ && IsHandleType(held[0].dtype))) return false;
     text_.push_back('V');
     text_.push_back(trainable == Py_True ? 't' : 'F');
     text_.push_back(static_cast<char>(held[0].dtype));
@@ -366,6 +390,7 @@ class Signature {
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
     Append(&alias, sizeof(alias));
+    if (only_tensors_) variables_.emplace_back(leaves_.size(), Py_NewRef(variable));
     AddLeaf(tensor, handle);
     return true;
   }
@@ -394,6 +419,7 @@ class Signature {
   absl::InlinedVector<PyObject*, 8> objects_;
   absl::InlinedVector<PyObject*, 8> owned_;
   absl::InlinedVector<PyObject*, 4> holders_;
+  absl::InlinedVector<std::pair<size_t, PyObject*>, 2> variables_;
 };
 
 }  // namespace fastops

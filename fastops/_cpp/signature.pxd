@@ -17,6 +17,8 @@ cdef extern from "declarations.h" namespace "fastops":
         PyObject* objects
         PyObject* handle
         PyObject* trainable
+        PyObject* cached
+        PyObject* caching
         PyObject* number
         PyObject* iterated
         PyObject* dims
@@ -36,5 +38,6 @@ cdef extern from "declarations.h" namespace "fastops":
         size_t num_leaves()
         const Tensor* leaf(size_t)
         PyObject* object(size_t)
+        PyObject* variable(size_t)
         size_t num_holders()
         PyObject* holder(size_t)

@@ -65,6 +65,13 @@ inline bool IntsOf(const tensorflow::Tensor& tensor, Sizes* values) {
   return true;
 }
 
+// Whether a tensor is a scalar of bool, and what it says.
+inline bool IsTruth(const tensorflow::Tensor& tensor, bool* truth) {
+  if (tensor.dtype() != tensorflow::DT_BOOL || tensor.dims() != 0) return false;
+  *truth = tensor.scalar<bool>()();
+  return true;
+}
+
 inline PyObject* WrapOnHost(tensorflow::Tensor&& tensor) {
   tensorflow::EagerContext* context = tensorflow::GetCEagerContext();
   return Wrap(std::move(tensor), context->HostCPU(), context);

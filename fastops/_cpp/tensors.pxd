@@ -13,6 +13,7 @@ cdef extern from "declarations.h" namespace "fastops":
     bool HasShape(const Tensor&, PyObject*)
     bool SameBytes(const Tensor&, const Tensor&)
     bool IntsOf(const Tensor&, Sizes*)
+    bool IsTruth(const Tensor&, bool*)
     PyObject* RowOf(const Tensor&, int64_t) except? NULL
     bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
     # New references.

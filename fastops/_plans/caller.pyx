@@ -305,6 +305,8 @@ cdef int _set_up() except -1:
     known.composites = <PyObject*>_COMPOSITES
     known.handle = <PyObject*>_HANDLE
     known.trainable = <PyObject*>_TRAINABLE
+    known.cached = <PyObject*>_CACHED
+    known.caching = <PyObject*>_CACHING
     known.number = <PyObject*>_NUMBER
     known.iterated = <PyObject*>_ITERATED
     known.dims = <PyObject*>_DIMS
@@ -315,6 +317,8 @@ cdef int _set_up() except -1:
 
 cdef str _HANDLE = "_handle"
 cdef str _TRAINABLE = "_trainable"
+cdef str _CACHED = "_cached_value"
+cdef str _CACHING = "_caching_device"
 cdef str _NUMBER = "as_datatype_enum"
 cdef str _ITERATED = "_iterator_resource"
 cdef str _DIMS = "_dims"

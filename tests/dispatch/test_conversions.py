@@ -14,6 +14,8 @@ M = tf.constant(floats(2, 3))
 LONG = tf.constant([1, 2], tf.int64)
 TEXT = tf.constant("a")
 PARTS = [tf.constant([1.0, 2.0]), tf.constant([3.0])]
+TWO = tf.constant(2)
+IMAGES = tf.constant(floats(1, 2, 2, 1))
 
 CONVERTED = [
     ("AddV2", {"x": [1, 2], "y": [3, 4]}),
@@ -67,6 +69,33 @@ CONVERTED = [
     ("Pack", {"values": [X[0], np.float32(2), np.float64(3)]}),
     ("Pack", {"values": [X, np.ones(3, np.float32)]}),
     ("AddN", {"inputs": [X, [1.0, 2.0, 3.0]]}),
+    ("Pack", {"values": [np.ones(3), np.zeros(3)]}),
+    ("ConcatV2", {"values": (np.ones((2, 3), np.int8), np.ones((1, 3), np.int8)), "axis": 0}),
+    ("AddN", {"inputs": [np.ones(3, np.float32), np.float32([1, 2, 3])]}),
+    # Lists with tensors in them
+    ("AddV2", {"x": X, "y": [X[0], 1.0, 2]}),
+    ("AddV2", {"x": [1, X[0], 2.0], "y": np.ones(3, np.float32)}),
+    ("AddV2", {"x": [TWO, 1], "y": 2}),
+    ("AddV2", {"x": 2, "y": (TWO, 1)}),
+    ("AddV2", {"x": [1, 2], "y": [TWO, 1]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, -1]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, TWO + 1]}),
+    ("Reshape", {"tensor": M, "shape": (3, LONG[1])}),
+    ("Reshape", {"tensor": M, "shape": [TWO, np.int64(3)]}),
+    ("Pad", {"input": M, "paddings": [[0, TWO], (1, 0)]}),
+    ("Pad", {"input": M, "paddings": [[TWO, TWO], [TWO, TWO]]}),
+    ("Pad", {"input": M, "paddings": [LONG, [0, 0]]}),
+    ("GatherV2", {"params": M, "indices": [TWO - 1, 0], "axis": 0}),
+    ("ResizeBilinear", {"images": IMAGES, "size": [TWO, 3]}),
+    ("Identity", {"input": [[X[0], 1], [2.5, X[1]]]}),
+    ("Identity", {"input": [[[[X[0]], [1]], [[2], [3]]]]}),
+    ("Identity", {"input": [X, np.ones(3)]}),
+    ("Identity", {"input": [X, (1, 2, 3)]}),
+    ("Identity", {"input": [TEXT, "b", b"\xff"]}),
+    ("Identity", {"input": [tf.constant(True), False]}),
+    ("ConcatV2", {"values": [PARTS[0], [X[0], 1.0]], "axis": 0}),
+    ("ConcatV2", {"values": [(1, X[0]), PARTS[0]], "axis": 0}),
+    ("StringJoin", {"inputs": [["a", TEXT], "b"]}),
 ]
 """Calls that the kernel takes."""
 
@@ -76,7 +105,6 @@ REFUSED = [
     ("AddV2", {"x": [1, 2], "y": [3.0, 4]}),
     ("AddV2", {"x": 3, "y": "b"}),
     ("AddV2", {"x": X, "y": "text"}),
-    ("AddV2", {"x": X, "y": [X[0], 1.0, 2.0]}),
     ("AddV2", {"x": X, "y": [[1.0], [1.0, 2.0]]}),
     ("AddV2", {"x": X, "y": None}),
     ("AddV2", {"x": [], "y": []}),
@@ -102,6 +130,36 @@ REFUSED = [
     ("Pack", {"values": [tf.constant(1), "a"]}),
     ("DynamicStitch", {"indices": [[0, 2], [1]], "data": [[1.0, 2.0], [3.0]]}),
     ("IdentityN", {"input": [X, [1, 2], "a"]}),
+    ("Pack", {"values": [np.ones(3), np.zeros(3, np.float32)]}),
+    ("Pack", {"values": [np.ones(3), [1.0, 2.0, 3.0]]}),
+    ("Pack", {"values": [np.ones(3), tf.Variable([1.0, 2.0, 3.0])]}),
+    ("Pack", {"values": [np.array([None])]}),
+    ("AddN", {"inputs": [np.array(["a"]), np.array(["b"])]}),
+    # Lists with tensors in them
+    ("AddV2", {"x": X, "y": [TWO, 1, 2]}),
+    ("AddV2", {"x": 2.0, "y": [TWO, 1]}),
+    ("AddV2", {"x": [X[0], 1.0], "y": [TWO, 1]}),
+    ("Sqrt", {"x": [TWO, 1]}),
+    ("Reshape", {"tensor": M, "shape": [X[0], 3]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, 1.5]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, 2**40]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, True]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, None]}),
+    ("Reshape", {"tensor": M, "shape": [TWO, LONG[0]]}),
+    ("Reshape", {"tensor": M, "shape": [LONG[0], TWO]}),
+    ("ResizeBilinear", {"images": IMAGES, "size": [LONG[0], 3]}),
+    ("Identity", {"input": [TWO, "a"]}),
+    ("Identity", {"input": [X[:0], []]}),
+    ("Identity", {"input": [[[[[[[[[TWO]]]]]]]]]}),
+    ("Identity", {"input": [X, X[0]]}),
+    ("Identity", {"input": [X, 1.0]}),
+    ("Identity", {"input": [[TWO], [1, 2]]}),
+    ("Identity", {"input": [TWO, tf.Variable(3)]}),
+    ("Identity", {"input": [TWO, tf.TensorShape([])]}),
+    ("Identity", {"input": [tf.ragged.constant([[1]]), TWO]}),
+    ("ConcatV2", {"values": [PARTS[0], [TWO, 1]], "axis": 0}),
+    ("ConcatV2", {"values": [[X[0], 1.0], [X[1], 2.0]], "axis": 0}),
+    ("Pack", {"values": [[X[0], 1.0], [2.0, X[1]]]}),
 ]
 """Calls that are TensorFlow's to convert, or to refuse."""
 

@@ -940,7 +940,7 @@ def test_fallbacks_can_be_forbidden():
         for _ in range(2):
             ops.add_v2(x=A, y=B)  # a first call is none
         with pytest.raises(fastops.FallbackError, match=r"AddV2 .*'tensorflow'.*\[input_type\]"):
-            ops.add_v2(x=[A[0], 2.0], y=B[:2])
+            ops.add_v2(x=A, y=[[1.0], [2.0, 3.0]])
         ops.random_uniform(shape=SHAPE, dtype=tf.float32, seed=1)
         with pytest.raises(fastops.FallbackError, match=r"RandomUniform .*'capi'.*\[op\]"):
             ops.random_uniform(shape=SHAPE, dtype=tf.float32, seed=1)
@@ -948,15 +948,16 @@ def test_fallbacks_can_be_forbidden():
             ops.add_v2(x=1.0, y=2.0)
         with fastops.options(path="capi"):
             ops.add_v2(x=A, y=B)
-    ops.add_v2(x=[A[0], 2.0], y=B[:2])
+    with pytest.raises(ValueError, match="non-rectangular"):
+        ops.add_v2(x=A, y=[[1.0], [2.0, 3.0]])
 
 
 def test_fallback_happens_before_anything_ran():
     variable = tf.Variable([1.0])
     for _ in range(2):
-        ops.assign_add_variable_op(resource=variable.handle, value=[B[0] / 10.0])
+        ops.assign_add_variable_op(resource=variable.handle, value=[tf.Variable(1.0)])
     with fastops.options(on_fallback="raise"), pytest.raises(fastops.FallbackError):
-        ops.assign_add_variable_op(resource=variable.handle, value=[B[0] / 10.0])
+        ops.assign_add_variable_op(resource=variable.handle, value=[tf.Variable(1.0)])
     assert variable.numpy() == [3.0]
 
 
@@ -965,7 +966,7 @@ def test_fallbacks_can_warn():
         fastops.options(on_fallback="warn"),
         pytest.warns(fastops.FallbackWarning, match=r"AddV2 ran through 'tensorflow'") as caught,
     ):
-        result = ops.add_v2(x=[A[0], 2.0], y=B[:2])
+        result = ops.add_v2(x=[A[0], tf.Variable(2.0)], y=B[:2])
     assert result.numpy().tolist() == [11.0, 22.0]
     assert caught[0].filename == __file__
 

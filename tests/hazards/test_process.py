@@ -194,7 +194,8 @@ def test_forks_after_use():
         "random": lambda m: m.RandomUniform(shape=two, dtype=tf.float32, seed=1, seed2=2),
         "random without a seed": lambda m: m.RandomShuffle(value=tf.ones([9])),
         "error": lambda m: outcome(m.AddV2, x=x, y=tf.ones([3])),
-        "fallback": lambda m: m.Add(x=[x[0], 2.0], y=x),
+        "fallback": lambda m: m.Add(x=[x[0], tf.Variable(2.0)], y=x),
+        "packed": lambda m: m.Add(x=[x[0], 2.0], y=x),
     }
     for call in used.values():
         for m in (raw_ops, raw_ops, tf.raw_ops):

@@ -908,6 +908,8 @@ CONVERTED = (
         (T, tf.constant([1])),
         [T, 1.0],
         [T, tf.ones(3)],
+        [tf.constant(1), 2],
+        [[T[0], 1], (2.5, T[0])],
         [],
         [[], [1]],
         b"x",
@@ -954,7 +956,7 @@ def test_conversions_keep_tensors_and_enter_no_python():
         for convert in (ops.convert_to_tensor, tensor_conversion_registry.convert):
             assert convert(T) is T
             assert convert(T, tf.float32) is T
-            for value in ("text", [T, T], ([True], [False])):
+            for value in ("text", [T, T], (T[0], 1.0), ([True], [False])):
                 convert(value)
                 assert not frames(convert, (value,), {})
             for value in (T, 1, 2.5, np.ones(2), [1, 2]):

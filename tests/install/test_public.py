@@ -940,6 +940,31 @@ ALL = (*NUMERIC, tf.bool, tf.string)
 COMPLEX_OR_FLOAT = [dtype for dtype in NUMERIC if not dtype.is_integer]
 SIGNED = [dtype for dtype in NUMERIC if dtype.is_floating or dtype.name.startswith("int")]
 
+
+# What else these three take is in test_branches.py.
+def conds():
+    for pred in (True, tf.constant(True), tf.constant(False), tf.constant([True, False])):
+        yield call(pred, one_branch, other_branch)
+
+
+def cases():
+    for chosen in (True, False):
+        yield call([(tf.constant(chosen), one_branch)], other_branch)
+
+
+def switches():
+    for index in (-1, 0, 1, 5):
+        yield call(tf.constant(index), [one_branch, other_branch])
+
+
+def one_branch():
+    return tf.constant([1.0])
+
+
+def other_branch():
+    return [tf.constant([2.0])]
+
+
 CALLS = {
     "tf.add": lambda: binary(NUMERIC),
     "tf.subtract": lambda: binary(NUMERIC),
@@ -991,6 +1016,9 @@ CALLS = {
     "tf.gather_nd": gathers_nd,
     "tf.boolean_mask": maskings,
     "tf.pad": pads,
+    "tf.cond": conds,
+    "tf.case": cases,
+    "tf.switch_case": switches,
     "tf.constant": constants,
     "tf.convert_to_tensor": conversions,
     "tf.cast": casts,

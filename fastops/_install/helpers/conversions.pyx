@@ -13,10 +13,10 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from fastops._core.conversion cimport converts_as_ever, is_list, is_number, is_numpy
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.python cimport Py_None, PySequence_Fast_ITEMS
-from fastops._dispatch cimport constant, eager
+from fastops._cpp.python cimport Py_None
+from fastops._dispatch cimport constant, eager, pack_list
 from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
-from fastops._install.intercept cimport DTYPES, Call
+from fastops._install.intercept cimport DTYPES
 from fastops._tf.protos cimport DT_INVALID, DataType
 
 from tensorflow.python.framework.dtypes import DType as _DType
@@ -27,7 +27,6 @@ from tensorflow.python.types.core import Symbol as _Symbol
 
 
 cdef object _new = object.__new__
-cdef Call _PACK = Call("Pack", "values")
 
 
 cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyObject* accepted):
@@ -59,29 +58,12 @@ cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyOb
             return PASS
         if not converts_as_ever(value):
             return PASS
-        if is_list(value) and _may_be_packed(value, to):
-            try:
-                return _PACK.run((<object>value,))
-            except Exception:  # shapes differ: TensorFlow's error tells the name
-                return PASS
+        if is_list(value):
+            packed = pack_list(<object>value, <DataType>to)
+            if packed is not None:
+                return packed
     tensor = constant(<object>value, <DataType>to)
     return PASS if tensor is None else tensor
-
-
-cdef bint _may_be_packed(PyObject* value, int to) noexcept:
-    """Whether it is a list of tensors of one dtype, which is the one that is asked for."""
-    cdef Py_ssize_t i
-    cdef PyObject** items = PySequence_Fast_ITEMS(value)
-    cdef Py_ssize_t size = len(<object>value)
-    cdef int dtype = to
-    for i in range(size):
-        if not IsEagerTensor(items[i]):
-            return False
-        if dtype == DT_INVALID:
-            dtype = handle_dtype(items[i])
-        if dtype != <int>handle_dtype(items[i]):
-            return False
-    return size != 0
 
 
 cdef object _convert_by_registry(Answer self, PyObject* const* args, Py_ssize_t n,

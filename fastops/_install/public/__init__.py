@@ -6,6 +6,7 @@ choose, family by family, are there as soon as anything of this package is impor
 
 # They register themselves.
 import fastops._install.public.arrays
+import fastops._install.public.branches
 import fastops._install.public.creation
 import fastops._install.public.indexing
 import fastops._install.public.math  # noqa: F401

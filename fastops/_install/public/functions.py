@@ -238,6 +238,26 @@ FUNCTIONS = (
         "",
         "pad",
     ),
+    # Branches
+    Function(
+        "tf.cond",
+        "(pred, true_fn=None, false_fn=None, name=None)",
+        (),
+        lowering="cond",
+    ),
+    Function(
+        "tf.case",
+        "(pred_fn_pairs, default=None, exclusive=False, strict=False, name='case')",
+        (),
+        "exclusive=bool strict=bool",
+        "case",
+    ),
+    Function(
+        "tf.switch_case",
+        "(branch_index, branch_fns, default=None, name='switch_case')",
+        (),
+        lowering="switch_case",
+    ),
     # Making tensors
     Function(
         "tf.constant",

@@ -16,6 +16,7 @@ cdef enum:  # what a lowering has come to
     DECLINED  # the call is TensorFlow's
     CHOSEN    # an op for the arguments as they now are
     DONE      # there is a result
+    CALLING   # a function without arguments gives the result
 
 # A call while it is lowered.
 cdef struct Draft:
@@ -24,7 +25,8 @@ cdef struct Draft:
     unsigned int copies           # bit i: values[i] is the copy of an array
     PyObject* kept[MAX_KEPT]      # owned
     int num_kept
-    PyObject* result              # owned
+    PyObject* result              # owned: the result, or the function that gives it
+    int unpacked                  # how often its result, a list of one, becomes what is in that
 
 ctypedef int (*lowering_t)(Function, Draft*) except -1
 # What an instance of the class given to `set_holder` holds, kept in the draft; or None.

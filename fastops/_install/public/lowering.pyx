@@ -10,7 +10,7 @@ TensorFlow's own function's.
 cimport cython
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
@@ -382,6 +382,8 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
             outcome = DECLINED
         if outcome == DONE:
             return draft.result
+        if outcome == CALLING:
+            return _called(<object>draft.result, draft.unpacked)
         if outcome == CHOSEN:
             site = self.sites[draft.site]
             if site.passable() and (draft.copies == 0 or site.keeps_dtypes(&draft)):
@@ -391,6 +393,18 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
         for i in range(draft.num_kept):
             Py_DECREF(<object>draft.kept[i])
     return call_beyond(self.beyond, args, nargsf, keywords)
+
+
+cdef PyObject* _called(object function, int unpacked) except NULL:
+    """Call the function of a draft, whose errors are the call's own."""
+    callee = function
+    Py_DECREF(callee)  # the draft's
+    result = callee()
+    while unpacked and isinstance(result, (list, tuple)) and len(result) == 1:
+        result = result[0]
+        unpacked -= 1
+    Py_INCREF(result)
+    return <PyObject*>result
 
 
 # ---------------------------------------------------------------------------------------------

@@ -12,10 +12,15 @@ while a call is being recorded, one at a time.
 from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyTypeObject
 
+from fastops._dispatch cimport tell_watchers
+
+from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.eager import execute as _execute
 from tensorflow.python.framework import op_callbacks as _op_callbacks
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable as _Variable
 from tensorflow.python.platform import tf_logging as _tf_logging
 
 import os
@@ -45,6 +50,7 @@ cdef object _seeded = None
 cdef object _said = None
 cdef object _thread = None        # and in which thread
 cdef object _execute_before = None
+cdef object _quick_way = None
 cdef object _get_seed = _random_seed.get_seed
 cdef object _get_logger = None    # both as they were before
 cdef object _warn = None
@@ -70,6 +76,24 @@ def _watched_execute(*args, **kwargs):
     return _execute.execute_with_callbacks(*args, **kwargs)
 
 
+def _watched_quick_way(*args):
+    if threading.get_ident() == _thread:
+        try:
+            args = tuple([_with_variables_read(one) for one in args])
+        except Exception:  # of one that has no value: TensorFlow will say so
+            pass
+    return _quick_way(*args)
+
+
+cdef object _with_variables_read(object given):
+    if isinstance(given, _Variable):
+        tell_watchers(given)
+        return _gen_variables.read_variable_op(given._handle, given._dtype)
+    if type(given) is list or type(given) is tuple:
+        return type(given)([_with_variables_read(one) for one in given])
+    return given
+
+
 def _after_fork():
     """Take down, in a child, what a thread has hung that the child does not have."""
     global _lock, _read, _seeded, _said, _thread
@@ -79,6 +103,7 @@ def _after_fork():
     setattr(_EagerTensor, _METHOD, _method)
     _random_seed.get_seed = _get_seed
     _execute.execute = _execute_before
+    _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     _listen_no_more()
     _read = _seeded = _said = _thread = None
     _lock = threading.Lock()
@@ -141,16 +166,18 @@ def hang(ran, read, seeded, said):
     bool
         False if a call is recorded already.
     """
-    global _read, _seeded, _said, _thread, _execute_before
+    global _read, _seeded, _said, _thread, _execute_before, _quick_way
     if not _lock.acquire(blocking=False):
         return False
     if _random_seed.get_seed is not _get_seed:  # somebody's own
         _lock.release()
         return False
     _execute_before = _execute.execute
+    _quick_way = _pywrap_tfe.TFE_Py_FastPathExecute
     _random_seed.get_seed = _watched_get_seed
     _op_callbacks.add_op_callback(ran)
     _execute.execute = _watched_execute
+    _pywrap_tfe.TFE_Py_FastPathExecute = _watched_quick_way
     _listen()
     _read, _seeded, _said, _thread = read, seeded, said, threading.get_ident()
     setattr(_EagerTensor, _METHOD, _numpy_internal)
@@ -172,8 +199,12 @@ def take_down(ran):
     _read = _seeded = _said = _thread = None
     _listen_no_more()
     complete = (
-        _execute.execute is _watched_execute and _random_seed.get_seed is _watched_get_seed
+        _execute.execute is _watched_execute
+        and _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way
+        and _random_seed.get_seed is _watched_get_seed
     )
+    if _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way:
+        _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     if _random_seed.get_seed is _watched_get_seed:
         _random_seed.get_seed = _get_seed
     _op_callbacks.remove_op_callback(ran)

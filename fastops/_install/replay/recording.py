@@ -22,10 +22,15 @@ _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
 
 _SEEDS = ("seed", "seed2")
 
+_ACCESSING = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}
+"""Ops that read variables, of which tapes and watchers are told."""
+
 _READING = {
+    *_ACCESSING,
     "LookupTableExportV2",
     "LookupTableFindV2",
     "LookupTableSizeV2",
+    "VariableShape",
 }
 """Ops that read what a handle refers to."""
 
@@ -98,6 +103,8 @@ class Step:
         Numbers of values that nobody asks for afterwards.
     stopped : bool
         Whether tapes are not to be told of it.
+    accessed : int or None
+        The number of the handle of the variable that it reads.
     seed : tuple or None
         Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
     """
@@ -110,6 +117,7 @@ class Step:
     checks: list = field(default_factory=list)
     releases: list = field(default_factory=list)
     stopped: bool = False
+    accessed: int | None = None
     seed: tuple | None = None
 
     @property
@@ -127,6 +135,22 @@ class Constant:
     """In the place of a tensor in a result: the same in all calls, each time in a new buffer."""
 
     tensor: object
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """In the place of a tensor in a result on which TensorFlow has set attributes.
+
+    Attributes
+    ----------
+    tensor : Number or Constant
+        The tensor itself.
+    attributes : dict
+        By their names.
+    """
+
+    tensor: object
+    attributes: dict
 
 
 @dataclass(frozen=True)
@@ -165,7 +189,8 @@ class Recording:
     steps : list of Step
         In their order.
     result : object
-        The result, with a `Number`, `Constant`, `Given` or `Composite` in the place of each tensor.
+        The result, with a `Number`, `Constant`, `Tagged`, `Given` or `Composite` in the place of
+        each tensor.
     custom : bool
         Whether tapes are told of it otherwise than of its ops.
     """
@@ -282,6 +307,7 @@ class _Maker:
         if not stays:
             raise NotReplayableError(f"{event.op_name} has sizes that values decide")
         self.lasts = self.lasts or step.lasts
+        step.accessed = known[0] if event.op_name in _ACCESSING else None
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
@@ -326,11 +352,15 @@ class _Maker:
         """Return a result with numbers in the places of tensors."""
         kind = type(value)
         if kind is EagerTensor:
-            if id(value) not in self.numbers:
-                if _size(value) > MOST_BYTES or value.dtype in _HANDLES:
-                    raise NotReplayableError("it returns a large constant")
-                return Constant(value)
-            return Number(self.numbers[id(value)])
+            number = self.numbers.get(id(value))
+            if number is None and (_size(value) > MOST_BYTES or value.dtype in _HANDLES):
+                raise NotReplayableError("it returns a large constant")
+            tensor = Constant(value) if number is None else Number(number)
+            if not vars(value) or (number is not None and number < self.num_arguments):
+                return tensor
+            if not all(isinstance(one, _OF_VALUES) for one in vars(value).values()):
+                raise NotReplayableError("it sets methods of a tensor")
+            return Tagged(tensor, dict(vars(value)))
         if kind in _OF_VALUES or isinstance(value, tf.DType):
             return value
         if kind in (list, tuple):
@@ -422,6 +452,8 @@ def _numbers(packed):
     """Yield the numbers in a packed result."""
     if isinstance(packed, Number):
         yield int(packed)
+    elif isinstance(packed, Tagged):
+        yield from _numbers(packed.tensor)
     elif isinstance(packed, Composite):
         yield from _numbers(packed.attributes)
     elif isinstance(packed, list | tuple):

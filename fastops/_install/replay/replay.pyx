@@ -22,7 +22,7 @@ from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes
+from fastops._dispatch cimport Op, flushes, tell_watchers
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
 from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
@@ -46,6 +46,7 @@ from fastops._install.replay.recording import (
     Given,
     NotReplayableError,
     Number,
+    Tagged,
     recording,
 )
 
@@ -118,6 +119,7 @@ cdef class Step:
     cdef tuple checks
     cdef vector[int] releases
     cdef bint stopped           # tapes are not to be told of it
+    cdef int accessed           # the number of the handle of the variable that it reads, or -1
     cdef bint lasts             # something of it stays: from then on the call is not made again
     cdef tuple seed             # of a random op; None of others
     cdef int seed_places[2]
@@ -130,6 +132,7 @@ cdef class Step:
             for i, name in enumerate(("seed", "seed2")):
                 self.seed_places[<int>i] = list(step.arguments).index(name)
         self.stopped, self.lasts, self.seed = step.stopped, step.lasts, step.seed
+        self.accessed = -1 if step.accessed is None else step.accessed
         self.names = tuple([sys.intern(name) for name in step.arguments])
         arguments, self.lists = [], []
         for place, (name, value) in enumerate(step.arguments.items()):
@@ -147,7 +150,7 @@ cdef class Step:
         self.checks = tuple([Check(one) for one in step.checks])
         self.releases = step.releases
 
-    cdef Outcome run(self, PyObject** values) except *:
+    cdef Outcome run(self, const Signature& signature, PyObject** values) except *:
         cdef PyObject* arguments[FASTOPS_MAX_PARAMS]
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.arguments)
         cdef int end
@@ -178,10 +181,12 @@ cdef class Step:
         if self.stopped and taped():
             TFE_Py_TapeSetStopOnThread()
             try:
+                self.tell(signature)
                 made = call_object(callable, arguments, 0, <PyObject*>self.names)
             finally:
                 TFE_Py_TapeSetRestartOnThread()
         else:
+            self.tell(signature)
             made = call_object(callable, arguments, 0, <PyObject*>self.names)
         end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
         if end != self.first + self.num_outputs:
@@ -198,6 +203,14 @@ cdef class Step:
             Py_DECREF(<object>values[end])
             values[end] = NULL
         return DONE
+
+    cdef int tell(self, const Signature& signature) except -1:
+        cdef PyObject* variable = NULL
+        if self.accessed >= 0:
+            variable = signature.variable(self.accessed)
+        if variable != NULL:
+            tell_watchers(<object>variable)
+        return 0
 
 
 cdef bint _has_sizes(PyObject* value, object sizes) noexcept:
@@ -315,7 +328,7 @@ cdef class Replay:
                 step = <Step>PyTuple_GET_ITEM(self.steps, i)
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
-                outcome = step.run(values)
+                outcome = step.run(signature, values)
                 if outcome != DONE:
                     return outcome
                 lasts = lasts or step.lasts
@@ -345,6 +358,10 @@ cdef object _filled(packed, PyObject** values, const Signature& signature):
     if kind is Constant:
         tensor = packed.tensor
         return copy_of(host_tensor(<PyObject*>tensor))
+    if kind is Tagged:
+        made = _filled(packed.tensor, values, signature)
+        made.__dict__.update(packed.attributes)
+        return made
     if kind is Given:
         return <object>signature.holder(<int>packed.number)
     if kind is Composite:

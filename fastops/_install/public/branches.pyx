@@ -1,0 +1,114 @@
+# distutils: language = c++
+"""Functions that call one of several functions, by the value of a tensor.
+
+The first line of each has the parameters of its function.
+"""
+
+from cpython.object cimport PyCallable_Check, PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libcpp cimport bool
+
+from fastops._core.conversion cimport is_list
+from fastops._core.tensors cimport host_tensor, ints_of, rank_of, truth_of
+from fastops._cpp.declarations cimport Sizes
+from fastops._cpp.python cimport PySequence_Fast_ITEMS, Py_False, Py_None, Py_True
+from fastops._dispatch cimport on_host
+from fastops._install.public.lowering cimport CALLING, DECLINED, Draft, Function, register
+from fastops._tf.tensor cimport Tensor
+
+
+cdef int _calling(Draft* draft, PyObject* function, int unpacked) noexcept:
+    Py_INCREF(<object>function)
+    draft.result, draft.unpacked = function, unpacked
+    return CALLING
+
+
+cdef bint _decides(PyObject* value, bool* truth) noexcept:
+    """Whether it is a scalar of bool on the host, and what it says."""
+    cdef const Tensor* tensor = host_tensor(value)
+    return tensor != NULL and truth_of(tensor, truth)
+
+
+cdef int _cond(Function self, Draft* draft) except -1:
+    # pred, true_fn, false_fn
+    cdef bool truth = draft.values[0] == Py_True
+    if (
+        not on_host()
+        or not PyCallable_Check(<object>draft.values[1])
+        or not PyCallable_Check(<object>draft.values[2])
+    ):
+        return DECLINED
+    if not truth and draft.values[0] != Py_False and not _decides(draft.values[0], &truth):
+        return DECLINED
+    return _calling(draft, draft.values[1 if truth else 2], 0)
+
+
+cdef int _case(Function self, Draft* draft) except -1:
+    # pred_fn_pairs, default, exclusive, strict
+    cdef PyObject* pair
+    cdef PyObject* chosen = NULL
+    cdef bool truth = False
+    cdef Py_ssize_t i, size
+    cdef int levels = 0
+    if (
+        draft.values[2] != Py_False
+        or not is_list(draft.values[0])
+        or not PyCallable_Check(<object>draft.values[1])
+        or not on_host()
+    ):
+        return DECLINED
+    size = len(<object>draft.values[0])
+    for i in range(size):
+        pair = PySequence_Fast_ITEMS(draft.values[0])[i]
+        if not PyTuple_CheckExact(<object>pair) or PyTuple_GET_SIZE(<object>pair) != 2:
+            return DECLINED
+        if not _decides(PyTuple_GET_ITEM(<object>pair, 0), &truth):
+            return DECLINED
+        if not PyCallable_Check(<object>PyTuple_GET_ITEM(<object>pair, 1)):
+            return DECLINED
+        if chosen == NULL:
+            levels += 1
+            if truth:
+                chosen = PyTuple_GET_ITEM(<object>pair, 1)
+    if size == 0:
+        return DECLINED
+    # TensorFlow nests a condition for each pair in the one before.
+    return _calling(
+        draft,
+        draft.values[1] if chosen == NULL else chosen,
+        levels if draft.values[3] == Py_False else 0,
+    )
+
+
+cdef int _switch_case(Function self, Draft* draft) except -1:
+    # branch_index, branch_fns, default
+    cdef const Tensor* index = host_tensor(draft.values[0])
+    cdef PyObject** functions
+    cdef Sizes place
+    cdef Py_ssize_t i, size
+    if (
+        index == NULL
+        or rank_of(index) != 0
+        or not ints_of(index, &place)
+        or not is_list(draft.values[1])
+        or not on_host()
+    ):
+        return DECLINED
+    functions = PySequence_Fast_ITEMS(draft.values[1])
+    size = len(<object>draft.values[1])
+    for i in range(size):
+        if not PyCallable_Check(<object>functions[i]):
+            return DECLINED
+    if size == 0:
+        return DECLINED
+    if 0 <= place[0] < size:
+        return _calling(draft, functions[place[0]], 0)
+    if draft.values[2] == Py_None:
+        return _calling(draft, functions[size - 1], 0)
+    return _calling(draft, draft.values[2], 0)
+
+
+register("cond", _cond)
+register("case", _case)
+register("switch_case", _switch_case)
