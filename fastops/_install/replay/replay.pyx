@@ -12,8 +12,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libcpp.vector cimport vector
 
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
@@ -150,7 +150,9 @@ cdef class Step:
         self.checks = tuple([Check(one) for one in step.checks])
         self.releases = step.releases
 
-    cdef Outcome run(self, const Signature& signature, PyObject** values) except *:
+    cdef Outcome run(self, const Signature& signature, PyObject** values,
+                     PyObject** made_of_all) except *:
+        """Run it. Unless it is null, `made_of_all` gets what the op returns, a new reference."""
         cdef PyObject* arguments[FASTOPS_MAX_PARAMS]
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.arguments)
         cdef int end
@@ -188,6 +190,9 @@ cdef class Step:
         else:
             self.tell(signature)
             made = call_object(callable, arguments, 0, <PyObject*>self.names)
+        if made_of_all != NULL:
+            Py_INCREF(made)
+            made_of_all[0] = <PyObject*>made
         end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
         if end != self.first + self.num_outputs:
             return DIFFERS
@@ -259,6 +264,8 @@ cdef class Replay:
     cdef tuple steps
     cdef object result
     cdef int single  # the number of the only value that is the result, or -1
+    cdef vector[int] flat  # those of the values that a list or tuple of tensors alone holds
+    cdef bint whole        # whether these are what the last op makes, no more and no less
     cdef bint custom
     cdef list passed
     cdef list settings
@@ -270,7 +277,14 @@ cdef class Replay:
         self.checks = tuple([Check(one) for one in found.checks])
         self.result = found.result
         self.single = found.result if isinstance(found.result, Number) else -1
+        if isinstance(found.result, (list, tuple)):
+            if all([isinstance(one, Number) for one in found.result]):
+                self.flat = found.result
         self.custom = found.custom
+        last = next(reversed(found.steps), None)
+        self.whole = self.flat.size() != 0 and last is not None and (
+            list(found.result) == list(last.outputs)
+        )
         self.passed = []
         functions = {}
         for name in dict.fromkeys(one.op_name for one in found.steps):
@@ -312,7 +326,8 @@ cdef class Replay:
         cdef Outcome outcome = DONE
         cdef bint lasts = False
         cdef Step step
-        cdef Py_ssize_t i
+        cdef PyObject* last = NULL
+        cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.steps)
         if self.num_values > INLINE_VALUES:
             many.resize(self.num_values)
             values = many.data()
@@ -324,19 +339,24 @@ cdef class Replay:
             for i in range(PyTuple_GET_SIZE(self.checks)):
                 if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                     return DIFFERS
-            for i in range(PyTuple_GET_SIZE(self.steps)):
+            for i in range(n):
                 step = <Step>PyTuple_GET_ITEM(self.steps, i)
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
-                outcome = step.run(signature, values)
+                outcome = step.run(
+                    signature, values, &last if self.whole and i == n - 1 else NULL
+                )
                 if outcome != DONE:
                     return outcome
                 lasts = lasts or step.lasts
-            made = (
-                <object>values[self.single]
-                if self.single >= 0
-                else _filled(self.result, values, signature)
-            )
+            if self.single >= 0:
+                made = <object>values[self.single]
+            elif last != NULL and type(<object>last) is type(self.result):
+                made = <object>last
+            elif self.flat.size() != 0:
+                made = self.row(values)
+            else:
+                made = _filled(self.result, values, signature)
             Py_INCREF(made)
             result[0] = <PyObject*>made
             return DONE
@@ -345,9 +365,27 @@ cdef class Replay:
                 raise
             return FAILED  # TensorFlow's function will raise what there is to raise
         finally:
+            Py_XDECREF(last)
             for i in range(self.num_arguments, self.num_values):
                 if values[i] != NULL:
                     Py_DECREF(<object>values[i])
+
+
+    cdef object row(self, PyObject** values):
+        """The result where it is a list or tuple of tensors alone."""
+        cdef Py_ssize_t i
+        cdef tuple made = PyTuple_New(self.flat.size())
+        for i in range(<Py_ssize_t>self.flat.size()):
+            one = <object>values[self.flat[i]]
+            Py_INCREF(one)
+            PyTuple_SET_ITEM(made, i, one)
+        kind = type(self.result)
+        if kind is tuple:
+            return made
+        return list(made) if kind is list else _new_tuple(kind, made)
+
+
+cdef object _new_tuple = tuple.__new__  # by which namedtuples make theirs
 
 
 cdef object _filled(packed, PyObject** values, const Signature& signature):
@@ -375,7 +413,7 @@ cdef object _filled(packed, PyObject** values, const Signature& signature):
     if kind is dict:
         return {name: _filled(one, values, signature) for name, one in (<dict>packed).items()}
     if isinstance(packed, tuple):
-        return kind(*[_filled(one, values, signature) for one in packed])
+        return _new_tuple(kind, [_filled(one, values, signature) for one in packed])
     return packed
 
 
