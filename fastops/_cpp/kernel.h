@@ -5,6 +5,7 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -132,8 +133,12 @@ class PreparedKernel {
   // Computes with what `Describe` has filled in, and the inputs.
   void Compute(tensorflow::OpKernelContext::Params* params, tensorflow::OpKernelContext* context,
                Manner* manner) const {
+    tensorflow::OpKernel* kernel = kernel_;
+    if (plain_ != nullptr && params->inputs[0].tensor->TotalBytes() <= kMostPlainBytes) {
+      params->op_kernel = kernel = plain_;
+    }
     if (choice_ == nullptr) {
-      kernel_->Compute(context);
+      kernel->Compute(context);
       return;
     }
     const size_t asked = shape_ < 0 ? 0 : BytesOf(*params->inputs[shape_].tensor);
@@ -141,13 +146,13 @@ class PreparedKernel {
     manner->in_caller = turn.caller;
     if (turn.caller) params->device = caller_device_.get();
     if (turn.size < 0) {
-      kernel_->Compute(context);
+      kernel->Compute(context);
       return;
     }
     CallerPool& pool = caller_device_->pool();
     if (turn.number >= 0) pool.TakeUsed();
     const int64_t start = turn.number < 0 ? 0 : Nanoseconds();
-    kernel_->Compute(context);
+    kernel->Compute(context);
     const int64_t ns = turn.number < 0 ? 0 : Nanoseconds() - start;
     const bool used = pool.TakeUsed();
     if (turn.number >= 0 || used) choice_->End(turn, ns, used);
@@ -172,6 +177,9 @@ class PreparedKernel {
     context_->Ref();
   }
 
+  // Up to so many bytes TensorFlow's own kernel moves elements faster than oneDNN's does.
+  static constexpr size_t kMostPlainBytes = size_t{1} << 14;
+
   // Computes, and hands the context to `consume`, whose result it returns.
   template <typename Consume>
   int Execute(const tensorflow::TensorValue* inputs, Manner* manner, Consume consume) const {
@@ -194,14 +202,10 @@ class PreparedKernel {
     if (onednn) TF_RETURN_IF_ERROR(ResolveOneDnn(context_.get(), device_, &node));
     library_ = context_->func_lib(device_);
     runner_ = library_->runner() != nullptr ? library_->runner() : context_->runner();
-    owner_.reset(new tensorflow::KernelAndDeviceOp(
-        /*rendezvous=*/nullptr, /*log_memory=*/false, library_, runner_,
-        context_->GetCollectiveExecutorHandle(), device_));
-    {
-      ScopedFloatMode mode;  // kernels are made so, too: they convert attributes
-      TF_RETURN_IF_ERROR(owner_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
+    TF_RETURN_IF_ERROR(MakeKernel(node, &owner_, &kernel_));
+    if (MovesElements(node.op())) {
+      TF_RETURN_IF_ERROR(MakeKernel(WithoutOneDnn(node), &plain_owner_, &plain_));
     }
-    kernel_ = const_cast<tensorflow::OpKernel*>(owner_->kernel());
     calls_functions_ = CallsFunctions(node);
     // Of the asynchronous kernels that plans get to have it is known that they compute in the same
     // way while a thread waits for them, without the GIL. No eager call calls functions.
@@ -224,6 +228,31 @@ class PreparedKernel {
           std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(context_->local_device_mgr());
     }
     return absl::OkStatus();
+  }
+
+  using Owner = tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp>;
+
+  absl::Status MakeKernel(const tensorflow::NodeDef& node, Owner* owner,
+                          tensorflow::OpKernel** kernel) {
+    owner->reset(new tensorflow::KernelAndDeviceOp(
+        /*rendezvous=*/nullptr, /*log_memory=*/false, library_, runner_,
+        context_->GetCollectiveExecutorHandle(), device_));
+    ScopedFloatMode mode;  // kernels are made so, too: they convert attributes
+    TF_RETURN_IF_ERROR((*owner)->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
+    *kernel = const_cast<tensorflow::OpKernel*>((*owner)->kernel());
+    return absl::OkStatus();
+  }
+
+  // Whether an op of oneDNN's gives the bytes that it was given, in another order: those of
+  // TensorFlow's own op.
+  static bool MovesElements(const std::string& op) {
+    return op == "_MklTranspose" || op == "_MklConjugateTranspose";
+  }
+
+  static tensorflow::NodeDef WithoutOneDnn(tensorflow::NodeDef node) {
+    node.set_op(node.op().substr(std::strlen("_Mkl")));
+    node.mutable_attr()->erase("_kernel");
+    return node;
   }
 
   static bool IsIteration(const std::string& op) {
@@ -278,7 +307,9 @@ class PreparedKernel {
   const std::shared_ptr<CallerDevice> caller_device_;
   std::unique_ptr<ThreadChoice> choice_;
   tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> owner_;
+  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> plain_owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_
+  tensorflow::OpKernel* plain_ = nullptr;   // without oneDNN, for small inputs; likewise, or null
   tensorflow::Device* const device_;        // borrowed from context_, like the next three
   tensorflow::ResourceMgr* resource_manager_ = nullptr;
   tensorflow::FunctionLibraryRuntime* library_ = nullptr;

@@ -370,7 +370,6 @@ cdef class Replay:
                 if values[i] != NULL:
                     Py_DECREF(<object>values[i])
 
-
     cdef object row(self, PyObject** values):
         """The result where it is a list or tuple of tensors alone."""
         cdef Py_ssize_t i
