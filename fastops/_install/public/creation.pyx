@@ -4,20 +4,18 @@
 The first line of each has the function's parameters.
 """
 
-from cpython.object cimport PyObject, Py_TYPE
-from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._core.tensors cimport handle_dtype
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.python cimport Py_None, PyFloat_Type, PyLong_Type, PySequence_Fast_ITEMS
-from fastops._dispatch cimport constant
+from fastops._cpp.python cimport Py_None
+from fastops._dispatch cimport constant, pack_list
 from fastops._install.intercept cimport DTYPES, tensor_dtype
 from fastops._install.public.arguments cimport (
     COMPLEX,
     NUMERIC,
-    are_tensors,
     base_dtype,
     is_int32,
     static_shape,
@@ -52,6 +50,26 @@ cdef object _ZERO = 0
 
 cdef int _constant(Function self, Draft* draft) except -1:
     # value, dtype, shape
+    return _made_of_value(draft, False)
+
+
+cdef int _convert(Function self, Draft* draft) except -1:
+    # value, dtype, dtype_hint
+    cdef PyObject* value = draft.values[0]
+    if not IsEagerTensor(value):
+        if draft.values[2] != Py_None:
+            return DECLINED
+        if not is_number(value) and not is_numpy(value):
+            if not is_list(value) and not PyUnicode_CheckExact(<object>value):
+                return DECLINED
+            # Of these, users may have registered conversions.
+            if not converts_as_ever(value):
+                return DECLINED
+    return _made_of_value(draft, is_list(value))
+
+
+cdef int _made_of_value(Draft* draft, bint packs) except -1:
+    """The tensor of a value and a dtype; of a list with tensors in it only where that packs."""
     cdef DataType dtype = DT_INVALID
     if draft.values[1] != Py_None:
         to = <object>draft.values[1]
@@ -64,50 +82,10 @@ cdef int _constant(Function self, Draft* draft) except -1:
         if dtype == DT_INVALID or dtype == handle_dtype(draft.values[0]):
             return done(draft, <object>draft.values[0])
         return DECLINED
-    tensor = constant(<object>draft.values[0], dtype)
+    tensor = pack_list(<object>draft.values[0], dtype) if packs else None
+    if tensor is None:
+        tensor = constant(<object>draft.values[0], dtype)
     return DECLINED if tensor is None else done(draft, tensor)
-
-
-cdef int _convert(Function self, Draft* draft) except -1:
-    # value, dtype
-    cdef PyObject* value = draft.values[0]
-    if (
-        IsEagerTensor(value)
-        or Py_TYPE(<object>value) == &PyFloat_Type
-        or Py_TYPE(<object>value) == &PyLong_Type
-        or is_numpy(value)
-    ):
-        return _constant(self, draft)
-    if not is_list(value) and not PyUnicode_CheckExact(<object>value):
-        return DECLINED
-    # Of these, users may have registered conversions.
-    if not converts_as_ever(value):
-        return DECLINED
-    if PyTuple_GET_SIZE(self.sites) and are_tensors(value, 1):
-        return _packed(draft)
-    return _constant(self, draft)
-
-
-cdef int _packed(Draft* draft) except -1:
-    """A list of tensors of one dtype becomes one tensor; of others TensorFlow will complain."""
-    # value, dtype
-    cdef Py_ssize_t i
-    cdef unsigned long long dtype
-    items = PySequence_Fast_ITEMS(draft.values[0])
-    dtype = tensor_dtype(items[0])
-    for i in range(len(<object>draft.values[0])):
-        if not IsEagerTensor(items[i]) or tensor_dtype(items[i]) != dtype:
-            return DECLINED
-    if draft.values[1] != Py_None and base_dtype(<object>draft.values[1])._type_enum != dtype:
-        return DECLINED
-    return CHOSEN
-
-
-cdef int _convert_hinted(Function self, Draft* draft) except -1:
-    # value, dtype, dtype_hint
-    if draft.values[2] != Py_None and not IsEagerTensor(draft.values[0]):
-        return DECLINED
-    return _convert(self, draft)
 
 
 cdef int _cast(Function self, Draft* draft) except -1:
@@ -252,7 +230,6 @@ cdef int _random_uniform(Function self, Draft* draft) except -1:
 
 register("constant", _constant)
 register("convert", _convert)
-register("convert_hinted", _convert_hinted)
 register("cast", _cast)
 register("zeros", _zeros)
 register("ones", _ones)

@@ -269,9 +269,8 @@ FUNCTIONS = (
     Function(
         "tf.convert_to_tensor",
         "(value, dtype=None, dtype_hint=None, name=None)",
-        (Site("Pack", "values=value"),),
-        "",
-        "convert_hinted",
+        (),
+        lowering="convert",
     ),
     Function(
         "tf.cast",
