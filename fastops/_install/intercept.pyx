@@ -191,7 +191,8 @@ cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_
         return call_original(self, args, nargsf, keywords)
     self.vectorcall = _original_call
     if load(self.op):
-        self.vectorcall = _never if self.op.never else _generated
+        # What never runs here is counted where its function calls TensorFlow's runtime.
+        self.vectorcall = _original_call if self.op.never else _generated
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
@@ -207,14 +208,6 @@ cdef bint load(Op op) noexcept:
 cdef PyObject* _original_call(PyObject* callable, PyObject* const* args, size_t nargsf,
                               PyObject* keywords) except NULL:
     return call_original(<Replacement>callable, args, nargsf, keywords)
-
-
-cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
-                      PyObject* keywords) except NULL:
-    cdef Generated self = <Generated>callable
-    cdef Invocation call
-    begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    return run_elsewhere(self.op, &call)
 
 
 cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t nargsf,

@@ -33,6 +33,8 @@ FUNCTIONS = {
     "convert_to_tensor": lambda v, w: tf.convert_to_tensor(v),
     "embedding_lookup": lambda v, w: tf.nn.embedding_lookup(v, ROWS),
     "gather": lambda v, w: tf.gather(v, ROWS),
+    "sparse_read": lambda v, w: v.sparse_read(tf.constant(ROWS)),
+    "its gather_nd": lambda v, w: v.gather_nd([[1, 2], [0, 0]]),
     "gather_nd": lambda v, w: tf.gather_nd(v, [[1, 2], [0, 0]]),
     "cross entropy": lambda v, w: tf.nn.sparse_softmax_cross_entropy_with_logits([0, 2], v),
     "numpy": lambda v, w: tf.experimental.numpy.dot(v, w),
@@ -78,7 +80,9 @@ def test_each_call_reads_them_anew(name, both):
     assert_same(got, want)
 
 
-@pytest.mark.parametrize("name", ["tensordot", "moments", "identity", "embedding_lookup"])
+@pytest.mark.parametrize(
+    "name", ["tensordot", "moments", "identity", "embedding_lookup", "sparse_read"]
+)
 def test_calls_enter_no_python(name):
     v, w = pair(0)
     with fastops.accelerated():

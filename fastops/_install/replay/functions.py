@@ -147,6 +147,9 @@ METHODS = {
     "tf.SparseTensor": """
         __div__ __mul__ __truediv__
     """,
+    "tf.Variable": """
+        gather_nd sparse_read
+    """,
     "tf.linalg.LinearOperator": """
         __matmul__ add_to_tensor assert_non_singular assert_positive_definite assert_self_adjoint
         batch_shape_tensor cond determinant diag_part domain_dimension_tensor eigvals

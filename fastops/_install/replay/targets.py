@@ -3,7 +3,9 @@
 from functools import cache, partial
 from types import FunctionType
 
+import tensorflow as tf
 from tensorflow.python.ops.numpy_ops import np_dtypes
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable.data_structures import ListWrapper
 
 from fastops._install.replay.functions import FUNCTIONS, METHODS, OBJECTS
@@ -54,7 +56,8 @@ def _objects():
 
 
 def _class(title):
-    return getattr(*resolve(title))
+    found = getattr(*resolve(title))
+    return ResourceVariable if found is tf.Variable else found  # which eager programs make by it
 
 
 @cache
