@@ -203,7 +203,7 @@ class PreparedKernel {
     library_ = context_->func_lib(device_);
     runner_ = library_->runner() != nullptr ? library_->runner() : context_->runner();
     TF_RETURN_IF_ERROR(MakeKernel(node, &owner_, &kernel_));
-    if (MovesElements(node.op())) {
+    if (MovesElements(node)) {
       TF_RETURN_IF_ERROR(MakeKernel(WithoutOneDnn(node), &plain_owner_, &plain_));
     }
     calls_functions_ = CallsFunctions(node);
@@ -244,9 +244,12 @@ class PreparedKernel {
   }
 
   // Whether an op of oneDNN's gives the bytes that it was given, in another order: those of
-  // TensorFlow's own op.
-  static bool MovesElements(const std::string& op) {
-    return op == "_MklTranspose" || op == "_MklConjugateTranspose";
+  // TensorFlow's own op. It computes with bfloat16, so that small numbers become zeros, and leaves
+  // other dtypes than these two to TensorFlow.
+  static bool MovesElements(const tensorflow::NodeDef& node) {
+    if (node.op() != "_MklTranspose" && node.op() != "_MklConjugateTranspose") return false;
+    const auto found = node.attr().find("T");
+    return found != node.attr().end() && found->second.type() == tensorflow::DT_FLOAT;
   }
 
   static tensorflow::NodeDef WithoutOneDnn(tensorflow::NodeDef node) {
