@@ -47,6 +47,13 @@ def outcome(function, args, kwargs):
         return Failure(type(error), str(error))
 
 
+def in_both(run, **options):
+    """Return what a function of no arguments returns without `install`, and with it."""
+    want = run()
+    with fastops.accelerated(**options):
+        return want, run()
+
+
 def gradients(function, args, kwargs):
     """Return the gradient of a call's results by its floating tensors, and by the variable."""
     sources = [getattr(x, "_value", x) for x in (*args, *kwargs.values())]

@@ -244,8 +244,8 @@ class PreparedKernel {
   }
 
   // Whether an op of oneDNN's gives the bytes that it was given, in another order: those of
-  // TensorFlow's own op. It computes with bfloat16, so that small numbers become zeros, and leaves
-  // other dtypes than these two to TensorFlow.
+  // TensorFlow's own op. Of bfloat16 it makes zeros of small numbers where the order stays, and
+  // other dtypes than these two it leaves to TensorFlow.
   static bool MovesElements(const tensorflow::NodeDef& node) {
     if (node.op() != "_MklTranspose" && node.op() != "_MklConjugateTranspose") return false;
     const auto found = node.attr().find("T");
@@ -309,8 +309,8 @@ class PreparedKernel {
   const std::shared_ptr<HostDevice> kernel_device_;
   const std::shared_ptr<CallerDevice> caller_device_;
   std::unique_ptr<ThreadChoice> choice_;
-  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> owner_;
-  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> plain_owner_;
+  Owner owner_;
+  Owner plain_owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_
   tensorflow::OpKernel* plain_ = nullptr;   // without oneDNN, for small inputs; likewise, or null
   tensorflow::Device* const device_;        // borrowed from context_, like the next three

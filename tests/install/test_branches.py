@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from calls import frames, outcome
+from calls import frames, in_both, outcome
 from support import assert_same
 from tensorflow.python.framework import op_callbacks
 
@@ -55,20 +55,8 @@ PREDICATES = {
 }
 
 
-@pytest.fixture
-def both():
-    """Return what a function of no arguments gives without and with fastops."""
-
-    def both(run):
-        want = run()
-        with fastops.accelerated():
-            return want, run()
-
-    return both
-
-
 @pytest.mark.parametrize("name", PREDICATES)
-def test_cond(name, both):
+def test_cond(name):
     pred = PREDICATES[name]
 
     def run():
@@ -86,7 +74,7 @@ def test_cond(name, both):
             )
         ]
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
@@ -113,19 +101,19 @@ CASES = {
 
 @pytest.mark.parametrize("options", [{}, {"strict": True}, {"exclusive": True}, {"name": "given"}])
 @pytest.mark.parametrize("name", CASES)
-def test_case(name, options, both):
+def test_case(name, options):
     pairs, default = CASES[name]
 
     def run():
         return outcome(tf.case, (pairs,), {"default": default, **options})
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
 @pytest.mark.parametrize("dtype", [tf.int32, tf.int64, tf.int8, tf.uint8, tf.float32])
 @pytest.mark.parametrize("index", [-1, 0, 1, 2, 5])
-def test_switch_case(index, dtype, both):
+def test_switch_case(index, dtype):
     place = tf.cast(index, dtype)
     functions = [x, y, nested]
 
@@ -146,7 +134,7 @@ def test_switch_case(index, dtype, both):
             )
         ]
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
@@ -189,22 +177,22 @@ class TestBranch:
         with fastops.accelerated(), pytest.raises(KeyboardInterrupt):
             call(stops)
 
-    def test_is_seen_by_tapes(self, call, both):
+    def test_is_seen_by_tapes(self, call):
         def run():
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch([X, Y])
                 result = call(lambda: X * Y)
             return tape.gradient(result, [X, Y])
 
-        want, got = both(run)
+        want, got = in_both(run)
         assert_same(got, want)
 
-    def test_is_traced_in_functions(self, call, both):
+    def test_is_traced_in_functions(self, call):
         def run():
             traced = tf.function(lambda: call(x)).get_concrete_function()
             return [node.op for node in traced.graph.as_graph_def().node], traced()
 
-        want, got = both(run)
+        want, got = in_both(run)
         assert_same(got, want)
 
     def test_runs_under_a_callback(self, call):
@@ -228,7 +216,7 @@ class TestBranch:
             assert run() == want
 
 
-def test_a_condition_inside_of_what_is_replayed(both):
+def test_a_condition_inside_of_what_is_replayed():
     """`tf.debugging.assert_near` and others decide by values while they are recorded."""
 
     def run():
@@ -237,7 +225,7 @@ def test_a_condition_inside_of_what_is_replayed(both):
             for step, delta in enumerate([0.0, 0.0, 0.0, 1.0, 0.0, 1.0])
         ]
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 

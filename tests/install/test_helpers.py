@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import wrapt
-from calls import frames, outcome
+from calls import frames, in_both, outcome
 from support import Failure
 from tensorflow.python.framework import ops, tensor_conversion_registry, tensor_shape, tensor_util
 from tensorflow.python.module import module as tf_module
@@ -46,13 +46,6 @@ def shown(value):
     if isinstance(value, tuple):
         return type(value).__name__, [shown(item) for item in value]
     return type(value).__name__, re.sub(r"0x[0-9a-f]+", "0x", repr(value))
-
-
-def in_both(run):
-    """Return what a function of nothing returns without `install`, and with it."""
-    want = run()
-    with fastops.accelerated(only=LAYERS):
-        return want, run()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -371,7 +364,7 @@ def test_functions_of_one_structure(name):
     def run():
         return [shown(outcome(ONE[name], (make(),), {})) for make in EVERY]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     for make, one, other in zip(EVERY, want, got, strict=True):
         assert one == other, make()
 
@@ -390,7 +383,7 @@ def test_functions_of_two_structures(name):
     def run():
         return [shown(outcome(TWO[name], (one(), other()), {})) for one, other in pairs]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     for (one, other), first, second in zip(pairs, want, got, strict=True):
         assert first == second, (one(), other())
 
@@ -408,7 +401,7 @@ def test_functions_without_arguments_and_with_wrong_ones():
             for name, asked in itertools.product(names, calls)
         ]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -450,7 +443,7 @@ def test_functions_that_change_what_they_map():
 
         return shown(outcome(nest.map_structure, (function, value), {})), len(value)
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -485,7 +478,7 @@ def test_protocol_that_is_set_later():
             seen.append(shown(outcome(nest.flatten, (Late([1]),), {})))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -502,7 +495,7 @@ def test_namedtuples_that_change():
         seen.append(shown(outcome(nest_util.sequence_like, (Late(1, 2), [3, 4]), {})))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -609,7 +602,7 @@ def test_is_tensor():
     def run():
         return [tf.is_tensor(value) for value in VALUES for _ in range(2)]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
     assert True in want
     assert False in want
@@ -621,7 +614,7 @@ def test_static_values():
         calls += [((), {}), ((1, 2, 3), {}), ((), {"tensor": 5}), ((), {"odd": 5})]
         return [shown(outcome(tf.get_static_value, *asked)) for asked in calls]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
     value = {"a": 1}
     with fastops.accelerated(only=LAYERS):
@@ -669,7 +662,7 @@ def test_classes_become_like_tensors():
         ask()
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -686,7 +679,7 @@ def test_classes_are_registered():
         seen += [tf.is_tensor(Late()), tf.is_tensor(Base())]
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -783,7 +776,7 @@ def test_modules(name):
     def run():
         return [shown(contents(lambda m=m: FLATTENED[name](m))) for m in modules()]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -807,7 +800,7 @@ def test_modules_are_walked_when_asked():
         seen.append(iter(leaves) is leaves)
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -860,7 +853,7 @@ def test_attributes():
             seen.append(list(vars(module)))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -891,7 +884,7 @@ def test_what_is_a_variable_may_change():
         seen += [len(module.variables), len(module.trainable_variables)]
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got == [0, 0, 1, 1, 1, 0]
 
 
@@ -947,7 +940,7 @@ def test_conversions():
             seen.append(shown(outcome(ops.convert_to_tensor, (value, dtype), kwargs)))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -996,7 +989,7 @@ def test_conversions_in_graphs():
             tf.nest.flatten(concrete.structured_outputs)
         )
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -1020,7 +1013,7 @@ def test_shapes():
 
         return [*shapes, shown(Own([1, None])), Own((1,))._dims]
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
     with fastops.accelerated(only=LAYERS):
         assert not frames(tf.TensorShape, ((1, None, 3),), {})
@@ -1038,7 +1031,7 @@ def test_dimensions():
             seen.append(shown(outcome(lambda: odd.dims, (), {})))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
     assert tf.TensorShape.dims.__doc__ == vars(tf.TensorShape)["dims"].__doc__
 
@@ -1159,7 +1152,7 @@ def test_decorators():
             seen.append(shown(outcome(tf_inspect.getfullargspec, (target,), {})))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -1180,7 +1173,7 @@ def test_decorators_that_are_no_functions():
                 seen.append(shown({**getattr(wrapper, "__dict__", {})}))
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -1214,7 +1207,7 @@ def test_functions_whose_signatures_change():
         ask()
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
     assert len(set(map(str, want))) > 10
 
@@ -1261,7 +1254,7 @@ def test_name_scopes():
             look("graph")
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
@@ -1338,7 +1331,7 @@ def test_reductions_of_one_replica():
         seen.append([(node.op, node.name) for node in nodes])
         return seen
 
-    want, got = in_both(run)
+    want, got = in_both(run, only=LAYERS)
     assert want == got
 
 

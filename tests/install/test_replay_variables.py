@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-from calls import frames, outcome
+from calls import frames, in_both, outcome
 from support import Failure, assert_same, floats
 from tensorflow.python.ops import resource_variable_ops
 
@@ -45,18 +45,6 @@ FUNCTIONS = {
 """Calls with a variable of 2x3 and one of 3x2."""
 
 
-@pytest.fixture
-def both():
-    """Return what a function of no arguments gives without and with replays."""
-
-    def both(run):
-        want = run()
-        with fastops.accelerated():
-            return want, run()
-
-    return both
-
-
 def pair(step, **options):
     """Return the two variables, with values of their own in each step."""
     return tf.Variable(M + step, **options), tf.Variable(N - step, **options)
@@ -64,7 +52,7 @@ def pair(step, **options):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_call_reads_them_anew(name, both):
+def test_each_call_reads_them_anew(name):
     function = FUNCTIONS[name]
 
     def run():
@@ -76,7 +64,7 @@ def test_each_call_reads_them_anew(name, both):
             found.append(function(*pair(step)))  # others of the same shapes
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
@@ -102,16 +90,16 @@ def gradients(function, v, w, **options):
 
 @pytest.mark.parametrize("options", [{}, {"persistent": True}], ids=["", "persistent"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_tapes_see_which_are_read(name, options, both):
+def test_tapes_see_which_are_read(name, options):
     def run():
         return [gradients(FUNCTIONS[name], *pair(step), **options) for step in range(CALLS)]
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
 @pytest.mark.parametrize("name", ["tensordot", "moments", "embedding_lookup", "zeros_like"])
-def test_tapes_that_watch_nothing_or_a_part(name, both):
+def test_tapes_that_watch_nothing_or_a_part(name):
     def run():
         found = []
         for step in range(CALLS):
@@ -127,11 +115,11 @@ def test_tapes_that_watch_nothing_or_a_part(name, both):
             found.append([one is v for one in tape.watched_variables()])
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_gradients_of_gradients(both):
+def test_gradients_of_gradients():
     def run():
         found = []
         for step in range(CALLS):
@@ -143,11 +131,11 @@ def test_gradients_of_gradients(both):
             found.append(outer.gradient(first, [v, w]))
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_sides_that_an_assignment_changes(both):
+def test_sides_that_an_assignment_changes():
     def run():
         v, found = tf.Variable(M, shape=tf.TensorShape(None)), []
         for step in range(3 * CALLS):
@@ -155,11 +143,11 @@ def test_sides_that_an_assignment_changes(both):
             found += [tf.nn.moments(v, [0]), tf.identity(v), tf.norm(v, axis=-1), tf.shape(v)]
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_those_without_a_value(both):
+def test_those_without_a_value():
     def run():
         empty = resource_variable_ops.UninitializedVariable(shape=[2, 3], dtype=tf.float32)
         of_its_class, found = tf.Variable(M), []
@@ -173,12 +161,12 @@ def test_those_without_a_value(both):
         found.append(isinstance(outcome(tf.nn.moments, (of_its_class, [0]), {}), Failure))
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
 @pytest.mark.parametrize("kind", ["subclass", "copied", "cached", "mirrored", "sharing"])
-def test_other_variables(kind, both):
+def test_other_variables(kind):
     class Mine(resource_variable_ops.ResourceVariable):
         def _read_variable_op(self, no_copy=False):
             return super()._read_variable_op(no_copy) + 1.0
@@ -208,11 +196,11 @@ def test_other_variables(kind, both):
             found.append((tape.gradient(result, v), len(tape.watched_variables())))
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_methods_of_what_is_taken_of_one(both):
+def test_methods_of_what_is_taken_of_one():
     """What `tf.Variable.__getitem__` returns has methods that write into the variable."""
 
     def run():
@@ -224,11 +212,11 @@ def test_methods_of_what_is_taken_of_one(both):
             found += [v.read_value(), row, sorted(vars(row))]
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_tags_of_results_stay(both):
+def test_tags_of_results_stay():
     """Gradient functions know zeros by an attribute that `tf.zeros_like` sets."""
 
     def run():
@@ -240,13 +228,28 @@ def test_tags_of_results_stay(both):
             for _ in range(CALLS)
         ]
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert want[0] == [["_is_zeros_tensor"]]
     assert got == want
 
 
+def test_places_in_a_variable():
+    """Of an op with a handle, too, TensorFlow's quick way reads the other variables."""
+
+    def run():
+        v, places, found = tf.Variable(M), tf.Variable([0, 1]), []
+        for step in range(CALLS):
+            places.assign([step % 2, 0])
+            v.assign(M + step)
+            found += [v.sparse_read(places), tf.nn.embedding_lookup(v, places)]
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
 @pytest.mark.parametrize("dtype", [tf.string, tf.bool, tf.int8, tf.complex64, tf.bfloat16])
-def test_dtypes(dtype, both):
+def test_dtypes(dtype):
     def run():
         found = []
         for step in range(CALLS):
@@ -256,7 +259,7 @@ def test_dtypes(dtype, both):
             found += [tf.repeat(v, 2, axis=0), tf.roll(v, 1, 0), tf.concat([v, v], 1)]
         return found
 
-    want, got = both(run)
+    want, got = in_both(run)
     assert_same(got, want)
 
 

@@ -27,6 +27,8 @@ import os
 import threading
 import warnings
 
+from fastops._core.record import record_of as _record_of
+
 ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
 
 cdef extern from "Python.h":
@@ -51,6 +53,7 @@ cdef object _said = None
 cdef object _thread = None        # and in which thread
 cdef object _execute_before = None
 cdef object _quick_way = None
+cdef tuple _HANDLES = ("resource", "variant")
 cdef object _get_seed = _random_seed.get_seed
 cdef object _get_logger = None    # both as they were before
 cdef object _warn = None
@@ -77,10 +80,15 @@ def _watched_execute(*args, **kwargs):
 
 
 def _watched_quick_way(*args):
+    # The context, the op's name, the node's name, the inputs, and attributes.
     if threading.get_ident() == _thread:
         try:
-            args = tuple([_with_variables_read(one) for one in args])
-        except Exception:  # of one that has no value: TensorFlow will say so
+            given = list(args)
+            for place, arg in enumerate(_record_of(args[1]).op_def.inputs, 3):
+                if arg.dtype not in _HANDLES:  # which a variable is where one is asked for
+                    given[place] = _with_variables_read(given[place])
+            args = given
+        except Exception:  # unknown, wrong, or without a value: TensorFlow will say so
             pass
     return _quick_way(*args)
 
