@@ -117,6 +117,8 @@ def _policy(api):
     exclusions = {}
     for op, reason in sorted(policy.excluded.items()):
         exclusions[reason] = (*exclusions.get(reason, ()), op)
+    bindings = (binding for module in api.modules for binding in module.bindings)
+    never = {binding.op.name for binding in bindings if policy.exclusion(binding.op)}
     return f'''"""What tools/policy.toml decides about ops, patterns resolved."""
 
 {_assignment("RENAMES", policy.renames)}
@@ -126,6 +128,8 @@ def _policy(api):
 {_assignment("_EXCLUSIONS", exclusions)}
 
 EXCLUDED = {{op: reason for reason, ops in _EXCLUSIONS.items() for op in ops}}
+
+{_assignment("NEVER", never)}
 
 {_assignment("HANDLES", set(policy.handles))}
 

@@ -210,7 +210,7 @@ class PreparedKernel {
     // Of the asynchronous kernels that plans get to have it is known that they compute in the same
     // way while a thread waits for them, without the GIL. No eager call calls functions.
     if (kernel_->AsAsync() != nullptr && !calls_functions_ &&
-        !IsIteration(kernel_->type_string())) {
+        !IsIteration(kernel_->type_string()) && !AnswersAtOnce(kernel_->type_string())) {
       return absl::UnimplementedError("asynchronous kernel");
     }
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
@@ -260,6 +260,11 @@ class PreparedKernel {
 
   static bool IsIteration(const std::string& op) {
     return op == "IteratorGetNext" || op == "IteratorGetNextAsOptional";
+  }
+
+  // Asynchronous as all that queues do, but nothing to wait for.
+  static bool AnswersAtOnce(const std::string& op) {
+    return op == "QueueIsClosedV2" || op == "QueueSizeV2";
   }
 
   // The input that is the shape of the result, -1 if there is none.

@@ -18,8 +18,16 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from fastops import _registry
 from fastops._core import opdef
 from fastops._core.fallback import raw_name
-from fastops._core.tables import index
-from fastops._install import intercept, iteration, optionals, tapes, traced, variables
+from fastops._core.tables import index, policy
+from fastops._install import (
+    construction,
+    intercept,
+    iteration,
+    optionals,
+    tapes,
+    traced,
+    variables,
+)
 from fastops._install.dtypes import parse
 from fastops._install.gradients import rules
 from fastops._install.helpers import targets as helpers
@@ -32,12 +40,13 @@ from fastops._plans.plans import PlansBeside
 
 LAYERS = {
     "dispatch": "the call by which every generated function of TensorFlow runs its op",
-    "functions": "the generated functions, wherever TensorFlow or Keras refer to them",
+    "functions": "the generated functions of ops that have kernels here, wherever TensorFlow or "
+    "Keras refer to them",
     "operators": "the operators of eager tensors and variables",
     "public": "public functions that are written in Python",
     "replayed": "other public functions: what a call runs is recorded once, and replayed",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
-    "variables": "reads and assignments of variables",
+    "variables": "reads and assignments of variables, and those that are made again and again",
     "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
     "modules apart, and ask whether something is a tensor",
     "keras": "what Keras 3 does in Python before it reaches an op",
@@ -67,6 +76,8 @@ def _dispatch_targets():
 def _generated_functions():
     originals = {}
     for name, op_name in index.NAMES.items():
+        if op_name in policy.NEVER:  # which the dispatch call counts
+            continue
         module = gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = getattr(module, attribute, None)
@@ -132,6 +143,7 @@ def _variable_targets():
     for name, make in variables.METHODS.items():
         holder = next(kind for kind in ResourceVariable.__mro__ if name in vars(kind))
         yield Target("variables", f"tf.Variable.{name}", holder, name, make)
+    yield Target("variables", "tf.Variable", type(tf.Variable), "__call__", construction.construct)
 
 
 def _helper_functions():

@@ -64,17 +64,20 @@ cdef object _graph_of(PyObject* variable):
         or <int>self._dtype._type_enum == <int>DT_VARIANT
     ):
         return None
+    return default_graph()
+
+
+cdef object default_graph():
     cdef list stack = _graphs.stack
     graph = stack[len(stack) - 1] if stack else _graphs._global_default_graph
     # A function that is being traced wants to know of its variables.
     return graph if type(graph) is _Graph else None
 
 
-cdef bint _has_strategy(object graph) except -1:
-    """Whether this thread is in the scope of a distribution strategy."""
+cdef bint has_scopes(object graph, str stack_name) except -1:
     cdef dict state = graph._thread_local.__dict__
     # Made when it is first asked for, which takes TensorFlow's property.
-    cdef PyObject* stack = PyDict_GetItem(state, "_distribution_strategy_stack")
+    cdef PyObject* stack = PyDict_GetItem(state, stack_name)
     return stack != NULL and <object>stack
 
 
@@ -84,7 +87,7 @@ cdef int _tell_tapes(object variable, object graph) except -1:
     variables = (variable,)
     # Without a distribution strategy a variable stands for itself.
     resolve = _tf_tape._variables_override
-    if resolve is not _local_results or _has_strategy(graph):
+    if resolve is not _local_results or has_scopes(graph, "_distribution_strategy_stack"):
         variables = resolve(variable)
     for one in variables:
         TFE_Py_TapeVariableAccessed(<PyObject*>one)

@@ -2195,7 +2195,7 @@ def queue_is_closed_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------
@@ -2263,7 +2263,7 @@ def queue_size_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

@@ -528,6 +528,8 @@ def test_queues():
     for op in ("FIFOQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2"):
         assert paths.pop(op) == ["tensorflow:first_call"], "a name is an attribute"
     assert paths.pop("QueueDequeueV2") == ["capi:op", "tensorflow:first_call"], "it never succeeds"
+    assert paths.pop("QueueSizeV2") == ["direct"] * 3
+    assert paths.pop("QueueIsClosedV2") == ["direct"]
     assert distinct(paths) == {"capi:op"}, paths
 
 

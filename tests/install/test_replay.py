@@ -466,6 +466,8 @@ def _sequence(namespace, seed):
         sample = namespace["tf.random.fixed_unigram_candidate_sampler"]
         drawn.append(sample(classes, 1, 4, True, 9, unigrams=[1.0] * 9))
         drawn.append(namespace["tf.random.all_candidate_sampler"](classes, 1, 9, True))
+        hits = namespace["tf.nn.compute_accidental_hits"]  # which takes seeds, and draws nothing
+        drawn.append(hits(classes, tf.constant([1, 3], tf.int64), 1, seed=step or None))
         for pool in ("avg", "max"):
             pooled = namespace[f"tf.nn.fractional_{pool}_pool"]
             drawn.append(pooled(images, [1.0, 1.4, 1.4, 1.0], seed=5 + step % 2))
@@ -485,7 +487,11 @@ def test_sequences_of_random_numbers(stock, seed):
     assert find("tf.nn.dropout").describe()["replayed"] > 0
     for name in (
         *("random.gamma", "random.uniform_candidate_sampler", "random.all_candidate_sampler"),
-        *("nn.fractional_max_pool", "image.sample_distorted_bounding_box"),
+        *(
+            "nn.compute_accidental_hits",
+            "nn.fractional_max_pool",
+            "image.sample_distorted_bounding_box",
+        ),
     ):
         assert find(f"tf.{name}").describe()["replayed"] > 0, name
 

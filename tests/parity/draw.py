@@ -35,6 +35,8 @@ class Draw:
         Those that the recipe made: what a call does to them is compared, too.
     tables : list of tf.lookup.experimental.MutableHashTable
         Likewise.
+    queues : list of tf.queue.QueueBase
+        Those that the recipe made, kept alive.
 
     Notes
     -----
@@ -48,6 +50,7 @@ class Draw:
         self.thorough = thorough
         self.variables = []
         self.tables = []
+        self.queues = []
         self._drawn = 0
 
     def __getattr__(self, attr):

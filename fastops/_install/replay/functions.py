@@ -83,16 +83,16 @@ FUNCTIONS = {
     "tf.nn": """
         approx_max_k approx_min_k atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d
         avg_pool2d avg_pool3d batch_norm_with_global_normalization batch_normalization
-        collapse_repeated conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose
-        conv_transpose convolution crelu ctc_beam_search_decoder ctc_greedy_decoder ctc_loss
-        ctc_unique_labels depth_to_space depthwise_conv2d depthwise_conv2d_backprop_filter
-        depthwise_conv2d_backprop_input dilation2d dropout embedding_lookup embedding_lookup_sparse
-        erosion2d fractional_avg_pool fractional_max_pool gelu in_top_k isotonic_regression
-        l2_normalize log_poisson_loss max_pool max_pool1d max_pool2d max_pool3d max_pool_with_argmax
-        moments normalize_moments pool safe_embedding_lookup_sparse separable_conv2d
-        sigmoid_cross_entropy_with_logits silu softmax_cross_entropy_with_logits space_to_depth
-        sufficient_statistics weighted_cross_entropy_with_logits weighted_moments
-        with_space_to_batch zero_fraction
+        collapse_repeated compute_accidental_hits conv1d conv1d_transpose conv2d conv2d_transpose
+        conv3d conv3d_transpose conv_transpose convolution crelu ctc_beam_search_decoder
+        ctc_greedy_decoder ctc_loss ctc_unique_labels depth_to_space depthwise_conv2d
+        depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d dropout
+        embedding_lookup embedding_lookup_sparse erosion2d fractional_avg_pool fractional_max_pool
+        gelu in_top_k isotonic_regression l2_normalize log_poisson_loss max_pool max_pool1d
+        max_pool2d max_pool3d max_pool_with_argmax moments normalize_moments pool
+        safe_embedding_lookup_sparse separable_conv2d sigmoid_cross_entropy_with_logits silu
+        softmax_cross_entropy_with_logits space_to_depth sufficient_statistics
+        weighted_cross_entropy_with_logits weighted_moments with_space_to_batch zero_fraction
     """,
     "tf.nn.experimental": """
         general_dropout stateless_dropout

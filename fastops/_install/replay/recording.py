@@ -323,11 +323,10 @@ class _Maker:
         self.steps.append(step)
 
     def seed_of(self, event, record):
-        """Return what the seeds of a random op are made of, in a tuple; None for other ops."""
-        given = [event.attrs.get(name, 0) or 0 for name in _SEEDS]
-        stateful = record.draws or record.op_def.obstacle == "stateful"
-        if not stateful or not self.seeded:
+        """Return what the seeds of an op are made of, in a tuple; None for one that has none."""
+        if not self.seeded or not {attr.name for attr in record.op_def.attrs}.issuperset(_SEEDS):
             return None
+        given = [event.attrs.get(name, 0) or 0 for name in _SEEDS]
         if given != [one or 0 for one in self.seeded[0].seeds]:
             return None
         return (self.seeded.pop(0).op_seed,)

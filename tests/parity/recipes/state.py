@@ -525,3 +525,34 @@ NO_TABLE = "no table has such keys and values"
 mismatched("LookupTableFindV2 LookupTableExportV2", NO_TABLE, none_has)
 mismatched("LookupTableInsertV2 LookupTableImportV2", f"{NO_TABLE} and can change", none_takes)
 mismatched("LookupTableRemoveV2", "no table has such keys", none_removes)
+
+
+# ---------------------------------------------------------------------------------------------
+# Queues
+# ---------------------------------------------------------------------------------------------
+
+QUEUES = (
+    lambda: tf.queue.FIFOQueue(9, tf.float32, [()]),
+    lambda: tf.queue.PaddingFIFOQueue(9, tf.float32, [[None]]),
+    lambda: tf.queue.PriorityQueue(9, tf.float32, [()]),
+    lambda: tf.queue.RandomShuffleQueue(9, 0, tf.float32, [()]),
+)
+
+
+@recipe("QueueSizeV2 QueueIsClosedV2")
+def about_queues(d):
+    for make, size, closed in product(QUEUES, (0, 1, 4), BOTH):
+        queue = make()
+        for _ in range(size):
+            queue.enqueue(element(queue))
+        if closed:
+            queue.close()
+        d.queues.append(queue)
+        yield {"handle": queue.queue_ref}
+
+
+def element(queue):
+    """Return something that a queue takes."""
+    if isinstance(queue, tf.queue.PriorityQueue):
+        return (tf.constant(1, tf.int64), tf.constant(2.0))
+    return tf.constant([2.0]) if isinstance(queue, tf.queue.PaddingFIFOQueue) else tf.constant(2.0)

@@ -1,0 +1,237 @@
+# distutils: language = c++
+"""`tf.Variable` called: variables that are made again and again.
+
+TensorFlow's constructors enter some ten scopes around an op and an assignment. What they leave are
+attributes of the variable and of its handle; of these, the handle and its number alone tell two
+variables apart that are made of the same arguments. So the first two of a kind are TensorFlow's,
+and if nothing else differs, they are the model of later ones.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.tensors cimport handle_dtype, host_tensor
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.python cimport PyVectorcall_NARGS
+from fastops._dispatch cimport on_host
+from fastops._install.intercept cimport Call, promotes_no_dtypes
+from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._install.variables cimport default_graph, has_scopes
+from fastops._tf.eager cimport recording
+from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
+
+import weakref
+
+from tensorflow.python.eager import context as _tf_context
+from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.framework.cpp_shape_inference_pb2 import CppShapeInferenceResult
+from tensorflow.python.framework.dtypes import DType as _DType
+from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
+from tensorflow.python.ops import (
+    gen_resource_variable_ops as _gen,
+    resource_variable_ops as _resource_variable_ops,
+    variables as _variables,
+)
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
+from tensorflow.python.ops.variables import Variable as _Variable
+
+cdef enum:
+    MOST_KINDS = 256
+
+cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
+cdef object _HandleData = CppShapeInferenceResult.HandleData
+cdef object _reference = weakref.ref
+
+# The types of the arguments, and of the attributes, of variables that have a model.
+cdef frozenset _OPTIONS = frozenset([
+    type(None), bool, str, _DType, _variables.VariableSynchronization,
+    _variables.VariableAggregation,
+])
+cdef frozenset _ATTRIBUTES = _OPTIONS | {_TensorShape}
+
+cdef object _initialize = _ResourceVariable.__init__
+cdef object _create = _resource_variable_ops.default_variable_creator_v2
+cdef object _create_default = _variables.default_variable_creator_v2
+
+# The types of initial values besides tensors, arrays, and lists of these.
+cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
+
+# By kind: a `Model`; one in a tuple, that of the first; or None, for one that has no model.
+cdef dict _models = {}
+
+
+@cython.final
+cdef class Model:
+    """What variables of one kind have in common.
+
+    Parameters
+    ----------
+    variable : ResourceVariable
+        One of them, of which nothing is kept alive.
+    """
+
+    cdef dict state         # the variable's attributes in their order
+    cdef bytes handle_data  # what its handle knows of dtype and shape
+    cdef str name           # of the handle, without what TensorFlow adds for a tensor
+
+    def __init__(self, variable):
+        self.state = dict(variable.__dict__)
+        handle = self.state["_handle"]
+        self.name = self.state["_handle_name"].removesuffix(":0")
+        self.handle_data = handle._handle_data.SerializeToString()
+        number = variable._unique_id.removeprefix(f"{self.name}_")
+        if (
+            not self.name
+            or not number.isdecimal()
+            or [name for name in handle.__dict__] != ["_parent_trackable", "_name", "_unique_id"]
+            or handle._parent_trackable() is not variable
+            or handle._name != self.state["_handle_name"]
+            or handle._unique_id != variable._unique_id
+            or type(handle._handle_data) is not _HandleData
+        ):
+            raise ValueError("an extraordinary variable")
+        self.state.update(_handle=None, _unique_id=None, _graph_key=None)
+        if not _ATTRIBUTES.issuperset(map(type, self.state.values())):
+            raise ValueError("a variable with attributes that two may not share")
+
+    cdef bint is_like(self, Model other) except -1:
+        return (
+            list(self.state.items()) == list(other.state.items())
+            and self.handle_data == other.handle_data
+        )
+
+    cdef object make(self, object value, object graph):
+        """Another one, with that value."""
+        cdef dict state = self.state.copy()
+        scope_name = f"{self.name}/"
+        unique_id = f"{self.name}_{_tf_ops.uid()}"
+        handle = _gen.var_handle_op(
+            shape=state["_shape"], dtype=state["_dtype"],
+            shared_name=_tf_context.anonymous_name(), debug_name=scope_name, name=scope_name,
+            container="",
+        )
+        variable = _ResourceVariable.__new__(_ResourceVariable)
+        handle._handle_data = _HandleData.FromString(self.handle_data)
+        handle._parent_trackable = _reference(variable)
+        handle._name = state["_handle_name"]
+        handle._unique_id = unique_id
+        _ASSIGN.run((handle, value, False))
+        state["_handle"] = handle
+        state["_unique_id"] = unique_id
+        state["_graph_key"] = graph._graph_key
+        variable.__dict__ = state
+        return variable
+
+
+cdef int _take_note(tuple kind, object variable) except -1:
+    """Learns from a variable of TensorFlow's making."""
+    model = None
+    if type(variable) is _ResourceVariable:
+        try:
+            model = Model(variable)
+        except Exception:  # of another kind than is known here
+            pass
+    known = _models.get(kind, False)
+    if known is False:
+        if len(_models) >= MOST_KINDS:
+            _models.clear()
+        _models[kind] = None if model is None else (model,)
+    elif type(known) is tuple:  # while this one was made, another thread may have made the third
+        _models[kind] = model if model is not None and model.is_like(known[0]) else None
+    return 0
+
+
+cdef object _ordinary_graph():
+    """The default graph, if TensorFlow's own functions make variables as ever; None otherwise."""
+    if (
+        not live
+        or not promotes_no_dtypes()
+        or not on_host()
+        or recording()
+        or _ResourceVariable.__init__ is not _initialize
+        or _resource_variable_ops.default_variable_creator_v2 is not _create
+        or _variables.default_variable_creator_v2 is not _create_default
+    ):
+        return None
+    graph = default_graph()
+    if graph is None or graph._container or has_scopes(graph, "_variable_creator_stack"):
+        return None
+    return graph
+
+
+cdef object _tensor_of(PyObject* given, object dtype):
+    """What TensorFlow makes of an initial value; None where that is for it to say."""
+    value = <object>given
+    if (
+        not IsEagerTensor(given)
+        and not is_numpy(given)
+        and type(value) not in _PLAIN
+        and not (is_list(given) and converts_as_ever(given))
+    ):
+        return None
+    if dtype is not None or not IsEagerTensor(given):
+        try:
+            value = _tf_ops.convert_to_tensor(value, dtype=dtype)
+        except Exception:  # TensorFlow will say what is wrong
+            return None
+    if (
+        not IsEagerTensor(<PyObject*>value)
+        or host_tensor(<PyObject*>value) == NULL
+        or handle_dtype(<PyObject*>value) in (DT_RESOURCE, DT_VARIANT)
+    ):
+        return None
+    return value
+
+
+def construct(original):
+    """Return what stands in the place of the method by which variables are made."""
+    return replacing(original, _construct)
+
+
+cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef Replacement self = <Replacement>callable
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), i
+    cdef PyObject* given = args[1] if n > 1 else NULL
+    cdef PyObject* known
+    cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
+    cdef list options = []
+    # The class, the initial value, and `trainable`: other places differ among the classes.
+    if n < 1 or n > 3 or (
+        <object>args[0] is not _Variable and <object>args[0] is not _ResourceVariable
+    ):
+        return call_original(self, args, nargsf, keywords)
+    dtype = None
+    if n == 3:
+        options.append(<object>args[2])
+    for i in range(len(names)):
+        name, value = names[i], <object>args[n + i]
+        if name == "initial_value" and given == NULL:
+            given = args[n + i]
+        else:
+            options.append(value)
+            if name == "dtype":
+                dtype = value
+    if given == NULL or not _OPTIONS.issuperset([type(option) for option in options]):
+        return call_original(self, args, nargsf, keywords)
+    graph = _ordinary_graph()
+    tensor = None if graph is None else _tensor_of(given, dtype)
+    if tensor is None:
+        return call_original(self, args, nargsf, keywords)
+    kind = (
+        <object>args[0], n, names, tuple(options),
+        _tf_context._context._thread_local_data.scope_name,
+        <int>handle_dtype(<PyObject*>tensor), tensor._shape_tuple(),
+    )
+    known = PyDict_GetItem(_models, kind)
+    if known != NULL and type(<object>known) is Model:
+        result = (<Model><object>known).make(tensor, graph)
+    else:
+        result = <object>call_original(self, args, nargsf, keywords)
+        Py_DECREF(result)
+        _take_note(kind, result)
+    Py_INCREF(result)
+    return <PyObject*>result

@@ -1,0 +1,486 @@
+"""Variables that are made again and again: the later ones are like TensorFlow's own."""
+
+import copy
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from calls import frames, in_both, outcome
+from support import Failure, assert_same
+from tensorflow.python.framework import op_callbacks, ops
+from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from tensorflow.python.trackable.base import CheckpointInitialValue
+
+import fastops
+
+TIMES = 4
+"""Of which two are TensorFlow's, and the others made like these."""
+
+M = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+
+def same(value):
+    return lambda step: value
+
+
+VALUES = {
+    "tensor": lambda step: tf.constant(M + step),
+    "array": lambda step: M + step,
+    "strided": lambda step: (M + step)[:, ::-1],
+    "array of doubles": lambda step: M.astype(np.float64) + step,
+    "scalar of NumPy": lambda step: np.float64(step),
+    "number": float,
+    "int": lambda step: step,
+    "bool": lambda step: step % 2 == 0,
+    "complex": lambda step: step + 2j,
+    "text": lambda step: f"text {step}",
+    "bytes": lambda step: b"text",
+    "list": lambda step: [[1.0, step], [2.0, 3.0]],
+    "tuple": lambda step: (1, step),
+    "texts": lambda step: ["a", str(step)],
+    "list of tensors": lambda step: [tf.constant(1.0), tf.constant(float(step))],
+    "empty": lambda step: [],
+    "no rows": lambda step: tf.zeros([0, 3]),
+    "half": lambda step: tf.constant(M + step, tf.float16),
+    "bfloat16": lambda step: tf.constant(M + step, tf.bfloat16),
+    "variable": lambda step: tf.Variable(M + step),
+    "function": lambda step: lambda: tf.constant(M + step),
+    "ragged list": same([[1], [2, 3]]),
+    "object": same(object()),
+    "nothing": same(None),
+    "checkpointed": lambda step: CheckpointInitialValue,
+    "variant": lambda step: tf.raw_ops.EmptyTensorList(
+        element_shape=-1, max_num_elements=2, element_dtype=tf.float32
+    ),
+}
+"""Initial values, by the number of the variable."""
+
+OPTIONS = {
+    "": {},
+    "trainable": {"trainable": True},
+    "not trainable": {"trainable": False},
+    "name": {"name": "weight"},
+    "scope as a name": {"name": "weight/"},
+    "empty name": {"name": ""},
+    "bad name": {"name": "a b ("},
+    "number as a name": {"name": 3},
+    "dtype": {"dtype": tf.float32},
+    "dtype by name": {"dtype": "float32"},
+    "dtype of NumPy": {"dtype": np.float32},
+    "other dtype": {"dtype": tf.int64},
+    "bad dtype": {"dtype": "float7"},
+    "synchronization": {"synchronization": tf.VariableSynchronization.ON_READ},
+    "aggregation": {"aggregation": tf.VariableAggregation.SUM},
+    "no aggregation": {"aggregation": None},
+    "any shape": {"shape": tf.TensorShape(None)},
+    "shape": {"shape": [2, 3]},
+    "unvalidated": {"validate_shape": False},
+    "constraint": {"constraint": tf.identity},
+    "cached": {"caching_device": "CPU:0"},
+    "not lifted": {"experimental_enable_variable_lifting": False},
+    "unknown": {"unknown": 1},
+    "two values": {"initial_value": 3.0},
+}
+"""Keywords."""
+
+
+def described(variable):
+    """Return all that is known of a variable but for what differs from one to the next."""
+    if isinstance(variable, Failure):
+        return variable
+    state, handle = dict(variable.__dict__), variable.handle
+    names = list(state)
+    number = state.pop("_unique_id")
+    assert state.pop("_handle") is handle
+    assert handle._unique_id == number
+    assert handle._parent_trackable() is variable
+    cached = state.pop("_cached_value")
+    return [
+        type(variable).__name__,
+        names,
+        {name: (type(value).__name__, str(value)) for name, value in state.items()},
+        number.rpartition("_")[0],
+        None if cached is None else cached.numpy().tolist(),
+        list(handle.__dict__),
+        handle._name,
+        str(handle._handle_data),
+        handle.dtype,
+        handle.device,
+        handle.backing_device,
+        variable.name,
+        str(variable.shape),
+        variable.dtype,
+        variable.trainable,
+        variable.device,
+        str(variable._shared_name),
+        variable.read_value() if variable.dtype != tf.variant else None,
+    ]
+
+
+def makes(function, *args, **kwargs):
+    """Return whether TensorFlow's own Python makes what a call returns."""
+    return "_init_from_args" in frames(function, args, kwargs)
+
+
+def create(kind, values, options):
+    made = [outcome(kind, (values(step),), options) for step in range(TIMES)]
+    return [described(one) for one in made], made
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("kind", [tf.Variable, ResourceVariable])
+def test_options(kind, options):
+    def run():
+        return create(kind, VALUES["tensor"], OPTIONS[options])[0]
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_values(value):
+    def run():
+        return [
+            create(tf.Variable, VALUES[value], options)[0] for options in ({}, {"dtype": "float32"})
+        ]
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "make",
+    [
+        tf.Variable,
+        ResourceVariable,
+        lambda value: tf.Variable(value, False),
+        lambda value: tf.Variable(initial_value=value, name="weight", dtype="float32"),
+        lambda value: copy.deepcopy(tf.Variable(value)),
+    ],
+)
+@pytest.mark.parametrize("value", ["tensor", "array", "list", "number"])
+def test_later_ones_are_made_here(make, value):
+    with fastops.accelerated():
+        for step in range(TIMES):
+            make(VALUES[value](step))
+        assert not makes(make, VALUES[value](0))
+        assert makes(tf.Variable, VALUES["function"](0))
+        assert makes(tf.Variable, 3.0, name=f"{value} {make}")
+    assert makes(make, VALUES[value](0))
+
+
+def test_numbers_go_on():
+    """They are TensorFlow's, which tensors and layers take from the same counter."""
+    with fastops.accelerated():
+        made = [v for name in "ab" for _ in range(TIMES) for v in [tf.Variable(M, name=name)]]
+    numbers = [int(v._unique_id.removeprefix(f"{v.name[0]}_")) for v in made]
+    before, after = ops.uid(), ops.uid()
+    assert numbers == sorted({*numbers, before, after})[:-2]
+
+
+def test_each_has_a_value_of_its_own():
+    def run():
+        value = tf.constant(M)
+        made = [tf.Variable(value) for _ in range(TIMES)]
+        for step, one in enumerate(made):
+            one.assign_add(M * step)
+            one.scatter_nd_add([[0, 0]], [10.0])
+        return value, *[one.read_value() for one in made]
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_nothing_is_shared_that_can_be_changed():
+    with fastops.accelerated():
+        first, *_, one, other = [tf.Variable(M) for _ in range(TIMES)]
+        assert one.handle is not other.handle
+        assert one.handle._handle_data is not other.handle._handle_data
+        one.handle._handle_data.shape_and_type[0].shape.dim[0].size = 7
+        one.handle._name = one._handle_name = "changed"
+        one.extra = 1
+        assert str(other.handle._handle_data) == str(first.handle._handle_data)
+        assert other.handle._name == first.handle._name
+        assert not hasattr(other, "extra")
+        assert_same(described(tf.Variable(M)), described(first))
+
+
+def test_nothing_is_kept_alive():
+    with fastops.accelerated():
+        made = [tf.Variable(tf.constant(M), name="kept") for _ in range(TIMES)]
+        ends = [weakref.ref(one) for one in made] + [weakref.ref(one.handle) for one in made]
+        del made
+        gc.collect()
+        assert [end() for end in ends] == [None] * len(ends)
+
+
+def test_handles_know_the_shape_in_functions():
+    def run():
+        @tf.function
+        def read(handle):
+            value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+            shapes.append(value.shape)
+            return value + 1.0
+
+        shapes = []
+        values = [read(tf.Variable(M).handle) for _ in range(TIMES)]
+        return values, [str(shape) for shape in shapes]
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_gradients():
+    def run():
+        found = []
+        for step in range(TIMES):
+            v, fixed = tf.Variable(M + step), tf.Variable(M, trainable=False)
+            with tf.GradientTape() as tape:
+                result = v * fixed
+            found.append((tape.gradient(result, [v, fixed]), tape.watched_variables() == (v,)))
+        return str(found)
+
+    want, got = in_both(run)
+    assert got == want
+
+
+def test_within_tapes_and_accumulators():
+    def run():
+        found = []
+        for _ in range(TIMES):
+            x = tf.constant(M)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                v = tf.Variable(x * 2.0)
+                found.append(described(v))
+                result = v * x
+            with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+                w = tf.Variable(x * 3.0)
+                found.append(described(w))
+                tangent = accumulator.jvp(w * x)
+            found.append((tape.gradient(result, [x, v]), tangent))
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_in_scopes():
+    def run():
+        found = []
+        for _ in range(TIMES):
+            with tf.name_scope("outer"):
+                found.append(described(tf.Variable(M)))
+                with tf.name_scope("inner"):
+                    found.append(described(tf.Variable(M, name="weight")))
+            found.append(described(tf.Variable(M)))
+            with tf.device("CPU:0"):
+                found.append(described(tf.Variable(M)))
+            with tf.init_scope():
+                found.append(described(tf.Variable(M)))
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_where_others_create():
+    def run():
+        found, seen = [], []
+
+        def creator(following, **kwargs):
+            seen.append(sorted(kwargs))
+            return following(**{**kwargs, "name": "created"})
+
+        for _ in range(TIMES):
+            with tf.variable_creator_scope(creator):
+                found.append(described(tf.Variable(M)))
+            with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+                found.append(type(tf.Variable(M)).__name__)
+            found.append(described(tf.Variable(M)))
+        return found, seen
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_in_graphs():
+    def run():
+        found = []
+        for _ in range(TIMES):
+            with tf.Graph().as_default() as graph:
+                v = tf.Variable(M)
+                found.append((type(v.handle).__name__, [op.type for op in graph.get_operations()]))
+            module = tf.Module()
+
+            @tf.function
+            def traced(x, module=module):
+                if not hasattr(module, "v"):
+                    module.v = tf.Variable(M)
+                return module.v + x
+
+            found.append((traced(tf.constant(1.0)), described(module.v)))
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_default_graph_that_is_another():
+    def run():
+        found = []
+        for _ in range(TIMES):
+            found.append(tf.Variable(M)._graph_key == tf.compat.v1.get_default_graph()._graph_key)
+            tf.compat.v1.reset_default_graph()
+        return found
+
+    want, got = in_both(run)
+    assert got == want == [True] * TIMES
+
+
+def test_callbacks_see_the_same_ops():
+    def run():
+        seen = []
+
+        def callback(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+            seen.append((op_type, len(inputs), len(outputs)))
+
+        for _ in range(TIMES):
+            op_callbacks.add_op_callback(callback)
+            try:
+                tf.Variable(tf.constant(M))
+            finally:
+                op_callbacks.remove_op_callback(callback)
+        return seen
+
+    want, got = in_both(run)
+    assert got == want
+    assert ("VarHandleOp", 0, 1) in want
+
+
+def test_initializers_that_are_replaced(monkeypatch):
+    original, seen = ResourceVariable.__init__, []
+
+    def init(self, *args, **kwargs):
+        seen.append(kwargs["name"])
+        original(self, *args, **kwargs)
+
+    with fastops.accelerated():
+        for _ in range(TIMES):
+            tf.Variable(M, name="weight")
+        monkeypatch.setattr(ResourceVariable, "__init__", init)
+        tf.Variable(M, name="weight")
+        monkeypatch.undo()
+        tf.Variable(M, name="weight")
+    assert seen == ["weight"]
+
+
+def test_creators_that_are_replaced(monkeypatch):
+    original, seen = resource_variable_ops.default_variable_creator_v2, []
+
+    def create(next_creator=None, **kwargs):
+        seen.append(kwargs["name"])
+        return original(next_creator, **kwargs)
+
+    with fastops.accelerated():
+        for _ in range(TIMES):
+            tf.Variable(M, name="weight")
+        monkeypatch.setattr(resource_variable_ops, "default_variable_creator_v2", create)
+        tf.Variable(M, name="weight")
+    assert seen == ["weight"]
+
+
+def test_subclasses():
+    class Mine(ResourceVariable):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.mine = True
+
+    class Odd(tf.Variable):
+        def __init__(self, value):
+            self.value_given = value
+
+    def run():
+        found = []
+        for step in range(TIMES):
+            one, odd = Mine(M + step), Odd(step)
+            found.append((described(one), one.mine, type(odd).__name__, odd.value_given))
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_checkpoints(tmp_path):
+    def run():
+        found = []
+        for step in range(TIMES):
+            v = tf.Variable(M + step, name="weight")
+            path = tf.train.Checkpoint(v=v).write(str(tmp_path / f"{step}"))
+            restored = tf.Variable(M * 0.0, name="weight")
+            tf.train.Checkpoint(v=restored).read(path).assert_consumed()
+            late = tf.train.Checkpoint()
+            status = late.read(path)
+            late.v = tf.Variable(M * 0.0, name="weight")
+            status.assert_consumed()
+            found += [restored.read_value(), late.v.read_value()]
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_more_kinds_than_are_kept():
+    def run():
+        return [
+            described(tf.Variable(float(step), name=f"v{number}"))
+            for number in range(300)
+            for step in range(3)
+        ]
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_eight_threads():
+    problems, barrier = [], threading.Barrier(8)
+
+    def work(number):
+        barrier.wait()
+        for step in range(50):
+            value = float(number * 100 + step)
+            with tf.name_scope(f"thread{number % 2}"):
+                v = tf.Variable(value, name=f"v{step % 3}")
+            if v.numpy() != value or v.name != f"thread{number % 2}/v{step % 3}:0":
+                problems.append((v.name, v.numpy(), value))
+            seen.append(v)
+
+    seen = []
+    with fastops.accelerated():
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not problems
+    assert len({v._unique_id for v in seen}) == len(seen) == 400
+
+
+def test_generators():
+    def run():
+        found = []
+        for step in range(TIMES):
+            made = tf.random.Generator.from_seed(step)
+            other = tf.random.Generator.from_state([1, step, 0], "philox")
+            found += [made.normal([2]), made.state.read_value(), other.uniform([2])]
+            found += [one.normal([1]) for one in other.split(2)]
+            found.append(described(made.state))
+        return found
+
+    want, got = in_both(run)
+    assert_same(got, want)
