@@ -270,6 +270,18 @@ def test_within_tapes_and_accumulators():
     assert_same(got, want)
 
 
+def test_recorded_ones_are_of_tensorflows_making():
+    """It stops tapes meanwhile."""
+    with fastops.accelerated():
+        for _ in range(TIMES):
+            tf.Variable(M)
+        with tf.GradientTape():
+            assert makes(tf.Variable, M)
+        with tf.autodiff.ForwardAccumulator(tf.constant(M), tf.constant(M)):
+            assert makes(tf.Variable, M)
+        assert not makes(tf.Variable, M)
+
+
 def test_in_scopes():
     def run():
         found = []
