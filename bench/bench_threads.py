@@ -80,7 +80,7 @@ SWEEP = {
 }
 
 
-CASES = {"small": SMALL, "large": LARGE, "sweep": SWEEP}
+CASES: dict[str, dict[str, tuple]] = {"small": SMALL, "large": LARGE, "sweep": SWEEP}
 
 
 @pytest.mark.parametrize(("group", "label"), [(g, label) for g in CASES for label in CASES[g]])
