@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -46,6 +47,36 @@ inline KnownClasses& Known() {
   static KnownClasses known;
   return known;
 }
+
+// Bytes, one after the other; the first 512 take no allocation.
+class Bytes {
+ public:
+  void push_back(char byte) { Append(&byte, 1); }
+
+  void Append(const void* bytes, size_t size) {
+    if (size > capacity_ - size_) Grow(size);
+    std::memcpy(data_ + size_, bytes, size);
+    size_ += size;
+  }
+
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  void Grow(size_t more) {
+    capacity_ = 2 * (size_ + more);
+    std::unique_ptr<char[]> larger(new char[capacity_]);
+    std::memcpy(larger.get(), data_, size_);
+    grown_ = std::move(larger);
+    data_ = grown_.get();
+  }
+
+  char inline_[512];
+  std::unique_ptr<char[]> grown_;
+  char* data_ = inline_;
+  size_t size_ = 0;
+  size_t capacity_ = sizeof(inline_);
+};
 
 // Dtypes and shapes of tensors, of arrays and of what variables hold; the very values of Python's
 // numbers, texts, None and dtypes; and how lists, tuples and dicts hold these together.
@@ -106,15 +137,10 @@ class Signature {
  private:
   static constexpr int kDeepest = 32;
 
-  void Append(const void* bytes, size_t size) {
-    const char* first = static_cast<const char*>(bytes);
-    text_.insert(text_.end(), first, first + size);
-  }
-
   template <typename Number>
   void AppendNumber(char kind, Number number) {
     text_.push_back(kind);
-    Append(&number, sizeof(number));
+    text_.Append(&number, sizeof(number));
   }
 
   bool Add(PyObject* value, int depth) {
@@ -176,8 +202,8 @@ class Signature {
       PyErr_Clear();
       return false;
     }
-    Append(&size, sizeof(size));
-    Append(bytes, size);
+    text_.Append(&size, sizeof(size));
+    text_.Append(bytes, size);
     return true;
   }
 
@@ -225,7 +251,7 @@ class Signature {
       return false;
     }
     owned_.push_back(attributes);
-    Append(&kind, sizeof(kind));
+    text_.Append(&kind, sizeof(kind));
     return Add(attributes, depth);
   }
 
@@ -254,7 +280,7 @@ class Signature {
     }
     owned_.push_back(attributes);
     if (!IsNew('O', value)) return true;
-    Append(&kind, sizeof(kind));
+    text_.Append(&kind, sizeof(kind));
     const bool outside = !inside_;
     inside_ = true;
     PyObject *name, *item;
@@ -313,7 +339,7 @@ class Signature {
     if (only_tensors_) {
       size_t alias = 0;
       while (alias < objects_.size() && objects_[alias] != object) ++alias;
-      Append(&alias, sizeof(alias));
+      text_.Append(&alias, sizeof(alias));
     }
     AddLeaf(tensor, object);
     return true;
@@ -324,7 +350,7 @@ class Signature {
     text_.push_back(static_cast<char>(shape.dims()));
     for (int i = 0; i < shape.dims(); ++i) {
       const int64_t side = shape.dim_size(i);
-      Append(&side, sizeof(side));
+      text_.Append(&side, sizeof(side));
     }
   }
 
@@ -389,7 +415,7 @@ class Signature {
     // The same variable twice is another trace than two variables.
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
-    Append(&alias, sizeof(alias));
+    text_.Append(&alias, sizeof(alias));
     if (only_tensors_) variables_.emplace_back(leaves_.size(), Py_NewRef(variable));
     AddLeaf(tensor, handle);
     return true;
@@ -414,7 +440,7 @@ class Signature {
   const Runtime* runtime_ = nullptr;
   bool only_tensors_ = false;
   bool inside_ = false;  // of an object
-  absl::InlinedVector<char, 512> text_;
+  Bytes text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;
   absl::InlinedVector<PyObject*, 8> owned_;

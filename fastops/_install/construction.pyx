@@ -13,13 +13,13 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
-from fastops._install.variables cimport default_graph, has_scopes
 from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
 
@@ -157,7 +157,7 @@ cdef object _ordinary_graph():
     ):
         return None
     graph = default_graph()
-    if graph is None or graph._container or has_scopes(graph, "_variable_creator_stack"):
+    if not is_ordinary(graph) or graph._container or has_scopes(graph, "_variable_creator_stack"):
         return None
     return graph
 

@@ -2,12 +2,12 @@
 """Reads and assignments of ``tf.Variable``, in eager mode and with tensors of the same dtype."""
 
 cimport cython
-from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, has_sizes, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
@@ -35,8 +35,6 @@ cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
 cdef Call _ASSIGN_ADD = Call("AssignAddVariableOp", "resource value")
 cdef Call _ASSIGN_SUB = Call("AssignSubVariableOp", "resource value")
 
-cdef type _Graph = _tf_ops.Graph
-cdef object _graphs = _tf_ops._default_graph_stack  # of each thread
 cdef object _convert = _tf_ops.convert_to_tensor
 cdef type _array = np.ndarray
 cdef type _complex = np.complexfloating
@@ -64,21 +62,9 @@ cdef object _graph_of(PyObject* variable):
         or <int>self._dtype._type_enum == <int>DT_VARIANT
     ):
         return None
-    return default_graph()
-
-
-cdef object default_graph():
-    cdef list stack = _graphs.stack
-    graph = stack[len(stack) - 1] if stack else _graphs._global_default_graph
+    graph = default_graph()
     # A function that is being traced wants to know of its variables.
-    return graph if type(graph) is _Graph else None
-
-
-cdef bint has_scopes(object graph, str stack_name) except -1:
-    cdef dict state = graph._thread_local.__dict__
-    # Made when it is first asked for, which takes TensorFlow's property.
-    cdef PyObject* stack = PyDict_GetItem(state, stack_name)
-    return stack != NULL and <object>stack
+    return graph if is_ordinary(graph) else None
 
 
 cdef int _tell_tapes(object variable, object graph) except -1:

@@ -7,6 +7,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
+from fastops._core.locals cimport has_scopes, is_ordinary
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, kReady
@@ -36,10 +37,8 @@ cdef dict _run_globals = _tf_run.__dict__
 cdef dict _cancellation_globals = _tf_cancellation.__dict__
 cdef object _graphs = _tf_ops._default_graph_stack
 cdef object _saving = _tf_save_context._save_context
-cdef type _Graph = _tf_ops.Graph
 cdef str _EAGERLY = "RUN_FUNCTIONS_EAGERLY"
 cdef str _CANCELLED = "_active_context"
-cdef str _STRATEGIES = "_distribution_strategy_stack"
 cdef object _FALSE = False
 
 
@@ -65,10 +64,9 @@ cdef bint is_plain_but_for_tapes() except -1:
     ):
         return False
     graph = _graphs._global_default_graph
-    if graph is None:
-        return True
-    # `_distribution_strategy_stack`, without making one for each thread.
-    return type(graph) is _Graph and not getattr(graph._thread_local, _STRATEGIES, None)
+    return graph is None or (
+        is_ordinary(graph) and not has_scopes(graph, "_distribution_strategy_stack")
+    )
 
 
 cdef object call_original(const Original* call):

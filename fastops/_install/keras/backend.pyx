@@ -8,6 +8,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.tuple cimport PyTuple_GET_SIZE
 
+from fastops._core.locals cimport of_this_thread
 from fastops._core.tensors cimport host_tensor, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type
@@ -73,7 +74,7 @@ cdef PyObject* _held(Draft* draft, object variable) except NULL:
     """What a variable of Keras's holds; None where a scope gives it another value."""
     tracker = _global_state["GLOBAL_STATE_TRACKER"]
     for scope in _SCOPES:
-        if getattr(tracker, scope, None) is not None:
+        if of_this_thread(tracker, scope) is not None:
             return Py_None
     return keep(draft, variable._value)
 

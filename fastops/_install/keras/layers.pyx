@@ -9,6 +9,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core.locals cimport of_this_thread
 from fastops._cpp.python cimport Py_False, Py_True, _PyType_Lookup
 from fastops._install.keras.helper cimport (
     PASS,
@@ -55,7 +56,7 @@ cdef object _get_global_attribute(Helper self, PyObject* const* args, Py_ssize_t
     cdef PyObject* tracker = PyDict_GetItem(_global_state, _TRACKER)
     if n != 1 or tracker == NULL or not PyUnicode_CheckExact(<object>args[0]):
         return PASS
-    found = getattr(<object>tracker, <str><object>args[0], None)
+    found = of_this_thread(<object>tracker, <str><object>args[0])
     return PASS if found is None and keywords != NULL else found
 
 

@@ -47,12 +47,12 @@ FUNCTIONS = {
         adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality
         adjust_saturation central_crop combined_non_max_suppression convert_image_dtype
         crop_and_resize crop_to_bounding_box draw_bounding_boxes extract_glimpse extract_patches
-        flip_left_right flip_up_down generate_bounding_box_proposals grayscale_to_rgb hsv_to_rgb
+        flip_left_right flip_up_down generate_bounding_box_proposals grayscale_to_rgb
         image_gradients non_max_suppression non_max_suppression_overlaps non_max_suppression_padded
         non_max_suppression_with_scores pad_to_bounding_box per_image_standardization psnr
         random_brightness random_contrast random_crop random_flip_left_right random_flip_up_down
         random_hue random_saturation resize resize_with_crop_or_pad resize_with_pad rgb_to_grayscale
-        rgb_to_hsv rgb_to_yiq rgb_to_yuv rot90 sample_distorted_bounding_box sobel_edges ssim
+        rgb_to_yiq rgb_to_yuv rot90 sample_distorted_bounding_box sobel_edges ssim
         ssim_multiscale stateless_random_brightness stateless_random_contrast stateless_random_crop
         stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
         stateless_random_jpeg_quality stateless_random_saturation total_variation transpose

@@ -1,0 +1,35 @@
+# distutils: language = c++
+"""What a thread keeps in a `threading.local`, and which graph is its default."""
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+
+import threading
+
+from tensorflow.python.framework import ops as _tf_ops
+
+
+cdef type _local = threading.local
+cdef type _Graph = _tf_ops.Graph
+cdef object _graphs = _tf_ops._default_graph_stack
+
+
+cdef object of_this_thread(object local, str name):
+    cdef PyObject* found
+    if type(local) is not _local:
+        return getattr(local, name, None)
+    found = PyDict_GetItem(<dict>local.__dict__, name)  # to miss an attribute takes 0.4 us
+    return None if found == NULL else <object>found
+
+
+cdef object default_graph():
+    cdef list stack = _graphs.stack
+    return stack[len(stack) - 1] if stack else _graphs._global_default_graph
+
+
+cdef bint is_ordinary(object graph) noexcept:
+    return type(graph) is _Graph
+
+
+cdef bint has_scopes(object graph, str stack_name) except -1:
+    return bool(of_this_thread(graph._thread_local, stack_name))
