@@ -14,7 +14,7 @@ tf.random.create_rng_state(7, "philox")
 tf.random.fixed_unigram_candidate_sampler(classes, 1, 3, True, 8, unigrams=[1.0] * 8)
 tf.random.fold_in(seed, 3)
 tf.random.gamma([4], 0.5)
-tf.random.learned_unigram_candidate_sampler(classes, 1, 3, True, 8)
+tf.random.learned_unigram_candidate_sampler(classes, 1, 3, True, 8)  # later calls take longer
 tf.random.log_uniform_candidate_sampler(classes, 1, 3, True, 8)
 tf.random.normal([4])
 tf.random.poisson([4], 2.0)
