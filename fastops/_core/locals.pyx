@@ -22,9 +22,11 @@ cdef object of_this_thread(object local, str name):
     return None if found == NULL else <object>found
 
 
-cdef object default_graph():
-    cdef list stack = _graphs.stack
-    return stack[len(stack) - 1] if stack else _graphs._global_default_graph
+cdef object default_graph(bint* scoped):
+    cdef dict state = _graphs.__dict__
+    cdef list stack = state["stack"]
+    scoped[0] = bool(stack)
+    return stack[len(stack) - 1] if stack else state["_global_default_graph"]
 
 
 cdef bint is_ordinary(object graph) noexcept:

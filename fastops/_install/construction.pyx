@@ -146,6 +146,7 @@ cdef int _take_note(tuple kind, object variable) except -1:
 
 cdef object _ordinary_graph():
     """The default graph, if TensorFlow's own functions make variables as ever; None otherwise."""
+    cdef bint scoped
     if (
         not live
         or not promotes_no_dtypes()
@@ -156,7 +157,7 @@ cdef object _ordinary_graph():
         or _variables.default_variable_creator_v2 is not _create_default
     ):
         return None
-    graph = default_graph()
+    graph = default_graph(&scoped)
     if not is_ordinary(graph) or graph._container or has_scopes(graph, "_variable_creator_stack"):
         return None
     return graph

@@ -31,6 +31,7 @@ from tensorflow.python.ops.resource_variable_ops import (
 
 cdef Call _READ = Call("ReadVariableOp", "resource dtype")
 cdef Call _IDENTITY = Call("Identity", "input")
+cdef Call _DISABLE_COPY = Call("DisableCopyOnRead", "resource")
 cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
 cdef Call _ASSIGN_ADD = Call("AssignAddVariableOp", "resource value")
 cdef Call _ASSIGN_SUB = Call("AssignSubVariableOp", "resource value")
@@ -46,6 +47,7 @@ cdef object _graph_of(PyObject* variable):
 
     It is of this very class, on the host, and nothing caches it.
     """
+    cdef bint scoped
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
         or not live
@@ -62,7 +64,7 @@ cdef object _graph_of(PyObject* variable):
         or <int>self._dtype._type_enum == <int>DT_VARIANT
     ):
         return None
-    graph = default_graph()
+    graph = default_graph(&scoped)
     # A function that is being traced wants to know of its variables.
     return graph if is_ordinary(graph) else None
 
@@ -88,6 +90,7 @@ cdef int _tell_tapes(object variable, object graph) except -1:
 cdef enum:
     VALUE
     READ_VALUE
+    READ_VALUE_NO_COPY
     NUMPY
     ARRAY
     BOOL
@@ -128,8 +131,10 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
     variable = <object>args[0]
     _tell_tapes(variable, graph)
     variable._variable_read = True
+    if self.kind == READ_VALUE_NO_COPY:
+        _DISABLE_COPY.run((variable._handle,))
     result = _READ.run((variable._handle, variable._dtype))
-    if self.kind == READ_VALUE:
+    if self.kind == READ_VALUE or self.kind == READ_VALUE_NO_COPY:
         result = _IDENTITY.run((result,))
     elif self.kind != VALUE:
         if host_tensor(<PyObject*>result) == NULL:
@@ -293,6 +298,7 @@ cdef int _describe(dict state, object variable, object graph, object parent_op) 
 METHODS = {
     "value": lambda original: Read(original, VALUE),
     "read_value": lambda original: Read(original, READ_VALUE),
+    "read_value_no_copy": lambda original: Read(original, READ_VALUE_NO_COPY),
     "numpy": lambda original: Read(original, NUMPY),
     "__array__": lambda original: Read(original, ARRAY),
     "__bool__": lambda original: Read(original, BOOL),

@@ -7,7 +7,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
-from fastops._core.locals cimport has_scopes, is_ordinary
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, kReady
@@ -27,7 +27,6 @@ cdef extern from "definitions.h":
 
 from tensorflow.python.eager import cancellation as _tf_cancellation
 from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
-from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.saved_model import save_context as _tf_save_context
 from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
 
@@ -35,7 +34,6 @@ from tensorflow.python.util.traceback_utils import filter_traceback as _filter_t
 cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 cdef dict _run_globals = _tf_run.__dict__
 cdef dict _cancellation_globals = _tf_cancellation.__dict__
-cdef object _graphs = _tf_ops._default_graph_stack
 cdef object _saving = _tf_save_context._save_context
 cdef str _EAGERLY = "RUN_FUNCTIONS_EAGERLY"
 cdef str _CANCELLED = "_active_context"
@@ -52,6 +50,7 @@ cpdef bint is_plain() except -1:
 
 cdef bint is_plain_but_for_tapes() except -1:
     cdef PyObject* device_name
+    cdef bint scoped
     if not on_host():
         return False
     device_name = GetEagerContextThreadLocalData(_where.py_context).device_name.get()
@@ -60,12 +59,11 @@ cdef bint is_plain_but_for_tapes() except -1:
         or PyDict_GetItem(_run_globals, _EAGERLY) != <PyObject*>_FALSE
         or PyDict_GetItem(_cancellation_globals, _CANCELLED) != <PyObject*>None
         or _saving._in_save_context
-        or _graphs.stack
     ):
         return False
-    graph = _graphs._global_default_graph
-    return graph is None or (
-        is_ordinary(graph) and not has_scopes(graph, "_distribution_strategy_stack")
+    graph = default_graph(&scoped)
+    return graph is None or not scoped and is_ordinary(graph) and (
+        not has_scopes(graph, "_distribution_strategy_stack")
     )
 
 

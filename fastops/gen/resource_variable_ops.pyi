@@ -221,7 +221,7 @@ def disable_copy_on_read(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

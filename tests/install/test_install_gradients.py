@@ -1094,7 +1094,7 @@ def test_tapes_learn_of_variables():
         assert assert_unchanged(lambda m=method: one(m)) == [True]
 
 
-READS = ("value", "read_value", "numpy")
+READS = ("value", "read_value", "read_value_no_copy", "numpy")
 
 
 def test_gradients_of_reads():
@@ -1106,9 +1106,29 @@ def test_gradients_of_reads():
         return tape.gradient(y, v)
 
     assert_unchanged(lambda: one("value"), rules=["Square", "ReadVariableOp"], tape=1)
-    assert_unchanged(
-        lambda: one("read_value"), rules=["Square", "Identity", "ReadVariableOp"], tape=1
-    )
+    for method in ("read_value", "read_value_no_copy"):
+        assert_unchanged(
+            lambda m=method: one(m), rules=["Square", "Identity", "ReadVariableOp"], tape=1
+        )
+
+
+def test_reads_without_a_copy():
+    """Of a variable that was gathered from, others give copies until one of these has read it."""
+
+    def place(value):
+        return np.asarray(value).ctypes.data
+
+    def one():
+        v = tf.Variable(floats(64))
+        v.scatter_nd_add([[0]], [1.0])
+        shared = []
+        for method in ("read_value", "read_value_no_copy", "read_value"):
+            first, second = getattr(v, method)(), getattr(v, method)()
+            shared.append(place(first) == place(second))
+        return shared, first
+
+    shared, _ = assert_unchanged(one, rules=None)
+    assert shared == [False, True, True]
 
 
 def test_variables_in_functions():

@@ -48,6 +48,14 @@ def read(d):
         yield {"resource": gathered(d, d.dtype(3))}
 
 
+@recipe("DisableCopyOnRead")
+def disable_copy(d):
+    for dtype in ("float32", "int64", "string"):
+        yield {"resource": d.variable(d.of(dtype)(2, 3))}
+        yield {"resource": gathered(d, d.of(dtype)(3))}
+    yield {"resource": UninitializedVariable(dtype=tf.float32, shape=[2]).handle}
+
+
 rejected("ReadVariableOp", "no variable holds this dtype", dtype="qint16 quint16")
 
 
