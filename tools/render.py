@@ -119,6 +119,7 @@ def _policy(api):
         exclusions[reason] = (*exclusions.get(reason, ()), op)
     bindings = (binding for module in api.modules for binding in module.bindings)
     never = {binding.op.name for binding in bindings if policy.exclusion(binding.op)}
+    obstructed = never - policy.excluded.keys()
     return f'''"""What tools/policy.toml decides about ops, patterns resolved."""
 
 {_assignment("RENAMES", policy.renames)}
@@ -129,7 +130,9 @@ def _policy(api):
 
 EXCLUDED = {{op: reason for reason, ops in _EXCLUSIONS.items() for op in ops}}
 
-{_assignment("NEVER", never)}
+{_assignment("_OBSTRUCTED", obstructed)}
+
+NEVER = EXCLUDED.keys() | _OBSTRUCTED
 
 {_assignment("HANDLES", set(policy.handles))}
 
