@@ -1,0 +1,1 @@
+# C++ helpers, each header beside the declarations of it for Cython.

@@ -1,0 +1,1 @@
+# Declarations for Cython of what is used of TensorFlow's headers.
