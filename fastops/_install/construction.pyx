@@ -198,6 +198,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), i
     cdef PyObject* given = args[1] if n > 1 else NULL
     cdef PyObject* known
+    cdef Model model
     cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
     cdef list options = []
     # The class, the initial value, and `trainable`: other places differ among the classes.
@@ -229,7 +230,8 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     )
     known = PyDict_GetItem(_models, kind)
     if known != NULL and type(<object>known) is Model:
-        result = (<Model><object>known).make(tensor, graph)
+        model = <Model><object>known  # held: another thread may put another one into its place
+        result = model.make(tensor, graph)
     else:
         result = <object>call_original(self, args, nargsf, keywords)
         Py_DECREF(result)

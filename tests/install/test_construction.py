@@ -483,6 +483,25 @@ def test_eight_threads():
     assert len({v._unique_id for v in seen}) == len(seen) == 400
 
 
+def test_what_is_known_of_a_kind_may_be_dropped_while_one_is_made(monkeypatch):
+    number, dropped = ops.uid, []
+
+    def drop():
+        if not dropped:
+            dropped.append(True)
+            for other in range(300):  # more kinds than are kept
+                tf.Variable(1.0, name=f"kind{other}")
+        return number()
+
+    with fastops.accelerated():
+        made = [tf.Variable(float(step), name="mine") for step in range(TIMES)]
+        monkeypatch.setattr(ops, "uid", drop)
+        made.append(tf.Variable(float(TIMES), name="mine"))
+    assert dropped
+    assert [v.numpy() for v in made] == list(range(TIMES + 1))
+    assert {v.name for v in made} == {"mine:0"}
+
+
 def test_generators():
     def run():
         found = []
