@@ -31,10 +31,18 @@ from fastops._reports.profile import (  # noqa: E402
     Detour,
     Explanation,
     FunctionProfile,
+    MethodProfile,
     OpProfile,
     Profile,
 )
-from fastops._reports.stats import FunctionStats, OpStats, Stats, reset_stats, stats  # noqa: E402
+from fastops._reports.stats import (  # noqa: E402
+    FunctionStats,
+    MethodStats,
+    OpStats,
+    Stats,
+    reset_stats,
+    stats,
+)
 from fastops._shell.environment import read_environment  # noqa: E402
 from fastops._shell.ipython import (  # noqa: E402
     load_ipython_extension,
@@ -75,6 +83,8 @@ __all__ = [
     "Function",
     "FunctionProfile",
     "FunctionStats",
+    "MethodProfile",
+    "MethodStats",
     "MissingOpError",
     "OpProfile",
     "OpStats",

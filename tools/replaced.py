@@ -11,6 +11,7 @@ from fastops._install.helpers import functions as helper_functions
 from fastops._install.keras import functions as keras_functions
 from fastops._install.keras import helper
 from fastops._install.keras import targets as keras
+from fastops._install.models import targets as models
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
 from fastops._install.public import functions, methods
 from fastops._install.replay.functions import FUNCTIONS as REPLAYED
@@ -90,6 +91,22 @@ TensorFlow {restated}.
 | function | parameters | answered are |
 | --- | --- | --- |
 {answers}
+## Models
+
+If `install` is given ``models=True``, which is experimental: methods of objects of Keras's own
+classes, as long as all code that runs in a call is of Keras, TensorFlow, NumPy or the standard
+library. The second and the third call with arguments of a signature (as for replayed functions,
+with the masks of tensors; one of Keras's variables is which it is) are recorded, and the third is
+replayed on copies of the variables; if all three are equal, later calls run the same ops. A call is
+Keras's own where anything differs that the object holds, directly or indirectly, or a global that
+the code asks, or a setting that Keras keeps for the thread; where the class is a user's; within
+graphs, device scopes, stateless and symbolic scopes and strategies; and where Keras's Python
+decides by a value after it has assigned one, as optimizers do that average weights. `describe` of a
+method says what is known of an object: `type(model).__call__.describe(model)`.
+
+| class | methods |
+| --- | --- |
+{models}
 ## Keras
 
 Of Keras {keras} on TensorFlow, by their names in `keras.src`. Here "keras" is an eager tensor, a
@@ -169,6 +186,11 @@ def render():
             row(f"`{helper.name}`", f"`{helper.signature}`", helper.takes)
             for helper in (*helper_functions.HELPERS, *helper_functions.METHODS)
         ),
+        models="".join(
+            row(f"`{title}`", ", ".join(f"`{name}`" for name in names.split()))
+            for title, names in models.METHODS.items()
+        )
+        + row("each metric", ", ".join(f"`{name}`" for name in models.OF_METRICS)),
         keras=keras.RESTATED + "*",
         keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(

@@ -11,6 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "arrays.h"
+#include "dicts.h"
 #include "handle.h"
 #include "opdef.h"
 #include "runtime.h"
@@ -97,6 +98,13 @@ class Signature {
   // objects, and tells apart which of them are the same one.
   void TakeOnlyTensors() { only_tensors_ = true; }
 
+  // Takes the attributes of tensors, too, and instances of a class for what they are: the signature
+  // tells which.
+  void TakeIdentities(PyTypeObject* kind) {
+    with_attributes_ = true;
+    identified_ = kind;
+  }
+
   // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
   // to tell apart.
   bool Read(const Runtime& runtime, PyObject* const* args, Py_ssize_t positional,
@@ -130,12 +138,16 @@ class Signature {
     }
     return nullptr;
   }
+  // Those of the class that `TakeIdentities` names.
+  size_t num_identities() const { return identities_.size(); }
+  PyObject* identity(size_t i) const { return identities_[i]; }
   // The composites and the objects among the arguments and in each other.
   size_t num_holders() const { return holders_.size(); }
   PyObject* holder(size_t i) const { return holders_[i]; }
 
  private:
   static constexpr int kDeepest = 32;
+  static constexpr int kMostNested = 4;
 
   template <typename Number>
   void AppendNumber(char kind, Number number) {
@@ -180,6 +192,12 @@ class Signature {
       return AddDtype(value);
     } else if (only_tensors_) {
       if (kind == known.shape) return AddDims(value, depth);
+      if (kind == identified_) {
+        AppendNumber('K', value);
+        identities_.push_back(value);
+        owned_.push_back(Py_NewRef(value));
+        return true;
+      }
       if (kind == known.variable) return IsReadByOp(value) && AddVariable(value);
       if (inside_ && PyType_IsSubtype(kind, known.array_scalar)) return AddIndex(value);
       return AddComposite(value, depth) || AddObject(value, depth);
@@ -342,6 +360,22 @@ class Signature {
       text_.Append(&alias, sizeof(alias));
     }
     AddLeaf(tensor, object);
+    return !with_attributes_ || AddAttributes(object);
+  }
+
+  // The attributes of a tensor: flags and other tensors, as Keras's masks.
+  bool AddAttributes(PyObject* tensor) {
+    PyObject* attributes = InstanceDictIfAny(tensor);
+    if (attributes == nullptr) return true;
+    if (++nested_ > kMostNested) return false;
+    PyObject *name, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(attributes, &at, &name, &value);) {
+      if (value == Py_None) continue;
+      text_.push_back('@');
+      if (!PyUnicode_Check(name) || !AddText(name)) return false;
+      if (value != Py_True && !(IsEagerTensor(value) && AddTensor(value))) return false;
+    }
+    --nested_;
     return true;
   }
 
@@ -439,12 +473,16 @@ class Signature {
 
   const Runtime* runtime_ = nullptr;
   bool only_tensors_ = false;
+  bool with_attributes_ = false;
+  int nested_ = 0;  // attributes of tensors that are attributes
+  PyTypeObject* identified_ = nullptr;
   bool inside_ = false;  // of an object
   Bytes text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;
   absl::InlinedVector<PyObject*, 8> owned_;
   absl::InlinedVector<PyObject*, 4> holders_;
+  absl::InlinedVector<PyObject*, 4> identities_;
   absl::InlinedVector<std::pair<size_t, PyObject*>, 2> variables_;
 };
 

@@ -30,6 +30,7 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass Signature:
         Signature()
         void TakeOnlyTensors()
+        void TakeIdentities(PyTypeObject*)
         # False, without an exception, where only TensorFlow can tell.
         bool Read(const Runtime&, PyObject* const*, Py_ssize_t, PyObject*)
         bool Is(const char*, size_t)
@@ -39,5 +40,7 @@ cdef extern from "declarations.h" namespace "fastops":
         const Tensor* leaf(size_t)
         PyObject* object(size_t)
         PyObject* variable(size_t)
+        size_t num_identities()
+        PyObject* identity(size_t)
         size_t num_holders()
         PyObject* holder(size_t)

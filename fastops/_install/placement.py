@@ -42,7 +42,7 @@ def _patterns(value, name):
     return tuple(value)
 
 
-def install(*, only=None, exclude=None, functions=False):
+def install(*, only=None, exclude=None, functions=False, models=False):
     """Let unchanged programs take the fast path, in the whole process.
 
     Parameters
@@ -55,6 +55,9 @@ def install(*, only=None, exclude=None, functions=False):
     functions : bool
         Whether to run what `tf.function` has made as `fastops.function` does, with what Keras
         makes of it: ``fit``, ``predict``, ``train_on_batch``.
+    models : bool
+        Whether calls of Keras's own layers, models, losses, metrics and optimizers are recorded
+        once and replayed afterwards. Experimental.
 
     Notes
     -----
@@ -77,6 +80,7 @@ def install(*, only=None, exclude=None, functions=False):
     """
     global _holds
     only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
+    optional = {"traced": functions, "models": models}
     with _LOCK:
         _holds = 0  # it outlasts the blocks of `accelerated` around it
         if _placed:
@@ -84,7 +88,7 @@ def install(*, only=None, exclude=None, functions=False):
         try:
             with _no_collections():
                 for target in list(targets()):
-                    if target.layer == "traced" and not functions:
+                    if target.layer in optional and not optional[target.layer]:
                         continue
                     if _chosen(target, only, exclude):
                         _place(target)
@@ -128,7 +132,7 @@ def is_installed():
 
 
 @contextmanager
-def accelerated(*, only=None, exclude=None, functions=False):
+def accelerated(*, only=None, exclude=None, functions=False, models=False):
     """`install` for a block; the whole process takes part in it.
 
     Blocks may nest and overlap between threads: the last one to end takes out what the first one
@@ -137,7 +141,7 @@ def accelerated(*, only=None, exclude=None, functions=False):
     global _holds
     with _LOCK:
         if not _holds and not _placed:
-            install(only=only, exclude=exclude, functions=functions)
+            install(only=only, exclude=exclude, functions=functions, models=models)
             _holds = 1
         elif _holds:
             _holds += 1

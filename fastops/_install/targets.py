@@ -32,6 +32,7 @@ from fastops._install.dtypes import parse
 from fastops._install.gradients import rules
 from fastops._install.helpers import targets as helpers
 from fastops._install.keras import targets as keras
+from fastops._install.models import targets as models
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
 from fastops._install.public import targets as public
 from fastops._install.replay import targets as replay
@@ -50,6 +51,8 @@ LAYERS = {
     "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
     "modules apart, and ask whether something is a tensor",
     "keras": "what Keras 3 does in Python before it reaches an op",
+    "models": "calls of Keras's own layers, models, losses, metrics and optimizers: recorded, and "
+    "replayed, if `install` is given ``models=True``",
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return, if `install` is given ``functions=True``",
 }
@@ -187,4 +190,5 @@ def targets():
     yield from replay.methods()
     yield from restated_targets()
     yield from keras.methods()
+    yield from models.targets()
     yield from _traced_targets()

@@ -1,4 +1,4 @@
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libcpp.vector cimport vector
 
 from fastops._cpp.plan cimport Borrowed
@@ -45,3 +45,7 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
 # signatures know.
 cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                        PyObject* keywords) noexcept
+# The same for a method's arguments: with the attributes of tensors, and instances of a class that
+# are what they are.
+cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t positional,
+                      PyObject* keywords, PyTypeObject* identified) noexcept

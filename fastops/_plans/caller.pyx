@@ -267,6 +267,12 @@ cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t p
     return signature.Read(_where[0], args, positional, keywords)
 
 
+cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t positional,
+                      PyObject* keywords, PyTypeObject* identified) noexcept:
+    signature.TakeIdentities(identified)
+    return read_tensors(signature, args, positional, keywords)
+
+
 def know_objects(classes):
     """Have `read_tensors` read instances of more classes.
 

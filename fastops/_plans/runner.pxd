@@ -36,3 +36,5 @@ cdef object call_original(const Original* call)
 cpdef bint is_plain() except -1
 # The same, but for tapes.
 cdef bint is_plain_but_for_tapes() except -1
+# The same, or in the only replica of TensorFlow's default strategy.
+cdef bint is_plain_or_one_replica() except -1

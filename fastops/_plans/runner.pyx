@@ -7,7 +7,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
-from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, kReady
@@ -25,6 +25,9 @@ from fastops._tf.tensor cimport Tensor
 cdef extern from "definitions.h":
     pass
 
+from tensorflow.python.distribute.distribute_lib import (
+    _DefaultDistributionStrategy as _DefaultStrategy,
+)
 from tensorflow.python.eager import cancellation as _tf_cancellation
 from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
 from tensorflow.python.saved_model import save_context as _tf_save_context
@@ -49,6 +52,14 @@ cpdef bint is_plain() except -1:
 
 
 cdef bint is_plain_but_for_tapes() except -1:
+    return _is_plain(False)
+
+
+cdef bint is_plain_or_one_replica() except -1:
+    return _is_plain(True)
+
+
+cdef bint _is_plain(bint one_replica) except -1:
     cdef PyObject* device_name
     cdef bint scoped
     if not on_host():
@@ -64,7 +75,17 @@ cdef bint is_plain_but_for_tapes() except -1:
     graph = default_graph(&scoped)
     return graph is None or not scoped and is_ordinary(graph) and (
         not has_scopes(graph, "_distribution_strategy_stack")
+        or one_replica and _is_one_replica(graph)
     )
+
+
+cdef bint _is_one_replica(object graph) except -1:
+    """Whether the only strategies are TensorFlow's default one, which has a single replica."""
+    stack = of_this_thread(graph._thread_local, "_distribution_strategy_stack")
+    for mode in stack:
+        if type(mode.strategy) is not _DefaultStrategy:
+            return False
+    return stack[len(stack) - 1].replica_context is not None
 
 
 cdef object call_original(const Original* call):

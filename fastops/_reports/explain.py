@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from fastops._core.measuring import Recorder
+from fastops._install.models import observers as models
 from fastops._plans.observers import observe_all, observed
 from fastops._reports.profile import Explanation, Profile
 
@@ -11,7 +12,7 @@ def start():
     """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
     recorder = Recorder()
     recorder.open(new_threads=True)
-    return Profile(recorder, observe_all())
+    return Profile(recorder, observe_all(), models.observe_all())
 
 
 @contextmanager
@@ -20,8 +21,8 @@ def _recorded():
     recorder = Recorder()
     recorder.open()
     try:
-        with observed() as functions:
-            yield recorder, functions
+        with observed() as functions, models.observed() as methods:
+            yield recorder, functions, methods
     finally:
         recorder.close()
 

@@ -145,6 +145,28 @@ class FunctionProfile:
     ns: int
 
 
+@dataclass(frozen=True)
+class MethodProfile:
+    """Calls of a method of one of Keras's objects in a profile, under ``install(models=True)``.
+
+    Attributes
+    ----------
+    name : str
+        The object, by its class and name.
+    method : str
+        The method.
+    reason : str or None
+        Why the calls were not replayed; None if they were.
+    calls : int
+        How many there were. Of what is inside a replayed call there are none.
+    """
+
+    name: str
+    method: str
+    reason: str | None
+    calls: int
+
+
 class Profile(Printed):
     """What `profile` found. It prints as a table, in notebooks too, and may be read at any time.
 
@@ -162,11 +184,14 @@ class Profile(Printed):
         The calls' own, as in `OpProfile`.
     functions : list of FunctionProfile
         What `fastops.function`, `fastops.graph` and ``install(functions=True)`` ran.
+    methods : list of MethodProfile
+        Calls of Keras's objects that ``install(models=True)`` replayed, or did not, and why.
     """
 
-    def __init__(self, recorder, functions):
+    def __init__(self, recorder, functions, methods):
         self._recorder = recorder
         self._functions = functions
+        self._methods = methods
 
     @property
     def ops(self):
@@ -184,6 +209,13 @@ class Profile(Printed):
             for executor, (calls, ns) in sums.items()
         ]
         return sorted(found, key=lambda one: -one.ns)
+
+    @property
+    def methods(self):
+        return [
+            MethodProfile(name, method, reason, calls)
+            for (method, name, reason), calls in list(self._methods.items())
+        ]
 
     @property
     def total_ns(self):
@@ -216,6 +248,7 @@ class Profile(Printed):
             "tensorflow_ns": self.tensorflow_ns,
             "ops": {name: op.to_dict() for name, op in self.ops.items()},
             "functions": [dict(vars(function)) for function in self.functions],
+            "methods": [dict(vars(method)) for method in self.methods],
         }
 
     def __rich__(self):
@@ -254,6 +287,15 @@ class Profile(Printed):
                 ],
             )
 
+        if methods := self.methods:
+            yield (
+                _METHOD_COLUMNS,
+                [
+                    (one.name, one.method, f"{one.calls:,}", one.reason or "replayed")
+                    for one in methods
+                ],
+            )
+
     def _summary(self):
         total, inside = self._recorder.times()
         text = f"{in_units(total)} in all, {in_units(total - inside)} of it above the dispatch."
@@ -271,14 +313,15 @@ class Explanation(Profile):
         What the function returned.
     """
 
-    def __init__(self, recorder, functions, result):
-        super().__init__(recorder, functions)
+    def __init__(self, recorder, functions, methods, result):
+        super().__init__(recorder, functions, methods)
         self.result = result
 
 
 _COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow", "in caller")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
+_METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 
+from fastops._install.models.method import methods
 from fastops._plans.caller import callers
 from fastops._reports import counters
 
@@ -42,6 +43,23 @@ class FunctionStats:
 
 
 @dataclass(frozen=True)
+class MethodStats:
+    """Calls of a method of Keras's objects, under ``install(models=True)``.
+
+    Attributes
+    ----------
+    replayed, keras : int
+        Calls that were replayed, and those that Keras's own method made.
+    reasons : dict of str to int
+        Why the latter were.
+    """
+
+    replayed: int
+    keras: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Stats:
     """A snapshot of the counters.
 
@@ -56,6 +74,8 @@ class Stats:
     functions : dict of str to FunctionStats
         The calls of functions that live: of `fastops.function`, of models that
         `fastops.graph.load` has loaded, and of what ``install(functions=True)`` runs.
+    methods : dict of str to MethodStats
+        The calls of Keras's objects that ``install(models=True)`` has seen, by class and method.
     """
 
     direct: int
@@ -64,6 +84,7 @@ class Stats:
     reasons: dict[str, int]
     ops: dict[str, OpStats]
     functions: dict[str, FunctionStats] = field(default_factory=dict)
+    methods: dict[str, MethodStats] = field(default_factory=dict)
 
     def as_dict(self):
         """Return the snapshot as nested dicts of strings and ints."""
@@ -92,7 +113,8 @@ def stats():
     for name, *paths, reasons in counters.counters():
         calls = OpStats(*paths, reasons)
         ops[name] = _total([ops[name], calls]) if name in ops else calls
-    return Stats(**vars(_total(ops.values())), ops=ops, functions=_functions())
+    total = vars(_total(ops.values()))
+    return Stats(**total, ops=ops, functions=_functions(), methods=_methods())
 
 
 def _total(several):
@@ -126,8 +148,20 @@ def _functions():
     return found
 
 
+def _methods():
+    found = {}
+    for method in methods():
+        if method.replayed or method.reasons:
+            reasons = dict(method.reasons)
+            title = method.original.__qualname__
+            found[title] = MethodStats(method.replayed, sum(reasons.values()), reasons)
+    return found
+
+
 def reset_stats():
     """Set all counters to zero."""
     counters.reset_counters()
+    for method in methods():
+        method.reset_counters()
     for caller in callers():
         caller.reset_counters()

@@ -53,7 +53,7 @@ commands:
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m fastops",
-        usage="%(prog)s [--functions] [--profile] [--strict] program [arguments ...]\n"
+        usage="%(prog)s [--functions] [--models] [--profile] [--strict] program [arguments ...]\n"
         "       %(prog)s command [arguments ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -66,6 +66,9 @@ def _parser():
     )
     parser.add_argument(
         "--functions", action="store_true", help="run what tf.function has made as plans, too"
+    )
+    parser.add_argument(
+        "--models", action="store_true", help="replay calls of Keras's own models, too"
     )
     parser.add_argument(
         "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
@@ -120,7 +123,7 @@ def _accelerate(chosen, profiles):
     from fastops._install.placement import install
     from fastops._reports import explain
 
-    install(functions=chosen.functions)
+    install(functions=chosen.functions, models=chosen.models)
     if chosen.strict:
         options.set_everywhere(on_fallback="raise")
     if chosen.profile:

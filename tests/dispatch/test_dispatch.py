@@ -987,6 +987,7 @@ def test_stats():
         "reasons": {},
         "ops": {},
         "functions": {},
+        "methods": {},
     }
     for _ in range(3):
         ops.add_v2(x=A, y=B)
@@ -1013,6 +1014,7 @@ def test_stats():
             },
         },
         "functions": {},
+        "methods": {},
     }
     ops.add_v2(x=A, y=B)
     assert seen.direct == 2, "a snapshot does not change"

@@ -4,7 +4,7 @@ Every value has a number. First come the tensors among the arguments, then what 
 What depends on constants alone is a constant.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
@@ -40,6 +40,9 @@ _WRITING = {
 }
 """Ops that change it, all of it or nothing."""
 
+_ASSIGNING = {"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"}
+"""Ops that assign to a variable, which no public function does that is replayed."""
+
 # fmt: off
 _SHAPED_BY_SHAPES = {
     "Add", "AddV2", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Cast", "Div", "Equal",
@@ -49,7 +52,7 @@ _SHAPED_BY_SHAPES = {
     "ZerosLike",
 }
 # fmt: on
-"""Ops of which no value decides the sizes of what they make."""
+"""Some of the ops of which no value decides the sizes of what they make."""
 
 _SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
 """Which input decides the sizes of what a random op makes, where that is not the first."""
@@ -58,6 +61,9 @@ _HANDLES = (tf.resource, tf.variant)
 
 _OF_VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType, tf.TensorShape)
 """Classes of what a result may hold as it is: nobody can change it."""
+
+_OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
+"""Classes of what an attribute of a tensor in a result may be."""
 
 
 class NotReplayableError(Exception):
@@ -105,6 +111,8 @@ class Step:
         Whether tapes are not to be told of it.
     accessed : int or None
         The number of the handle of the variable that it reads.
+    static : bool
+        Whether the shapes of its inputs decide those of what it makes.
     seed : tuple or None
         Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
     """
@@ -118,12 +126,13 @@ class Step:
     releases: list = field(default_factory=list)
     stopped: bool = False
     accessed: int | None = None
+    static: bool = True
     seed: tuple | None = None
 
     @property
     def lasts(self):
         """Whether something of it stays: the call may not be made again."""
-        return self.seed is not None or self.op_name in _WRITING
+        return self.seed is not None or self.op_name in _WRITING | _ASSIGNING
 
 
 class Number(int):
@@ -146,7 +155,7 @@ class Tagged:
     tensor : Number or Constant
         The tensor itself.
     attributes : dict
-        By their names.
+        By their names, packed.
     """
 
     tensor: object
@@ -184,6 +193,8 @@ class Recording:
     ----------
     num_arguments, num_values : int
         How many values are arguments, and how many there are.
+    variables : list of tf.Variable
+        Those that the call finds by itself. Their handles come after the arguments.
     checks : list of Check
         What must hold of the arguments.
     steps : list of Step
@@ -197,13 +208,14 @@ class Recording:
 
     num_arguments: int
     num_values: int
+    variables: list
     checks: list
     steps: list
     result: object
     custom: bool
 
 
-def recording(recorder, arguments, holders, result):
+def recording(recorder, arguments, holders, result, variables=None):
     """Return the `Recording` of a call.
 
     Parameters
@@ -216,6 +228,8 @@ def recording(recorder, arguments, holders, result):
         The composites and objects among them, and in each other.
     result : object
         What it returned.
+    variables : dict of int to tf.Variable, optional
+        By the identity of the handle, those that the call may find by itself.
 
     Raises
     ------
@@ -226,11 +240,28 @@ def recording(recorder, arguments, holders, result):
         raise NotReplayableError("something could not be noted")
     if recorder.said:
         raise NotReplayableError("it logs or warns")
-    return _Maker(recorder, arguments, holders, result).run()
+    return _Maker(recorder, arguments, holders, result, variables or {}).run()
+
+
+def alike(one, other):
+    """Tell whether two recordings, or parts of them, are the same to the last bit."""
+    if type(one) is not type(other):
+        return False
+    if type(one) is EagerTensor:
+        return _bytes(one) == _bytes(other)
+    if isinstance(one, tf.Variable):
+        return one is other
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(map(alike, one.values(), other.values()))
+    if is_dataclass(one):
+        return alike(vars(one), vars(other))
+    return one is other or bool(one == other) or (one != one and other != other)
 
 
 class _Maker:
-    def __init__(self, recorder, arguments, holders, result):
+    def __init__(self, recorder, arguments, holders, result, variables):
         self.events = recorder.events
         self.custom = recorder.custom
         self.result = result
@@ -240,6 +271,12 @@ class _Maker:
         self.numbers = {}
         for tensor in arguments:
             self.add(tensor)
+        self.variables = []
+        for event in self.events:
+            for tensor in event.inputs if isinstance(event, Ran) else ():
+                if id(tensor) in variables and id(tensor) not in self.numbers:
+                    self.add(tensor)
+                    self.variables.append(variables[id(tensor)])
         self.checks = []
         self.steps = []
         self.seeded = []  # seeds that no op has got yet
@@ -253,6 +290,8 @@ class _Maker:
     def run(self):
         """Return the recording."""
         last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
+        if self.variables and not _is_row(self.result):
+            last = -1  # other parts of the result may be made by its sizes
         for i, event in enumerate(self.events):
             if isinstance(event, Ran):
                 self.ran(event, i == last)
@@ -268,7 +307,13 @@ class _Maker:
         if len(self.steps) > MOST_STEPS:
             raise NotReplayableError(f"it runs {len(self.steps)} ops")
         return Recording(
-            self.num_arguments, len(self.tensors), self.checks, self.steps, result, self.custom
+            self.num_arguments,
+            len(self.tensors),
+            self.variables,
+            self.checks,
+            self.steps,
+            result,
+            self.custom,
         )
 
     def ran(self, event, last):
@@ -286,12 +331,10 @@ class _Maker:
             if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
                 raise NotReplayableError(f"{event.op_name} does not run on the host")
         known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
-        if record.handles and (event.op_name not in _READING | _WRITING or known[0] is None):
+        if record.handles and not self.is_known_handle(event.op_name, known[0]):
             raise NotReplayableError(f"{event.op_name} asks what a handle refers to")
-        fixed = all(number is None for number in known) or (
-            event.op_name in _OF_SHAPES
-            and all(number is None or number < self.num_arguments for number in known)
-        )
+        # Sizes are those of this call: of arguments by the signature, of others as is checked.
+        fixed = event.op_name in _OF_SHAPES or all(number is None for number in known)
         small = all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
         if fixed and small and not _runs_always(record):
             return  # its outputs are constants
@@ -299,12 +342,17 @@ class _Maker:
             if number is None and _size(tensor) > 16 * MOST_BYTES:
                 raise NotReplayableError("it has a large constant")
         # Once something stays no call is made again, so that nothing may differ from then on.
+        values = [
+            tensor if number is None else number
+            for tensor, number in zip(event.inputs, known, strict=True)
+        ]
+        step.arguments, step.inputs = _arguments(record, values, event.attrs)
         if seed is not None:
             sizes = _SIZES_IN.get(event.op_name, 0)
-            stays = last or sizes is None or known[sizes] is None
-        else:
-            stays = last or not self.lasts or event.op_name in _SHAPED_BY_SHAPES
-        if not stays:
+            step.static = sizes is None or known[sizes] is None
+        elif self.lasts and not last:
+            step.static = self.is_static(step)
+        if not (last or step.static):
             raise NotReplayableError(f"{event.op_name} has sizes that values decide")
         self.lasts = self.lasts or step.lasts
         step.accessed = known[0] if event.op_name in _ACCESSING else None
@@ -315,12 +363,42 @@ class _Maker:
         step.sizes = [
             None if last or self.lasts else tuple(tensor.shape) for tensor in event.outputs
         ]
-        values = [
-            tensor if number is None else number
-            for tensor, number in zip(event.inputs, known, strict=True)
-        ]
-        step.arguments, step.inputs = _arguments(record, values, event.attrs)
         self.steps.append(step)
+
+    def is_known_handle(self, op_name, number):
+        """Tell whether an op may ask what the handle with a number refers to."""
+        if number is None:
+            return False
+        if op_name in _ASSIGNING:
+            found = number - self.num_arguments
+            return 0 <= found < len(self.variables)
+        return op_name in _READING | _WRITING
+
+    def is_static(self, step):
+        """Tell whether the shapes of a step's inputs decide those of what it makes."""
+        if step.op_name in _SHAPED_BY_SHAPES or not step.outputs:
+            return True
+        if step.accessed is not None:
+            found = step.accessed - self.num_arguments
+            return 0 <= found < len(self.variables) and (
+                step.op_name == "ReadVariableOp" and self.variables[found].shape.is_fully_defined()
+            )
+        with tf.Graph().as_default():
+
+            def symbolic(value):
+                if isinstance(value, list):
+                    return [symbolic(one) for one in value]
+                if not isinstance(value, int):
+                    return tf.constant(value.numpy())
+                like = self.tensors[value]
+                return tf.compat.v1.placeholder(like.dtype, like.shape)
+
+            arguments = {
+                name: symbolic(value) if name in step.inputs else value
+                for name, value in step.arguments.items()
+            }
+            made = tf.nest.flatten(getattr(tf.raw_ops, step.op_name)(**arguments))
+        return all(one.shape.is_fully_defined() for one in made if isinstance(one, tf.Tensor))
 
     def seed_of(self, event, record):
         """Return what the seeds of an op are made of, in a tuple; None for one that has none."""
@@ -357,9 +435,9 @@ class _Maker:
             tensor = Constant(value) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor
-            if not all(isinstance(one, _OF_VALUES) for one in vars(value).values()):
+            if not all(isinstance(one, _OF_ATTRIBUTES) for one in vars(value).values()):
                 raise NotReplayableError("it sets methods of a tensor")
-            return Tagged(tensor, dict(vars(value)))
+            return Tagged(tensor, {name: self.packed(one) for name, one in vars(value).items()})
         if kind in _OF_VALUES or isinstance(value, tf.DType):
             return value
         if kind in (list, tuple):
@@ -380,14 +458,16 @@ class _Maker:
         kept = []
         for step in reversed(self.steps):
             runs_always = _runs_always(_record(step.op_name))
-            if step.checks or runs_always or not asked.isdisjoint(step.outputs):
+            asked_for = step.checks or runs_always or not asked.isdisjoint(step.outputs)
+            if asked_for or not self.is_static(step):  # Python may have decided by its sizes
                 kept.append(step)
                 asked.update(_used(step))
         self.steps = kept[::-1]
 
     def release(self, result):
         """Say when values may go."""
-        asked = set(_numbers(result)) | set(range(self.num_arguments))
+        given = self.num_arguments + len(self.variables)
+        asked = set(_numbers(result)) | set(range(given))
         for step in reversed(self.steps):
             here = {*_used(step), *step.outputs} - asked
             step.releases = sorted(here)
@@ -434,6 +514,19 @@ def _arguments(record, values, attrs):
     return arguments, inputs
 
 
+def _is_row(result):
+    """Tell whether a result is tensors alone, in a list or tuple or none."""
+    row = result if type(result) in (list, tuple) else [result]
+    return all(type(one) is EagerTensor for one in row)
+
+
+def _bytes(tensor):
+    """Return what there is to know of a tensor, to be compared."""
+    value = tensor.numpy()
+    elements = value.tolist() if tensor.dtype == tf.string else value.tobytes()
+    return tensor.dtype, tuple(tensor.shape), elements
+
+
 def _size(tensor):
     return 0 if not tensor.dtype.size else tensor.shape.num_elements() * tensor.dtype.size
 
@@ -452,7 +545,7 @@ def _numbers(packed):
     if isinstance(packed, Number):
         yield int(packed)
     elif isinstance(packed, Tagged):
-        yield from _numbers(packed.tensor)
+        yield from _numbers([packed.tensor, packed.attributes])
     elif isinstance(packed, Composite):
         yield from _numbers(packed.attributes)
     elif isinstance(packed, list | tuple):

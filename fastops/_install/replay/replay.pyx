@@ -20,6 +20,7 @@ from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, same_bytes
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.dicts cimport DictVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes, tell_watchers
@@ -55,11 +56,6 @@ cdef enum:
     MOST_SIGNATURES = 256
     MOST_REPLAYS = 4    # of one signature, that differ by values
     ENOUGH_REFUSALS = 8
-
-cdef enum Outcome:
-    DONE
-    DIFFERS
-    FAILED
 
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
@@ -150,7 +146,7 @@ cdef class Step:
         self.checks = tuple([Check(one) for one in step.checks])
         self.releases = step.releases
 
-    cdef Outcome run(self, const Signature& signature, PyObject** values,
+    cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
                      PyObject** made_of_all) except *:
         """Run it. Unless it is null, `made_of_all` gets what the op returns, a new reference."""
         cdef PyObject* arguments[FASTOPS_MAX_PARAMS]
@@ -183,12 +179,12 @@ cdef class Step:
         if self.stopped and taped():
             TFE_Py_TapeSetStopOnThread()
             try:
-                self.tell(signature)
+                self.tell(signature, variables)
                 made = call_object(callable, arguments, 0, <PyObject*>self.names)
             finally:
                 TFE_Py_TapeSetRestartOnThread()
         else:
-            self.tell(signature)
+            self.tell(signature, variables)
             made = call_object(callable, arguments, 0, <PyObject*>self.names)
         if made_of_all != NULL:
             Py_INCREF(made)
@@ -209,9 +205,12 @@ cdef class Step:
             values[end] = NULL
         return DONE
 
-    cdef int tell(self, const Signature& signature) except -1:
+    cdef int tell(self, const Signature& signature, tuple variables) except -1:
         cdef PyObject* variable = NULL
-        if self.accessed >= 0:
+        cdef int found = self.accessed - <int>signature.num_leaves()
+        if found >= 0:
+            variable = PyTuple_GET_ITEM(variables, found)
+        elif self.accessed >= 0:
             variable = signature.variable(self.accessed)
         if variable != NULL:
             tell_watchers(<object>variable)
@@ -257,23 +256,12 @@ cdef class Replay:
         Modules, and the attributes of theirs that must stay what they are.
     """
 
-    cdef unsigned long long made_after
-    cdef int num_arguments
-    cdef int num_values
-    cdef tuple checks
-    cdef tuple steps
-    cdef object result
-    cdef int single  # the number of the only value that is the result, or -1
-    cdef vector[int] flat  # those of the values that a list or tuple of tensors alone holds
-    cdef bint whole        # whether these are what the last op makes, no more and no less
-    cdef bint custom
-    cdef list passed
-    cdef list settings
-
     def __init__(self, found, op, passed, settings):
         self.made_after = flushes
         self.num_arguments = found.num_arguments
         self.num_values = found.num_values
+        self.variables = tuple(found.variables)
+        self.handles = handles_of(self.variables)
         self.checks = tuple([Check(one) for one in found.checks])
         self.result = found.result
         self.single = found.result if isinstance(found.result, Number) else -1
@@ -290,6 +278,7 @@ cdef class Replay:
         for name in dict.fromkeys(one.op_name for one in found.steps):
             module, attribute, function = passed(name)
             self.passed.append((module.__dict__, attribute, function))
+            self.versions.push_back(0)
             functions[name] = function
         self.steps = tuple([
             Step(op(i, one.op_name), one, functions[one.op_name])
@@ -301,25 +290,38 @@ cdef class Replay:
 
     cdef bint fits(self) except -1:
         """Whether TensorFlow is as it was."""
+        cdef Py_ssize_t i
+        cdef PyObject* namespace
+        cdef PyObject* function
         cdef PyObject* there
+        cdef tuple passed
         if self.made_after != flushes or self.custom and taped():
             return False
-        for namespace, attribute, function in self.passed:
-            there = PyDict_GetItem(namespace, attribute)
-            if there == <PyObject*>function:
+        for i in range(<Py_ssize_t>self.versions.size()):
+            passed = <tuple>PyList_GET_ITEM(self.passed, i)
+            namespace = PyTuple_GET_ITEM(passed, 0)
+            if self.versions[i] != 0 and self.versions[i] == DictVersion(namespace):
                 continue
-            if (
+            there = PyDict_GetItem(<dict>namespace, <object>PyTuple_GET_ITEM(passed, 1))
+            function = PyTuple_GET_ITEM(passed, 2)
+            if there != function and (
                 there == NULL
                 or not isinstance(<object>there, Generated)
-                or (<Generated>there).original is not function
+                or <PyObject*>(<Generated>there).original != function
             ):
                 return False
-        for namespace, attribute, value in self.settings:
-            if PyDict_GetItem(namespace, attribute) != <PyObject*>value:
+            self.versions[i] = DictVersion(namespace)
+        for of, attribute, value in self.settings:
+            if PyDict_GetItem(<dict>of, attribute) != <PyObject*>value:
                 return False
         return True
 
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
+        return self.run_with(signature, self.variables, self.handles, result)
+
+    cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
+                          PyObject** result) except *:
+        """Run it with other variables in the places of those that the call finds by itself."""
         cdef PyObject* inline_values[INLINE_VALUES]
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
@@ -328,12 +330,15 @@ cdef class Replay:
         cdef Step step
         cdef PyObject* last = NULL
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.steps)
+        cdef Py_ssize_t first = self.num_arguments + PyTuple_GET_SIZE(handles)
         if self.num_values > INLINE_VALUES:
             many.resize(self.num_values)
             values = many.data()
         for i in range(self.num_arguments):
             values[i] = signature.object(i)
-        for i in range(self.num_arguments, self.num_values):
+        for i in range(self.num_arguments, first):
+            values[i] = PyTuple_GET_ITEM(handles, i - self.num_arguments)
+        for i in range(first, self.num_values):
             values[i] = NULL
         try:
             for i in range(PyTuple_GET_SIZE(self.checks)):
@@ -344,7 +349,7 @@ cdef class Replay:
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
                 outcome = step.run(
-                    signature, values, &last if self.whole and i == n - 1 else NULL
+                    signature, variables, values, &last if self.whole and i == n - 1 else NULL
                 )
                 if outcome != DONE:
                     return outcome
@@ -366,7 +371,7 @@ cdef class Replay:
             return FAILED  # TensorFlow's function will raise what there is to raise
         finally:
             Py_XDECREF(last)
-            for i in range(self.num_arguments, self.num_values):
+            for i in range(first, self.num_values):
                 if values[i] != NULL:
                     Py_DECREF(<object>values[i])
 
@@ -384,6 +389,10 @@ cdef class Replay:
         return list(made) if kind is list else _new_tuple(kind, made)
 
 
+cdef tuple handles_of(tuple variables):
+    return tuple([variable._handle for variable in variables])
+
+
 cdef object _new_tuple = tuple.__new__  # by which namedtuples make theirs
 
 
@@ -397,7 +406,7 @@ cdef object _filled(packed, PyObject** values, const Signature& signature):
         return copy_of(host_tensor(<PyObject*>tensor))
     if kind is Tagged:
         made = _filled(packed.tensor, values, signature)
-        made.__dict__.update(packed.attributes)
+        made.__dict__.update(_filled(packed.attributes, values, signature))
         return made
     if kind is Given:
         return <object>signature.holder(<int>packed.number)

@@ -1,0 +1,9 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+
+cdef extern from "dicts.h" namespace "fastops":
+    uint64_t DictVersion(PyObject*)
+    PyObject* InstanceDict(PyObject*)
+    object IterateSet(PyObject*)
+    PyObject* Referent(PyObject*)

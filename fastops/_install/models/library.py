@@ -1,0 +1,110 @@
+"""What is known of Keras's code, and of the libraries that it calls."""
+
+_PACKAGES = frozenset(
+    {
+        *(
+            "absl",
+            "fastops",
+            "keras",
+            "ml_dtypes",
+            "numpy",
+            "optree",
+            "tensorflow",
+            "tree",
+            "wrapt",
+        ),
+        *(
+            "abc",
+            "collections",
+            "contextlib",
+            "copy",
+            "copyreg",
+            "dataclasses",
+            "enum",
+            "importlib",
+        ),
+        *("functools", "genericpath", "inspect", "itertools", "keyword", "math", "numbers"),
+        *("operator", "posixpath", "re", "reprlib", "string", "textwrap", "threading", "types"),
+        *("typing", "typing_extensions", "weakref", "_collections_abc", "_weakrefset"),
+    }
+)
+"""Packages whose functions depend on what they are given, and what that and their globals hold."""
+
+_OF_C = frozenset(
+    {
+        *("_abc", "_codecs", "_collections", "_contextvars", "_functools", "_imp", "_operator"),
+        *("_sre", "_struct", "_thread", "_weakref", "google", "sys"),
+    }
+)
+"""Modules that are written in C, of which the same is true."""
+
+_IMPURE = frozenset(
+    {"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"}
+)
+"""Built-in functions that ask or tell the world something."""
+
+
+def is_own(name):
+    """Tell whether the code of a module, by its name, is of such a package, and no test of it."""
+    return (
+        name.partition(".")[0] in _PACKAGES
+        and not name.endswith("_test")
+        and not name.startswith("keras.src.testing")
+    )
+
+
+def is_keras(kind):
+    """Tell whether a class and all that it inherits from is Keras's own."""
+    return kind.__module__.startswith("keras.") and all(
+        base is object or is_own(base.__module__) for base in kind.__mro__
+    )
+
+
+def is_pure(function):
+    """Tell whether a function that is written in C asks and tells the world nothing."""
+    module = getattr(function, "__module__", None)
+    if module is None:  # a method
+        module = type(getattr(function, "__self__", None)).__module__
+    if module == "builtins":
+        return function.__name__ not in _IMPURE
+    package = module.partition(".")[0]
+    return (package in _PACKAGES or package in _OF_C) and not module.startswith("numpy.random")
+
+
+UNASKED = {
+    "keras.src.ops.operation.Operation": {
+        "_inbound_nodes",  # what symbolic calls have made of it
+        "_outbound_nodes",
+        "_tracker",  # where attributes go that are set
+    },
+    "keras.src.metrics.metric.Metric": {"_tracker"},
+    "keras.src.optimizers.base_optimizer.BaseOptimizer": {"_tracker"},
+    "keras.src.backend.common.keras_tensor.KerasTensor": {"_keras_history"},
+    "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": {
+        "_variable_read",  # for graphs
+    },
+    "keras.src.utils.tracking.Tracker": {"stored_ids"},  # of what its lists hold
+    "keras.src.trainers.trainer.Trainer": {
+        *("train_function", "test_function", "predict_function"),  # for steps, not in them
+        *("history", "stop_training", "_history", "_epoch_iterator", "_initial_epoch"),
+        *("_compile_config", "_compiled_trainable_state", "_distribute_strategy"),
+        "_eval_epoch_iterator",
+    },
+}
+"""By class, attributes that no call asks."""
+
+OF_TRAINING = {
+    "keras.src.trainers.trainer.Trainer": {
+        *("_compile_loss", "_compile_metrics", "_jit_compile", "_loss_tracker", "_optimizer"),
+        *("_run_eagerly", "compiled", "loss", "optimizer", "steps_per_execution"),
+    },
+}
+"""Likewise, attributes that only training steps ask."""
+
+UNASKED_STATE = frozenset(
+    {
+        *("custom_objects_scope_dict", "global_random_seed", "global_seed_generator"),
+        *("name_scope_stack", "object_name_uids", "safe_mode_saving", "use_legacy_config"),
+    }
+)
+"""Names of what Keras keeps for a thread, for making, naming and saving objects."""

@@ -1,0 +1,20 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from fastops._install.replacement import Replacement
+
+def attach(keras: Any) -> None: ...
+def methods() -> list[Method]: ...
+
+@final
+class Method(Replacement):
+    replayed: int
+    reasons: dict[str, int]
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        unasked: dict[type, set[str]],
+        takes_arrays: Callable[[Any], bool] | None = None,
+    ) -> None: ...
+    def reset_counters(self) -> None: ...
+    def describe(self, instance: Any = None) -> dict[str, Any]: ...

@@ -1,0 +1,693 @@
+# distutils: language = c++
+"""Methods of Keras's objects whose calls are recorded, and replayed afterwards.
+
+A recording is of one object, of one signature of the arguments, and of what the object, Keras's
+settings and the globals of the code that ran were meanwhile. Two calls are recorded; what they ran
+must be the same, and the replay of it, on copies of the variables, must give what the second one
+gave, before any call is replayed.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from libcpp.vector cimport vector
+
+from fastops._core.threads cimport this_thread
+from fastops._cpp.python cimport PyVectorcall_NARGS
+from fastops._cpp.signature cimport Signature
+from fastops._dispatch cimport Op, flushes
+from fastops._install.intercept cimport promotes_no_dtypes
+from fastops._install.models.scopes cimport call_context, give_names, names_given, read_scopes
+from fastops._install.models.watch cimport Globals, Watch
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replay.replay cimport DONE, FAILED, Outcome, Replay, handles_of
+from fastops._plans.caller cimport read_method
+from fastops._plans.runner cimport is_plain_or_one_replica
+from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
+from fastops._tf.eager cimport recording as taped
+
+cdef extern from "definitions.h":
+    pass
+
+import weakref
+
+import numpy as np
+import tensorflow as _tf
+from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from fastops._install.models.library import is_keras
+from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
+from fastops._install.models.places import Places
+from fastops._install.models.witness import Witness
+from fastops._install.replay.recorder import Recorder
+from fastops._install.replay.recording import NotReplayableError, alike, recording
+from fastops._install.target import generated
+
+cdef enum:
+    MOST_SIGNATURES = 64   # of one object
+    MOST_STATES = 4        # that one object goes to and from
+    MOST_CHANGES = 16      # without success, after which its calls are left alone
+    MOST_REPLAYS = 4       # of one signature, that differ by values
+    MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
+    MOST_CLASSES = 1024
+    ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped
+    ENOUGH_REFUSED = 8     # objects of one class, without success
+    SLOTS = 16
+
+cdef PyTypeObject* _variable = NULL  # Keras's own
+cdef type _array = np.ndarray
+cdef dict _ops = {}
+cdef str _NUMBERS = "biuf"
+_methods = weakref.WeakSet()
+
+# Why calls are not replayed, beside what recordings find.
+cdef str _AROUND = "a graph, device, strategy or the like is around it"
+cdef str _OTHERS = "the class is not Keras's own"
+cdef str _SCOPES = "a scope of Keras's is open"
+cdef str _ARGUMENT = "Keras is to read an argument"
+cdef str _CODE = "what its code asks is not as it was"
+cdef str _FAILED = "an op has failed"
+cdef str _VALUES = "values decide what it runs"
+cdef str _FIRST = "the first call of its signature"
+cdef str _RECORDED = "it is recorded"
+
+cdef list _observers = _told
+
+
+def methods():
+    """Return all that live."""
+    return list(_methods)
+
+
+def attach(keras):
+    """Finds in ``keras.src`` what calls are given."""
+    global _variable, _variable_class
+    _variable_class = keras.backend.Variable
+    _variable = <PyTypeObject*>_variable_class
+
+
+cdef type _variable_class = None
+
+
+# ---------------------------------------------------------------------------------------------
+# What is known of an object
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Case:
+    """What is known of the calls of one signature, in one state.
+
+    Attributes
+    ----------
+    key : bytes
+        The signature of the arguments.
+    scopes : tuple
+        What Keras kept for the thread.
+    globals : Globals
+        What the code that ran asked its modules.
+    contents : Watch
+        What containers among that held.
+    first : Recording
+        Of the first call that was recorded, until there is another one like it.
+    replays : list of Replay
+        They differ by the values that Python looked at.
+    left : dict
+        What a call leaves in the context of the outermost layer's call.
+    marks : set of tuple
+        The arguments that get an attribute without a value, as one for a mask, and its name.
+    names : dict
+        How many names of each kind a call gives.
+    failures, reason : int, str
+        How often it could not be recorded, and why.
+    """
+
+    cdef bytes key
+    cdef tuple scopes
+    cdef Globals globals
+    cdef Watch contents
+    cdef object first
+    cdef set codes
+    cdef list replays
+    cdef dict left
+    cdef set marks
+    cdef dict names
+    cdef str reason
+    cdef int failures
+    cdef int strange     # calls that found other code
+
+    def __init__(self, key, scopes):
+        self.key, self.scopes = key, scopes
+        self.forget()
+
+    cdef int forget(self) except -1:
+        self.replays, self.codes, self.marks, self.first = [], set(), set(), None
+        self.strange = 0
+        return 0
+
+
+@cython.final
+cdef class State:
+    """What an object held when calls were recorded, and those calls."""
+
+    cdef Watch watch
+    cdef dict variables
+    cdef set seen
+    cdef dict cases
+    cdef Case last
+
+    def __init__(self, root, unasked):
+        places = Places([root], unasked)
+        self.watch = Watch(places)
+        self.variables, self.seen = places.variables, places.seen
+        self.cases = {}
+
+    cdef Case case_of(self, const Signature& signature, tuple scopes):
+        cdef Case case = self.last
+        cdef PyObject* found
+        if (
+            case is not None
+            and signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
+            and case.scopes == scopes
+        ):
+            return case
+        found = PyDict_GetItem(self.cases, (_key(signature), scopes))
+        if found == NULL:
+            return None
+        self.last = <Case>found
+        return self.last
+
+
+@cython.final
+cdef class Subject:
+    """An object whose method is called.
+
+    Attributes
+    ----------
+    reference : weakref
+        To it.
+    slot : int
+        Which ops its replays run: objects of one slot share them.
+    states : list of State
+        The last one that was found is the first.
+    calls : set
+        Signatures of calls that came once.
+    reason : str
+        Why its calls are left alone, once they are.
+    """
+
+    cdef object reference
+    cdef int slot
+    cdef list states
+    cdef set calls
+    cdef str reason
+    cdef dict reasons
+    cdef int failures
+    cdef int changes
+    cdef readonly unsigned long long replayed
+
+    def __init__(self, reference, slot):
+        self.reference, self.slot = reference, slot
+        self.states, self.calls, self.reasons = [], set(), {}
+
+    cdef int fail(self, str why) except -1:
+        self.failures += 1
+        self.reasons[why] = self.reasons.get(why, 0) + 1
+        if self.failures >= MOST_FAILURES:
+            self.close(why)
+        return 0
+
+    cdef int close(self, str why) except -1:
+        self.reason, self.states = why, []
+        self.calls.clear()
+        return 0
+
+    cdef State state(self):
+        """The state that the object is in, if it is known."""
+        cdef Py_ssize_t i
+        cdef State state
+        for i in range(PyList_GET_SIZE(self.states)):
+            state = <State>PyList_GET_ITEM(self.states, i)
+            if state.watch.holds():
+                if i > 0:
+                    self.states.insert(0, self.states.pop(i))
+                return state
+        return None
+
+
+cdef bytes _key(const Signature& signature):
+    return PyBytes_FromStringAndSize(signature.data(), signature.size())
+
+
+# ---------------------------------------------------------------------------------------------
+# Methods
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class Method(Replacement):
+    """In the place of a method that decides by its object and its arguments what it runs.
+
+    Parameters
+    ----------
+    original : callable
+        Keras's.
+    unasked : dict of type to set of str
+        As for `fastops._install.models.places.Places`.
+    takes_arrays : callable, optional
+        Tells for an object whether the method makes tensors of arrays before all else.
+    """
+
+    cdef dict unasked
+    cdef object takes_arrays
+    cdef dict subjects
+    cdef dict refused    # by class, how many objects; 0 for ever after a success
+    cdef object num_subjects
+    cdef unsigned long long known_after
+    cdef readonly long long replayed
+    cdef readonly dict reasons  # of calls that were not, and how many there were
+
+    def __init__(self, original, unasked, takes_arrays=None):
+        super().__init__(original)
+        self.unasked, self.takes_arrays = unasked, takes_arrays
+        self.subjects, self.refused = {}, {}
+        self.num_subjects = 0
+        self.known_after = flushes
+        self.vectorcall = _called
+        self.reset_counters()
+        _methods.add(self)
+
+    def describe(self, instance=None):
+        """Say what is known of the calls of an object, or of all objects.
+
+        Returns
+        -------
+        dict
+            How many calls were ``"replayed"``, and how many recordings there are, ``"recorded"``;
+            why others could not be, ``"reasons"``, with how often that was found; and why the
+            object's calls are left alone, ``"refused"``, if they are.
+        """
+        cdef Subject subject
+        cdef State state
+        cdef Case case
+        told = {"replayed": 0, "recorded": 0, "reasons": {}, "refused": None}
+        for key, subject in list(self.subjects.items()):
+            if instance is not None and key != id(instance):
+                continue
+            told["replayed"] += subject.replayed
+            for state in subject.states:
+                for case in state.cases.values():
+                    told["recorded"] += len(case.replays)
+            for why, count in subject.reasons.items():
+                told["reasons"][why] = told["reasons"].get(why, 0) + count
+            told["refused"] = subject.reason or told["refused"]
+        return told
+
+    cdef Subject subject_of(self, PyObject* root):
+        """What is known of an object; None for one that is not Keras's own."""
+        cdef PyObject* found
+        key = <size_t>root
+        found = PyDict_GetItem(self.subjects, key)
+        if found != NULL:
+            return <Subject>found
+        kind = <object>Py_TYPE(<object>root)
+        if self.refused.get(kind, 0) >= ENOUGH_REFUSED or not is_keras(kind):
+            return None
+        subjects = self.subjects
+        try:
+            reference = weakref.ref(<object>root, lambda _: subjects.pop(key, None))
+        except TypeError:
+            return None
+        self.num_subjects += 1
+        subject = Subject(reference, self.num_subjects % SLOTS)
+        subjects[key] = subject
+        return subject
+
+    cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+        """Have the method itself called, for a reason."""
+        self.reasons[why] = self.reasons.get(why, 0) + 1
+        if _observers:
+            self.tell(args[0], why)
+        return call_original(self, args, nargsf, keywords)
+
+    cdef int tell(self, PyObject* root, str why) except -1:
+        """Tell those who ask of a call, and why it is not replayed."""
+        _tell(self.original.__qualname__, <object>root, why)
+        return 0
+
+    def reset_counters(self):
+        """Begin anew to count calls."""
+        self.replayed, self.reasons = 0, {}
+
+    cdef int note(self, Subject subject, Case case, str why) except -1:
+        """Take up that a call could not be recorded."""
+        subject.fail(why)
+        if case is not None:
+            case.failures += 1
+            case.first, case.reason = None, why
+        if subject.reason is not None:
+            kind = type(subject.reference())
+            if len(self.refused) < MOST_CLASSES:
+                self.refused[kind] = self.refused.get(kind, 0) + 1
+        return 0
+
+
+cdef Op _op(key):
+    """The op for a step: it finds the key of its last call sooner than one for all would."""
+    found = _ops.get(key)
+    return _ops.setdefault(key, Op(key[2])) if found is None else found
+
+
+cdef bint _has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if Py_TYPE(<object>args[i]) == <PyTypeObject*>_array:
+            return True
+    return False
+
+
+cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) except NULL:
+    cdef Method self = <Method>callable
+    cdef Signature signature
+    cdef Subject subject
+    cdef State state
+    cdef Case case = None
+    cdef Replay replay
+    cdef Outcome outcome
+    cdef PyObject* result = NULL
+    cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf), named
+    cdef vector[PyObject*] converted
+    cdef PyObject* const* given = args
+    cdef list tensors = None
+    cdef tuple scopes
+    if not live or n == 0:
+        return call_original(self, args, nargsf, keywords)
+    if not promotes_no_dtypes() or not is_plain_or_one_replica():
+        return self.leave(_AROUND, args, nargsf, keywords)
+    if self.known_after != flushes:
+        self.subjects.clear()
+        self.known_after = flushes
+    subject = self.subject_of(args[0])
+    if subject is None:
+        return self.leave(_OTHERS, args, nargsf, keywords)
+    if subject.reason is not None:
+        return self.leave(subject.reason, args, nargsf, keywords)
+    scopes = read_scopes(args[0])
+    if scopes is None:
+        return self.leave(_SCOPES, args, nargsf, keywords)
+    if taped():
+        scopes = scopes + (True,)
+    named = 0 if keywords == NULL else len(<tuple>keywords)
+    if self.takes_arrays is not None and _has_arrays(args + 1, n - 1):
+        if not self.takes_arrays(<object>args[0]):
+            return self.leave(_ARGUMENT, args, nargsf, keywords)
+        tensors = []
+        converted.assign(args, args + n + named)
+        for i in range(1, n):
+            if Py_TYPE(<object>args[i]) == <PyTypeObject*>_array:
+                if (<object>args[i]).dtype.kind not in _NUMBERS:
+                    return self.leave(_ARGUMENT, args, nargsf, keywords)
+                try:
+                    tensors.append(_tf.convert_to_tensor(<object>args[i]))
+                except Exception:  # the method will say what is wrong with it
+                    return self.leave(_ARGUMENT, args, nargsf, keywords)
+                converted[i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
+        given = converted.data()
+        scopes = scopes + ("arrays",)
+    if not read_method(&signature, given + 1, n - 1, keywords, _variable):
+        return self.leave(_ARGUMENT, args, nargsf, keywords)
+    state = subject.state()
+    if state is not None:
+        case = state.case_of(signature, scopes)
+    if case is not None:
+        for i in range(PyList_GET_SIZE(case.replays)):
+            replay = <Replay>PyList_GET_ITEM(case.replays, i)
+            if not replay.fits():
+                return self.leave(_CODE, args, nargsf, keywords)
+            if not case.globals.hold() or not case.contents.holds():
+                case.strange += 1
+                if case.strange >= ENOUGH_STRANGE:  # and so it may stay
+                    case.forget()
+                return self.leave(_CODE, args, nargsf, keywords)
+            outcome = replay.run(signature, &result)
+            if outcome == DONE:
+                case.strange = 0
+                subject.replayed += 1
+                self.replayed += 1
+                if _observers:
+                    self.tell(args[0], None)
+                if case.left is not None:
+                    call_context().__dict__.update(case.left)
+                for leaf, name in case.marks:
+                    setattr(<object>signature.object(leaf), name, None)
+                if case.names is not None:
+                    give_names(case.names)
+                return result
+            if outcome == FAILED:
+                return self.leave(_FAILED, args, nargsf, keywords)
+        if PyList_GET_SIZE(case.replays) >= MOST_REPLAYS:
+            return self.leave(_VALUES, args, nargsf, keywords)
+        if case.failures >= MOST_FAILURES // 2:
+            return self.leave(case.reason or _FAILED, args, nargsf, keywords)
+    else:
+        key = (_key(signature), scopes)
+        if key not in subject.calls:  # who comes but once is not worth a recording
+            if len(subject.calls) >= MOST_SIGNATURES:
+                subject.calls.clear()
+            subject.calls.add(key)
+            return self.leave(_FIRST, args, nargsf, keywords)
+    return _record(
+        self, subject, state, case, scopes, signature, given, args, n, nargsf, keywords
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Recordings
+# ---------------------------------------------------------------------------------------------
+
+cdef PyObject* _record(Method self, Subject subject, State state, Case case, tuple scopes,
+                       const Signature& signature, PyObject* const* given, PyObject* const* args,
+                       Py_ssize_t n, size_t nargsf, PyObject* keywords) except NULL:
+    cdef PyObject* result
+    cdef Signature after
+    cdef Py_ssize_t i
+    cdef list copies = None
+    cdef dict around = None
+    root = <object>args[0]
+    arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
+    holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]
+    context = call_context()
+    if context is not None:
+        around = dict(context.__dict__)
+    try:
+        if state is None:
+            state = State(root, self.unasked)
+            subject.changes += 1
+            if subject.changes > MOST_CHANGES:
+                subject.close("what it holds changes again and again")
+                return call_original(self, args, nargsf, keywords)
+            subject.states.insert(0, state)
+            del subject.states[MOST_STATES:]
+        for i in range(<Py_ssize_t>signature.num_identities()):
+            if <size_t>signature.identity(i) not in state.seen:
+                raise NotReplayableError("it is given variables that it does not hold")
+    except NotReplayableError as why:
+        self.note(subject, case, str(why))
+        return call_original(self, args, nargsf, keywords)
+    if case is None:
+        case = Case(_key(signature), scopes)
+        while len(state.cases) >= MOST_SIGNATURES:
+            state.cases.pop(next(iter(state.cases)), None)
+        state.cases[case.key, scopes] = case
+    second = (
+        case.first is not None and case.globals.hold() and case.contents.holds()
+    )
+    names, marked = names_given(), [set(vars(tensor)) for tensor in arguments]
+    if second:
+        copies = _copies(case.first.variables)
+    self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
+    if _observers:
+        self.tell(args[0], _RECORDED)
+    recorder, witness = Recorder(), Witness()
+    if not recorder.start():
+        return call_original(self, args, nargsf, keywords)
+    try:
+        if not witness.start():
+            return call_original(self, args, nargsf, keywords)
+        this_thread().noted = True
+        try:
+            result = call_original(self, given, nargsf, keywords)
+        finally:
+            this_thread().noted = False
+            witness.stop()
+    except Exception:
+        case.failures += 1
+        raise
+    finally:
+        recorder.stop()
+    try:
+        if witness.objection is not None:
+            raise NotReplayableError(witness.objection)
+        if not (
+            read_method(&after, given + 1, n - 1, keywords, _variable)
+            and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
+            and _are(arguments, after)
+        ):
+            raise NotReplayableError("it changes its arguments")
+        changed = state.watch.differs()
+        if changed is not None:
+            raise NotReplayableError(f"it changes what it holds: {changed}")
+        given_now = {
+            kind: count - names.get(kind, 0)
+            for kind, count in names_given().items()
+            if count != names.get(kind, 0)
+        } or None
+        if second and case.names != given_now:
+            raise NotReplayableError("two calls do not give the same names")
+        case.names = given_now
+        case.marks.update(
+            (leaf, name)
+            for leaf, tensor in enumerate(arguments)
+            for name in vars(tensor)
+            if name not in marked[leaf]
+        )
+        _learn(self, subject, state, case, recorder, witness, arguments, holders, second, copies,
+               _left(context, around, scopes, args[0]), signature, <object>result)
+    except NotReplayableError as why:
+        self.note(subject, case, str(why))
+    return result
+
+
+cdef dict _left(object context, dict around, tuple scopes, PyObject* root):
+    """What a call has left in the context of an outer one, None if nothing."""
+    cdef tuple now
+    if call_context() is not context:
+        raise NotReplayableError("it leaves a scope open")
+    if context is None:
+        now = read_scopes(root)
+        if now is None or scopes[: len(now)] != now:
+            raise NotReplayableError("it changes settings")
+        return None
+    found = {
+        name: value
+        for name, value in context.__dict__.items()
+        if name not in around or around[name] is not value
+    }
+    for value in found.values():
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            raise NotReplayableError("it leaves an object for other layers")
+    return found or None
+
+
+cdef list _copies(variables):
+    """Copies of variables, of which nobody hears."""
+    cdef list copies = []
+    TFE_Py_TapeSetStopOnThread()
+    try:
+        for variable in variables:
+            handle = variable._handle
+            value = _gen_variables.read_variable_op(handle, variable.dtype)
+            copies.append(
+                ResourceVariable(value, trainable=False, dtype=variable.dtype, shape=variable.shape)
+            )
+    finally:
+        TFE_Py_TapeSetRestartOnThread()
+    return copies
+
+
+cdef int _learn(Method self, Subject subject, State state, Case case, recorder, witness,
+                list arguments, list holders, bint second, list copies, dict left,
+                const Signature& signature, result) except -1:
+    """Take up what a call ran."""
+    cdef Replay replay
+    if _holds_container(result, state.seen):
+        raise NotReplayableError("it returns a container that it holds")
+    found = recording(recorder, arguments, holders, result, state.variables)
+    for step in found.steps:
+        if step.seed is not None or (step.lasts and step.outputs):
+            raise NotReplayableError(f"{step.op_name} cannot be tried on copies")
+    if not second or not case.codes.issuperset(witness.codes) or case.left != left:
+        codes = dict(witness.codes)
+        case.codes.update(codes)
+        case.globals = Globals(codes)
+        case.contents = Watch(Places(case.globals.contents(), self.unasked))
+        case.first, case.left = found, left
+        return 0
+    if not alike(case.first, found):
+        case.first = found
+        raise NotReplayableError("two calls do not run the same")
+    slot = subject.slot
+    replay = Replay(found, lambda place, name: _op((slot, place, name)), generated, ())
+    _try(replay, signature, copies, result)
+    case.replays.append(replay)
+    case.first = None
+    subject.failures, subject.changes = -MOST_FAILURES, 0
+    self.refused[type(subject.reference())] = -(1 << 30)
+    return 0
+
+
+cdef int _try(Replay replay, const Signature& signature, list copies, result) except -1:
+    """Run a replay on copies of the variables, and compare with what the call gave."""
+    cdef PyObject* made = NULL
+    cdef Outcome outcome
+    cdef tuple variables = tuple(copies)
+    TFE_Py_TapeSetStopOnThread()
+    this_thread().noted = True
+    try:
+        outcome = replay.run_with(signature, variables, handles_of(variables), &made)
+        if outcome != DONE:
+            raise NotReplayableError("the replay fails")
+        given = <object>made
+        if not _same(given, result):
+            raise NotReplayableError("the replay gives another result")
+        for copy, variable in zip(variables, replay.variables):
+            now = _gen_variables.read_variable_op(variable._handle, variable.dtype)
+            replayed = _gen_variables.read_variable_op(copy._handle, copy.dtype)
+            if not alike(now, replayed):
+                raise NotReplayableError("the replay gives a variable another value")
+    finally:
+        this_thread().noted = False
+        TFE_Py_TapeSetRestartOnThread()
+    return 0
+
+
+cdef bint _same(one, other) except -1:
+    """Whether two results are equal to the last bit."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all([_same(a, b) for a, b in zip(one, other)])
+    if isinstance(one, dict):
+        return list(one) == list(other) and all([_same(one[name], other[name]) for name in one])
+    if not alike(one, other):
+        return False
+    if hasattr(one, "_numpy"):
+        return _same(vars(one), vars(other))
+    return True
+
+
+cdef bint _holds_container(value, set seen) except -1:
+    if isinstance(value, (list, dict)) and <size_t><PyObject*>value in seen:
+        return True
+    if isinstance(value, dict):
+        value = list((<dict>value).values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            if _holds_container(one, seen):
+                return True
+    return False
+
+
+cdef bint _are(list tensors, const Signature& signature) noexcept:
+    cdef Py_ssize_t i
+    for i in range(len(tensors)):
+        if signature.object(i) != PyList_GET_ITEM(tensors, i):
+            return False
+    return len(tensors) == <Py_ssize_t>signature.num_leaves()
+
+
+enable(Method)

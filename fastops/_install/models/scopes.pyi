@@ -1,0 +1,3 @@
+from typing import Any
+
+def attach(keras: Any) -> None: ...

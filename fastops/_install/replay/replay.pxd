@@ -1,0 +1,42 @@
+# A recording that is ready to run.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
+
+from fastops._cpp.signature cimport Signature
+
+
+cdef enum Outcome:
+    DONE
+    DIFFERS  # from the recorded call, before anything was done that stays
+    FAILED   # likewise
+
+
+cdef class Replay:
+    cdef unsigned long long made_after
+    cdef int num_arguments
+    cdef int num_values
+    cdef tuple checks
+    cdef tuple steps
+    cdef object result
+    cdef int single  # the number of the only value that is the result, or -1
+    cdef vector[int] flat  # those of the values that a list or tuple of tensors alone holds
+    cdef bint whole        # whether these are what the last op makes, no more and no less
+    cdef bint custom
+    cdef list passed
+    cdef vector[uint64_t] versions  # of the modules among it, when they were last as they were
+    cdef list settings
+    cdef readonly tuple variables  # those that the call finds by itself
+    cdef tuple handles
+
+    # Whether TensorFlow is as it was.
+    cdef bint fits(self) except -1
+    # The result is a new reference.
+    cdef Outcome run(self, const Signature& signature, PyObject** result) except *
+    cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
+                          PyObject** result) except *
+    cdef object row(self, PyObject** values)
+
+
+cdef tuple handles_of(tuple variables)

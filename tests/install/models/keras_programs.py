@@ -1,0 +1,179 @@
+"""Models, and how a program is run with and without replays."""
+
+import contextlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers as L  # noqa: N812
+from keras.src.utils import naming
+
+import fastops
+
+CALLS = 5
+"""Of one signature: the fourth is the first that is replayed."""
+
+
+def perceptron():
+    units = [L.Dense(8, activation="relu"), L.Dense(8, activation="gelu"), L.Dense(3)]
+    return keras.Sequential([keras.Input((4,)), *units]), floats(2, 4)
+
+
+def functional():
+    one = keras.Input((4,))
+    x = L.Dense(8, activation="tanh")(one)
+    x = L.LayerNormalization()(L.Add()([x, L.Dense(8)(one)]))
+    return keras.Model(one, [L.Dense(3, activation="softmax")(x), x]), floats(2, 4)
+
+
+def convolutional():
+    layers = [L.Conv2D(4, 3, activation="relu"), L.BatchNormalization(), L.MaxPooling2D()]
+    layers += [L.DepthwiseConv2D(2), L.ReLU(), L.GlobalAveragePooling2D(), L.Dropout(0.4)]
+    return keras.Sequential([keras.Input((8, 8, 2)), *layers, L.Dense(3)]), floats(2, 8, 8, 2)
+
+
+def lstm():
+    return keras.Sequential([keras.Input((5, 3)), L.LSTM(4), L.Dense(2)]), floats(2, 5, 3)
+
+
+def gru():
+    layers = [L.GRU(4, return_sequences=True), L.SimpleRNN(3), L.Dense(2)]
+    return keras.Sequential([keras.Input((5, 3)), *layers]), floats(2, 5, 3)
+
+
+def bidirectional():
+    layers = [L.Bidirectional(L.LSTM(3)), L.Dense(2)]
+    return keras.Sequential([keras.Input((4, 3)), *layers]), floats(2, 4, 3)
+
+
+def attention():
+    one = keras.Input((5, 8))
+    x = L.LayerNormalization()(L.MultiHeadAttention(2, 4, dropout=0.2)(one, one) + one)
+    return keras.Model(one, L.Dense(2)(L.GlobalMaxPooling1D()(x))), floats(2, 5, 8)
+
+
+def embedding():
+    layers = [L.Embedding(9, 4), L.GlobalAveragePooling1D(), L.Dense(2)]
+    ids = tf.constant([[1, 2, 3, 0], [4, 0, 0, 8]])
+    return keras.Sequential([keras.Input((4,), dtype="int32"), *layers]), ids
+
+
+def masked():
+    layers = [L.Embedding(9, 4, mask_zero=True), L.LSTM(3), L.Dense(2)]
+    ids = tf.constant([[1, 2, 3, 0], [4, 0, 0, 8]])
+    return keras.Sequential([keras.Input((4,), dtype="int32"), *layers]), ids
+
+
+def noisy():
+    layers = [L.Dense(6), L.Dropout(0.5), L.GaussianNoise(0.1), L.SpatialDropout1D(0.3)]
+    return keras.Sequential([keras.Input((3, 4)), *layers, L.Flatten()]), floats(2, 3, 4)
+
+
+def normalized():
+    layers = [L.Normalization(mean=1.0, variance=2.0), L.GroupNormalization(2)]
+    layers += [L.UnitNormalization(), L.Rescaling(0.5), L.PReLU()]
+    return keras.Sequential([keras.Input((4,)), *layers]), floats(2, 4)
+
+
+def mixed():
+    layers = [L.Dense(4, dtype="mixed_bfloat16"), L.LayerNormalization(dtype="mixed_bfloat16")]
+    return keras.Sequential([keras.Input((4,)), *layers, L.Dense(2)]), floats(2, 4)
+
+
+def nested():
+    inner, _ = perceptron()
+    layers = [L.Dense(4, activation="silu"), inner, L.Dense(2)]
+    return keras.Sequential([keras.Input((4,)), *layers]), floats(2, 4)
+
+
+MODELS = {
+    make.__name__: make
+    for make in (
+        *(perceptron, functional, convolutional, lstm, gru, bidirectional, attention),
+        *(embedding, masked, noisy, normalized, mixed, nested),
+    )
+}
+
+
+class Subclassed(keras.Model):
+    """A model whose `call` is a user's."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = L.Dense(8, activation="relu")
+        self.dropout = L.Dropout(0.3)
+        self.out = L.Dense(2)
+
+    def call(self, x, training=False):
+        return self.out(self.dropout(self.hidden(x), training=training))
+
+
+def floats(*shape, seed=0, dtype=np.float32):
+    return tf.constant(np.random.default_rng(seed).normal(size=shape).astype(dtype))
+
+
+def told(instance, method="__call__"):
+    """Return what is known of the calls of an object."""
+    return getattr(type(instance), method).describe(instance)
+
+
+def plain(value):
+    """Return a result as what can be compared: dtypes, shapes and bytes, and attributes."""
+    if isinstance(value, tf.Tensor | tf.Variable | keras.Variable | np.ndarray):
+        array = np.asarray(value)
+        attributes = {}
+        if isinstance(value, tf.Tensor):
+            attributes = {
+                k: plain(v) for k, v in vars(value).items() if not (v is None or callable(v))
+            }
+        return str(array.dtype), array.shape, array.tobytes(), attributes
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [plain(one) for one in value]
+    return repr(value)
+
+
+def outcome(function, *args, **kwargs):
+    """Return what comes of a call, in the form of `plain`."""
+    try:
+        return plain(function(*args, **kwargs))
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def compare(program, *, replayed=True):
+    """Run a program as it is, and with replays, and compare what it yields.
+
+    It yields results, and then perhaps pairs of an object and the name of a method, of which the
+    last tells whether calls were replayed.
+    """
+    begin()
+    expected = [plain(one) for one in program()]
+    begin()
+    with fastops.accelerated(models=True), contextlib.ExitStack() as stack:
+        subjects = []
+        PROBES.append(subjects)
+        stack.callback(PROBES.pop)
+        given = [plain(one) for one in program()]
+        known = [told(one, name) for one, name in subjects]
+    assert len(given) == len(expected)
+    for number, (one, other) in enumerate(zip(given, expected, strict=True)):
+        assert one == other, f"result {number}: {one} instead of {other}"
+    if subjects and replayed is not None:
+        assert all(one["replayed"] for one in known) == replayed, known
+
+
+def begin():
+    """Begin anew to draw numbers, and to name objects."""
+    keras.utils.set_random_seed(7)
+    naming.reset_uids()
+
+
+PROBES = []
+
+
+def probe(instance, method="__call__"):
+    """Have `compare` look whether calls of an object were replayed."""
+    if PROBES:
+        PROBES[-1].append((instance, method))

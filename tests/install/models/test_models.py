@@ -1,0 +1,350 @@
+"""Models and layers: the same results, and that they are replayed."""
+
+import gc
+import threading
+import weakref
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from install.models.keras_programs import (
+    CALLS,
+    MODELS,
+    Subclassed,
+    compare,
+    floats,
+    functional,
+    lstm,
+    noisy,
+    outcome,
+    perceptron,
+    probe,
+    told,
+)
+from keras import layers as L  # noqa: N812
+
+import fastops
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_models(make, training):
+    def program():
+        model, x = make()
+        probe(model)
+        for _ in range(CALLS):
+            yield model(x, training=training)
+        yield model.variables
+
+    compare(program)
+
+
+@pytest.mark.parametrize("make", [MODELS[name] for name in ("perceptron", "convolutional", "lstm")])
+def test_gradients(make):
+    def program():
+        model, x = make()
+        probe(model)
+        for _ in range(CALLS):
+            with tf.GradientTape(persistent=True) as outer:
+                outer.watch(x)
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    loss = tf.reduce_sum(model(x, training=True) ** 2)
+                slopes = tape.gradient(loss, [x, *model.trainable_variables])
+                whole = tf.reduce_sum(slopes[0] ** 2)
+            yield slopes
+            yield outer.gradient(whole, [x, *model.trainable_variables])
+
+    compare(program)
+
+
+def test_forward_accumulators():
+    def program():
+        model, x = perceptron()
+        probe(model)
+        for _ in range(CALLS):
+            with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
+                y = model(x)
+            yield forward.jvp(y)
+
+    compare(program, replayed=None)
+
+
+def test_watched_variables_are_those_that_keras_reads():
+    def program():
+        model, x = perceptron()
+        model.layers[0].trainable = False
+        probe(model)
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                model(x)
+            yield len(tape.watched_variables())
+
+    compare(program)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.float32([[1, 2, 3, 4]]),
+        np.float64([[1, 2, 3, 4.1]]),
+        np.int64([[1, 2, 3, 4]]),
+        np.ones((4, 2), np.float32).T,
+        np.array([[True, False, True, True]]),
+        [[1.0, 2.0, 3.0, 4.0]],
+        np.array([["a", "b", "c", "d"]]),
+        np.ones((1, 5), np.float32),
+        tf.ones((1, 4), tf.float64),
+        tf.ones((1, 4), tf.int32),
+        tf.ones((0, 4)),
+        tf.ones((4,)),
+        tf.ones((2, 3, 4)),
+        tf.sparse.eye(4),
+        tf.ragged.constant([[1.0, 2.0], [3.0]]),
+        tf.Variable(tf.ones((1, 4))),
+        None,
+        "text",
+        {"one": tf.ones((1, 4))},
+        (tf.ones((1, 4)),),
+    ],
+    ids=lambda given: f"{type(given).__name__} {given!r}".partition("\n")[0],
+)
+def test_arguments(given):
+    def program():
+        for model in (perceptron()[0], functional()[0], L.Dense(2)):
+            for _ in range(CALLS):
+                yield outcome(model, given)
+            yield outcome(model, inputs=given)
+
+    compare(program)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
+def test_arrays_are_read_anew_in_each_call(dtype):
+    def program():
+        model, _ = perceptron()
+        probe(model)
+        array = np.ones((1, 4), dtype)
+        for number in range(CALLS):
+            array[0, number % 4] = number % 2
+            yield model(array)
+
+    compare(program)
+
+
+def test_what_users_write_runs_and_what_is_inside_is_replayed():
+    def program():
+        model = Subclassed()
+        probe(model.hidden)
+        for training in (False, True, False, True, False, True, False, True, False, True):
+            yield model(floats(2, 4), training=training)
+        probe(model.out)
+
+    compare(program)
+    compare(lambda: probe(model := Subclassed()) or [model(floats(2, 4))] * 2, replayed=False)
+
+
+def test_an_explicit_setting_reaches_the_layers_after_it():
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = L.Dropout(0.5), L.Dropout(0.5)
+
+        def call(self, x):
+            return self.other(self.one(x, training=True))
+
+    def program():
+        model = Model()
+        probe(model.one)
+        probe(model.other)
+        for _ in range(2 * CALLS):
+            yield model(tf.ones((4, 4)))
+
+    compare(program)
+
+
+def test_masks_travel():
+    def program():
+        layer = L.Embedding(5, 2, mask_zero=True)
+        after = L.LSTM(2)
+        probe(layer)
+        for _ in range(CALLS):
+            x = layer(tf.constant([[1, 0, 2]]))
+            yield x
+            yield x._keras_mask
+            yield after(x)
+            yield after(tf.ones((1, 3, 2)), mask=tf.constant([[True, True, False]]))
+
+    compare(program)
+
+
+def test_states_of_recurrent_layers():
+    def program():
+        layer = L.GRU(3, stateful=True, return_state=True)
+        for number in range(2 * CALLS):
+            yield layer(floats(2, 4, 3, seed=number))
+            if number == CALLS:
+                layer.reset_state()
+        yield layer.states
+
+    compare(program)
+
+
+def test_losses_of_layers():
+    def program():
+        layer = L.Dense(3, kernel_regularizer="l2", activity_regularizer=keras.regularizers.L1(0.1))
+        model = keras.Sequential([keras.Input((4,)), layer])
+        for _ in range(CALLS):
+            yield model(floats(2, 4))
+            yield model.losses
+
+    compare(program)
+
+
+def test_lambdas_and_callables_of_users_run():
+    def program():
+        seen = []
+        model = keras.Sequential(
+            [keras.Input((4,)), L.Lambda(lambda x: seen.append(1) or x * 2), L.Dense(2)]
+        )
+        for _ in range(CALLS):
+            yield model(floats(2, 4))
+            yield len(seen)
+
+    compare(program)
+
+
+def test_random_numbers_go_on():
+    def program():
+        model, x = noisy()
+        probe(model)
+        for number in range(2 * CALLS):
+            yield model(x, training=number % 3 > 0)
+        yield [seed for layer in model.layers for seed in layer.variables]
+
+    compare(program)
+
+
+def test_threads():
+    def program():
+        model, x = perceptron()
+        results = [None] * 4
+        for _ in range(CALLS):
+            model(x)
+
+        def work(place):
+            results[place] = [model(x * float(place)) for _ in range(CALLS)]
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        yield results
+
+    compare(program)
+
+
+def test_many_models_are_forgotten():
+    call = type(perceptron()[0]).__call__
+    del call
+    with fastops.accelerated(models=True):
+        references = []
+        for _ in range(3):
+            model, x = perceptron()
+            for _ in range(CALLS):
+                model(x)
+            assert told(model)["replayed"] > 0
+            references.append(weakref.ref(model))
+            known = type(model).__call__
+            del model
+        gc.collect()
+        assert [one() for one in references] == [None] * 3
+        assert known.describe()["recorded"] == 0
+
+
+def test_functions_trace_keras_itself():
+    def program():
+        model, x = lstm()
+        for _ in range(CALLS):
+            model(x)
+        function = tf.function(model)
+        for _ in range(2):
+            yield function(x)
+
+    compare(program)
+
+
+def test_without_the_flag_nothing_is_replaced():
+    with fastops.accelerated():
+        assert not hasattr(keras.layers.Layer.__call__, "describe")
+    with fastops.accelerated(models=True, exclude=["models"]):
+        assert not hasattr(keras.layers.Layer.__call__, "describe")
+    with fastops.accelerated(models=True):
+        assert hasattr(keras.layers.Layer.__call__, "describe")
+    assert not hasattr(keras.layers.Layer.__call__, "describe")
+
+
+def test_what_is_replayed_outlives_an_installation():
+    model, x = perceptron()
+    with fastops.accelerated(models=True):
+        for _ in range(CALLS):
+            model(x)
+        first = told(model)
+    stock = model(x)
+    with fastops.accelerated(models=True):
+        for _ in range(CALLS):
+            assert np.array_equal(model(x), stock)
+        assert told(model)["replayed"] > 0
+    assert first["replayed"] > 0
+
+
+def test_refusals_are_told():
+    class Odd(keras.layers.Dense):
+        pass
+
+    with fastops.accelerated(models=True):
+        layer = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: x + 1)])
+        for _ in range(2 * CALLS):
+            layer(floats(1, 4))
+        assert any("<lambda>" in why for why in told(layer)["reasons"])
+        odd = Odd(3)
+        for _ in range(CALLS):
+            odd(floats(1, 4))
+        assert told(odd)["replayed"] == 0
+
+
+def test_explanations_name_what_is_replayed():
+    with fastops.accelerated(models=True):
+        model, subclassed = perceptron()[0], Subclassed()
+        x = floats(2, 4)
+        first = fastops.explain(model, x)
+        (outer, *_) = first.methods
+        assert (outer.method, outer.reason) == ("__call__", "the first call of its signature")
+        for _ in range(CALLS):
+            model(x)
+            subclassed(x)
+        (only,) = fastops.explain(model, x).methods
+        assert (only.name, only.reason, only.calls) == (f"Sequential {model.name}", None, 1)
+        report = fastops.explain(subclassed, x)
+        found = {one.name: one.reason for one in report.methods}
+        assert found[f"Subclassed {subclassed.name}"] == "the class is not Keras's own"
+        assert found[f"Dense {subclassed.hidden.name}"] is None
+        assert "replayed" in str(report)
+        assert report.to_dict()["methods"][0]["calls"] == 1
+
+
+def test_calls_are_counted():
+    with fastops.accelerated(models=True):
+        model, x = perceptron()
+        fastops.reset_stats()
+        for _ in range(CALLS):
+            model(x)
+        stats = fastops.stats().methods["Layer.__call__"]
+    assert stats.replayed == CALLS - 3
+    assert stats.reasons["it is recorded"] == 2
+    assert stats.keras == sum(stats.reasons.values())
+    assert fastops.stats().as_dict()["methods"]["Layer.__call__"]["replayed"] == CALLS - 3
+    fastops.reset_stats()
+    assert "Layer.__call__" not in fastops.stats().methods
