@@ -62,6 +62,20 @@ LIBRARIES = {
     "Sonnet, training step with Adam": 12,
 }
 
+KERAS = {
+    "perceptron, Sequential": (100, 0.5),
+    "perceptron, Functional": (100, 0.5),
+    "perceptron, subclassed": (12, 1),
+    "training step": (40, 0.7),
+    "fit, eager": (8, None),
+    "fit": (2.5, None),
+    "evaluate": (3, None),
+    "predict": (3, None),
+}
+"""How many times faster than Keras as it is, and how much of PyTorch's time it may take."""
+KERAS_ELSE = (25, 1)
+"""Likewise, of other models."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -146,7 +160,18 @@ def merge(here, peers, yardstick=YARDSTICK):
     ]
 
 
-def promises(main, ladder, perceptron, serving, plain, demo):
+def keras_rows(main, peers):
+    """Put PyTorch's into the rows of Keras's models: NumPy stands in each."""
+    others = {row.label: row for row in rows(peers, "keras")}
+    return [
+        Row(row.label, row.samples | other.scaled(row.time("numpy") / other.time("numpy")))
+        if (other := others.get(row.label))
+        else row
+        for row in rows(main, "keras")
+    ]
+
+
+def promises(main, ladder, perceptron, serving, keras, plain, demo):
     """Compare what was promised with what was measured."""
     yield from _ladder_promises(ladder, rows(plain, "ladder"))
     for row in perceptron:
@@ -187,6 +212,7 @@ def promises(main, ladder, perceptron, serving, plain, demo):
     yield from _install_promises(main)
     yield from _public_promises(main)
     yield from _array_promises(main)
+    yield from _keras_promises(keras)
     yield from _function_promises(rows(main, "functions"), "")
     yield from _function_promises(rows(plain, "functions"), ", without oneDNN")
     yield from _chain_promises({int(row.label): row for row in rows(main, "chain")})
@@ -230,6 +256,18 @@ def _install_promises(main):
         yield Promise(f"unchanged, {row.label}: times faster", measured, at_least=0.98)
     for info in main.get("install", []):
         yield Promise("fastops.install(): ms", median(info["seconds"]) * 1e3, at_most=100)
+
+
+def _keras_promises(keras):
+    for row in keras:
+        name = row.label.removeprefix("Keras, ")
+        kind = "training step" if name.startswith("training step") else name
+        faster, share = KERAS.get(kind, KERAS_ELSE)
+        text = f"models=True, {row.label}"
+        yield Promise(f"{text}: times faster", row.ratio("stock", "replayed"), at_least=faster)
+        if share is not None:
+            measured = row.ratio("replayed", "torch") if row.has("torch") else None
+            yield Promise(f"{text}: times torch", measured, at_most=share)
 
 
 def _public_promises(main):
@@ -324,6 +362,21 @@ def _install_table(main):
     return "Microseconds per call", columns, lines
 
 
+def _keras_table(keras):
+    """Return what programs of Keras take, in microseconds."""
+    arms = ("stock", "installed", "replayed", "torch")
+    lines = [
+        [
+            row.label,
+            *(f"{row.time(arm) / 1e3:,.1f}" if row.has(arm) else "" for arm in arms),
+            f"{row.ratio('stock', 'replayed'):.1f}",
+        ]
+        for row in keras
+    ]
+    columns = ["program", "stock", "install()", "models=True", "PyTorch", "stock / models=True"]
+    return "Microseconds per call of Keras, unchanged", columns, lines
+
+
 def _ladder_promises(ladder, plain):
     scalar = next((row for row in ladder if row.label == YARDSTICK), None)
     if scalar and scalar.has("fastops"):
@@ -387,10 +440,11 @@ def show(results):
     )
     tables = [_ladder_table(ladder, {row.label: row for row in rows(plain, "ladder")})]
     if main:
-        kept = promises(main, ladder, perceptron, serving, plain, demo)
+        keras = keras_rows(main, peers)
+        kept = promises(main, ladder, perceptron, serving, keras, plain, demo)
         tables.insert(0, _promise_table(kept))
         tables += [_install_table(main), _function_table(main, plain, serving)]
-        tables.append(_threads_table(main))
+        tables += [_keras_table(keras), _threads_table(main)]
 
     console = Console()
     if not console.is_terminal:

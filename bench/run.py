@@ -40,7 +40,8 @@ def main():
         run("-m", "pytest", *options, file, *what, **environment)
 
     if args.peers_only:
-        measure("peers", "bench_ladder.py", "bench_perceptron.py", "bench_serving.py")
+        files = ["bench_keras.py", "bench_ladder.py", "bench_perceptron.py", "bench_serving.py"]
+        measure("peers", *files)
     else:
         measure("main", *sorted(path.name for path in HERE.glob("bench_*.py")))
         files = ["bench_ladder.py", "bench_function.py"]

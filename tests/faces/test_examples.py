@@ -49,6 +49,15 @@ def test_the_same_results(program, size, ops):
         assert op in report
 
 
+def test_a_model_is_replayed_with_the_same_results():
+    path, size = "examples/actor_critic.py", "--episodes=12"
+    want, _ = results(path, size)
+    got, report = results("-m", "fastops", "--models", "--profile", path, size)
+    assert len(want) >= 2
+    assert got == want
+    assert re.search(r"Functional functional +__call__ +\d+ +replayed", report)
+
+
 # Programs that compare fastops with TensorFlow ---------------------------------------------------
 
 
