@@ -12,6 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.ref cimport Py_DECREF
 from libcpp.vector cimport vector
 
 from fastops._core.threads cimport this_thread
@@ -22,7 +23,14 @@ from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.models.scopes cimport call_context, give_names, names_given, read_scopes
 from fastops._install.models.watch cimport Globals, Watch
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._install.replay.replay cimport DONE, FAILED, Outcome, Replay, handles_of
+from fastops._install.replay.replay cimport (
+    DONE,
+    FAILED,
+    Outcome,
+    Replay,
+    are_leaves,
+    handles_of,
+)
 from fastops._plans.caller cimport read_method
 from fastops._plans.runner cimport is_plain_or_one_replica
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
@@ -35,6 +43,7 @@ import weakref
 
 import numpy as np
 import tensorflow as _tf
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
@@ -477,6 +486,8 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
     cdef Py_ssize_t i
     cdef list copies = None
     cdef dict around = None
+    if _tapes_are_stopped():  # and so they have to be afterwards
+        return call_original(self, args, nargsf, keywords)
     root = <object>args[0]
     arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]
@@ -495,8 +506,8 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         for i in range(<Py_ssize_t>signature.num_identities()):
             if <size_t>signature.identity(i) not in state.seen:
                 raise NotReplayableError("it is given variables that it does not hold")
-    except NotReplayableError as why:
-        self.note(subject, case, str(why))
+    except Exception as why:  # another thread may be changing it
+        self.note(subject, case, _told_of(why))
         return call_original(self, args, nargsf, keywords)
     if case is None:
         case = Case(_key(signature), scopes)
@@ -508,7 +519,11 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
     )
     names, marked = names_given(), [set(vars(tensor)) for tensor in arguments]
     if second:
-        copies = _copies(case.first.variables)
+        try:
+            copies = _copies(case.first.variables)
+        except Exception as why:  # one has no value, say
+            self.note(subject, case, _told_of(why))
+            return call_original(self, args, nargsf, keywords)
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
         self.tell(args[0], _RECORDED)
@@ -535,7 +550,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         if not (
             read_method(&after, given + 1, n - 1, keywords, _variable)
             and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
-            and _are(arguments, after)
+            and are_leaves(arguments, after)
         ):
             raise NotReplayableError("it changes its arguments")
         changed = state.watch.differs()
@@ -557,9 +572,13 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         )
         _learn(self, subject, state, case, recorder, witness, arguments, holders, second, copies,
                _left(context, around, scopes, args[0]), signature, <object>result)
-    except NotReplayableError as why:
-        self.note(subject, case, str(why))
+    except Exception as why:  # the call has been made, whatever is found out about it
+        self.note(subject, case, _told_of(why))
     return result
+
+
+cdef str _told_of(why):
+    return str(why) if isinstance(why, NotReplayableError) else f"{type(why).__name__}: {why}"
 
 
 cdef dict _left(object context, dict around, tuple scopes, PyObject* root):
@@ -642,6 +661,7 @@ cdef int _try(Replay replay, const Signature& signature, list copies, result) ex
         if outcome != DONE:
             raise NotReplayableError("the replay fails")
         given = <object>made
+        Py_DECREF(given)
         if not _same(given, result):
             raise NotReplayableError("the replay gives another result")
         for copy, variable in zip(variables, replay.variables):
@@ -680,14 +700,6 @@ cdef bint _holds_container(value, set seen) except -1:
             if _holds_container(one, seen):
                 return True
     return False
-
-
-cdef bint _are(list tensors, const Signature& signature) noexcept:
-    cdef Py_ssize_t i
-    for i in range(len(tensors)):
-        if signature.object(i) != PyList_GET_ITEM(tensors, i):
-            return False
-    return len(tensors) == <Py_ssize_t>signature.num_leaves()
 
 
 enable(Method)

@@ -383,22 +383,29 @@ class _Maker:
             return 0 <= found < len(self.variables) and (
                 step.op_name == "ReadVariableOp" and self.variables[found].shape.is_fully_defined()
             )
+        try:
+            made = self.symbolic(step)
+        except Exception:  # of no op that graphs take alone
+            return False
+        return all(one.shape.is_fully_defined() for one in made if isinstance(one, tf.Tensor))
+
+    def symbolic(self, step):
+        """Return what a step makes of inputs of which only shapes are known."""
+
+        def one_like(value):
+            if isinstance(value, list):
+                return [one_like(one) for one in value]
+            if not isinstance(value, int):
+                return tf.constant(value.numpy())
+            like = self.tensors[value]
+            return tf.compat.v1.placeholder(like.dtype, like.shape)
+
         with tf.Graph().as_default():
-
-            def symbolic(value):
-                if isinstance(value, list):
-                    return [symbolic(one) for one in value]
-                if not isinstance(value, int):
-                    return tf.constant(value.numpy())
-                like = self.tensors[value]
-                return tf.compat.v1.placeholder(like.dtype, like.shape)
-
             arguments = {
-                name: symbolic(value) if name in step.inputs else value
+                name: one_like(value) if name in step.inputs else value
                 for name, value in step.arguments.items()
             }
-            made = tf.nest.flatten(getattr(tf.raw_ops, step.op_name)(**arguments))
-        return all(one.shape.is_fully_defined() for one in made if isinstance(one, tf.Tensor))
+            return tf.nest.flatten(getattr(tf.raw_ops, step.op_name)(**arguments))
 
     def seed_of(self, event, record):
         """Return what the seeds of an op are made of, in a tuple; None for one that has none."""

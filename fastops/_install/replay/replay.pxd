@@ -40,3 +40,5 @@ cdef class Replay:
 
 
 cdef tuple handles_of(tuple variables)
+# Whether these are the very tensors of a signature.
+cdef bint are_leaves(list tensors, const Signature& signature) noexcept

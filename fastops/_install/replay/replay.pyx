@@ -389,6 +389,14 @@ cdef class Replay:
         return list(made) if kind is list else _new_tuple(kind, made)
 
 
+cdef bint are_leaves(list tensors, const Signature& signature) noexcept:
+    cdef Py_ssize_t i
+    for i in range(len(tensors)):
+        if signature.object(i) != PyList_GET_ITEM(tensors, i):
+            return False
+    return len(tensors) == <Py_ssize_t>signature.num_leaves()
+
+
 cdef tuple handles_of(tuple variables):
     return tuple([variable._handle for variable in variables])
 
@@ -615,18 +623,10 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     if (
         read_tensors(&after, args, PyVectorcall_NARGS(nargsf), keywords)
         and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
-        and _are(arguments, after)
+        and are_leaves(arguments, after)
     ):
         self.learn(case, recorder, arguments, holders, <object>result)
     return result
-
-
-cdef bint _are(list tensors, const Signature& signature) noexcept:
-    cdef Py_ssize_t i
-    for i in range(len(tensors)):
-        if signature.object(i) != PyList_GET_ITEM(tensors, i):
-            return False
-    return len(tensors) == <Py_ssize_t>signature.num_leaves()
 
 
 enable(Replayed)

@@ -388,6 +388,38 @@ def test_stopped_tapes():
     compare(program)
 
 
+def test_tapes_stay_stopped():
+    def program():
+        model, x = perceptron()
+        factor = tf.Variable(2.0)
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                with tape.stop_recording():
+                    y = model(x)
+                    stopped = factor * 3.0
+                z = factor * tf.reduce_sum(y) + stopped
+            yield tape.gradient(z, factor)
+            yield len(tape.watched_variables())
+
+    compare(program, replayed=None)
+
+
+def test_what_cannot_be_looked_at_is_left_alone(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("dictionary changed size during iteration")
+
+    with fastops.accelerated(models=True):
+        for part in ("visit_dict", "visit_function"):
+            model, x = perceptron()
+            want = model(x)
+            with monkeypatch.context() as patch:
+                patch.setattr(f"fastops._install.models.places.Places.{part}", fail)
+                for _ in range(CALLS):
+                    assert np.array_equal(model(x), want)
+            assert told(model)["replayed"] == 0
+            assert any("RuntimeError" in why for why in told(model)["reasons"])
+
+
 def test_masks_that_users_set():
     def program():
         layer = L.LSTM(3)
