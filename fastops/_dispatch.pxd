@@ -1,6 +1,6 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
@@ -10,6 +10,7 @@ from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType, NodeDef
+from fastops._tf.status cimport Status
 
 cdef extern from *:
     """
@@ -60,7 +61,7 @@ cdef class Entry:
     cdef bint onednn
     cdef int reason                 # why `kernel` is empty
     cdef str detail                 # what TensorFlow said of it, or None
-    cdef unique_ptr[PreparedKernel] kernel
+    cdef shared_ptr[PreparedKernel] kernel  # plans share it
     cdef unique_ptr[CachedOp] capi
     cdef unique_ptr[NodeDef] node   # empty when an attribute could not be encoded
     cdef bint dispatched            # whether TensorFlow's dispatch call takes such calls
@@ -107,6 +108,8 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 cdef int gate(PyObject** device_name) except -1
 # Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
+# Raises what TensorFlow's function of an op raises for the status of its kernel.
+cdef int raise_failure(Op op, const Status& status) except -1
 # Tells tapes and watchers that a variable is read.
 cdef int tell_watchers(object variable) except -1
 # What `tf.constant` makes of numbers, strings, small arrays, and lists of these; or None where that

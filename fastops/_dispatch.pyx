@@ -235,7 +235,7 @@ cdef object pack_list(object value, DataType dtype):
 cdef class Entry:
     def __dealloc__(self):
         if _finalizing:
-            self.kernel.release()
+            new shared_ptr[PreparedKernel](self.kernel)
             self.capi.release()
 
 
@@ -970,6 +970,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
         code = deref(entry.kernel).Run(frame.tensors, results, &status, &manner)
         if call.measured != NULL:
             (<Measurement>call.measured).in_caller = manner.in_caller
+            (<Measurement>call.measured).entry = entry
         if code == 0:
             op.calls_direct += call.counts
             return _finish(op, entry, frame, results)
@@ -1067,6 +1068,18 @@ cdef PyObject* _raise(Op op, Entry entry, PyObject** slots, Invocation* call,
         if call.raises_status:
             raise
         raise_from_not_ok_status(error, None if name == NULL else <object>name)
+    raise SystemError("an error status raised nothing")
+
+
+cdef int raise_failure(Op op, const Status& status) except -1:
+    try:
+        RaiseNotOk(
+            status, _fallback.kernel_error_prefix(op.op_name).encode(), op.op_name_bytes
+        )
+    except _NotOkStatusException as error:
+        if not isinstance(error, _NotOkStatusException):
+            raise
+        raise_from_not_ok_status(error, None)
     raise SystemError("an error status raised nothing")
 
 

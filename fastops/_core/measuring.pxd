@@ -7,6 +7,7 @@ cdef class Measurement:
     cdef Measurement outer    # the measured call that this one is made in
     cdef Recorder recorder    # who is told
     cdef int path
+    cdef object entry         # of a direct call, how it was run
     cdef bint in_caller       # whether the kernel's tasks ran in this thread
     cdef int reason
     cdef str detail           # what the text of the reason leaves open, or None
@@ -32,6 +33,7 @@ cdef class Recorder:
     cdef int64_t stop
     cdef int64_t inside_ns    # time in calls on that thread, and in recording them
     cdef dict tallies         # op name -> Tally
+    cdef list entries         # of the calls, in their order; None where nobody asks
 
     cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1
 

@@ -127,6 +127,8 @@ cdef class Recorder:
             self.tallies[op_name] = tally
         else:
             tally = <Tally>found
+        if self.entries is not None:
+            self.entries.append(measured.entry)
         tally.calls[measured.path] += 1
         tally.in_caller += measured.in_caller
         tally.dispatch_ns += dispatch_ns

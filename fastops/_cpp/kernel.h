@@ -58,10 +58,10 @@ class PreparedKernel {
   // Makes the kernel that TensorFlow would run for `node`, which it has just run with success on
   // the host. `num_outputs` is that of the original op: oneDNN's kernels may have more. Null with a
   // status when the direct path is not open. The GIL is held.
-  static std::unique_ptr<PreparedKernel> Make(const Runtime& runtime, tensorflow::NodeDef node,
+  static std::shared_ptr<PreparedKernel> Make(const Runtime& runtime, tensorflow::NodeDef node,
                                               int num_outputs, bool onednn, bool thorough,
                                               absl::Status* status) {
-    std::unique_ptr<PreparedKernel> kernel(new PreparedKernel(runtime, num_outputs, thorough));
+    std::shared_ptr<PreparedKernel> kernel(new PreparedKernel(runtime, num_outputs, thorough));
     *status = kernel->Init(std::move(node), onednn);
     if (!status->ok()) return nullptr;
     return kernel;

@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libcpp cimport bool
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
 from fastops._cpp.options cimport Threads
@@ -31,7 +31,7 @@ cdef extern from "declarations.h" namespace "fastops":
 
     cdef cppclass PreparedKernel:
         @staticmethod
-        unique_ptr[PreparedKernel] Make(
+        shared_ptr[PreparedKernel] Make(
             const Runtime&, NodeDef, int, bool, bool, Status*
         ) except +
         # 0, 1 with a status, or -1 with a Python exception

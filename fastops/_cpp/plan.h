@@ -13,6 +13,7 @@
 #include "invariants.h"
 #include "kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
+#include "tensors.h"
 
 namespace fastops {
 
@@ -23,7 +24,7 @@ struct Step {
   Kind kind = kKernel;
   int number = 0;    // counting those inside of loops
   std::string name;  // of the node
-  std::unique_ptr<PreparedKernel> kernel;
+  std::shared_ptr<PreparedKernel> kernel;
   std::vector<int> inputs;    // slots
   std::vector<int> outputs;   // slots; -1 for what nobody asks for
   std::vector<int> shared;    // places among the inputs whose values others still ask for
@@ -36,7 +37,21 @@ struct Step {
   std::vector<Step> enters, body, exits;
   std::vector<int> entered, current, next;
   int condition = -1;
+
+  // What the values that it makes must be, or the run is not the one that was planned: by the place
+  // among the outputs the sizes, by the slot the very bytes.
+  std::vector<std::pair<int, tensorflow::TensorShape>> sizes;
+  std::vector<std::pair<int, tensorflow::Tensor>> values;
+
+  void Want(int output, const std::vector<int64_t>& wanted) {
+    sizes.emplace_back(output, tensorflow::TensorShape(wanted));
+  }
+  void Check(int slot, const tensorflow::Tensor& value) { values.emplace_back(slot, value); }
 };
+
+// The status of a run in which something is not what its step says that it must be.
+inline absl::Status Different() { return absl::AbortedError("fastops: a value or a size differs"); }
+inline bool Differs(const absl::Status& status) { return status == Different(); }
 
 // How often steps ran, and for how many nanoseconds, by their numbers.
 struct Times {
@@ -194,6 +209,7 @@ class Plan {
         ++values->times->runs[step.number];
         values->times->ns[step.number] += Nanoseconds() - begin;
       }
+      if (status.ok() && !AsWanted(step, *values)) status = Different();
       if (!status.ok()) {
         if (*failed == nullptr) *failed = &step;
         return status;
@@ -210,6 +226,16 @@ class Plan {
     if (step.kind != Step::kMerge) return false;
     for (int slot : step.inputs) {
       if (!values.dead[slot]) return false;
+    }
+    return true;
+  }
+
+  static bool AsWanted(const Step& step, const Activation& values) {
+    for (const auto& [output, shape] : step.sizes) {
+      if (values.slots[step.outputs[output]].shape() != shape) return false;
+    }
+    for (const auto& [slot, value] : step.values) {
+      if (!SameBytes(values.slots[slot], value)) return false;
     }
     return true;
   }
@@ -318,6 +344,9 @@ class Plan {
       if (step.outputs[i] < 0) continue;
       std::unique_ptr<tensorflow::Tensor> output(context.release_output(i).tensor);
       if (output == nullptr) return absl::InternalError("the kernel left an output unset");
+      if (output->dtype() != step.kernel->kernel()->output_type(i)) {
+        return absl::InternalError("the kernel made an output of another dtype");
+      }
       values->slots[step.outputs[i]] = std::move(*output);
     }
     return absl::OkStatus();

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 from libcpp cimport bool
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -24,7 +24,7 @@ cdef extern from "declarations.h" namespace "fastops":
         StepKind kind
         int number
         string name
-        unique_ptr[PreparedKernel] kernel
+        shared_ptr[PreparedKernel] kernel
         vector[int] inputs
         vector[int] outputs
         vector[int] shared
@@ -38,6 +38,8 @@ cdef extern from "declarations.h" namespace "fastops":
         vector[int] current
         vector[int] next
         int condition
+        void Want(int, const vector[int64_t]&) except +
+        void Check(int, const Tensor&) except +
 
     cdef cppclass Times:
         vector[int64_t] runs
@@ -67,3 +69,5 @@ cdef extern from "declarations.h" namespace "fastops":
         Status Run(
             const Borrowed&, bool release_gil, Threads, bool measured, Made*, const Step** failed
         ) except +
+
+    bool Differs(const Status&)

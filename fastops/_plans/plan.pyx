@@ -3,9 +3,8 @@
 
 cimport cython
 from cpython.object cimport PyObject
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
-from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -80,7 +79,7 @@ cdef class Plan:
         cdef Runtime* where = runtime()
         cdef vector[string] graphs
         cdef vector[TFE_TensorHandle*] handles
-        cdef unique_ptr[PreparedKernel] kernel
+        cdef shared_ptr[PreparedKernel] kernel
         cdef Status status
         self.made_for = generation
         self.last_ns = LONG + 1  # until it has run, nobody knows
@@ -169,11 +168,9 @@ cdef NodeDef _node(node) except *:
 
 
 cdef int _make(Runtime* where, node, int num_outputs,
-               unique_ptr[PreparedKernel]* kernel) except -1:
+               shared_ptr[PreparedKernel]* kernel) except -1:
     cdef Status status
-    kernel[0] = move(
-        PreparedKernel.Make(where[0], _node(node), num_outputs, False, True, &status)
-    )
+    kernel[0] = PreparedKernel.Make(where[0], _node(node), num_outputs, False, True, &status)
     if kernel[0].get() == NULL:
         raise UnplannedError(f"{node.op}: {Message(status).decode('utf-8', 'replace')}")
     return 0

@@ -23,14 +23,8 @@ from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.models.scopes cimport call_context, give_names, names_given, read_scopes
 from fastops._install.models.watch cimport Globals, Watch
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._install.replay.replay cimport (
-    DONE,
-    FAILED,
-    Outcome,
-    Replay,
-    are_leaves,
-    handles_of,
-)
+from fastops._install.replay.native cimport DONE, FAILED, Outcome
+from fastops._install.replay.replay cimport Replay, are_leaves, handles_of
 from fastops._plans.caller cimport read_method
 from fastops._plans.runner cimport is_plain_or_one_replica
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
@@ -295,13 +289,15 @@ cdef class Method(Replacement):
         -------
         dict
             How many calls were ``"replayed"``, and how many recordings there are, ``"recorded"``;
-            why others could not be, ``"reasons"``, with how often that was found; and why the
-            object's calls are left alone, ``"refused"``, if they are.
+            why others could not be, ``"reasons"``, with how often that was found; why the object's
+            calls are left alone, ``"refused"``, if they are; and how many calls were kernels alone,
+            ``"native"``.
         """
         cdef Subject subject
         cdef State state
         cdef Case case
-        told = {"replayed": 0, "recorded": 0, "reasons": {}, "refused": None}
+        cdef Replay replay
+        told = {"replayed": 0, "recorded": 0, "native": 0, "reasons": {}, "refused": None}
         for key, subject in list(self.subjects.items()):
             if instance is not None and key != id(instance):
                 continue
@@ -309,6 +305,7 @@ cdef class Method(Replacement):
             for state in subject.states:
                 for case in state.cases.values():
                     told["recorded"] += len(case.replays)
+                    told["native"] += sum([replay.native_runs() for replay in case.replays])
             for why, count in subject.reasons.items():
                 told["reasons"][why] = told["reasons"].get(why, 0) + count
             told["refused"] = subject.reason or told["refused"]

@@ -134,6 +134,14 @@ class Step:
         """Whether something of it stays: the call may not be made again."""
         return self.seed is not None or self.op_name in _WRITING | _ASSIGNING
 
+    def flat_inputs(self):
+        """Return the inputs in the order of the op's: numbers of values, and constants."""
+        flat = []
+        for name, value in self.arguments.items():
+            if name in self.inputs:
+                flat.extend(value if isinstance(value, list) else [value])
+        return flat
+
 
 class Number(int):
     """In the place of a tensor in a result, the number of its value."""
@@ -461,7 +469,7 @@ class _Maker:
 
     def drop_unasked(self, result):
         """Leave out steps for whose results nobody asks."""
-        asked = set(_numbers(result))
+        asked = set(numbers_in(result))
         kept = []
         for step in reversed(self.steps):
             runs_always = _runs_always(_record(step.op_name))
@@ -474,7 +482,7 @@ class _Maker:
     def release(self, result):
         """Say when values may go."""
         given = self.num_arguments + len(self.variables)
-        asked = set(_numbers(result)) | set(range(given))
+        asked = set(numbers_in(result)) | set(range(given))
         for step in reversed(self.steps):
             here = {*_used(step), *step.outputs} - asked
             step.releases = sorted(here)
@@ -539,24 +547,20 @@ def _size(tensor):
 
 
 def _used(step):
-    """Yield the numbers of the values that a step takes."""
-    for name in step.inputs:
-        value = step.arguments[name]
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int):
-                yield one
+    """Return the numbers of the values that a step takes."""
+    return [one for one in step.flat_inputs() if isinstance(one, int)]
 
 
-def _numbers(packed):
+def numbers_in(packed):
     """Yield the numbers in a packed result."""
     if isinstance(packed, Number):
         yield int(packed)
     elif isinstance(packed, Tagged):
-        yield from _numbers([packed.tensor, packed.attributes])
+        yield from numbers_in([packed.tensor, packed.attributes])
     elif isinstance(packed, Composite):
-        yield from _numbers(packed.attributes)
+        yield from numbers_in(packed.attributes)
     elif isinstance(packed, list | tuple):
         for one in packed:
-            yield from _numbers(one)
+            yield from numbers_in(one)
     elif type(packed) is dict:
-        yield from _numbers(list(packed.values()))
+        yield from numbers_in(list(packed.values()))

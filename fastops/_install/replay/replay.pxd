@@ -4,13 +4,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
+from fastops._cpp.options cimport Thread
 from fastops._cpp.signature cimport Signature
-
-
-cdef enum Outcome:
-    DONE
-    DIFFERS  # from the recorded call, before anything was done that stays
-    FAILED   # likewise
+from fastops._install.replay.native cimport Native, Outcome
 
 
 cdef class Replay:
@@ -29,6 +25,9 @@ cdef class Replay:
     cdef list settings
     cdef readonly tuple variables  # those that the call finds by itself
     cdef tuple handles
+    cdef object found      # what it was made of, until its kernels are known
+    cdef Native native     # its kernels, if all of it is direct
+    cdef int runs          # without them
 
     # Whether TensorFlow is as it was.
     cdef bint fits(self) except -1
@@ -36,6 +35,12 @@ cdef class Replay:
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *
+    cdef long long native_runs(self)
+    cdef Outcome run_natively(self, const Signature& signature, Thread* thread,
+                              PyObject** result) except *
+    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread,
+                              PyObject** result) except *
+    cdef object pack(self, PyObject** values, const Signature& signature)
     cdef object row(self, PyObject** values)
 
 

@@ -16,17 +16,20 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libcpp.vector cimport vector
 
+from fastops._core.measuring cimport Recorder, is_recording
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, same_bytes
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.dicts cimport DictVersion
+from fastops._cpp.options cimport Thread
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes, tell_watchers
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
 from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replay.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
 from fastops._plans.caller cimport read_tensors
 from fastops._plans.runner cimport is_plain_but_for_tapes
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
@@ -40,7 +43,7 @@ import sys
 
 from tensorflow.python.framework import random_seed as _random_seed
 
-from fastops._install.replay.recorder import Recorder
+from fastops._install.replay.recorder import Recorder as _Recorder
 from fastops._install.replay.recording import (
     Composite,
     Constant,
@@ -48,6 +51,7 @@ from fastops._install.replay.recording import (
     NotReplayableError,
     Number,
     Tagged,
+    numbers_in,
     recording,
 )
 
@@ -56,6 +60,7 @@ cdef enum:
     MOST_SIGNATURES = 256
     MOST_REPLAYS = 4    # of one signature, that differ by values
     ENOUGH_REFUSALS = 8
+    ENOUGH_RUNS = 4     # without kernels for all ops, after which nobody looks again
 
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
@@ -269,6 +274,7 @@ cdef class Replay:
             if all([isinstance(one, Number) for one in found.result]):
                 self.flat = found.result
         self.custom = found.custom
+        self.found = found if _may_be_native(found) else None
         last = next(reversed(found.steps), None)
         self.whole = self.flat.size() != 0 and last is not None and (
             list(found.result) == list(last.outputs)
@@ -317,7 +323,83 @@ cdef class Replay:
         return True
 
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
+        cdef Thread* thread
+        if self.native is not None:
+            thread = this_thread()
+            if self.native.may_run(thread):
+                return self.run_natively(signature, thread, result)
+        elif self.found is not None:
+            thread = this_thread()
+            if not taped() and not is_recording(thread):
+                return self.run_and_look(signature, thread, result)
         return self.run_with(signature, self.variables, self.handles, result)
+
+    cdef long long native_runs(self):
+        """How many runs were kernels alone."""
+        return 0 if self.native is None else self.native.runs
+
+    cdef Outcome run_natively(self, const Signature& signature, Thread* thread,
+                              PyObject** result) except *:
+        """Run its kernels."""
+        cdef PyObject* inline_values[INLINE_VALUES]
+        cdef PyObject** values = inline_values
+        cdef vector[PyObject*] many
+        cdef Outcome outcome
+        cdef Py_ssize_t i, first = self.num_arguments + PyTuple_GET_SIZE(self.handles)
+        if self.num_values > INLINE_VALUES:
+            many.resize(self.num_values)
+            values = many.data()
+        for i in range(self.num_arguments):
+            values[i] = signature.object(i)
+        for i in range(self.num_arguments, self.num_values):
+            values[i] = NULL
+        for i in range(PyTuple_GET_SIZE(self.checks)):
+            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                return DIFFERS
+        try:
+            outcome = self.native.run(signature, values, thread)
+            if outcome != DONE:
+                return outcome
+            if self.single >= 0:
+                made = <object>values[self.single]
+            else:
+                made = self.pack(values, signature)
+            Py_INCREF(made)
+            result[0] = <PyObject*>made
+            return DONE
+        finally:
+            for i in range(first, self.num_values):
+                Py_XDECREF(values[i])
+
+    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread,
+                              PyObject** result) except *:
+        """Run it, and look by which kernels. Not always known: of new keys there are none yet."""
+        cdef Recorder calls = Recorder()
+        cdef bint onednn = thread.options.onednn
+        cdef Outcome outcome
+        found = self.found
+        self.runs += 1
+        if self.runs >= ENOUGH_RUNS:
+            self.found = None
+        calls.entries = []
+        calls.open()
+        try:
+            outcome = self.run_with(signature, self.variables, self.handles, result)
+        finally:
+            calls.close()
+        if (
+            outcome == DONE
+            and len(calls.entries) == PyTuple_GET_SIZE(self.steps)
+            and are_direct(calls.entries)
+        ):
+            first = self.num_arguments + len(self.handles)
+            asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
+            ops = tuple([(<Step>step).op for step in self.steps])
+            self.native = Native(
+                found, ops, calls.entries, self.variables, self.handles, asked, onednn
+            )
+            self.found = None
+        return outcome
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *:
@@ -358,10 +440,8 @@ cdef class Replay:
                 made = <object>values[self.single]
             elif last != NULL and type(<object>last) is type(self.result):
                 made = <object>last
-            elif self.flat.size() != 0:
-                made = self.row(values)
             else:
-                made = _filled(self.result, values, signature)
+                made = self.pack(values, signature)
             Py_INCREF(made)
             result[0] = <PyObject*>made
             return DONE
@@ -375,6 +455,12 @@ cdef class Replay:
                 if values[i] != NULL:
                     Py_DECREF(<object>values[i])
 
+    cdef object pack(self, PyObject** values, const Signature& signature):
+        """The result."""
+        if self.flat.size() != 0:
+            return self.row(values)
+        return _filled(self.result, values, signature)
+
     cdef object row(self, PyObject** values):
         """The result where it is a list or tuple of tensors alone."""
         cdef Py_ssize_t i
@@ -387,6 +473,14 @@ cdef class Replay:
         if kind is tuple:
             return made
         return list(made) if kind is list else _new_tuple(kind, made)
+
+
+cdef bint _may_be_native(found) except -1:
+    """Whether the ops of a recording may be kernels alone."""
+    first = found.num_arguments + len(found.variables)
+    return len(found.steps) > 1 and not any([
+        step.seed is not None for step in found.steps
+    ]) and not any([found.num_arguments <= one < first for one in numbers_in(found.result)])
 
 
 cdef bint are_leaves(list tensors, const Signature& signature) noexcept:
@@ -505,15 +599,17 @@ cdef class Replayed(Replacement):
         -------
         dict
             How many signatures are ``"replayed"``, were ``"seen"`` once, and were ``"refused"``,
-            with the ``"reasons"``.
+            with the ``"reasons"``; and how many calls were kernels alone, ``"native"``.
         """
         cdef Case case
+        cdef Replay replay
         known = list(self.cases.values())
         return {
             "replayed": sum([1 for case in known if case.replays]),
             "seen": sum([1 for case in known if not case.replays and not case.refused]),
             "refused": sum([1 for case in known if case.refused]),
             "reasons": dict(self.reasons),
+            "native": sum([replay.native_runs() for case in known for replay in case.replays]),
         }
 
     cdef bint handled(self):
@@ -608,7 +704,7 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     cdef PyObject* result
     cdef Signature after
     cdef size_t i
-    recorder = Recorder()
+    recorder = _Recorder()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
     if not recorder.start():

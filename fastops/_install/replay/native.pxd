@@ -1,0 +1,36 @@
+# The kernels of a replay.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
+
+from fastops._cpp.options cimport Thread
+from fastops._cpp.plan cimport NativePlan
+from fastops._cpp.signature cimport Signature
+
+
+cdef enum Outcome:
+    DONE
+    DIFFERS  # from the recorded call, before anything was done that stays
+    FAILED   # likewise
+
+
+cdef class Native:
+    cdef NativePlan plan
+    cdef tuple ops             # of the steps
+    cdef tuple accessed        # variables that are read, but for those among the arguments
+    cdef vector[int] given     # the numbers of the handles of these
+    cdef vector[int] made      # the numbers of the values that the result asks for
+    cdef int first_lasting     # the step of which the first thing stays
+    cdef bint onednn
+    cdef int64_t last_ns       # that the last run took
+    cdef long long runs        # that have succeeded
+
+    # Whether the calls of ops on this thread would run these very kernels, and nobody counts them.
+    cdef bint may_run(self, Thread* thread) except -1
+    # Fills in the values that the result asks for, new references.
+    cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *
+
+
+# Whether calls were direct, all of them, by what was noted of each.
+cdef bint are_direct(list entries) except -1

@@ -1,0 +1,163 @@
+# distutils: language = c++
+"""The steps of a replay as the kernels that its ops have prepared, with no Python in between."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.stdint cimport int64_t
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from fastops._core.measuring cimport is_recording
+from fastops._core.reasons cimport R_DIRECT
+from fastops._cpp.handle cimport Wrap
+from fastops._cpp.options cimport Thread, kAuto, kDirect
+from fastops._cpp.plan cimport Borrowed, Differs, Made, kKernel, kRead
+from fastops._cpp.plan cimport Step as NativeStep
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.signature cimport Signature
+from fastops._cpp.timer cimport Nanoseconds
+from fastops._dispatch cimport Entry, Op, raise_failure, runtime, tell_watchers
+from fastops._plans.plan cimport LONG, borrow
+from fastops._tf.eager cimport recording as taped
+from fastops._tf.status cimport Status
+
+cdef extern from "definitions.h":
+    pass
+
+
+cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+
+
+@cython.final
+cdef class Native:
+    """Kernels in an order, of one replay.
+
+    Parameters
+    ----------
+    found : fastops._install.replay.recording.Recording
+        What there is to run.
+    ops : tuple of Op
+        By which its steps were run.
+    entries : list of Entry
+        How each of these calls was run.
+    variables, handles : tuple
+        Those that the call finds by itself, and their handles.
+    asked : list of int
+        The numbers of the values that the result asks for.
+    onednn : bool
+        The setting that the entries are for.
+    """
+
+    def __init__(self, found, tuple ops, list entries, tuple variables, tuple handles, asked,
+                 bint onednn):
+        cdef NativeStep* native
+        cdef Entry entry
+        cdef size_t i
+        cdef int place
+        self.ops, self.onednn = ops, onednn
+        self.last_ns = LONG + 1  # until it has run, nobody knows
+        constants = []
+        first = found.num_arguments + len(handles)
+        self.plan.steps.resize(len(entries))
+        self.first_lasting = <int>len(entries)
+        accessed = {}
+        for i, (entry, step) in enumerate(zip(entries, found.steps)):
+            native = &self.plan.steps[i]
+            native.kind = kRead if step.op_name == "ReadVariableOp" else kKernel
+            native.number = <int>i
+            native.kernel = entry.kernel
+            native.outputs = list(step.outputs)
+            native.releases = step.releases
+            taken = []
+            for one in step.flat_inputs():
+                if not isinstance(one, int):
+                    constants.append(one)
+                    one = found.num_values + len(constants) - 1
+                taken.append(one)
+            native.inputs = taken
+            native.shared = [
+                place
+                for place, one in enumerate(taken)
+                if one not in step.releases or taken.count(one) > 1
+            ]
+            for place, sizes in enumerate(step.sizes):
+                if sizes is not None:
+                    native.Want(place, sizes)
+            for check in step.checks:
+                native.Check(check.number, borrow(check.tensor)[0])
+            if step.accessed is not None:
+                accessed[step.accessed] = None
+            if step.lasts:
+                self.first_lasting = min(self.first_lasting, <int>i)
+        self.plan.Resize(found.num_values + len(constants))
+        for place, handle in enumerate(handles, found.num_arguments):
+            self.plan.Hold(place, borrow(handle)[0])
+        for place, constant in enumerate(constants, found.num_values):
+            self.plan.Hold(place, borrow(constant)[0])
+        used = {one for step in found.steps for one in step.flat_inputs() if isinstance(one, int)}
+        self.plan.arguments = [i if i in used else -1 for i in range(found.num_arguments)]
+        self.plan.results = self.made = asked
+        self.plan.transient = [
+            *(i for i in range(found.num_arguments) if i in used),
+            *range(first, found.num_values),
+        ]
+        self.accessed = tuple([
+            variables[one - found.num_arguments]
+            for one in accessed
+            if one >= found.num_arguments
+        ])
+        self.given = [one for one in accessed if one < found.num_arguments]
+
+    cdef bint may_run(self, Thread* thread) except -1:
+        return (
+            (thread.options.path == kAuto or thread.options.path == kDirect)
+            and thread.options.onednn == self.onednn
+            and not taped()
+            and not is_recording(thread)
+        )
+
+    cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *:
+        cdef Borrowed given
+        cdef Made made
+        cdef const NativeStep* failed = NULL
+        cdef Status status
+        cdef PyObject* variable
+        cdef int64_t begin
+        cdef size_t i
+        for i in range(self.plan.arguments.size()):
+            given.push_back(signature.leaf(i))
+        for i in range(<size_t>PyTuple_GET_SIZE(self.accessed)):
+            tell_watchers(<object>PyTuple_GET_ITEM(self.accessed, i))
+        for i in range(self.given.size()):
+            variable = signature.variable(self.given[i])
+            if variable != NULL:
+                tell_watchers(<object>variable)
+        begin = Nanoseconds()
+        status = self.plan.Run(
+            given, self.last_ns > LONG, thread.options.threads, False, &made, &failed
+        )
+        self.last_ns = Nanoseconds() - begin
+        if not status.ok():
+            if failed == NULL or Differs(status):
+                return DIFFERS
+            if failed.number <= self.first_lasting:
+                return FAILED
+            raise_failure(<Op>PyTuple_GET_ITEM(self.ops, failed.number), status)
+        for i in range(<size_t>PyTuple_GET_SIZE(self.ops)):
+            (<Op>PyTuple_GET_ITEM(self.ops, i)).calls_direct += 1
+        self.runs += 1
+        for i in range(made.size()):
+            one = Wrap(move(made[i]), _where.host, _where.context)
+            Py_INCREF(one)
+            values[self.made[i]] = <PyObject*>one
+        return DONE
+
+
+cdef bint are_direct(list entries) except -1:
+    """Whether calls were direct, all of them, by what was noted of each."""
+    for entry in entries:
+        if type(entry) is not Entry or (<Entry>entry).reason != R_DIRECT:
+            return False
+    return True
