@@ -172,6 +172,7 @@ CASES = [
     *binary("Sub", dtypes=FLOATS + COMPLEX),
     *binary("Mul", dtypes=FLOATS + COMPLEX),
     *binary("RealDiv", dtypes=FLOATS + COMPLEX),
+    *binary("DivNoNan", dtypes=FLOATS + COMPLEX),
     *binary("SquaredDifference"),
     *binary("Maximum"),
     *binary("Minimum"),

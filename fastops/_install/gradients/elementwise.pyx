@@ -28,6 +28,7 @@ from tensorflow.python.framework import ops as _tf_ops
 cdef Call _SIGN = Call("Sign", "x")
 cdef Call _ADD = Call("AddV2", "x y")
 cdef Call _CAST = Call("Cast", "x DstT")
+cdef Call _DIV_NO_NAN = Call("DivNoNan", "x y")
 cdef Call _GREATER_EQUAL = Call("GreaterEqual", "x y")
 cdef Call _LESS_EQUAL = Call("LessEqual", "x y")
 cdef Call _MUL = Call("Mul", "x y")
@@ -126,6 +127,18 @@ cdef object _real_div(Step* step):
     if wanted(step, 1):
         y_grad = _REAL_DIV.run((_NEG.run((conj(x),)), conj_y))
         y_grad = _MUL.run((grad, _REAL_DIV.run((y_grad, conj_y))))
+    return unbroadcast(x, y, x_grad, y_grad)
+
+
+cdef object _div_no_nan(Step* step):
+    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    conj_y = conj(y)
+    x_grad = y_grad = None
+    if wanted(step, 0):
+        x_grad = _DIV_NO_NAN.run((grad, conj_y))
+    if wanted(step, 1):
+        y_grad = _DIV_NO_NAN.run((_NEG.run((conj(x),)), conj_y))
+        y_grad = _MUL.run((grad, _DIV_NO_NAN.run((y_grad, conj_y))))
     return unbroadcast(x, y, x_grad, y_grad)
 
 
@@ -270,6 +283,7 @@ register("Abs", "math_grad._AbsGrad", _abs)
 register("Add AddV2", "math_grad._AddGrad", _add)
 register("AddN", "math_grad._AddNGrad", _add_n)
 register("Cast", "math_grad._CastGrad", _cast)
+register("DivNoNan", "math_grad._DivNoNanGrad", _div_no_nan)
 register("Elu", "nn_grad._EluGrad", _elu)
 register("Exp", "math_grad._ExpGrad", _exp)
 register("Identity", "array_grad._IdGrad", _identity, True)

@@ -7,7 +7,6 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
-from libcpp.vector cimport vector
 
 from fastops._core.measuring cimport is_recording
 from fastops._core.reasons cimport R_DIRECT
