@@ -1,10 +1,10 @@
 """What is replaced of Keras."""
 
 import sys
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 
-from fastops._install.keras import backend, dtypes, helper, layers
+from fastops._install.keras import backend, calls, dtypes, helper, layers
 from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.public.targets import of_functions
 from fastops._install.target import Target, resolve
@@ -26,7 +26,7 @@ def functions():
     keras = source()
     if keras is None:
         return {}
-    for module in (backend, dtypes, helper, layers):
+    for module in (backend, calls, dtypes, helper, layers):
         module.attach(keras)
     originals = of_functions("keras", FUNCTIONS)
     for answered in helper.HELPERS:
@@ -49,3 +49,12 @@ def methods():
         if type(vars(holder).get(attribute)) is FunctionType:
             make = partial(helper.Helper, name=answered)
             yield Target("keras", name, holder, attribute, make)
+    layer = source().layers.layer.Layer
+    if type(vars(layer)["__call__"]) is FunctionType:
+        yield Target("keras", "keras.Layer.__call__", layer, "__call__", _layer_call)
+
+
+@cache
+def _layer_call(original):
+    """Return one replacement for ever: replays that stand above it know it."""
+    return calls.LayerCall(original)

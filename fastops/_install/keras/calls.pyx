@@ -1,0 +1,439 @@
+# distutils: language = c++
+"""The call of a layer as programs write it most: one tensor, and perhaps whether it is training.
+
+Around a layer's own ``call`` Keras converts arguments, binds them to parameters, checks them, opens
+scopes, keeps a context for the layers inside, and looks for masks. Where none of that comes to
+anything but the context and the name scope, these two are set up here. All else is Keras's: layers
+that are not built, other arguments, masks, casts, regularizers, graphs, and classes that override
+what is restated here.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from fastops._core.tensors cimport handle_dtype
+from fastops._core.threads cimport this_thread
+from fastops._cpp.classes cimport ClassVersion
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.dicts cimport InstanceDict
+from fastops._cpp.python cimport Py_None, Py_False, Py_True, PyVectorcall_NARGS, _PyType_Lookup
+from fastops._dispatch cimport eager
+from fastops._install.models.watch cimport Globals
+from fastops._install.replacement cimport Replacement, call_original, enable, live
+
+import inspect
+from functools import wraps
+
+from tensorflow.python.eager import context as _tf_context
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.ops import name_scope_v2 as _TfNameScope
+
+
+cdef enum:
+    MOST_CLASSES = 4096
+
+# Of the Keras that is imported; `attach` finds these.
+cdef object _Layer = None
+cdef object _Operation = None
+cdef object _Context = None
+cdef object _NameScope = None
+cdef object _Policy = None
+cdef object _traces = None
+cdef dict _global_state = None
+cdef dict _methods = None       # what is restated, by name
+cdef object _assertion = None   # what is not, and comes to nothing where it is Keras's own
+cdef object _compute_mask = None
+
+cdef str _TRACKER = "GLOBAL_STATE_TRACKER"
+cdef str _CONTEXT = "current_call_ctx"
+cdef str _SCOPES = "name_scope_stack"
+cdef str _TRAINING = "training"
+cdef str _MASK = "mask"
+cdef str _ASSERT = "_assert_input_compatibility"
+cdef str _COMPUTE_MASK = "compute_mask"
+cdef str _KERAS_MASK = "_keras_mask"
+cdef tuple _NOT_OPEN = ("autocast_scope", "stateless_scope", "symbolic_scope", "distribution")
+cdef set _ONLY_TRAINING = {"training"}
+cdef tuple _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+cdef tuple _PLAIN = (bool, int, float, str, type(None))
+
+_RESTATED = (
+    *("_check_super_called", "_clear_losses", "_get_call_context", "_maybe_build"),
+    *("_maybe_reset_call_context", "_open_name_scope", "_resolve_and_populate_arg"),
+    *("compute_dtype", "dtype_policy", "input_dtype", "quantization_mode", "supports_masking"),
+    *("variable_dtype", "_set_mask_metadata", "__eq__", "__getattribute__"),
+)
+_ATTRIBUTES = (
+    *("_called", "_lock", "_losses", "_loss_ids", "_layers", "_parent_path", "_remat_mode"),
+    *("_dtype_policy", "activity_regularizer", "built", "name"),
+)
+
+
+def attach(keras):
+    """Finds in ``keras.src`` what calls of layers are made of."""
+    global _Layer, _Operation, _Context, _NameScope, _Policy, _traces, _global_state, _methods
+    global _assertion, _compute_mask
+    _Layer, _Context = keras.layers.layer.Layer, keras.layers.layer.CallContext
+    _Operation = vars(keras.ops.operation.Operation)["__call__"]
+    _NameScope = keras.backend.tensorflow.core.name_scope
+    _Policy = keras.dtype_policies.dtype_policy.DTypePolicy
+    _traces = keras.utils.traceback_utils
+    _global_state = keras.backend.common.global_state.__dict__
+    _methods = {name: inspect.getattr_static(_Layer, name) for name in _RESTATED}
+    _assertion, _compute_mask = vars(_Layer)[_ASSERT], vars(_Layer)[_COMPUTE_MASK]
+
+
+# ---------------------------------------------------------------------------------------------
+# What is known of classes and of parameters
+# ---------------------------------------------------------------------------------------------
+
+cdef dict _classes = {}     # by version, whether all that is restated is Keras's own
+cdef dict _parameters = {}  # by signature, its `Parameters`, or None
+
+
+cdef bint _is_plain_class(PyTypeObject* kind) except -1:
+    cdef unsigned int version = ClassVersion(kind)
+    if version == 0:
+        _PyType_Lookup(kind, <PyObject*>_TRACKER)
+        version = ClassVersion(kind)
+        if version == 0:
+            return False
+    known = _classes.get(version)
+    if known is None:
+        known = _restates_nothing(<object>kind)
+        if len(_classes) >= MOST_CLASSES:
+            _classes.clear()
+        _classes[version] = known
+    return known
+
+
+cdef bint _restates_nothing(kind) except -1:
+    """Whether a class has of Keras what is restated, and no attributes of its own in its place."""
+    cdef list bases = list(kind.__mro__)
+    if _Layer not in bases:
+        return False
+    above = [vars(one).get("__call__") for one in bases[bases.index(_Layer) + 1:]]
+    above = [one for one in above if one is not None]
+    return (
+        all([inspect.getattr_static(kind, name) is one for name, one in _methods.items()])
+        # An attribute of an instance counts, unless the class says what it is.
+        and not any([
+            hasattr(type(inspect.getattr_static(kind, name, None)), "__set__")
+            for name in _ATTRIBUTES
+        ])
+        and not hasattr(kind, "__getattr__")
+        and above
+        and above[0] is _Operation
+    )
+
+
+@cython.final
+cdef class Parameters:
+    """What matters of the parameters of a layer's ``call``.
+
+    Attributes
+    ----------
+    signature : inspect.Signature
+        Theirs.
+    plain : bool
+        Whether a call may have the first one, and perhaps ``training``, alone.
+    takes_training, takes_mask : bool
+        Whether there is one of that name.
+    training : object
+        What is the default of the first of these.
+    """
+
+    cdef object signature
+    cdef bint plain
+    cdef bint takes_training
+    cdef bint takes_mask
+    cdef object training
+
+
+cdef Parameters _parameters_of(signature):
+    cdef PyObject* found = PyDict_GetItem(_parameters, <size_t><PyObject*>signature)
+    cdef Parameters made
+    if found != NULL and (<Parameters>found).signature is signature:
+        return <Parameters>found
+    parameters = list(signature.parameters.values())
+    made = Parameters.__new__(Parameters)
+    made.signature = signature
+    others = parameters[1:]
+    names = {one.name: one.default for one in others}
+    made.plain = (
+        bool(parameters)
+        and parameters[0].kind is _KINDS[0]
+        and parameters[0].name not in (_TRAINING, _MASK)
+        and all([one.kind in _KINDS and isinstance(one.default, _PLAIN) for one in others])
+        and names.get(_MASK) is None
+    )
+    made.takes_training, made.takes_mask = _TRAINING in names, _MASK in names
+    made.training = names.get(_TRAINING)
+    if len(_parameters) >= MOST_CLASSES:
+        _parameters.clear()
+    _parameters[<size_t><PyObject*>signature] = made
+    return made
+
+
+# ---------------------------------------------------------------------------------------------
+# The call
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc_clear
+cdef class LayerCall(Replacement):
+    """In the place of ``keras.layers.Layer.__call__``.
+
+    Parameters
+    ----------
+    original : callable
+        Keras's.
+    """
+
+    cdef readonly long long taken  # calls that did not go there
+    cdef Globals globals
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _called
+        functions = [
+            inspect.unwrap(original),
+            inspect.unwrap(_Operation),
+            *(one for one in _methods.values() if inspect.isfunction(one)),
+            *(one.fget for one in _methods.values() if isinstance(one, property)),
+            *(_NameScope.__init__, _NameScope.__enter__, _NameScope.__exit__),
+        ]
+        self.globals = Globals({one.__code__: one.__globals__ for one in functions})
+
+
+cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) except NULL:
+    cdef LayerCall self = <LayerCall>callable
+    cdef PyObject* training = NULL
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
+    if not live or n != 2 or not IsEagerTensor(args[1]) or this_thread().noted:
+        return call_original(self, args, nargsf, keywords)
+    if keywords != NULL and PyTuple_GET_SIZE(<object>keywords) != 0:
+        if (
+            PyTuple_GET_SIZE(<object>keywords) != 1
+            or <object>PyTuple_GET_ITEM(<object>keywords, 0) != _TRAINING
+            or args[2] != Py_True and args[2] != Py_False and args[2] != Py_None
+        ):
+            return call_original(self, args, nargsf, keywords)
+        training = args[2]
+    made = _call(self, args[0], args[1], training)
+    if made is _KERASS:
+        return call_original(self, args, nargsf, keywords)
+    Py_INCREF(made)
+    return <PyObject*>made
+
+
+cdef object _KERASS = object()  # in place of a result: the call is Keras's
+
+
+cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* given):
+    cdef PyTypeObject* kind = Py_TYPE(<object>layer)
+    cdef PyObject* found
+    cdef PyObject* tracker
+    cdef PyObject* stack
+    cdef Parameters parameters
+    cdef dict attributes, state, named
+    if not _is_plain_class(kind) or not eager() or not self.globals.hold():
+        return _KERASS
+    found = InstanceDict(layer)
+    tracker = PyDict_GetItem(_global_state, _TRACKER)
+    if found == NULL or tracker == NULL:
+        return _KERASS
+    attributes = <dict>found
+    state = (<object>tracker).__dict__
+    if not _is_plain_state(state) or not _is_ready(attributes):
+        return _KERASS
+    found = PyDict_GetItem(attributes, "_call_signature")
+    parameters = None if found == NULL else _parameters_of(<object>found)
+    if (
+        parameters is None
+        or not parameters.plain
+        or attributes.get("_call_context_args") != _ONLY_TRAINING
+        or attributes.get("_call_has_context_arg") != {_TRAINING: parameters.takes_training}
+    ):
+        return _KERASS
+    if not _is_of_dtype(tensor, attributes) or _has_mask(tensor):
+        return _KERASS
+    stack = PyDict_GetItem(state, _SCOPES)
+    if _tf_context._context is None or stack != NULL and type(<object>stack) is not list:
+        return _KERASS
+    scopes = [] if stack == NULL else <list><object>stack
+    if scopes and scopes[len(scopes) - 1].caller is <object>layer:
+        return _KERASS
+    name = attributes["name"]
+    if type(name) is not str or not name or "/" in <str>name:
+        return _KERASS
+
+    # From here on the call is made here.
+    self.taken += 1
+    if stack == NULL:
+        setattr(<object>tracker, _SCOPES, scopes)
+    one = <object>layer
+    if one.input_spec or _PyType_Lookup(kind, <PyObject*>_ASSERT) != <PyObject*>_assertion:
+        one._assert_input_compatibility(<object>tensor)
+    context = state.get(_CONTEXT)
+    entered = context is None
+    if entered:
+        context = _Context.__new__(_Context)
+        context.entry_layer = one
+        setattr(<object>tracker, _CONTEXT, context)
+        _clear_losses(one)
+    # Whether it is training: as is given, as the outer layer's call was given, or by default.
+    if given != NULL:
+        value = <object>given
+    else:
+        value = context.__dict__.get(_TRAINING)
+        if value is None:
+            value = parameters.training
+    setattr(context, _TRAINING, value)
+    named = {}
+    if parameters.takes_training and (value is not None or given != NULL):
+        named[_TRAINING] = value
+    if parameters.takes_mask:
+        named[_MASK] = None
+    try:
+        result = _run(one, name, attributes["_parent_path"], scopes, <object>tensor, named)
+        if not attributes.get("_supports_masking") or (
+            _PyType_Lookup(kind, <PyObject*>_COMPUTE_MASK) == <PyObject*>_compute_mask
+        ):
+            return result
+        one._set_mask_metadata(<object>tensor, result, None)
+        return result
+    finally:
+        now = _global_state[_TRACKER]
+        context = getattr(now, _CONTEXT, None)
+        if context is None or context.entry_layer is one:
+            setattr(now, _CONTEXT, None)
+
+
+cdef object _run(object layer, str name, object parent, list scopes, object tensor, dict named):
+    """Calls a layer's own ``call`` in its name scope."""
+    scope = _NameScope.__new__(_NameScope)
+    of_tensorflow = _TfNameScope.__new__(_TfNameScope)
+    of_tensorflow.__dict__.update(_name=name, _exit_fns=[])
+    scope.__dict__.update(
+        name=name, caller=layer, deduplicate=True, override_parent=parent, _pop_on_exit=True,
+        _tf_name_scope=of_tensorflow,
+    )
+    state = _tf_context._context._thread_local_data
+    outer = state.scope_name
+    scopes.append(scope)
+    state.scope_name = f"{outer}{name}/"
+    try:
+        function = layer.call
+        try:
+            return function(tensor, **named)
+        except Exception as error:
+            _raise(function, f"{type(layer).__name__}.call()", error, tensor, named)
+    finally:
+        now = getattr(_global_state[_TRACKER], _SCOPES, None)
+        if now:
+            now.pop()
+        state.scope_name = outer
+
+
+cdef int _raise(function, str title, error, tensor, dict named) except -1:
+    """Raises what Keras makes of an exception that a layer's ``call`` has raised."""
+
+    @wraps(function)
+    def again(*args, **kwargs):
+        raise error
+
+    _traces.filter_traceback(
+        _traces.inject_argument_info_in_traceback(again, object_name=title)
+    )(tensor, **named)
+    return 0
+
+
+cdef int _clear_losses(layer) except -1:
+    """Forgets the losses of earlier calls, its own and those of the layers in it."""
+    for values in (layer._losses, layer._loss_ids):
+        if values:
+            values.clear()
+    for one in layer._layers:
+        if _is_plain_class(Py_TYPE(one)):
+            _clear_losses(one)
+        else:
+            one._clear_losses()
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Conditions
+# ---------------------------------------------------------------------------------------------
+
+cdef bint _is_plain_state(dict state) except -1:
+    """Whether this thread is in no scope of Keras's that has a say."""
+    cdef PyObject* found
+    for name in _NOT_OPEN:
+        found = PyDict_GetItem(state, name)
+        if found != NULL and found != Py_None:
+            return False
+    found = PyDict_GetItem(state, "traceback_filtering")
+    return found == NULL or found == Py_True
+
+
+cdef bint _is_ready(dict attributes) except -1:
+    """Whether a layer has been built and called, and nothing comes after its ``call``."""
+    return (
+        _is(attributes, "_lock", False)
+        and _is(attributes, "_called", True)
+        and _is(attributes, "built", True)
+        and _is(attributes, "activity_regularizer", None)
+        and _is(attributes, "_remat_mode", None)
+        and attributes.get("_parent_path") is not None
+        and "name" in attributes
+        and "_losses" in attributes
+        and "_loss_ids" in attributes
+        and "_layers" in attributes
+    )
+
+
+cdef bint _is(dict attributes, str name, value) except -1:
+    cdef PyObject* found = PyDict_GetItem(attributes, name)
+    return found == <PyObject*>value
+
+
+cdef bint _is_of_dtype(PyObject* tensor, dict attributes) except -1:
+    """Whether a tensor is what the layer computes with, and no cast is due to any of its values."""
+    cdef PyObject* found = PyDict_GetItem(attributes, "_dtype_policy")
+    if found == NULL or type(<object>found) is not _Policy:
+        return False
+    policy = (<object>found).__dict__
+    computed = policy.get("_compute_dtype")
+    return (
+        policy.get("_quantization_mode", True) is None
+        and type(computed) is str
+        and computed == policy.get("_variable_dtype")
+        and _enum_of(computed) == handle_dtype(tensor)
+    )
+
+
+cdef dict _enums = {}
+
+
+cdef int _enum_of(str name) except -1:
+    """The number of a dtype by its name; 0 for what is none to TensorFlow."""
+    known = _enums.get(name)
+    if known is None:
+        try:
+            known = _dtypes.as_dtype(name).as_datatype_enum
+        except TypeError:
+            known = 0
+        _enums[name] = known
+    return known
+
+
+cdef bint _has_mask(PyObject* tensor) except -1:
+    return getattr(<object>tensor, _KERAS_MASK, None) is not None
+
+
+enable(LayerCall)
