@@ -22,6 +22,9 @@ _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
 
 _SEEDS = ("seed", "seed2")
 
+_PLAIN_ATTRS = {"bool": bool, "float": float, "int": int, "type": tf.as_dtype}
+"""By the kind of an attribute, what makes a value of it that can be compared, of NumPy's as well."""
+
 _ACCESSING = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}
 """Ops that read variables, of which tapes and watchers are told."""
 
@@ -523,8 +526,8 @@ def _arguments(record, values, attrs):
         if name in _SEEDS and record.draws:
             value = 0  # in its place comes another one in each call
         kind = op_def.attr(name).type
-        if "type" in kind:
-            value = [tf.as_dtype(one) for one in value] if "list" in kind else tf.as_dtype(value)
+        if (plain := _PLAIN_ATTRS.get(kind.removeprefix("list(").removesuffix(")"))) is not None:
+            value = [plain(one) for one in value] if "list" in kind else plain(value)
         arguments[names[name].name] = value
     return arguments, inputs
 

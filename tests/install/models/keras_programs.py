@@ -11,7 +11,7 @@ from keras.src.utils import naming
 import fastops
 
 CALLS = 5
-"""Of one signature: the fourth is the first that is replayed."""
+"""Of one signature: the fourth is the first that is replayed, the fifth by kernels alone."""
 
 
 def perceptron():
@@ -142,11 +142,11 @@ def outcome(function, *args, **kwargs):
         return type(error).__name__, str(error)
 
 
-def compare(program, *, replayed=True):
+def compare(program, *, replayed=True, native=False):
     """Run a program as it is, and with replays, and compare what it yields.
 
     It yields results, and then perhaps pairs of an object and the name of a method, of which the
-    last tells whether calls were replayed.
+    last tells whether calls were replayed; whether some of them were kernels alone, if `native`.
     """
     begin()
     expected = [plain(one) for one in program()]
@@ -162,6 +162,7 @@ def compare(program, *, replayed=True):
         assert one == other, f"result {number}: {one} instead of {other}"
     if subjects and replayed is not None:
         assert all(one["replayed"] for one in known) == replayed, known
+    assert not native or all(one["native"] for one in known), known
 
 
 def begin():

@@ -37,7 +37,7 @@ def test_models(make, training):
             yield model(x, training=training)
         yield model.variables
 
-    compare(program)
+    compare(program, native=True)
 
 
 @pytest.mark.parametrize("make", [MODELS[name] for name in ("perceptron", "convolutional", "lstm")])
