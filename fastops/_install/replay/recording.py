@@ -23,7 +23,7 @@ _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
 _SEEDS = ("seed", "seed2")
 
 _PLAIN_ATTRS = {"bool": bool, "float": float, "int": int, "type": tf.as_dtype}
-"""By the kind of an attribute, what makes a value of it that can be compared, of NumPy's as well."""
+"""By the kind of an attribute, what makes a value that can be compared of any, NumPy's as well."""
 
 _ACCESSING = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}
 """Ops that read variables, of which tapes and watchers are told."""
