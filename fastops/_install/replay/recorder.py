@@ -67,6 +67,8 @@ class Recorder:
         Whether any of it has a gradient that is not that of its ops.
     said : bool
         Whether it logs or warns.
+    builds : bool
+        Whether it builds a graph.
     failed : bool
         Whether the notes are incomplete.
     """
@@ -75,6 +77,7 @@ class Recorder:
         self.events = []
         self.custom = False
         self.said = False
+        self.builds = False
         self.failed = False
 
     def start(self):
@@ -87,15 +90,18 @@ class Recorder:
         """End."""
         self.failed = not hooks.take_down(self._ran) or self.failed
 
-    def _ran(self, op_name, inputs, attrs, outputs, *_, **__):
+    def _ran(self, kind, inputs, attrs, outputs, op_name=None, graph=None):
         # What is raised here would be raised by the user's call.
+        if graph is not None:
+            self.builds = True
+            return
         try:
-            if isinstance(op_name, bytes):
-                op_name = op_name.decode()
+            if isinstance(kind, bytes):
+                kind = kind.decode()
             attrs = dict(zip(attrs[::2], attrs[1::2], strict=True)) if attrs else {}
             outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
             stopped = tapes_are_stopped()
-            self.events.append(Ran(op_name, list(inputs), attrs, outputs, stopped))
+            self.events.append(Ran(kind, list(inputs), attrs, outputs, stopped))
             frame = sys._getframe(1)
             while frame is not None and not self.custom:
                 self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)

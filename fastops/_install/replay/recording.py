@@ -251,6 +251,8 @@ def recording(recorder, arguments, holders, result, variables=None):
         raise NotReplayableError("something could not be noted")
     if recorder.said:
         raise NotReplayableError("it logs or warns")
+    if recorder.builds:
+        raise NotReplayableError("it builds a graph")
     return _Maker(recorder, arguments, holders, result, variables or {}).run()
 
 

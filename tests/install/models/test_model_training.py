@@ -119,6 +119,19 @@ def test_metrics_are_replayed(name):
     compare(program)
 
 
+def test_metrics_that_build_graphs_are_not_replayed():
+    def program():
+        metric = keras.metrics.AUC(multi_label=True, num_labels=3)  # by `tf.vectorized_map`
+        probe(metric, "update_state")
+        for number in range(CALLS):
+            y_true, y_pred = targets("AUC", number)
+            yield outcome(metric.update_state, y_true, y_pred)
+            yield metric.variables
+            yield metric.result()
+
+    compare(program, replayed=False)
+
+
 OPTIMIZERS = public(keras.optimizers, keras.optimizers.Optimizer)
 VARIANTS = [
     ("Adam", {}),
