@@ -59,6 +59,28 @@ def test_gradients(make):
     compare(program)
 
 
+def test_what_a_collection_runs_is_not_of_the_call():
+    def program():
+        def callback(*_):
+            phases.append(len(phases))
+
+        phases, threshold = [], gc.get_threshold()
+        model, x = perceptron()
+        probe(model)
+        gc.callbacks.append(callback)
+        gc.set_threshold(1)
+        try:
+            for _ in range(CALLS):
+                yield model(x)
+        finally:
+            gc.set_threshold(*threshold)
+            gc.callbacks.remove(callback)
+        assert phases
+        assert gc.isenabled()
+
+    compare(program)
+
+
 def test_forward_accumulators():
     def program():
         model, x = perceptron()
