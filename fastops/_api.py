@@ -7,7 +7,7 @@ from fastops._core import build as _build
 
 _build.check()
 
-from fastops import gen, graph, ops, raw_ops  # noqa: E402
+from fastops import gen, graph, keras, ops, raw_ops  # noqa: E402
 from fastops._core.errors import (  # noqa: E402
     DeprecatedOpError,
     FallbackError,
@@ -102,6 +102,7 @@ __all__ = [
     "graph",
     "install",
     "is_installed",
+    "keras",
     "load_ipython_extension",
     "load_op_library",
     "ops",

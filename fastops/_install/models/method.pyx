@@ -16,6 +16,7 @@ from cpython.ref cimport Py_DECREF
 from libcpp.vector cimport vector
 
 from fastops._core.threads cimport this_thread
+from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes
@@ -41,6 +42,9 @@ from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_s
 from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from fastops._install.models.declared import changes as _declarations
+from fastops._install.models.declared import codes as _declared_codes
+from fastops._install.models.declared import is_declared
 from fastops._install.models.library import is_keras
 from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
 from fastops._install.models.places import Places
@@ -267,6 +271,8 @@ cdef class Method(Replacement):
     cdef object takes_arrays
     cdef dict subjects
     cdef dict refused    # by class, how many objects; 0 for ever after a success
+    cdef dict others     # by their versions, classes of which no object is replayed
+    cdef object known_declarations
     cdef object num_subjects
     cdef unsigned long long known_after
     cdef readonly long long replayed
@@ -276,6 +282,7 @@ cdef class Method(Replacement):
         super().__init__(original)
         self.unasked, self.takes_arrays = unasked, takes_arrays
         self.subjects, self.refused = {}, {}
+        self.others, self.known_declarations = {}, 0
         self.num_subjects = 0
         self.known_after = flushes
         self.vectorcall = _called
@@ -319,7 +326,18 @@ cdef class Method(Replacement):
         if found != NULL:
             return <Subject>found
         kind = <object>Py_TYPE(<object>root)
-        if self.refused.get(kind, 0) >= ENOUGH_REFUSED or not is_keras(kind):
+        if self.known_declarations != _declarations[0]:
+            self.known_declarations = _declarations[0]
+            self.others.clear()
+        version = ClassVersion(<PyTypeObject*>kind)
+        if version != 0 and self.others.get(version):
+            return None
+        if not is_keras(kind) and not is_declared(kind):
+            if len(self.others) >= MOST_CLASSES:
+                self.others.clear()
+            self.others[version] = True
+            return None
+        if self.refused.get(kind, 0) >= ENOUGH_REFUSED:
             return None
         subjects = self.subjects
         try:
@@ -524,7 +542,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
         self.tell(args[0], _RECORDED)
-    recorder, witness = Recorder(), Witness()
+    recorder, witness = Recorder(), Witness(_declared_codes())
     if not recorder.start():
         return call_original(self, args, nargsf, keywords)
     try:

@@ -136,7 +136,7 @@ class Places:
     def visit_class(self, kind):
         """Take up a class: what it defines, and what containers of it hold."""
         self.entries.append(("class", kind))
-        if not is_own(kind.__module__) or kind.__module__.partition(".")[0] != "keras":
+        if is_own(kind.__module__) and kind.__module__.partition(".")[0] != "keras":
             return
         for base in kind.__mro__:
             for name, value in vars(base).items():

@@ -20,7 +20,11 @@ from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
 from fastops._install.replacement cimport Replacement
 
+from sys import modules
+from types import FunctionType, ModuleType
+
 from fastops._install.models import places as _places
+from fastops._install.models.library import is_own
 
 
 cdef extern from "Python.h":
@@ -315,14 +319,23 @@ cdef class Globals:
         ]
 
     def contents(self):
-        """Return what containers among them hold."""
-        return [
-            value
-            for namespace, asked in zip(self.modules, self.names)
-            if namespace.get("__name__", "").startswith("keras.")
-            for value in asked.values()
-            if type(value) in (dict, list, set)
-        ]
+        """Return what containers among them hold, and in modules of users whatever may change."""
+        found = []
+        for namespace, asked in zip(self.modules, self.names):
+            name = namespace.get("__name__", "")
+            for value in asked.values():
+                if name.startswith("keras.") and type(value) in (dict, list, set):
+                    found.append(value)
+                elif name in modules and not is_own(name) and not _is_own(value):
+                    found.append(value)
+        return found
+
+
+cdef bint _is_own(object value) except -1:
+    """Whether a value in a module is a module, class or function of one that is known."""
+    if isinstance(value, ModuleType):
+        return True
+    return isinstance(value, (type, Replacement, FunctionType)) and is_own(value.__module__ or "")
 
 
 cdef object _unwrapped(object value):

@@ -1,0 +1,192 @@
+"""Layers of users of which they say that their calls are pure: replayed, and what is compared."""
+
+import random
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from install.models.keras_programs import CALLS, compare, floats, probe, told
+from keras import layers as L  # noqa: N812
+
+import fastops
+
+FACTOR = 2.0
+TABLE = {"shift": 1.0}
+WEIGHTS = np.ones(4, np.float32)
+
+
+def helper(x):
+    return x * FACTOR + TABLE["shift"] + WEIGHTS
+
+
+@fastops.keras.replayable
+class Declared(keras.Layer):
+    def __init__(self, inner=None):
+        super().__init__()
+        self.inner, self.scale, self.before = inner, 3.0, None
+
+    def call(self, x, training=None):
+        if self.before is not None:
+            self.before(self)
+        x = helper(x) * self.scale
+        return x if self.inner is None else self.inner(x)
+
+
+class Undeclared(keras.Layer):
+    def call(self, x):
+        return helper(x)
+
+
+def calls(layer, x=None):
+    return [layer(floats(2, 4) if x is None else x) for _ in range(CALLS)]
+
+
+X = tf.constant(floats(2, 4))
+
+
+def test_declared_layers_are_replayed():
+    def program():
+        layer = Declared(L.Dense(3))
+        probe(layer)
+        yield calls(layer, X)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(X))
+        yield tape.gradient(loss, layer.trainable_variables)
+
+    compare(program, native=True)
+
+
+def test_keras_models_around_them_are_replayed():
+    def program():
+        model = keras.Sequential([keras.Input((4,)), Declared(), L.Dense(2)])
+        probe(model)
+        yield calls(model, X)
+
+    compare(program, native=True)
+
+
+def test_one_that_is_not_declared_inside_of_one_that_is():
+    # What a declared layer calls of its own module is declared with it.
+    def program():
+        layer = Declared(Undeclared())
+        probe(layer)
+        yield calls(layer, X)
+
+    compare(program)
+
+
+def test_others_run():
+    def program():
+        model = keras.Sequential([keras.Input((4,)), Undeclared(), L.Dense(2)])
+        probe(model)
+        yield calls(model, X)
+
+    compare(program, replayed=False)
+
+
+def test_subclasses_are_others():
+    class Derived(Declared):
+        pass
+
+    def program():
+        layer = Derived()
+        probe(layer)
+        yield calls(layer, X)
+
+    compare(program, replayed=False)
+
+
+@pytest.mark.parametrize("change", ["global", "container", "array", "attribute", "method"])
+def test_changes_are_seen(change, monkeypatch):
+    def program():
+        layer = Declared(L.Dense(3))
+        probe(layer)
+        yield calls(layer, X)
+        with monkeypatch.context() as patch:
+            if change == "global":
+                patch.setitem(globals(), "FACTOR", 5.0)
+            elif change == "container":
+                patch.setitem(TABLE, "shift", 7.0)
+            elif change == "array":
+                patch.setitem(globals(), "WEIGHTS", WEIGHTS * 2)
+            elif change == "attribute":
+                layer.scale = 4.0
+            else:
+                patch.setattr(Declared, "call", lambda self, x: x * 9.0)
+            yield calls(layer, X)
+        yield calls(layer, X)
+
+    compare(program)
+
+
+def test_arrays_that_are_written_to_are_seen():
+    def program():
+        layer = Declared()
+        probe(layer)
+        yield calls(layer, X)
+        WEIGHTS[1] = 6.0
+        try:
+            yield calls(layer, X)
+        finally:
+            WEIGHTS[1] = 1.0
+        yield calls(layer, X)
+
+    compare(program)
+
+
+def counted(layer):
+    layer.count = getattr(layer, "count", 0) + 1
+
+
+IMPURE = {
+    "prints": lambda _: print(end=""),
+    "asks for the time": lambda _: time.time(),
+    "draws": lambda _: random.random(),
+    "draws by NumPy": lambda _: np.random.rand(),  # noqa: NPY002
+    "counts": counted,
+}
+
+
+@pytest.mark.parametrize("before", IMPURE.values(), ids=IMPURE)
+def test_what_is_seen_to_be_impure_is_refused(before):
+    layer = Declared()
+    layer.before = before
+    with fastops.accelerated(models=True):
+        calls(layer, X)
+        known = told(layer)
+    assert not known["replayed"]
+    assert known["reasons"]
+
+
+def test_a_model_and_what_is_in_it():
+    class Inner(keras.Layer):
+        def call(self, x):
+            return x + 1.0
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.out = Inner(), L.Dense(2)
+
+        def call(self, x):
+            return self.out(self.inner(x))
+
+    model = Model()
+    with fastops.accelerated(models=True):
+        want = calls(model, X)
+        assert not told(model)["replayed"]
+        assert fastops.keras.replay(model) is model
+        got = calls(model, X)
+        assert told(model)["replayed"]
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match=r"subclass of keras\.Layer"):
+        fastops.keras.replayable(helper)
+    with pytest.raises(TypeError, match=r"subclass of keras\.Layer"):
+        fastops.keras.replayable(dict)
+    with pytest.raises(TypeError, match="a layer, not int"):
+        fastops.keras.replay(3)
