@@ -8,6 +8,7 @@ from pathlib import Path
 from fastops._install import dtypes, targets
 from fastops._install.gradients.rules import RULES
 from fastops._install.helpers import functions as helper_functions
+from fastops._install.helpers import targets as helpers
 from fastops._install.keras import functions as keras_functions
 from fastops._install.keras import helper
 from fastops._install.keras import targets as keras
@@ -86,7 +87,8 @@ function is the registered one: {rules}.
 ## Helpers
 
 Functions and methods below the public ones, by their names in `tensorflow.python`, in force for
-TensorFlow {restated}.
+TensorFlow {restated}. Those of `inspect` are Python's, by which decorators bind arguments; those of
+tf_keras {restated_tf_keras} are replaced if it was imported before `install` is called.
 
 | function | parameters | answered are |
 | --- | --- | --- |
@@ -182,9 +184,18 @@ def render():
             for namespace, names in (REPLAYED | REPLAYED_METHODS).items()
         ),
         restated=targets.RESTATED + "*",
+        restated_tf_keras=helpers.RESTATED_TF_KERAS + "*",
         answers="".join(
             row(f"`{helper.name}`", f"`{helper.signature}`", helper.takes)
-            for helper in (*helper_functions.HELPERS, *helper_functions.METHODS)
+            for helper in (
+                *helper_functions.HELPERS,
+                *helper_functions.METHODS,
+                *helper_functions.STANDARD,
+                *(
+                    helper._replace(name=f"tf_keras.src.{helper.name}")
+                    for helper in helper_functions.TF_KERAS
+                ),
+            )
         ),
         models="".join(
             row(f"`{title}`", ", ".join(f"`{name}`" for name in names.split()))

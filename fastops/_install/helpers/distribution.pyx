@@ -4,15 +4,22 @@
 The first line of each answer has the function's parameters.
 """
 
+from cpython.dict cimport PyDict_CheckExact
+from cpython.list cimport PyList_CheckExact
 from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact
 
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.python cimport Py_None
+from fastops._cpp.python cimport Py_False, Py_None, Py_True
 from fastops._dispatch cimport eager
 from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
 from fastops._install.helpers.structures cimport leaves_of
 from fastops._tf.eager cimport recording
 
+from types import FunctionType
+
+from tensorflow.python.autograph.core import ag_ctx as _autograph
 from tensorflow.python.distribute import distribute_lib as _distribute
 from tensorflow.python.distribute.reduce_util import ReduceOp as _ReduceOp
 from tensorflow.python.ops import gen_array_ops as _gen_array_ops
@@ -52,4 +59,111 @@ cdef object _all_reduce(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     return _nest.pack_sequence_as(<object>values[2], copies)
 
 
+cdef type _FunctionType = FunctionType
+cdef object _ControlStatus = _autograph.ControlStatusCtx
+cdef object _UNSPECIFIED = _autograph.Status.UNSPECIFIED
+cdef object _require_strategy_scope = _distribute._require_strategy_scope_strategy
+cdef str _CREATORS = "_variable_creator_stack"
+cdef dict _own = {
+    name: vars(_Extended)[name] for name in ("_scope", "_update", "_update_non_slot")
+}
+
+
+cdef class Creator:
+    """What a scope of the default strategy puts around the making of variables.
+
+    Parameters
+    ----------
+    strategy : tf.distribute.Strategy
+        Whose scope it is.
+    """
+
+    cdef object strategy
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+
+    def __call__(self, next_creator, **kwargs):
+        _require_strategy_scope(self.strategy)
+        return next_creator(**kwargs)
+
+
+cdef bint _is_by_default(object extended) except -1:
+    """Whether it is TensorFlow's own, of the strategy where none has been asked for."""
+    if type(extended) is not _Extended:
+        return False
+    own = vars(_Extended)
+    for name, function in _own.items():
+        if own.get(name) is not function:
+            return False
+    return True
+
+
+cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, var, fn, args=(), kwargs=None, group=True
+    cdef PyObject* values[MAX_PARAMS]
+    cdef bint scoped
+    cdef tuple arguments
+    cdef list creators, statuses
+    if not self.bind(args, n, keywords, values):
+        return PASS
+    if values[5] != Py_True and values[5] != Py_False:
+        return PASS
+    if not PyTuple_CheckExact(<object>values[3]) and not PyList_CheckExact(<object>values[3]):
+        return PASS
+    if values[4] != Py_None and not PyDict_CheckExact(<object>values[4]):
+        return PASS
+    extended, variable, function = <object>values[0], <object>values[1], <object>values[2]
+    if type(function) is not _FunctionType or function.__dict__ or not _is_by_default(extended):
+        return PASS  # decorators tell AutoGraph what to do
+    if not eager():
+        return PASS
+    graph = default_graph(&scoped)
+    if not is_ordinary(graph) or has_scopes(graph, "_distribution_strategy_stack"):
+        return PASS
+    state = graph._thread_local
+    outer_creators = of_this_thread(state, _CREATORS)
+    outer_statuses = of_this_thread(_autograph.stacks, "control_status")
+    if not PyList_CheckExact(outer_creators) or not PyList_CheckExact(outer_statuses):
+        return PASS
+    statuses = outer_statuses
+    if not statuses or statuses[len(statuses) - 1].status is not _UNSPECIFIED:
+        return PASS
+    strategy = extended._container_strategy()
+    if outer_creators or strategy is not _distribute._get_default_strategy():
+        return PASS
+    creators = [(100, Creator(strategy))]
+    status = _ControlStatus(_UNSPECIFIED)
+    outer_variable = of_this_thread(_distribute._update_replica_id, "current")
+    arguments = (variable, *<object>values[3])
+    state._variable_creator_stack = creators
+    _distribute._update_replica_id.current = variable
+    status.__enter__()
+    try:
+        try:
+            if values[4] == Py_None:
+                result = function(*arguments)
+            else:
+                result = function(*arguments, **(<dict><object>values[4]))
+        finally:
+            status.__exit__(None, None, None)
+    finally:
+        _distribute._update_replica_id.current = outer_variable
+        if state._variable_creator_stack is not creators:
+            raise _not_nested()
+        state._variable_creator_stack = outer_creators
+    return result if values[5] == Py_True else _nest.map_structure(extended._local_results, result)
+
+
+cdef object _not_nested():
+    """What TensorFlow raises where someone has left a scope of creators too early or too late."""
+    error = RuntimeError(
+        "Variable creator scope nesting error: move call to "
+        "tf.distribute.set_strategy() out of `with` scope."
+    )
+    error.__cause__ = RuntimeError("Exiting variable_creator_scope without proper nesting.")
+    return error
+
+
 register("ReplicaContextBase.all_reduce", _all_reduce)
+register("StrategyExtendedV2.update", _update)

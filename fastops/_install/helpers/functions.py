@@ -9,7 +9,7 @@ class Helper(NamedTuple):
     Attributes
     ----------
     name : str
-        Of its module under `tensorflow.python`, and its own.
+        Of its module, most often under `tensorflow.python`, and its own.
     signature : str
         Its parameters, as `inspect.signature` shows them.
     takes : str
@@ -115,6 +115,11 @@ METHODS = (
         "(self, reduce_op, value, options=None)",
         f"{_STRUCTURES}, of eager tensors that no tape follows, by the default strategy",
     ),
+    Helper(
+        "distribute.distribute_lib.StrategyExtendedV2.update",
+        "(self, var, fn, args=(), kwargs=None, group=True)",
+        "plain functions, by the default strategy, within no scope of creators",
+    ),
     Helper("framework.tensor_shape.TensorShape.dims", "(self)", "shapes (a property)"),
     Helper(
         "framework.tensor_shape.TensorShape.__init__",
@@ -135,3 +140,25 @@ METHODS = (
     ),
 )
 """Likewise methods."""
+
+_BOUND = "what signatures without positional-only parameters have bound"
+
+STANDARD = (
+    Helper(
+        "inspect.Signature.bind",
+        "(self, /, *args, **kwargs)",
+        "signatures without positional-only parameters, and what can be bound",
+    ),
+    Helper("inspect.BoundArguments.apply_defaults", "(self)", _BOUND),
+    Helper("inspect.BoundArguments.args", "(self)", f"{_BOUND} (a property)"),
+    Helper("inspect.BoundArguments.kwargs", "(self)", f"{_BOUND}, with defaults (a property)"),
+)
+"""Likewise methods of Python's own library, by which decorators bind arguments."""
+
+_SAME = "plain values that the attribute has already, or while nothing is tracked"
+
+TF_KERAS = (
+    Helper("engine.base_layer.Layer.__setattr__", "(self, name, value)", _SAME),
+    Helper("engine.training.Model.__setattr__", "(self, name, value)", _SAME),
+)
+"""Likewise methods of tf_keras, by their modules under `tf_keras.src`."""

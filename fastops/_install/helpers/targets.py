@@ -4,9 +4,13 @@ import sys
 from functools import partial
 from types import FunctionType
 
+from fastops._install.helpers import attributes
 from fastops._install.helpers.answer import Answer
-from fastops._install.helpers.functions import HELPERS, METHODS
+from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
 from fastops._install.target import Target, signature
+
+RESTATED_TF_KERAS = "2.21."
+"""The version of tf_keras some of whose methods are answered for, if it has been imported."""
 
 
 def functions():
@@ -24,9 +28,30 @@ def functions():
 
 def methods():
     """Yield a target for each method, and for what a property calls."""
-    for helper in METHODS:
+    yield from _methods("tensorflow.python.", METHODS)
+    yield from _methods("", STANDARD)
+    if _tf_keras():
+        yield from _methods("tf_keras.src.", TF_KERAS)
+
+
+def _tf_keras():
+    """Tell whether that version of tf_keras is there, and make its classes known."""
+    tf_keras = sys.modules.get("tf_keras")
+    if not getattr(tf_keras, "__version__", "").startswith(RESTATED_TF_KERAS):
+        return False
+    engine, utils = tf_keras.src.engine, tf_keras.src.utils
+    attributes.attach(
+        engine.base_layer.Layer,
+        engine.training.Model,
+        utils.object_identity.ObjectIdentityDictionary,
+    )
+    return True
+
+
+def _methods(package, helpers):
+    for helper in helpers:
         module_name, kind, attribute = helper.name.rsplit(".", 2)
-        holder = vars(sys.modules[f"tensorflow.python.{module_name}"])[kind]
+        holder = vars(sys.modules[package + module_name])[kind]
         original = vars(holder).get(attribute)
         name = f"{kind}.{attribute}"
         make, function = partial(Answer, name=name), original

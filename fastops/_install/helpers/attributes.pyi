@@ -1,0 +1,3 @@
+# Its answers are registered by name; it has no names for Python.
+
+def attach(layer, model, counts): ...

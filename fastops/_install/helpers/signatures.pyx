@@ -1,0 +1,252 @@
+# distutils: language = c++
+"""Binding of arguments to signatures, by which decorators call what they decorate.
+
+It is Python's own `inspect`, and what libraries on TensorFlow spend most of all on: a call of one
+of their functions binds its arguments once for each decorator. The first line of each answer has
+the function's parameters.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from fastops._install.helpers.answer cimport PASS, Answer, register
+
+import inspect
+from types import MappingProxyType
+
+
+cdef enum:
+    SIZE = 256  # of the table; who makes a signature for each call shall not fill memory with them
+
+cdef type _Signature = inspect.Signature
+cdef type _Parameter = inspect.Parameter
+cdef type _BoundArguments = inspect.BoundArguments
+cdef type _Mapping = MappingProxyType
+cdef object _empty = inspect.Parameter.empty
+cdef object _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+cdef object _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+cdef object _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+cdef object _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
+cdef object _bind_in_python = inspect.Signature._bind
+cdef list _layouts = [None] * SIZE  # by the identities of their parameters
+
+
+@cython.final
+cdef class Layout:
+    """The parameters of a signature, which never change: by kind, in their order."""
+
+    cdef object parameters  # kept, so that no other one has its identity
+    cdef list positional, keyword_only
+    cdef object starred, double_starred  # names, None where there is none
+
+
+cdef Layout _laid_out(object parameters):
+    """None where parameters are not plain: positional-only, out of order, of other classes."""
+    cdef Layout layout = Layout.__new__(Layout)
+    layout.parameters = parameters
+    layout.positional = []
+    layout.keyword_only = []
+    layout.starred = layout.double_starred = None
+    if type(parameters) is not _Mapping:
+        return None
+    for name, parameter in parameters.items():
+        if type(parameter) is not _Parameter or type(name) is not str or parameter._name != name:
+            return None
+        if layout.double_starred is not None:
+            return None
+        kind = parameter._kind
+        if kind is _POSITIONAL and layout.starred is None and not layout.keyword_only:
+            layout.positional.append(parameter)
+        elif kind is _VAR_POSITIONAL and layout.starred is None and not layout.keyword_only:
+            layout.starred = name
+        elif kind is _KEYWORD_ONLY:
+            layout.keyword_only.append(parameter)
+        elif kind is _VAR_KEYWORD:
+            layout.double_starred = name
+        else:
+            return None
+    return layout
+
+
+cdef Layout _layout_of(PyObject* signature):
+    cdef Layout layout
+    cdef size_t place
+    if type(<object>signature) is not _Signature:
+        return None
+    parameters = (<object>signature)._parameters
+    place = (<size_t><PyObject*>parameters >> 4) % SIZE
+    found = <object>PyList_GET_ITEM(_layouts, place)
+    if found is not None and (<Layout>found).parameters is parameters:
+        return <Layout>found
+    layout = _laid_out(parameters)
+    if layout is not None:
+        _layouts[place] = layout
+    return layout
+
+
+cdef Layout _layout_of_bound(PyObject* bound):
+    """That of bound arguments, if they are held in a dict; or None."""
+    if type(<object>bound) is not _BoundArguments:
+        return None
+    if not PyDict_CheckExact((<object>bound).arguments):
+        return None
+    signature = (<object>bound)._signature
+    return _layout_of(<PyObject*>signature)
+
+
+cdef Py_ssize_t _keyword_at(PyObject* keywords, object name) except -2:
+    """Where a name is among those of the keywords, -1 if it is not."""
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(<object>keywords)):
+        if PyTuple_GET_ITEM(<object>keywords, i) == <PyObject*>name:
+            return i
+    for i in range(PyTuple_GET_SIZE(<object>keywords)):
+        if <object>PyTuple_GET_ITEM(<object>keywords, i) == name:
+            return i
+    return -1
+
+
+cdef bint _bind_keywords(dict arguments, list parameters, Py_ssize_t first,
+                         PyObject* const* values, PyObject* keywords,
+                         Py_ssize_t* used) except -1:
+    """Binds what keywords and defaults tell of parameters from the first one on."""
+    cdef Py_ssize_t i, at
+    for i in range(first, PyList_GET_SIZE(parameters)):
+        parameter = <object>PyList_GET_ITEM(parameters, i)
+        name = parameter._name
+        at = -1 if keywords == NULL else _keyword_at(keywords, name)
+        if at >= 0:
+            arguments[name] = <object>values[at]
+            used[0] += 1
+        elif parameter._default is _empty:
+            return False
+    return True
+
+
+cdef object _bind(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, /, *args, **kwargs
+    cdef Layout layout
+    cdef dict arguments = {}, others
+    cdef Py_ssize_t i, given = n - 1, bound, used = 0, named = 0
+    if n < 1 or _Signature._bind is not _bind_in_python:
+        return PASS
+    layout = _layout_of(args[0])
+    if layout is None:
+        return PASS
+    if keywords != NULL:
+        named = PyTuple_GET_SIZE(<object>keywords)
+    bound = min(given, PyList_GET_SIZE(layout.positional))
+    for i in range(bound):
+        name = (<object>PyList_GET_ITEM(layout.positional, i))._name
+        if named and _keyword_at(keywords, name) >= 0:
+            return PASS
+        arguments[name] = <object>args[1 + i]
+    if given > bound:
+        if layout.starred is None:
+            return PASS
+        arguments[layout.starred] = tuple([<object>args[1 + i] for i in range(bound, given)])
+    if not _bind_keywords(arguments, layout.positional, bound, args + n, keywords, &used):
+        return PASS
+    if not _bind_keywords(arguments, layout.keyword_only, 0, args + n, keywords, &used):
+        return PASS
+    if used < named:
+        if layout.double_starred is None:
+            return PASS
+        others = {}
+        for i in range(named):
+            name = <object>PyTuple_GET_ITEM(<object>keywords, i)
+            # What stars stand for is bound to names of parameters that keywords cannot tell.
+            if name not in arguments or name == layout.starred:
+                others[name] = <object>args[n + i]
+        arguments[layout.double_starred] = others
+    return _BoundArguments(<object>args[0], arguments)
+
+
+cdef object _apply_defaults(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self
+    cdef Layout layout
+    cdef dict arguments, filled = {}
+    cdef PyObject* found
+    if n != 1 or keywords != NULL:
+        return PASS
+    layout = _layout_of_bound(args[0])
+    if layout is None:
+        return PASS
+    arguments = (<object>args[0]).arguments
+    for parameter in layout.parameters.values():
+        name = parameter._name
+        found = PyDict_GetItem(arguments, name)
+        if found != NULL:
+            filled[name] = <object>found
+        elif parameter._default is not _empty:
+            filled[name] = parameter._default
+        elif name is layout.starred:
+            filled[name] = ()
+        elif name is layout.double_starred:
+            filled[name] = {}
+    (<object>args[0]).arguments = filled
+    return None
+
+
+cdef object _positional(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self
+    cdef Layout layout
+    cdef dict arguments
+    cdef list values = []
+    cdef PyObject* found
+    if n != 1 or keywords != NULL:
+        return PASS
+    layout = _layout_of_bound(args[0])
+    if layout is None:
+        return PASS
+    arguments = (<object>args[0]).arguments
+    for parameter in layout.positional:
+        found = PyDict_GetItem(arguments, parameter._name)
+        if found == NULL:  # `bind` leaves these for keywords
+            return tuple(values)
+        values.append(<object>found)
+    if layout.starred is not None:
+        found = PyDict_GetItem(arguments, layout.starred)
+        if found != NULL:
+            if not PyTuple_CheckExact(<object>found):
+                return PASS
+            values.extend(<tuple><object>found)
+    return tuple(values)
+
+
+cdef object _by_keyword(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self
+    cdef Layout layout
+    cdef dict arguments, values = {}
+    cdef PyObject* found
+    if n != 1 or keywords != NULL:
+        return PASS
+    layout = _layout_of_bound(args[0])
+    if layout is None:
+        return PASS
+    arguments = (<object>args[0]).arguments
+    for parameter in layout.positional:
+        if PyDict_GetItem(arguments, parameter._name) == NULL:
+            return PASS
+    if layout.starred is not None and PyDict_GetItem(arguments, layout.starred) == NULL:
+        return PASS
+    for parameter in layout.keyword_only:
+        found = PyDict_GetItem(arguments, parameter._name)
+        if found != NULL:
+            values[parameter._name] = <object>found
+    if layout.double_starred is not None:
+        found = PyDict_GetItem(arguments, layout.double_starred)
+        if found != NULL:
+            if not PyDict_CheckExact(<object>found):
+                return PASS
+            values.update(<dict><object>found)
+    return values
+
+
+register("Signature.bind", _bind)
+register("BoundArguments.apply_defaults", _apply_defaults)
+register("BoundArguments.args", _positional)
+register("BoundArguments.kwargs", _by_keyword)
