@@ -913,6 +913,10 @@ CONVERTED = (
         tf.TensorShape([2]),
         tf.sparse.eye(2),
         tf.TensorShape(None),
+        tf.TensorShape([2, None]),
+        tf.TensorShape([]),
+        tf.TensorShape([1, 2**31]),
+        tf.TensorShape([2**31 - 1, 0]),
         tf.float32,
     ),
 )
@@ -924,6 +928,8 @@ DTYPES = (
     tf.string,
     "float32",
     np.int64,
+    np.dtype(np.float32),
+    bool,
     "nonsense",
     tf.resource,
 )
@@ -960,6 +966,9 @@ def test_conversions_keep_tensors_and_enter_no_python():
                 convert(value)
                 assert not frames(convert, (value,), {})
                 assert not frames(convert, (value,), {"preferred_dtype": tf.float64})
+            for kwargs in ({}, {"dtype": np.int64}, {"preferred_dtype": np.int32}):
+                assert not frames(convert, (tf.TensorShape([2, 3]),), kwargs)
+            assert not frames(convert, (2,), {"dtype": np.float32})
 
 
 @pytest.mark.parametrize(
@@ -1002,6 +1011,9 @@ DIMS = (
     *(tf.TensorShape([1, None]), tf.TensorShape(None), np.array([1, 2]), (np.int64(3),), range(2)),
     *(tf.compat.v1.Dimension(4), [tf.compat.v1.Dimension(None), 2], tf.TensorShape([2]).as_proto()),
     *(Tuple((1,)), List([2]), {1: 2}, "12", (2**70,), ([1],), (tf.constant(2),)),
+    *(np.array([1, -2]), np.array(3), np.array([[1]]), np.array([1.5]), np.array([True])),
+    *(np.array([1, 2], ">i8"), np.array([], np.int32), np.array([2], object), (np.uint8(3), None)),
+    *(np.ma.array([1, 2]), [np.int32(-1)], np.int64(2), (np.bool_(True),), np.array([3, 4])[::-1]),
 )
 
 
@@ -1022,6 +1034,109 @@ def test_shapes():
     with fastops.accelerated(only=LAYERS):
         assert not frames(tf.TensorShape, ((1, None, 3),), {})
         assert not frames(tf.TensorShape, (tf.TensorShape([1]),), {})
+        assert not frames(tf.TensorShape, (np.array([1, 2]),), {})
+        assert not frames(tf.TensorShape, ([np.int32(1)],), {})
+
+
+class OwnShape(tf.TensorShape):
+    dims = property(lambda self: None)
+
+
+SHAPES = ([], [2], [3, None], None, [0, 2], [2**40, 2**40, 2**40])
+TOLD = {  # what a shape tells
+    "rank": lambda shape: shape.rank,
+    "ndims": lambda shape: shape.ndims,
+    "list": lambda shape: shape.as_list(),
+    "defined": lambda shape: shape.is_fully_defined(),
+    "elements": lambda shape: shape.num_elements(),
+    "odd call": lambda shape: shape.as_list(1),
+    "odd keyword": lambda shape: shape.num_elements(odd=1),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_shapes_tell(name):
+    def run():
+        kinds = (tf.TensorShape, OwnShape)
+        return [shown(outcome(TOLD[name], (kind(d),), {})) for kind in kinds for d in SHAPES]
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+
+
+def test_shapes_together():
+    def run():
+        kinds, seen = (tf.TensorShape, OwnShape), []
+        for kind, one in itertools.product(kinds, SHAPES):
+            for other in (*DIMS, OwnShape([2])):
+                seen.append(shown(outcome(kind(one).concatenate, (other,), {})))
+                seen.append(shown(outcome(kind(one).__add__, (other,), {})))
+            seen.append(shown(outcome(kind(one).concatenate, (), {"other": [2]})))
+            seen.append(shown(outcome(kind(one).concatenate, ([1], [2]), {})))
+        return seen
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+
+
+def test_questions_to_shapes_enter_no_python():
+    shape = tf.TensorShape([2, 3])
+    with fastops.accelerated(only=LAYERS):
+        for ask in (shape.as_list, shape.is_fully_defined, shape.num_elements):
+            assert not frames(ask, (), {})
+        for other in (shape, [None], ()):
+            assert not frames(shape.concatenate, (other,), {})
+        assert frames(lambda: shape.rank, (), {}) == []
+
+
+# ---------------------------------------------------------------------------------------------
+# Modes
+# ---------------------------------------------------------------------------------------------
+
+
+def modes():
+    return (
+        tf.executing_eagerly(),
+        tf.inside_function(),
+        tf.compat.v1.executing_eagerly_outside_functions(),
+        shown(outcome(tf.executing_eagerly, (1,), {})),
+        shown(outcome(tf.inside_function, (), {"odd": 1})),
+    )
+
+
+def test_modes():
+    def run():
+        seen = [modes()]
+
+        @tf.function
+        def traced():
+            seen.append(modes())
+            with tf.init_scope():
+                seen.append(modes())
+            return tf.map_fn(lambda x: seen.append(modes()) or x, tf.constant([1.0, 2.0]))
+
+        traced()
+        with tf.Graph().as_default():
+            seen.append(modes())
+            with tf.init_scope():
+                seen.append(modes())
+            traced()
+        with ThreadPoolExecutor(1) as pool:
+            seen.append(pool.submit(modes).result())
+        tf.config.run_functions_eagerly(True)
+        traced()
+        tf.config.run_functions_eagerly(False)
+        return seen
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+    assert {mode[:2] for mode in want} >= {(True, False), (False, True), (False, False)}
+
+
+def test_modes_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        assert not frames(tf.executing_eagerly, (), {})
+        assert not frames(tf.inside_function, (), {})
 
 
 def test_dimensions():

@@ -10,8 +10,10 @@ import fastops._install.helpers.attributes
 import fastops._install.helpers.conversions
 import fastops._install.helpers.decorators
 import fastops._install.helpers.distribution
+import fastops._install.helpers.modes
 import fastops._install.helpers.modules
 import fastops._install.helpers.scopes
+import fastops._install.helpers.shapes
 import fastops._install.helpers.signatures
 import fastops._install.helpers.structures
 import fastops._install.helpers.values  # noqa: F401

@@ -22,7 +22,7 @@ class Helper(NamedTuple):
 
 
 _STRUCTURES = "lists, tuples, namedtuples and dicts of plain keys, of anything that is a leaf"
-_CONVERTED = "eager tensors of that dtype, numbers, and arrays that become tensors directly"
+_CONVERTED = "eager tensors of that dtype, shapes, numbers, and arrays that become tensors directly"
 _WRAPPED = "functions and methods whose signatures nothing else tells"
 
 HELPERS = (
@@ -90,6 +90,9 @@ HELPERS = (
         " ctx=None, accepted_result_types=(<class 'tensorflow.python.framework.tensor.Tensor'>,))",
         _CONVERTED,
     ),
+    Helper("eager.context.executing_eagerly", "()", "eager calls"),
+    Helper("framework.ops.executing_eagerly_outside_functions", "()", "eager calls"),
+    Helper("framework.ops.inside_function", "()", "calls in no other graph than `tf.Graph`"),
     Helper(
         "util.tf_inspect.getfullargspec",
         "(obj)",
@@ -124,7 +127,16 @@ METHODS = (
     Helper(
         "framework.tensor_shape.TensorShape.__init__",
         "(self, dims)",
-        "a shape, `None`, or a list or tuple of sizes",
+        "a shape, `None`, or a list, tuple or array of sizes",
+    ),
+    Helper("framework.tensor_shape.TensorShape.rank", "(self)", "shapes (a property)"),
+    Helper("framework.tensor_shape.TensorShape.as_list", "(self)", "shapes of known rank"),
+    Helper("framework.tensor_shape.TensorShape.is_fully_defined", "(self)", "shapes"),
+    Helper("framework.tensor_shape.TensorShape.num_elements", "(self)", "shapes"),
+    Helper(
+        "framework.tensor_shape.TensorShape.concatenate",
+        "(self, other)",
+        "shapes, and a shape, or a list or tuple of sizes",
     ),
     Helper(
         "util.tf_decorator.TFDecorator.__init__",

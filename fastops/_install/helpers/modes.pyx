@@ -1,0 +1,37 @@
+# distutils: language = c++
+"""Whether ops run at once, or are put into a graph.
+
+The first line of each answer has the function's parameters.
+"""
+
+from cpython.object cimport PyObject
+
+from fastops._core.locals cimport default_graph
+from fastops._dispatch cimport eager
+from fastops._install.helpers.answer cimport PASS, Answer, register
+
+from tensorflow.python.framework import ops as _tf_ops
+
+
+cdef object _Graph = _tf_ops.Graph
+
+
+cdef object _executing_eagerly(Answer self, PyObject* const* args, Py_ssize_t n,
+                               PyObject* keywords):
+    # no parameters
+    return True if n == 0 and keywords == NULL and eager() else PASS
+
+
+cdef object _inside_function(Answer self, PyObject* const* args, Py_ssize_t n,
+                             PyObject* keywords):
+    # no parameters
+    cdef bint scoped
+    if n != 0 or keywords != NULL:
+        return PASS
+    graph = default_graph(&scoped)
+    return graph._building_function if type(graph) is _Graph else PASS
+
+
+register("context.executing_eagerly", _executing_eagerly)
+register("ops.executing_eagerly_outside_functions", _executing_eagerly)
+register("ops.inside_function", _inside_function)
