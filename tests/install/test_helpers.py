@@ -18,7 +18,7 @@ from support import Failure
 from tensorflow.python.framework import ops, tensor_conversion_registry, tensor_shape, tensor_util
 from tensorflow.python.module import module as tf_module
 from tensorflow.python.trackable.autotrackable import AutoTrackable
-from tensorflow.python.util import nest, nest_util, tf_decorator, tf_inspect
+from tensorflow.python.util import nest, nest_util, tf_decorator, tf_inspect, traceback_utils
 
 import fastops
 from fastops._install.helpers import answer, functions, targets
@@ -1137,6 +1137,95 @@ def test_modes_enter_no_python():
     with fastops.accelerated(only=LAYERS):
         assert not frames(tf.executing_eagerly, (), {})
         assert not frames(tf.inside_function, (), {})
+        assert not frames(tf.debugging.is_traceback_filtering_enabled, (), {})
+
+
+def test_filtering_of_tracebacks():
+    def run():
+        asked = tf.debugging.is_traceback_filtering_enabled
+        seen = [asked()]
+        tf.debugging.disable_traceback_filtering()
+        seen.append(asked())
+        with ThreadPoolExecutor(1) as pool:
+            seen.append(pool.submit(asked).result())
+        traceback_utils._ENABLE_TRACEBACK_FILTERING.value = 5
+        seen.append(asked())
+        tf.debugging.enable_traceback_filtering()
+        return [*seen, asked(), shown(outcome(asked, (1,), {}))]
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+
+
+# ---------------------------------------------------------------------------------------------
+# Dtypes, and attributes that tensors have not
+# ---------------------------------------------------------------------------------------------
+
+OF_DTYPES = (
+    *(tf.float32, tf.int64, tf.resource, tf.variant, tf.float32._as_ref, tf.dtypes.DType(9)),
+    *(np.float32, np.int64, np.dtype(np.int32), np.dtype(">f4"), np.bool_, float, bool, int, str),
+    *(object, "float32", "float", "int32_ref", "nonsense", 1, 9, 101, 1000, None, True, [1], T),
+    *(np.ones(2), np.float32(1), Name("float32"), tf.Variable(1.0), list, tf.constant(1).dtype),
+)
+
+
+def test_dtypes():
+    def run():
+        seen = [shown(outcome(tf.as_dtype, (value,), {})) for value in OF_DTYPES]
+        seen += [shown(outcome(tf.as_dtype, *call)) for call in (((), {}), ((1, 2), {}))]
+        seen.append(shown(outcome(tf.as_dtype, (), {"type_value": "int32"})))
+        for one, other in itertools.product(OF_DTYPES[:6], OF_DTYPES):
+            seen.append(shown(outcome(lambda a, b: (a == b, a != b, b == a), (one, other), {})))
+        return [*seen, *[(dtype.base_dtype, hash(dtype)) for dtype in OF_DTYPES[:6]]]
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+
+
+def test_dtypes_with_handles():
+    variant = tf.dtypes.DType(21, handle_data=None)
+    assert tf.as_dtype(variant) is tf.variant
+    with fastops.accelerated(only=LAYERS):
+        assert tf.as_dtype(variant) is tf.variant
+        assert {tf.float32: 1}[tf.as_dtype(np.float32)] == 1
+
+
+def test_dtypes_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        for value in (tf.float32, np.float32, "float32", float):
+            assert not frames(tf.as_dtype, (value,), {})
+        assert not frames(lambda: tf.float32 == tf.int32 or tf.float32 != tf.int32, (), {})
+        assert not frames(lambda: tf.float32.base_dtype, (), {})
+
+
+def test_attributes_that_tensors_have_not():
+    def run():
+        seen, tensor = [], tf.constant([1.0])
+        tensor.own = 5
+        graph = tf.Graph()
+        with graph.as_default():
+            symbolic = tf.constant(1.0)
+        for value in (tensor, symbolic):
+            for name in ("missing", "T", "data", "size", "own", "shape", "_missing", Name("odd")):
+                seen.append(shown(outcome(getattr, (value, name), {})))
+                seen.append((hasattr(value, name), getattr(value, name, "none") == "none"))
+                seen.append(shown(outcome(value.__getattr__, (name,), {})))
+            seen.append(shown(outcome(value.__getattr__, (5,), {})))
+            seen.append(shown(outcome(value.__getattr__, (), {})))
+        try:
+            tensor.missing  # noqa: B018
+        except AttributeError as error:
+            seen.append((error.name, error.obj is tensor))
+        return seen
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+
+
+def test_attributes_that_tensors_have_not_enter_no_python():
+    with fastops.accelerated(only=LAYERS):
+        assert not frames(hasattr, (T, "missing"), {})
+        assert frames(hasattr, (T, "astype"), {})
 
 
 def test_dimensions():

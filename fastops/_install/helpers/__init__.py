@@ -10,6 +10,7 @@ import fastops._install.helpers.attributes
 import fastops._install.helpers.conversions
 import fastops._install.helpers.decorators
 import fastops._install.helpers.distribution
+import fastops._install.helpers.dtypes
 import fastops._install.helpers.modes
 import fastops._install.helpers.modules
 import fastops._install.helpers.scopes

@@ -138,7 +138,7 @@ cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* 
     arguments = (variable, *<object>values[3])
     state._variable_creator_stack = creators
     _distribute._update_replica_id.current = variable
-    status.__enter__()
+    statuses.append(status)
     try:
         try:
             if values[4] == Py_None:
@@ -146,7 +146,8 @@ cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* 
             else:
                 result = function(*arguments, **(<dict><object>values[4]))
         finally:
-            status.__exit__(None, None, None)
+            assert statuses[len(statuses) - 1] is status
+            statuses.pop()
     finally:
         _distribute._update_replica_id.current = outer_variable
         if state._variable_creator_stack is not creators:

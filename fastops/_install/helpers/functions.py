@@ -90,6 +90,8 @@ HELPERS = (
         " ctx=None, accepted_result_types=(<class 'tensorflow.python.framework.tensor.Tensor'>,))",
         _CONVERTED,
     ),
+    Helper("framework.dtypes.as_dtype", "(type_value)", "dtypes, types and names"),
+    Helper("util.traceback_utils.is_traceback_filtering_enabled", "()", "anything"),
     Helper("eager.context.executing_eagerly", "()", "eager calls"),
     Helper("framework.ops.executing_eagerly_outside_functions", "()", "eager calls"),
     Helper("framework.ops.inside_function", "()", "calls in no other graph than `tf.Graph`"),
@@ -122,6 +124,14 @@ METHODS = (
         "distribute.distribute_lib.StrategyExtendedV2.update",
         "(self, var, fn, args=(), kwargs=None, group=True)",
         "plain functions, by the default strategy, within no scope of creators",
+    ),
+    Helper("framework.dtypes.DType.__eq__", "(self, other)", "dtypes"),
+    Helper("framework.dtypes.DType.__ne__", "(self, other)", "dtypes"),
+    Helper("framework.dtypes.DType.base_dtype", "(self)", "dtypes (a property)"),
+    Helper(
+        "framework.tensor.Tensor.__getattr__",
+        "(self, name)",
+        "eager tensors, and names that are no attributes of arrays either",
     ),
     Helper("framework.tensor_shape.TensorShape.dims", "(self)", "shapes (a property)"),
     Helper(

@@ -1,16 +1,17 @@
 # distutils: language = c++
-"""Whether ops run at once, or are put into a graph.
+"""Whether ops run at once, or are put into a graph, and whether tracebacks are filtered.
 
 The first line of each answer has the function's parameters.
 """
 
 from cpython.object cimport PyObject
 
-from fastops._core.locals cimport default_graph
+from fastops._core.locals cimport default_graph, of_this_thread
 from fastops._dispatch cimport eager
 from fastops._install.helpers.answer cimport PASS, Answer, register
 
 from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.util import traceback_utils as _tracebacks
 
 
 cdef object _Graph = _tf_ops.Graph
@@ -32,6 +33,16 @@ cdef object _inside_function(Answer self, PyObject* const* args, Py_ssize_t n,
     return graph._building_function if type(graph) is _Graph else PASS
 
 
+cdef object _filters_tracebacks(Answer self, PyObject* const* args, Py_ssize_t n,
+                                PyObject* keywords):
+    # no parameters
+    if n != 0 or keywords != NULL:
+        return PASS
+    value = of_this_thread(_tracebacks._ENABLE_TRACEBACK_FILTERING, "value")
+    return value if value is False else True if value is None or value is True else PASS
+
+
 register("context.executing_eagerly", _executing_eagerly)
 register("ops.executing_eagerly_outside_functions", _executing_eagerly)
 register("ops.inside_function", _inside_function)
+register("traceback_utils.is_traceback_filtering_enabled", _filters_tracebacks)

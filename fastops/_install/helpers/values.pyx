@@ -4,7 +4,8 @@
 The first line of each answer has the function's parameters.
 """
 
-from cpython.object cimport PyObject, Py_TYPE
+from cpython.object cimport PyObject, PyObject_GenericGetAttr, Py_TYPE
+from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport _PyType_Lookup
@@ -25,6 +26,9 @@ from tensorflow.python.framework.errors_impl import UnimplementedError as _Unimp
 
 
 cdef object _is_tf_type = _tensor_util.is_tf_type
+cdef frozenset _of_arrays = frozenset(  # of which TensorFlow has more to say
+    ("T", "astype", "ravel", "transpose", "reshape", "clip", "size", "tolist", "data")
+)
 cdef PyObject* _PROTOCOL = <PyObject*>"is_tensor_like"  # what `tensor_util.IsTensorLike` asks for
 
 
@@ -73,5 +77,20 @@ cdef object _constant_value(Answer self, PyObject* const* args, Py_ssize_t n, Py
     return <object>values[0] if _is_tensor_by_class(values[0]) == NO else PASS
 
 
+cdef object _missing_attribute(Answer self, PyObject* const* args, Py_ssize_t n,
+                               PyObject* keywords):
+    # self, name
+    if n != 2 or keywords != NULL or not IsEagerTensor(args[0]):
+        return PASS
+    name = <object>args[1]
+    if not PyUnicode_CheckExact(name) or name in _of_arrays:
+        return PASS
+    if _PyType_Lookup(Py_TYPE(<object>args[0]), args[1]) != NULL:  # it has raised this itself
+        return PASS
+    PyObject_GenericGetAttr(<object>args[0], name)
+    return None  # to one who has called this method
+
+
+register("Tensor.__getattr__", _missing_attribute)
 register("tensor_util.is_tf_type", _is_tensor)
 register("tensor_util.constant_value", _constant_value)
