@@ -49,7 +49,7 @@ LAYERS = {
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables, and those that are made again and again",
     "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
-    "modules apart, and ask whether something is a tensor",
+    "modules apart, bind arguments, and ask what something is",
     "keras": "what Keras 3 does in Python before it reaches an op",
     "models": "calls of Keras's own layers, models, losses, metrics and optimizers: recorded, and "
     "replayed, if `install` is given ``models=True``",
