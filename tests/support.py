@@ -243,6 +243,16 @@ def floats(*shape, dtype=np.float32, seed=0):
     return np.asarray(generator.normal(size=shape)).astype(dtype)
 
 
+SPECIAL = [0x7FC00001, 0x7F800001, 0xFFC12345, 0x80000000, 0, 1, 0x007FFFFF, 0x7F7FFFFF, 0xFF800000]
+
+
+def special(*shape, seed=0):
+    """Like `floats`, but for one in five: NaNs of several kinds, infinity, zeros, denormals."""
+    generator = np.random.default_rng(seed)
+    bits = generator.choice(np.array(SPECIAL, np.uint32), size=shape).view(np.float32)
+    return np.where(generator.random(shape) < 0.2, bits, floats(*shape, seed=seed))
+
+
 def outcome(function, **arguments):
     """Return what a call returns, or the `Failure` it ends with."""
     try:

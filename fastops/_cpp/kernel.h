@@ -5,6 +5,7 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "handle.h"
 #include "invariants.h"
 #include "onednn.h"
+#include "primitives.h"
 #include "runtime.h"
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
@@ -133,6 +135,7 @@ class PreparedKernel {
   // Computes with what `Describe` has filled in, and the inputs.
   void Compute(tensorflow::OpKernelContext::Params* params, tensorflow::OpKernelContext* context,
                Manner* manner) const {
+    if (held_ != nullptr && held_->alone() && ComputeHeld(context)) return;
     tensorflow::OpKernel* kernel = kernel_;
     if (plain_ != nullptr && params->inputs[0].tensor->TotalBytes() <= kMostPlainBytes) {
       params->op_kernel = kernel = plain_;
@@ -145,28 +148,40 @@ class PreparedKernel {
     const ThreadChoice::Turn turn = choice_->Begin(manner->threads, std::max(manner->bytes, asked));
     manner->in_caller = turn.caller;
     if (turn.caller) params->device = caller_device_.get();
+    // A trial is to tell how long the kernel takes.
+    const bool may_hold = held_ != nullptr && (held_->alone() || (turn.caller && turn.number < 0));
+    if (may_hold && !held_->alone() && ComputeHeld(context)) return;
     if (turn.size < 0) {
       kernel->Compute(context);
-      return;
+    } else {
+      CallerPool& pool = caller_device_->pool();
+      if (turn.number >= 0) pool.TakeUsed();
+      const int64_t start = turn.number < 0 ? 0 : Nanoseconds();
+      kernel->Compute(context);
+      const int64_t ns = turn.number < 0 ? 0 : Nanoseconds() - start;
+      const bool used = pool.TakeUsed();
+      if (turn.number >= 0 || used) choice_->End(turn, ns, used);
     }
-    CallerPool& pool = caller_device_->pool();
-    if (turn.number >= 0) pool.TakeUsed();
-    const int64_t start = turn.number < 0 ? 0 : Nanoseconds();
-    kernel->Compute(context);
-    const int64_t ns = turn.number < 0 ? 0 : Nanoseconds() - start;
-    const bool used = pool.TakeUsed();
-    if (turn.number >= 0 || used) choice_->End(turn, ns, used);
+    if (may_hold && context->status().ok()) held_->Learn(context);
   }
 
   tensorflow::OpKernel* kernel() const { return kernel_; }
   // In which threads it computes; null where that is no choice.
   const ThreadChoice* choice() const { return choice_.get(); }
+  // How often it computed by oneDNN's primitive alone, about.
+  int64_t held_runs() const { return held_runs_.load(std::memory_order_relaxed); }
   // Whether it runs functions, and cancels what else its step runs where one fails.
   bool calls_functions() const { return calls_functions_; }
   int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
   int num_outputs() const { return num_outputs_; }
 
  private:
+  bool ComputeHeld(tensorflow::OpKernelContext* context) const {
+    if (!held_->Compute(context)) return false;
+    held_runs_.store(held_runs() + 1, std::memory_order_relaxed);
+    return true;
+  }
+
   PreparedKernel(const Runtime& runtime, int num_outputs, bool thorough)
       : context_(runtime.context),
         kernel_device_(runtime.kernel_device),
@@ -206,6 +221,7 @@ class PreparedKernel {
     if (MovesElements(node)) {
       TF_RETURN_IF_ERROR(MakeKernel(WithoutOneDnn(node), &plain_owner_, &plain_));
     }
+    held_ = HeldPrimitive::Make(node);
     calls_functions_ = CallsFunctions(node);
     // Of the asynchronous kernels that plans get to have it is known that they compute in the same
     // way while a thread waits for them, without the GIL. No eager call calls functions.
@@ -314,6 +330,8 @@ class PreparedKernel {
   const std::shared_ptr<HostDevice> kernel_device_;
   const std::shared_ptr<CallerDevice> caller_device_;
   std::unique_ptr<ThreadChoice> choice_;
+  std::unique_ptr<HeldPrimitive> held_;  // null: there is none
+  mutable std::atomic<int64_t> held_runs_{0};
   Owner owner_;
   Owner plain_owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_

@@ -93,6 +93,9 @@ class Plan {
   // Gives a slot the same value in all runs.
   void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
 
+  // How often kernels left their work to oneDNN's primitive alone.
+  int64_t HeldRuns() const { return HeldRuns(steps); }
+
   // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
   // exit; others run meanwhile if `release_gil`. Adds to `times` if `measured`.
   absl::Status Run(const Borrowed& given, bool release_gil, Threads threads, bool measured,
@@ -137,6 +140,15 @@ class Plan {
   }
 
  private:
+  static int64_t HeldRuns(const std::vector<Step>& steps) {
+    int64_t runs = 0;
+    for (const Step& step : steps) {
+      if (step.kernel != nullptr) runs += step.kernel->held_runs();
+      runs += HeldRuns(step.enters) + HeldRuns(step.body) + HeldRuns(step.exits);
+    }
+    return runs;
+  }
+
   // Runs may overlap: take values that nobody uses, or make some. The GIL is held.
   std::unique_ptr<Activation> Take() {
     if (!idle_.empty()) {

@@ -65,6 +65,7 @@ cdef extern from "declarations.h" namespace "fastops":
         void Resize(int)
         Status Fix(const PreparedKernel&, int) except +
         void Hold(int, const Tensor&)
+        int64_t HeldRuns()
         # Borrows the inputs.
         Status Run(
             const Borrowed&, bool release_gil, Threads, bool measured, Made*, const Step** failed

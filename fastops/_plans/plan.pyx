@@ -128,6 +128,10 @@ cdef class Plan:
         """
         return list(self.native.times.runs), list(self.native.times.ns)
 
+    def held_runs(self):
+        """Return how often kernels left their work to oneDNN's primitive alone."""
+        return self.native.HeldRuns()
+
     def is_current(self):
         """Tell whether it was made for TensorFlow's context as it is."""
         runtime()

@@ -64,6 +64,7 @@ def cached_keys(Op op):
             "reason": None if entry.reason == R_DIRECT else REASONS[entry.reason][0],
             "detail": entry.detail,
             "threads": _threads(entry),
+            "held_runs": deref(entry.kernel).held_runs() if entry.kernel.get() != NULL else 0,
         }
         for entry in op.table.values()
     ]

@@ -122,12 +122,9 @@ def test_a_tensorflow_of_another_version(tensorflow, version):
 
 def test_a_tensorflow_that_will_do(tensorflow, tmp_path):
     tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
-    expected = (
-        tmp_path / "instead",
-        "2.20.0",
-        "v2.20.0-x",
-        ["-I/include", f"-I{np.get_include()}"],
-    )
+    package = tmp_path / "instead"
+    flags = ["-I/include", f"-I{np.get_include()}", f"-I{package}/include/external/onednn/include"]
+    expected = (package, "2.20.0", "v2.20.0-x", flags)
     assert needs.tensorflow() == expected
 
 

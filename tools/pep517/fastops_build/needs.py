@@ -70,7 +70,10 @@ def tensorflow():
             f"fastops supports TensorFlow {versions}, and {version} is installed. "
             f"{INSTALL_TENSORFLOW.format(versions)}"
         )
-    return TensorFlow(Path(file).parent, version, build, flags)
+    package = Path(file).parent
+    # TensorFlow's headers include oneDNN's without saying where they are.
+    flags.append(f"-I{package}/include/external/onednn/include")
+    return TensorFlow(package, version, build, flags)
 
 
 def compiler():
