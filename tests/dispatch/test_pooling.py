@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from support import floats, special, took
+from support import assert_same, floats, special, took
 from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
 import fastops
@@ -42,3 +42,28 @@ def test_the_same_bytes(op_name, padding, shape, window, strides):
                 assert tf.io.serialize_tensor(got) == tf.io.serialize_tensor(want)
     # TensorFlow makes the first call, and two are looked at.
     assert held_runs(op) == (9 if IsMklEnabled() else 0)
+
+
+@pytest.mark.parametrize("threads", ["caller", "pool", "auto"])
+def test_gradients_in_a_plan(threads):
+    """The gradient of oneDNN's max pooling takes what the forward pass left in its workspace."""
+    weights = tf.Variable(floats(32, 5))
+    bias = tf.Variable(floats(5))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            hidden = tf.nn.avg_pool2d(tf.nn.max_pool2d(x, 2, 2, "VALID"), 2, 2, "SAME")
+            y = tf.nn.relu(tf.reshape(hidden, [-1, 32]) @ weights + bias)
+        return y, tape.gradient(y, [x, weights, bias])
+
+    planned = fastops.function(step, executor="plan")
+    with fastops.options(threads=threads):
+        for seed in range(8):
+            x = tf.constant(floats(2, 8, 8, 8, seed=seed))
+            assert_same(planned(x), step(x))
+    (case,) = planned.known_cases()
+    # With "auto", calls of the first kind are trials.
+    if IsMklEnabled() and threads == "caller":
+        assert case.runner.plan.held_runs() == 3 * 6
