@@ -159,7 +159,7 @@ def test_sessions(label, race):
 
 
 # ---------------------------------------------------------------------------------------------
-# What Keras compiles, with `fastops.install(functions=True)` in force and without
+# What Keras compiles, with `fastops.install` in force and without
 # ---------------------------------------------------------------------------------------------
 
 features, labels = normal(1792, 64), rng.integers(10, size=1792)
@@ -179,7 +179,7 @@ KERAS = {
 @pytest.mark.parametrize("label", KERAS)
 def test_keras(label, race):
     arms = [
-        Arm("installed", KERAS[label], globals(), lambda: fastops.accelerated(functions=True)),
+        Arm("installed", KERAS[label], globals(), fastops.accelerated),
         Arm("stock", KERAS[label], globals()),
     ]
     race("traced", label, arms, rounds=9, block=0.2)

@@ -1,4 +1,4 @@
-"""Keras models on small data: as they are, under `fastops.install`, with replays, and in PyTorch.
+"""Keras models on small data: as they are, under `fastops.install`, and in PyTorch.
 
 NumPy's addition of two numbers stands beside each, as the measure between two processes.
 """
@@ -239,15 +239,15 @@ def torch_step(name):
 # ---------------------------------------------------------------------------------------------
 
 
-def arms(make_keras, make_torch, name, **options):
+def arms(make_keras, make_torch, name):
     yield Arm("numpy", "np.add(one, one)", YARDSTICK)
     if installed("tensorflow"):
         import fastops
 
         for arm, scope in {
             "stock": None,
-            "installed": partial(fastops.accelerated, **options),
-            "replayed": partial(fastops.accelerated, models=True, **options),
+            "installed": partial(fastops.accelerated, exclude=["models"]),
+            "replayed": fastops.accelerated,
         }.items():
             names = {"call": make_keras(name)}  # each begins with the same weights
             yield Arm(arm, CALL, names, *([scope] if scope else []))
@@ -275,5 +275,4 @@ def test_keras_steps(race, name):
 @pytest.mark.skipif(not installed("tensorflow"), reason="the loops are Keras's")
 @pytest.mark.parametrize("name", LOOPS)
 def test_keras_loops(race, name):
-    functions = {} if name.endswith("eager") else {"functions": True}
-    race("keras", f"Keras, {name}", list(arms(keras_loop, None, name, **functions)))
+    race("keras", f"Keras, {name}", list(arms(keras_loop, None, name)))

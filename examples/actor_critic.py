@@ -1,7 +1,7 @@
 """A CartPole agent with a critic, a Keras model trained eagerly: a plain Keras program.
 
 One call of the model a step, one tape an episode. Run it as it is, and faster with the same returns
-by ``python -m fastops --models examples/actor_critic.py``; ``--library torch`` trains its like in
+by ``python -m fastops examples/actor_critic.py``; ``--library torch`` trains its like in
 PyTorch.
 """
 

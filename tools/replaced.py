@@ -95,7 +95,7 @@ tf_keras {restated_tf_keras} are replaced if it was imported before `install` is
 {answers}
 ## Models
 
-If `install` is given ``models=True``, which is experimental: methods of objects of Keras's own
+Methods of objects of Keras's own
 classes, as long as all code that runs in a call is of Keras, TensorFlow, NumPy or the standard
 library. The second and the third call with arguments of a signature (as for replayed functions,
 with the masks of tensors; one of Keras's variables is which it is) are recorded, and the third is

@@ -42,7 +42,7 @@ def _patterns(value, name):
     return tuple(value)
 
 
-def install(*, only=None, exclude=None, functions=False, models=False):
+def install(*, only=None, exclude=None, functions=True, models=True):
     """Let unchanged programs take the fast path, in the whole process.
 
     Parameters
@@ -50,14 +50,14 @@ def install(*, only=None, exclude=None, functions=False, models=False):
     only, exclude : list of str, optional
         What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
         ``"operators"``, ``"public"``, ``"replayed"``, ``"gradients"``, ``"variables"``,
-        ``"helpers"``, ``"keras"``) or of callables, as in ``"tf.Tensor.__add__"``,
-        ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
+        ``"helpers"``, ``"keras"``, ``"models"``, ``"traced"``) or of callables, as in
+        ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
     functions : bool
         Whether to run what `tf.function` has made as `fastops.function` does, with what Keras
-        makes of it: ``fit``, ``predict``, ``train_on_batch``.
+        makes of it: ``fit``, ``predict``, ``train_on_batch``. `False` is ``exclude=["traced"]``.
     models : bool
         Whether calls of Keras's own layers, models, losses, metrics and optimizers are recorded
-        once and replayed afterwards. Experimental.
+        once and replayed afterwards. `False` is ``exclude=["models"]``.
 
     Notes
     -----
@@ -132,7 +132,7 @@ def is_installed():
 
 
 @contextmanager
-def accelerated(*, only=None, exclude=None, functions=False, models=False):
+def accelerated(*, only=None, exclude=None, functions=True, models=True):
     """`install` for a block; the whole process takes part in it.
 
     Blocks may nest and overlap between threads: the last one to end takes out what the first one

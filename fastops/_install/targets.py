@@ -52,9 +52,9 @@ LAYERS = {
     "modules apart, bind arguments, and ask what something is",
     "keras": "what Keras 3 does in Python before it reaches an op",
     "models": "calls of Keras's own layers, models, losses, metrics and optimizers: recorded, and "
-    "replayed, if `install` is given ``models=True``",
+    "replayed",
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
-    "return, if `install` is given ``functions=True``",
+    "return",
 }
 """By name, what is replaced: from the lowest to the highest."""
 

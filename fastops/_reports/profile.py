@@ -147,7 +147,7 @@ class FunctionProfile:
 
 @dataclass(frozen=True)
 class MethodProfile:
-    """Calls of a method of one of Keras's objects in a profile, under ``install(models=True)``.
+    """Calls of a method of one of Keras's objects in a profile, under `install`.
 
     Attributes
     ----------
@@ -183,9 +183,9 @@ class Profile(Printed):
     dispatch_ns, kernel_ns, tensorflow_ns : int
         The calls' own, as in `OpProfile`.
     functions : list of FunctionProfile
-        What `fastops.function`, `fastops.graph` and ``install(functions=True)`` ran.
+        What `fastops.function`, `fastops.graph` and `install` ran.
     methods : list of MethodProfile
-        Calls of Keras's objects that ``install(models=True)`` replayed, or did not, and why.
+        Calls of Keras's objects that `install` replayed, or did not, and why.
     """
 
     def __init__(self, recorder, functions, methods):

@@ -44,7 +44,7 @@ class FunctionStats:
 
 @dataclass(frozen=True)
 class MethodStats:
-    """Calls of a method of Keras's objects, under ``install(models=True)``.
+    """Calls of a method of Keras's objects, under `install`.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class Stats:
         The same for each op that was called, by its name in TensorFlow's registry.
     functions : dict of str to FunctionStats
         The calls of functions that live: of `fastops.function`, of models that
-        `fastops.graph.load` has loaded, and of what ``install(functions=True)`` runs.
+        `fastops.graph.load` has loaded, and of what `install` runs.
     methods : dict of str to MethodStats
-        The calls of Keras's objects that ``install(models=True)`` has seen, by class and method.
+        The calls of Keras's objects that `install` has seen, by class and method.
     """
 
     direct: int

@@ -53,7 +53,7 @@ commands:
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m fastops",
-        usage="%(prog)s [--functions] [--models] [--profile] [--strict] program [arguments ...]\n"
+        usage="%(prog)s [--exclude=NAMES] [--profile] [--strict] program [arguments ...]\n"
         "       %(prog)s command [arguments ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -65,11 +65,13 @@ def _parser():
         help="at the end, report to stderr what became of the program's calls, and their time",
     )
     parser.add_argument(
-        "--functions", action="store_true", help="run what tf.function has made as plans, too"
+        "--exclude",
+        type=lambda text: text.split(","),
+        metavar="NAMES",
+        help="what install is to leave, with commas: models, traced, tf.matmul (attached by =)",
     )
-    parser.add_argument(
-        "--models", action="store_true", help="replay calls of Keras's own models, too"
-    )
+    for name in ("--functions", "--models"):  # once asked for, now in force
+        parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
     )
@@ -123,7 +125,7 @@ def _accelerate(chosen, profiles):
     from fastops._install.placement import install
     from fastops._reports import explain
 
-    install(functions=chosen.functions, models=chosen.models)
+    install(exclude=chosen.exclude)
     if chosen.strict:
         options.set_everywhere(on_fallback="raise")
     if chosen.profile:

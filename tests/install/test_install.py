@@ -101,7 +101,7 @@ def assert_all_unchanged(calls):
 def test_the_very_objects_come_back():
     before = held()
     assert len(before) > 5000
-    fastops.install(functions=True, models=True)
+    fastops.install()
     replaced = held()
     assert fastops.is_installed()
     fastops.uninstall()

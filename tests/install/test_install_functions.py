@@ -1,4 +1,4 @@
-"""`fastops.install(functions=True)`: what `tf.function` has made runs as plans, unchanged."""
+"""`fastops.install()`: what `tf.function` has made runs as plans, unchanged."""
 
 import collections
 import copy
@@ -25,7 +25,7 @@ CALL = vars(polymorphic_function.Function)["__call__"]
 
 @pytest.fixture(autouse=True)
 def installed():
-    fastops.install(functions=True)
+    fastops.install()
     yield
     fastops.uninstall()
     assert vars(polymorphic_function.Function)["__call__"] is CALL
@@ -37,14 +37,14 @@ def plans(function):
 
 
 @pytest.mark.quick
-def test_only_where_it_is_asked_for():
+def test_unless_it_is_left_out():
     fastops.uninstall()
-    fastops.install()
+    fastops.install(functions=False)
     assert vars(polymorphic_function.Function)["__call__"] is CALL
     fastops.uninstall()
-    with fastops.accelerated(functions=True, only=["traced"]):
+    with fastops.accelerated(only=["traced"]):
         assert vars(polymorphic_function.Function)["__call__"] is not CALL
-    fastops.install(functions=True, exclude=["traced"])
+    fastops.install(exclude=["traced"])
     assert vars(polymorphic_function.Function)["__call__"] is CALL
 
 
@@ -73,7 +73,7 @@ def test_what_was_called_before_and_is_called_after():
     function = tf.function(lambda x: x + 1.0)
     fastops.uninstall()
     function(X)
-    fastops.install(functions=True)
+    fastops.install()
     for _ in range(2):
         assert_same(function(X), X + 1.0)
     assert plans(function) == ["plan"]
@@ -276,7 +276,7 @@ def test_optional_values(kind, monkeypatch):
     fastops.uninstall()
     want = optional.get_value()
     assert optional.has_value()
-    fastops.install(functions=True)
+    fastops.install()
     scopes = []
     scope = ops.name_scope
     monkeypatch.setattr(ops, "name_scope", lambda *args: scopes.append(args) or scope(*args))
@@ -296,7 +296,7 @@ def test_optional_values(kind, monkeypatch):
 def test_optional_values_that_are_not_there():
     empty = tf.experimental.Optional.empty(tf.TensorSpec([3]))
     messages = set()
-    for install in (fastops.uninstall, lambda: fastops.install(functions=True)):
+    for install in (fastops.uninstall, lambda: fastops.install()):
         install()
         assert not empty.has_value()
         with pytest.raises(tf.errors.InvalidArgumentError) as caught:
@@ -390,7 +390,7 @@ def test_tracebacks_are_tensorflows():
 
         want = seen()
         assert len(want) == 7 + 4 + 4 + 3
-        with fastops.accelerated(functions=True):
+        with fastops.accelerated():
             got = seen()
             planned = [one.plan for one in fastops.stats().functions.values()]
         assert any(planned)

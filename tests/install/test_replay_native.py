@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 @pytest.fixture(autouse=True)
 def installed():
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         yield
 
 

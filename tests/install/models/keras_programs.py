@@ -151,7 +151,7 @@ def compare(program, *, replayed=True, native=False):
     begin()
     expected = [plain(one) for one in program()]
     begin()
-    with fastops.accelerated(models=True), contextlib.ExitStack() as stack:
+    with fastops.accelerated(), contextlib.ExitStack() as stack:
         subjects = []
         PROBES.append(subjects)
         stack.callback(PROBES.pop)

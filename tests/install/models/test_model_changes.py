@@ -225,7 +225,7 @@ def test_changes_to_and_fro():
 )
 def test_all_attributes_of_layers_are_seen(make):
     """Any number, flag or text of any layer that makes a difference is seen to do so."""
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         model, x = make()
         for _ in range(CALLS):
             model(x)
@@ -244,7 +244,7 @@ def test_all_attributes_of_layers_are_seen(make):
 
 
 def test_other_settings_are_recorded_anew():
-    with settings(), fastops.accelerated(models=True):
+    with settings(), fastops.accelerated():
         model, x = perceptron()
         for _ in range(CALLS):
             model(x)
@@ -408,7 +408,7 @@ def test_what_cannot_be_looked_at_is_left_alone(monkeypatch):
     def fail(*_):
         raise RuntimeError("dictionary changed size during iteration")
 
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         for part in ("visit_dict", "visit_function"):
             model, x = perceptron()
             want = model(x)

@@ -153,7 +153,7 @@ IMPURE = {
 def test_what_is_seen_to_be_impure_is_refused(before):
     layer = Declared()
     layer.before = before
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         calls(layer, X)
         known = told(layer)
     assert not known["replayed"]
@@ -174,7 +174,7 @@ def test_a_model_and_what_is_in_it():
             return self.out(self.inner(x))
 
     model = Model()
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         want = calls(model, X)
         assert not told(model)["replayed"]
         assert fastops.keras.replay(model) is model

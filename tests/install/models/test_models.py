@@ -271,7 +271,7 @@ def test_threads():
 def test_many_models_are_forgotten():
     call = type(perceptron()[0]).__call__
     del call
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         references = []
         for _ in range(3):
             model, x = perceptron()
@@ -298,24 +298,24 @@ def test_functions_trace_keras_itself():
     compare(program)
 
 
-def test_without_the_flag_nothing_is_replaced():
+def test_nothing_is_replaced_where_it_is_left_out():
+    with fastops.accelerated(models=False):
+        assert not hasattr(keras.layers.Layer.__call__, "describe")
+    with fastops.accelerated(exclude=["models"]):
+        assert not hasattr(keras.layers.Layer.__call__, "describe")
     with fastops.accelerated():
-        assert not hasattr(keras.layers.Layer.__call__, "describe")
-    with fastops.accelerated(models=True, exclude=["models"]):
-        assert not hasattr(keras.layers.Layer.__call__, "describe")
-    with fastops.accelerated(models=True):
         assert hasattr(keras.layers.Layer.__call__, "describe")
     assert not hasattr(keras.layers.Layer.__call__, "describe")
 
 
 def test_what_is_replayed_outlives_an_installation():
     model, x = perceptron()
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         for _ in range(CALLS):
             model(x)
         first = told(model)
     stock = model(x)
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         for _ in range(CALLS):
             assert np.array_equal(model(x), stock)
         assert told(model)["replayed"] > 0
@@ -326,7 +326,7 @@ def test_refusals_are_told():
     class Odd(keras.layers.Dense):
         pass
 
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         layer = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: x + 1)])
         for _ in range(2 * CALLS):
             layer(floats(1, 4))
@@ -338,7 +338,7 @@ def test_refusals_are_told():
 
 
 def test_explanations_name_what_is_replayed():
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         model, subclassed = perceptron()[0], Subclassed()
         x = floats(2, 4)
         first = fastops.explain(model, x)
@@ -358,7 +358,7 @@ def test_explanations_name_what_is_replayed():
 
 
 def test_calls_are_counted():
-    with fastops.accelerated(models=True):
+    with fastops.accelerated():
         model, x = perceptron()
         fastops.reset_stats()
         for _ in range(CALLS):
