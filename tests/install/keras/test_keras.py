@@ -681,7 +681,7 @@ def test_another_version_is_left_alone(monkeypatch):
 @pytest.mark.quick
 def test_calls_are_counted_once():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="relu")])
-    with fastops.accelerated():
+    with fastops.accelerated(exclude=["models"]):  # which try a recording on copies of variables
         for _ in range(2):
             model(M)
         with fastops.profile() as report:
