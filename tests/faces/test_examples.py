@@ -49,13 +49,21 @@ def test_the_same_results(program, size, ops):
         assert op in report
 
 
-def test_a_model_is_replayed_with_the_same_results():
-    path, size = "examples/actor_critic.py", "--episodes=12"
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("actor_critic.py", "--episodes=12"),
+        ("ddpg.py", "--episodes=2"),
+        ("online_request.py", "--requests=60"),
+    ],
+)
+def test_a_model_is_replayed_with_the_same_results(name, size):
+    path = f"examples/{name}"
     want, _ = results(path, size)
-    got, report = results("-m", "fastops", "--models", "--profile", path, size)
+    got, report = results("-m", "fastops", "--profile", path, size)
     assert len(want) >= 2
     assert got == want
-    assert re.search(r"Functional functional +__call__ +\d+ +replayed", report)
+    assert re.search(r"Functional functional\w* +__call__ +\d+ +replayed", report)
 
 
 # Programs that compare fastops with TensorFlow ---------------------------------------------------

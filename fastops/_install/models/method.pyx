@@ -35,6 +35,7 @@ cdef extern from "definitions.h":
     pass
 
 import weakref
+from sys import getprofile as _getprofile
 
 import numpy as np
 import tensorflow as _tf
@@ -80,6 +81,7 @@ cdef str _FAILED = "an op has failed"
 cdef str _VALUES = "values decide what it runs"
 cdef str _FIRST = "the first call of its signature"
 cdef str _RECORDED = "it is recorded"
+cdef str _PROFILED = "somebody has a profile function"
 
 cdef list _observers = _told
 
@@ -503,6 +505,8 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
     cdef dict around = None
     if _tapes_are_stopped():  # and so they have to be afterwards
         return call_original(self, args, nargsf, keywords)
+    if _getprofile() is not None:  # another one's, in whose place ours would have to be
+        return self.leave(_PROFILED, args, nargsf, keywords)
     root = <object>args[0]
     arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]

@@ -1,0 +1,164 @@
+"""A Pendulum agent by deep deterministic policy gradients: a plain Keras program.
+
+The policy acts eagerly, one call of its model a step; the updates are a `tf.function`. Run it as it
+is, and faster with the same returns by ``python -m fastops examples/ddpg.py``; ``--library torch``
+trains its like in PyTorch.
+"""
+
+import argparse
+import copy
+import hashlib
+import time
+
+import gymnasium
+import numpy as np
+
+DISCOUNT = 0.99
+KEEP = 0.995  # of the targets' weights, in each update
+UNITS = 64
+BATCH = 64
+FIRST = 200  # steps before the first update
+BOUND = 2.0
+
+
+class Memory:
+    """The steps that were made, of which updates draw some."""
+
+    def __init__(self, size, seed):
+        self.rows = np.zeros((size, 3 + 1 + 1 + 3), np.float32)
+        self.count = 0
+        self.generator = np.random.default_rng(seed)
+
+    def add(self, before, action, reward, after):
+        self.rows[self.count % len(self.rows)] = [*before, *action, reward, *after]
+        self.count += 1
+
+    def draw(self):
+        """Return observations, actions, rewards and the observations after them."""
+        rows = self.generator.integers(min(self.count, len(self.rows)), size=BATCH)
+        return np.split(self.rows[rows], (3, 4, 5), axis=1)
+
+
+def agent_keras(seed):
+    """Return what acts, what updates, and the policy's weights, by Keras."""
+    import keras
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(seed)
+
+    def network(inputs, last, activation):
+        x = inputs[0] if len(inputs) == 1 else keras.layers.Concatenate()(inputs)
+        for _ in range(2):
+            x = keras.layers.Dense(UNITS, activation="relu")(x)
+        return keras.Model(inputs, keras.layers.Dense(last, activation=activation)(x))
+
+    actor = network([keras.Input((3,))], 1, "tanh")
+    critic = network([keras.Input((3,)), keras.Input((1,))], 1, None)
+    targets = keras.models.clone_model(actor), keras.models.clone_model(critic)
+    for target, model in zip(targets, (actor, critic), strict=True):
+        target.set_weights(model.get_weights())
+    optimizers = keras.optimizers.Adam(1e-3), keras.optimizers.Adam(2e-3)
+
+    def act(observation):
+        return BOUND * actor(tf.convert_to_tensor(observation[np.newaxis]))[0].numpy()
+
+    @tf.function
+    def update(before, action, reward, after):
+        wanted = reward + DISCOUNT * targets[1]([after, BOUND * targets[0](after)])
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(wanted - critic([before, action])))
+        slopes = tape.gradient(loss, critic.trainable_variables)
+        optimizers[1].apply(slopes, critic.trainable_variables)
+        with tf.GradientTape() as tape:
+            loss = -tf.reduce_mean(critic([before, BOUND * actor(before)]))
+        slopes = tape.gradient(loss, actor.trainable_variables)
+        optimizers[0].apply(slopes, actor.trainable_variables)
+        for target, model in zip(targets, (actor, critic), strict=True):
+            for old, new in zip(target.weights, model.weights, strict=True):
+                old.assign(KEEP * old + (1.0 - KEEP) * new)
+
+    return act, lambda *rows: update(*map(tf.convert_to_tensor, rows)), actor.get_weights
+
+
+def agent_torch(seed):
+    """Return the same by PyTorch."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+
+    def network(first, *last):
+        layers = [nn.Linear(first, UNITS), nn.ReLU(), nn.Linear(UNITS, UNITS), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(UNITS, 1), *last)
+
+    actor, critic = network(3, nn.Tanh()), network(4)
+    targets = copy.deepcopy(actor), copy.deepcopy(critic)
+    optimizers = (
+        torch.optim.Adam(actor.parameters(), 1e-3),
+        torch.optim.Adam(critic.parameters(), 2e-3),
+    )
+
+    @torch.no_grad()
+    def act(observation):
+        return BOUND * actor(torch.as_tensor(observation[np.newaxis]))[0].numpy()
+
+    def update(*rows):
+        before, action, reward, after = map(torch.as_tensor, rows)
+        with torch.no_grad():
+            following = torch.cat([after, BOUND * targets[0](after)], 1)
+            wanted = reward + DISCOUNT * targets[1](following)
+        loss = torch.mean((wanted - critic(torch.cat([before, action], 1))) ** 2)
+        optimizers[1].zero_grad()
+        loss.backward()
+        optimizers[1].step()
+        loss = -critic(torch.cat([before, BOUND * actor(before)], 1)).mean()
+        optimizers[0].zero_grad()
+        loss.backward()
+        optimizers[0].step()
+        with torch.no_grad():
+            for target, model in zip(targets, (actor, critic), strict=True):
+                for old, new in zip(target.parameters(), model.parameters(), strict=True):
+                    old.mul_(KEEP).add_(new, alpha=1.0 - KEEP)
+
+    return act, update, lambda: [weight.detach().numpy() for weight in actor.parameters()]
+
+
+def train(environment, agent, episodes, seed):
+    """Train an agent; return what it gets in each episode, and how many steps it made."""
+    act, update, _ = agent
+    memory = Memory(10_000, seed)
+    returns = []
+    for episode in range(episodes):
+        observation, _ = environment.reset(seed=seed + episode)
+        total, done = 0.0, False
+        while not done:
+            noise = memory.generator.normal(scale=0.2, size=1)
+            action = np.clip(act(observation) + noise, -BOUND, BOUND).astype(np.float32)
+            after, reward, terminated, truncated, _ = environment.step(action)
+            memory.add(observation, action, reward, after)
+            observation, total, done = after, total + reward, terminated or truncated
+            if memory.count >= FIRST:
+                update(*memory.draw())
+        returns.append(round(float(total), 2))
+    return returns, memory.count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--library", choices=("keras", "torch"), default="keras")
+    args = parser.parse_args()
+    agent = (agent_keras if args.library == "keras" else agent_torch)(args.seed)
+    begin = time.perf_counter()
+    returns, steps = train(gymnasium.make("Pendulum-v1"), agent, args.episodes, args.seed)
+    seconds = time.perf_counter() - begin
+    print("returns:", *returns)
+    weights = b"".join(map(np.ndarray.tobytes, agent[2]()))
+    print("weights:", hashlib.sha256(weights).hexdigest())
+    print(f"seconds: {seconds:.2f}, {seconds / steps * 1e6:.0f} us a step")
+
+
+if __name__ == "__main__":
+    main()
