@@ -1,8 +1,8 @@
 """Requests to a Keras model, one row at a time: an array in, features made of it, an array out.
 
-A plain Keras program that calls its model eagerly. Run it as it is, and faster with the same answers
-by ``python -m fastops examples/online_request.py``; ``--library torch`` answers by a model of the
-same size in PyTorch.
+A plain Keras program that calls its model eagerly. Run it as it is, and faster with the same
+answers by ``python -m fastops examples/online_request.py``; ``--library torch`` answers by a model
+of the same size in PyTorch.
 """
 
 import argparse

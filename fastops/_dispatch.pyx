@@ -290,8 +290,9 @@ cdef class Op(Schema):
     @property
     def record(self):
         """fastops._core.record.Record: what is known of the op."""
-        if self._record is None:
-            self._record = record_of(self.op_name)
+        if self._record is None:  # of several objects for one op, all have the first one's
+            first = named(self.op_name)
+            self._record = record_of(self.op_name) if first is self else first.record
         return self._record
 
     @property

@@ -17,6 +17,7 @@ from tensorflow.python.ops import gen_manip_ops
 from tensorflow.python.ops.numpy_ops import np_dtypes
 
 import fastops
+from fastops._core.record import Record
 from fastops._install.replay import hooks
 from fastops._install.replay.functions import FUNCTIONS
 from fastops._install.replay.replay import Replayed
@@ -395,6 +396,44 @@ def test_what_has_effects_is_refused(stock):
         assert list(known["reasons"].values()) == [1]
 
 
+def test_what_a_collection_runs_is_not_of_the_call():
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            tf.raw_ops.RandomUniform(shape=[2], dtype=tf.float32, seed=1, seed2=2)
+
+    def collecting(x):
+        gc.set_threshold(1)
+        assert [[] for _ in range(9)]
+        gc.set_threshold(*threshold)
+        return x + 1
+
+    threshold = gc.get_threshold()
+    function = Replayed(collecting, find("tf.roll").passed)
+    for _ in range(5):
+        gc.collect()
+        Garbage()
+        function(t(3))
+    known = function.describe()
+    assert (known["replayed"], known["reasons"]) == (1, {})
+    assert gc.isenabled()
+
+
+def test_what_is_known_of_ops_is_shared():
+    def records():
+        return sum(type(one) is Record for one in gc.get_objects())
+
+    function = replayed("tf.roll")
+    learn(function, t(3), 1, 0)
+    before = records()
+    for shift in range(2, 12):
+        learn(function, t(3), shift, 0)
+    assert function.describe()["replayed"] == 11
+    assert records() == before
+
+
 def test_who_is_refused_often_is_left_alone():
     calls = []
 
@@ -724,8 +763,10 @@ def test_a_fork_while_another_thread_records():
     assert vars(EagerTensor)["_numpy_internal"] is not METHOD
     child = os.fork()
     if child == 0:
-        good = vars(EagerTensor)["_numpy_internal"] is METHOD and hooks.hang(
-            print, print, print, print
+        good = (
+            vars(EagerTensor)["_numpy_internal"] is METHOD
+            and gc.isenabled()
+            and hooks.hang(print, print, print, print)
         )
         os._exit(0 if good else 1)
     forked.set()

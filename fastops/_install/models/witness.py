@@ -1,6 +1,5 @@
 """Which Python runs in a call: noted while it is made, by a profile function of this thread."""
 
-import gc
 import sys
 
 import numpy as np
@@ -50,15 +49,11 @@ class Witness:
         self.declared = declared
         self.codes = {}
         self.objection = None
-        self.collects = False
 
     def start(self):
         """Begin. False where somebody else has a profile function."""
         if sys.getprofile() is not None:
             return False
-        # Callbacks of a collection, as other libraries register them, are none of the call's.
-        self.collects = gc.isenabled()
-        gc.disable()
         sys.setprofile(self._see)
         return True
 
@@ -68,8 +63,6 @@ class Witness:
             sys.setprofile(None)
         else:
             self.objection = "it sets a profile function"
-        if self.collects:
-            gc.enable()
 
     def _see(self, frame, event, argument):
         try:

@@ -6,7 +6,8 @@ protocol. Both are slots of the class. Ops that the generated functions' quick w
 through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
 and go. The seeds of a random op come from a function of `random_seed`. What is logged asks
 `tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever but
-while a call is being recorded, one at a time.
+while a call is being recorded, one at a time. Nor are there collections meanwhile, which run what
+is not of the call.
 """
 
 from cpython.buffer cimport Py_buffer
@@ -23,11 +24,12 @@ from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable as _Variable
 from tensorflow.python.platform import tf_logging as _tf_logging
 
+import gc
 import os
 import threading
 import warnings
 
-from fastops._core.record import record_of as _record_of
+from fastops._dispatch import named as _named
 
 ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
 
@@ -57,6 +59,7 @@ cdef tuple _HANDLES = ("resource", "variant")
 cdef object _get_seed = _random_seed.get_seed
 cdef object _get_logger = None    # both as they were before
 cdef object _warn = None
+cdef bint _collects = False       # whether garbage is collected otherwise
 
 
 cdef int _tell(tensor) except -1:
@@ -84,7 +87,7 @@ def _watched_quick_way(*args):
     if threading.get_ident() == _thread:
         try:
             given = list(args)
-            for place, arg in enumerate(_record_of(args[1]).op_def.inputs, 3):
+            for place, arg in enumerate(_named(args[1]).record.op_def.inputs, 3):
                 if arg.dtype not in _HANDLES:  # which a variable is where one is asked for
                     given[place] = _with_variables_read(given[place])
             args = given
@@ -113,6 +116,7 @@ def _after_fork():
     _execute.execute = _execute_before
     _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     _listen_no_more()
+    _collect_again()
     _read = _seeded = _said = _thread = None
     _lock = threading.Lock()
 
@@ -155,6 +159,19 @@ cdef int _listen_no_more() except -1:
     return 0
 
 
+cdef int _collect_no_more() except -1:
+    global _collects
+    _collects = gc.isenabled()
+    gc.disable()
+    return 0
+
+
+cdef int _collect_again() except -1:
+    if _collects:
+        gc.enable()
+    return 0
+
+
 def hang(ran, read, seeded, said):
     """Have callables told of what this thread does.
 
@@ -182,6 +199,7 @@ def hang(ran, read, seeded, said):
         return False
     _execute_before = _execute.execute
     _quick_way = _pywrap_tfe.TFE_Py_FastPathExecute
+    _collect_no_more()
     _random_seed.get_seed = _watched_get_seed
     _op_callbacks.add_op_callback(ran)
     _execute.execute = _watched_execute
@@ -218,5 +236,6 @@ def take_down(ran):
     _op_callbacks.remove_op_callback(ran)
     if complete:
         _execute.execute = _execute_before
+    _collect_again()
     _lock.release()
     return complete

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, is_dataclass
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 
-from fastops._core.record import record_of
+from fastops._dispatch import named
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
 
@@ -495,10 +495,7 @@ class _Maker:
 
 
 def _record(op_name):
-    try:
-        return record_of(op_name)
-    except LookupError:
-        raise NotReplayableError(f"{op_name} is none of TensorFlow's public ops") from None
+    return named(op_name).record
 
 
 def _runs_always(record):
