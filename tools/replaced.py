@@ -9,8 +9,8 @@ from fastops._install import dtypes, targets
 from fastops._install.gradients.rules import RULES
 from fastops._install.helpers import functions as helper_functions
 from fastops._install.helpers import targets as helpers
+from fastops._install.keras import batches, helper
 from fastops._install.keras import functions as keras_functions
-from fastops._install.keras import helper
 from fastops._install.keras import targets as keras
 from fastops._install.models import targets as models
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
@@ -24,10 +24,10 @@ TEXT = """\
 # What `fastops.install` replaces
 
 Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, `public/methods.py`,
-`replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`, `keras/functions.py` and
-`keras/helper.pyx` in `fastops/_install`, and held true by a test. Each entry is a condition under
-which the fast path is taken; whatever does not meet it reaches TensorFlow's own function with its
-arguments untouched.
+`replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`, `keras/functions.py`,
+`keras/helper.pyx` and `keras/batches.py` in `fastops/_install`, and held true by a test. Each entry
+is a condition under which the fast path is taken; whatever does not meet it reaches TensorFlow's
+own function with its arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
 registered for the function, and TensorFlow's own generated functions in their places.
 
@@ -206,6 +206,10 @@ def render():
         keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(
             row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()
+        )
+        + "".join(
+            row(f"`{name}`", "makes no pipeline until asked: small batches of arrays of numbers")
+            for name in batches.METHODS
         ),
         floats=WITH_FLOAT.replace(" ", ", "),
         ints=WITH_INT.replace(" ", ", "),

@@ -26,6 +26,7 @@ struct KnownClasses {
   PyTypeObject* array_scalar = nullptr;
   PyTypeObject* dtype = nullptr;
   PyTypeObject* iterator = nullptr;
+  PyTypeObject* lazy_iterator = nullptr;  // and one whose resource is made when it is asked for
   PyTypeObject* shape = nullptr;
   PyObject* composites = nullptr;  // a frozenset of classes whose instances are what they hold
   // A dict of classes of which the same is true as far as their methods ask, each with a frozenset
@@ -203,7 +204,7 @@ class Signature {
       return AddComposite(value, depth) || AddObject(value, depth);
     } else if (kind == known.variable) {
       return AddVariable(value);
-    } else if (kind == known.iterator) {
+    } else if (kind == known.iterator || kind == known.lazy_iterator) {
       return AddIterator(value);
     } else if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {
       return AddArray(value);

@@ -12,6 +12,7 @@ cdef extern from "declarations.h" namespace "fastops":
         PyTypeObject* array_scalar
         PyTypeObject* dtype
         PyTypeObject* iterator
+        PyTypeObject* lazy_iterator
         PyTypeObject* shape
         PyObject* composites
         PyObject* objects

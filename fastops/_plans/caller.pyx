@@ -287,6 +287,19 @@ def know_objects(classes):
     Known().objects = <PyObject*>_objects
 
 
+def know_iterator(kind):
+    """Have `read` take instances of a class for what they are: iterators of datasets.
+
+    Parameters
+    ----------
+    kind : type
+        Derived from TensorFlow's, and known by the same attributes.
+    """
+    global _lazy_iterator
+    _lazy_iterator = kind
+    Known().lazy_iterator = <PyTypeObject*>kind
+
+
 def _describe_iterator(iterator):
     """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
     try:
@@ -332,5 +345,6 @@ cdef str _COPY = "copy"
 cdef object _COMPOSITES = COMPOSITES
 cdef object _DESCRIBE = _describe_iterator
 cdef dict _objects = None
+cdef object _lazy_iterator = None
 
 _set_up()

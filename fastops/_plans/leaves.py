@@ -32,7 +32,7 @@ class Leaves:
         if isinstance(value, tf.Variable):
             self.variables.append(value)
             self.tensors.append(value.handle)
-        elif type(value) is OwnedIterator:
+        elif isinstance(value, OwnedIterator):
             self.tensors.append(value._iterator_resource)
         elif isinstance(value, (tf.Tensor, np.ndarray, np.generic)):
             value = value._copy() if isinstance(value, tf.Tensor) else tf.constant(value)

@@ -4,7 +4,8 @@ import sys
 from functools import cache, partial
 from types import FunctionType
 
-from fastops._install.keras import backend, calls, dtypes, helper, layers
+from fastops._install import traced
+from fastops._install.keras import backend, batches, calls, dtypes, helper, layers
 from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.public.targets import of_functions
 from fastops._install.target import Target, resolve
@@ -26,7 +27,7 @@ def functions():
     keras = source()
     if keras is None:
         return {}
-    for module in (backend, calls, dtypes, helper, layers):
+    for module in (backend, batches, calls, dtypes, helper, layers):
         module.attach(keras)
     originals = of_functions("keras", FUNCTIONS)
     for answered in helper.HELPERS:
@@ -48,6 +49,12 @@ def methods():
         holder, attribute = resolve(name)
         if type(vars(holder).get(attribute)) is FunctionType:
             make = partial(helper.Helper, name=answered)
+            yield Target("keras", name, holder, attribute, make)
+    for answered, answer in batches.METHODS.items():
+        name = f"keras.src.{answered}"
+        holder, attribute = resolve(name)
+        if type(vars(holder).get(attribute)) is FunctionType:
+            make = partial(traced.Method, answer=answer)
             yield Target("keras", name, holder, attribute, make)
     layer = source().layers.layer.Layer
     if type(vars(layer)["__call__"]) is FunctionType:

@@ -1,0 +1,392 @@
+"""The batches of arrays that `fit`, `evaluate` and `predict` go through, without a pipeline.
+
+Keras cuts arrays into batches by a dataset that traces three functions and keeps threads, each time
+it is given some. What comes out of it are rows of the arrays, in an order that is drawn once an
+epoch: a few ops. So a dataset for small batches of arrays is made like one that Keras made of
+arrays of the same kind, but for the pipeline, which is made if anybody asks for it; and so its
+iterator, whose resource is made if a graph takes it.
+"""
+
+import copy
+import threading
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.ops import debug_mode, prefetch_op
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+from tensorflow.python.data.util import structure
+from tensorflow.python.eager import context, record
+from tensorflow.python.framework import config, ops
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
+
+from fastops._plans.caller import know_iterator
+from fastops._plans.runner import is_plain
+
+MOST_BATCH_BYTES = 1 << 20
+"""Of a batch: those that are larger are better copied in another thread, before they are asked."""
+
+MOST_BLOCK_BYTES = 1 << 20
+"""Of the batches that are cut at once."""
+
+MOST_HELD_BYTES = 64 << 20
+"""Of the arrays that are copied in their order, so that a graph takes batches of them."""
+
+MOST_KINDS = 64
+MOST_ORDERS_BYTES = 16 << 20
+
+_FLOATS = frozenset({"float16", "float32", "float64"})
+_DTYPES = _FLOATS | {
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
+
+_adapter_type = None
+_slicing = None
+_floatx = None
+_kinds: dict = {}  # by structure, dtypes, shapes and sizes: what Keras's own dataset was like
+_orders: dict = {}  # by seed and size: the order that Keras's own dataset drew
+_lock = threading.Lock()  # of both
+
+
+def attach(keras):
+    """Find in Keras what the answer depends on.
+
+    Parameters
+    ----------
+    keras : module
+        ``keras.src``.
+    """
+    global _adapter_type, _slicing, _floatx
+    adapters = keras.trainers.data_adapters
+    _adapter_type = adapters.array_data_adapter.ArrayDataAdapter
+    _slicing = adapters.array_slicing
+    _floatx = keras.backend.floatx
+
+
+class _Kind:
+    """What is known of the elements of Keras's dataset.
+
+    Parameters
+    ----------
+    spec : nest of tf.TensorSpec
+        The structure of an element.
+    """
+
+    def __init__(self, spec):
+        self.spec = spec
+        self.dtypes = structure.get_flat_tensor_types(spec)
+        self.shapes = structure.get_flat_tensor_shapes(spec)
+        self.text = repr(spec)
+
+
+def get_tf_dataset(original, adapter):
+    """Return the dataset of an `ArrayDataAdapter`: Keras's, or one that is like it."""
+    tensors = []
+    batch_size, num_rows, shuffle = adapter._batch_size, adapter._num_samples, adapter._shuffle
+    if (
+        type(adapter) is not _adapter_type
+        or type(batch_size) is not int
+        or batch_size < 1
+        or not num_rows
+        or type(shuffle) is not bool
+        or debug_mode.DEBUG_MODE
+        or config.is_op_determinism_enabled()
+        or context.context().get_server_def() is not None
+        or (form := _take(adapter._inputs, tensors)) is None
+        or any(len(tensor) != num_rows for tensor in tensors)
+        or sum(map(_num_bytes, tensors)) * batch_size > MOST_BATCH_BYTES * num_rows
+    ):
+        return original(adapter)
+    key = form, batch_size, num_rows % batch_size == 0, num_rows < batch_size
+    kind, seed, made, order = _kinds.get(key), context.global_seed(), None, None
+    if kind is None:
+        made = original(adapter)
+        kind = _learn(key, made.element_spec, tensors)
+        if kind is None:
+            return made
+    if shuffle and seed is not None:
+        order = _orders.get((seed, num_rows))
+        if order is None:
+            made = original(adapter) if made is None else made
+            order = _learn_order((seed, num_rows), made)
+            if order is None:
+                return made
+    return Batches(original, adapter, tensors, kind, order)
+
+
+def _take(value, tensors):
+    """Return what tells the form of arrays, and add the tensors that Keras makes of them."""
+    found = type(value)
+    if found is tuple or found is list:
+        forms = [_take(one, tensors) for one in value]
+        return None if None in forms or not forms else ("sequence", *forms)
+    if found is dict:
+        if not value or any(type(name) is not str for name in value):
+            return None
+        forms = [_take(value[name], tensors) for name in sorted(value)]
+        return None if None in forms else (tuple(value), *forms)
+    if found is np.ndarray:
+        dtype = value.dtype.name
+        if not value.dtype.isnative:
+            return None
+    elif found is EagerTensor and value.device.endswith("CPU:0"):
+        dtype = value.dtype.name
+    else:
+        return None
+    if dtype not in _DTYPES or not value.ndim:
+        return None
+    if dtype in _FLOATS and dtype != _floatx():
+        value = _slicing.convert_to_sliceable(value, target_backend="tensorflow")
+        dtype = _floatx()
+    if type(value) is not EagerTensor:
+        value = tf.convert_to_tensor(value)
+    tensors.append(value)
+    return dtype, tuple(value.shape[1:])
+
+
+def _num_bytes(tensor):
+    return tensor.dtype.size * tensor.shape.num_elements()
+
+
+def _learn(key, spec, tensors):
+    """Remember what Keras's dataset is like, unless it has other tensors."""
+    flat = tf.nest.flatten(spec)
+    if (
+        len(flat) != len(tensors)
+        or any(type(one) is not tf.TensorSpec for one in flat)
+        or any(
+            one.dtype != tensor.dtype or one.shape[1:] != tensor.shape[1:]
+            for one, tensor in zip(flat, tensors, strict=True)
+        )
+    ):
+        return None
+    kind = _Kind(spec)
+    with _lock:
+        while len(_kinds) >= MOST_KINDS:
+            _kinds.pop(next(iter(_kinds)))
+        _kinds[key] = kind
+    return kind
+
+
+def _learn_order(key, made):
+    """Remember in which order a dataset of Keras's takes the rows: with a seed, in each epoch."""
+    drawn, (_, num_rows) = made, key
+    while made._inputs():
+        drawn, made = made, made._inputs()[0]
+    order = next(iter(drawn))
+    if order.shape != (num_rows,) or order.dtype != tf.int64:
+        return None
+    with _lock:
+        while _orders and (sum(map(len, _orders.values())) + num_rows) * 8 > MOST_ORDERS_BYTES:
+            _orders.pop(next(iter(_orders)))
+        _orders[key] = order
+    return order
+
+
+class Batches(prefetch_op._PrefetchDataset):
+    """A dataset of Keras's for arrays, whose pipeline has not been made.
+
+    Parameters
+    ----------
+    original : callable
+        Makes it, given an adapter.
+    adapter : ArrayDataAdapter
+        Whose arrays these are.
+    tensors : list of EagerTensor
+        Of the arrays.
+    kind : _Kind
+        Of its elements.
+    order : EagerTensor or None
+        Of the rows, if it is not drawn anew.
+    """
+
+    def __init__(self, original, adapter, tensors, kind, order):
+        # Past whatever of TensorFlow's looks at attributes: what it looks for is not there yet.
+        self.__dict__.update(
+            _fastops_pipeline=(original, adapter, context.global_seed()),
+            _fastops_tensors=tensors,
+            _fastops_kind=kind,
+            _fastops_order=order,
+            _fastops_sizes=(adapter._num_samples, adapter._batch_size, adapter._shuffle),
+        )
+
+    @property
+    def element_spec(self):
+        return self._fastops_kind.spec
+
+    def __getattr__(self, name):
+        """Make the pipeline: it has the attributes that are missing."""
+        if name.startswith("_fastops") or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
+        if "_variant_tensor_attr" not in self.__dict__:
+            self.__dict__.update(vars(self._fastops_make()))
+        return object.__getattribute__(self, name)
+
+    def __iter__(self):
+        if "_variant_tensor_attr" in self.__dict__ or not is_plain():
+            return super().__iter__()
+        return BatchIterator(self)
+
+    def _fastops_make(self):
+        original, adapter, seed = self._fastops_pipeline
+        adapter = copy.copy(adapter)
+        tensors = iter(self._fastops_tensors)
+        adapter._inputs = tf.nest.map_structure(lambda spec: next(tensors), self._fastops_kind.spec)
+        current = context.context()
+        given = current._seed
+        current._seed = seed  # as it was when Keras would have made it
+        try:
+            with ops.init_scope():
+                return original(adapter)
+        finally:
+            current._seed = given
+
+
+class BatchIterator(OwnedIterator):
+    """An iterator over `Batches`, whose resource is made where it is asked for.
+
+    Parameters
+    ----------
+    batches : Batches
+        What it iterates over.
+    """
+
+    def __init__(self, batches):
+        kind = batches._fastops_kind
+        num_rows, self._batch_size, self._shuffle = batches._fastops_sizes
+        self._num_full = num_rows // self._batch_size
+        self._num_rows = num_rows
+        self._dataset = batches
+        self._element_spec = kind.spec
+        self._flat_output_types, self._flat_output_shapes = kind.dtypes, kind.shapes
+        self._get_next_call_count = 0
+        self._fastops_text = kind.text
+        self._tensors = batches._fastops_tensors
+        self._order = batches._fastops_order
+        self._elements = []  # which come next, the last one first
+        self._begin = self._end = 0  # of the rows that were cut last, into so many elements
+        self._num_cut = 0
+        self._resource = None
+        self._lock = threading.Lock()
+
+    @property
+    def _iterator_resource(self):
+        with self._lock:
+            if self._resource is None:
+                self._resource = self._make()
+            return self._resource
+
+    @_iterator_resource.setter
+    def _iterator_resource(self, value):
+        self._resource = value
+
+    def _next_internal(self):
+        if self._resource is None and is_plain():
+            with self._lock:
+                if not self._elements and self._resource is None and self._end < self._num_rows:
+                    self._cut()
+                if self._elements:
+                    return self._elements.pop()
+        return super()._next_internal()
+
+    def _rows(self, begin, end):
+        """Return rows of each array, in their order."""
+        if self._shuffle and self._order is None:
+            rows = np.arange(self._num_rows, dtype=np.int64)
+            self._order = gen_random_ops.random_shuffle(tf.constant(rows), seed=0, seed2=0)
+        if self._order is None:  # slices are other objects than the program's tensors
+            return [tensor[begin:end] for tensor in self._tensors]
+        rows = self._order
+        if (begin, end) != (0, self._num_rows):
+            rows = rows[begin:end]
+        return [gen_array_ops.gather_v2(tensor, rows, 0) for tensor in self._tensors]
+
+    def _cut(self):
+        """Cut the next elements."""
+        size, begin = self._batch_size, self._end
+        count = self._num_full - begin // size
+        if count:
+            num_bytes = sum(map(_num_bytes, self._tensors)) * size // self._num_rows
+            count = min(count, max(1, MOST_BLOCK_BYTES // max(1, num_bytes)))
+            end = begin + count * size
+            columns = [_unstacked(rows, count, size) for rows in self._rows(begin, end)]
+        else:
+            end = self._num_rows
+            columns = [[rows] for rows in self._rows(begin, end)]
+        made = [
+            structure.from_compatible_tensor_list(self._element_spec, list(one))
+            for one in zip(*columns, strict=True)
+        ]
+        self._elements, self._num_cut, self._begin, self._end = made[::-1], len(made), begin, end
+
+    def _make(self):
+        """Make the resource, for what comes next."""
+        begin = self._begin + self._batch_size * (self._num_cut - len(self._elements))
+        begin = min(begin, self._end)  # the last batch may be smaller
+        plain = is_plain()
+        with ops.init_scope(), ops.device(self._tensors[0].device), record.stop_recording():
+            if begin == 0 and (not plain or sum(map(_num_bytes, self._tensors)) > MOST_HELD_BYTES):
+                variant = self._dataset._variant_tensor  # of Keras's pipeline
+            else:
+                variant = self._variant(begin)
+            made = gen_dataset_ops.anonymous_iterator_v3(
+                output_types=self._flat_output_types, output_shapes=self._flat_output_shapes
+            )
+            gen_dataset_ops.make_iterator(variant, made)
+        self._elements = []
+        return made
+
+    def _variant(self, begin):
+        """Return a dataset of the batches from a row on, as TensorFlow's ops know it."""
+        types, shapes = self._flat_output_types, self._flat_output_shapes
+        size, end = self._batch_size, self._num_full * self._batch_size
+        rows = self._rows(begin, self._num_rows)
+        count = max(0, end - begin) // size
+        rest, variant = [one[count * size :] for one in rows], None
+        if count or begin == self._num_rows:
+            stacks = [_stacked(one[: count * size], count, size) for one in rows]
+            variant = gen_dataset_ops.tensor_slice_dataset(
+                stacks, output_shapes=[one.shape[1:] for one in stacks]
+            )
+        if len(rest[0]):
+            last = gen_dataset_ops.tensor_dataset(rest, output_shapes=[one.shape for one in rest])
+            if variant is None:
+                variant = last
+            else:
+                variant = gen_dataset_ops.concatenate_dataset(
+                    variant, last, output_types=types, output_shapes=shapes
+                )
+        return gen_dataset_ops.options_dataset(
+            variant, serialized_options=_OPTIONS, output_types=types, output_shapes=shapes
+        )
+
+
+def _unstacked(rows, count, size):
+    return gen_array_ops.unpack(_stacked(rows, count, size), num=count, axis=0)
+
+
+def _stacked(rows, count, size):
+    return gen_array_ops.reshape(rows, [count, size, *rows.shape[1:]])
+
+
+def _without_threads():
+    """Return options by which a dataset is run as it is."""
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.autotune.enabled = False
+    return options._to_proto().SerializeToString()
+
+
+_OPTIONS = _without_threads()
+
+for _kind, _base in ((Batches, prefetch_op._PrefetchDataset), (BatchIterator, OwnedIterator)):
+    _kind.__name__, _kind.__qualname__, _kind.__module__ = (
+        *(_base.__name__, _base.__qualname__),
+        _base.__module__,
+    )
+know_iterator(BatchIterator)
+
+METHODS = {
+    "trainers.data_adapters.array_data_adapter.ArrayDataAdapter.get_tf_dataset": get_tf_dataset
+}
+"""By the name of a method in ``keras.src``, what stands for it."""
