@@ -1,16 +1,22 @@
-"""Optional values of datasets, which a step that Keras has compiled returns, without their scopes.
+"""Optional values of datasets, in which Keras's steps return what they give.
 
 A tensor on the host is colocated with what runs on the host, and a name scope tells nobody
-anything while no graph is built: `fastops._install.traced.Method` asks for these only then.
+anything while no graph is built: `fastops._install.traced.Method` asks for these only then. What
+is put into an optional value outside of a graph needs no op: `Given` keeps it.
 """
 
 import itertools
 
 import tensorflow as tf
+from tensorflow.python.data.ops import optional_ops
 from tensorflow.python.data.util import nest, structure
-from tensorflow.python.ops import gen_optional_ops
+from tensorflow.python.eager import record
+from tensorflow.python.framework import ops
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import gen_array_ops, gen_optional_ops
 
 from fastops._plans.packing import nested
+from fastops._plans.runner import is_plain
 
 MOST_SPECS = 64
 """Structures that are remembered; beyond, the one that came first goes."""
@@ -54,6 +60,69 @@ def _remember(spec):
         _known.pop(next(iter(_known)), None)
     known = _known[id(spec)] = spec, dtypes, shapes, pack
     return known
+
+
+_OPAQUE = frozenset({tf.resource, tf.variant})
+
+
+class Given(optional_ops._OptionalImpl):
+    """An optional value that has one, whose variant is made where it is asked for.
+
+    Parameters
+    ----------
+    value : nest of EagerTensor
+        The value.
+    """
+
+    def __init__(self, value):
+        self._given = value
+        self._made = None
+
+    @property
+    def _variant_tensor(self):
+        if self._made is None:
+            with ops.init_scope(), record.stop_recording():
+                flat = structure.to_tensor_list(self._element_spec, self._given)
+                self._made = gen_optional_ops.optional_from_value(flat)
+        return self._made
+
+    @property
+    def _element_spec(self):
+        return structure.type_spec_from_value(self._given)
+
+    def has_value(self, name=None):
+        if name is None and is_plain():
+            return tf.constant(True)
+        return super().has_value(name)
+
+    def get_value(self, name=None):
+        if name is None and is_plain():
+            return _copied(self._given)
+        return super().get_value(name)
+
+
+Given.__name__, Given.__qualname__ = ["_OptionalImpl"] * 2
+Given.__module__ = optional_ops.__name__
+
+
+def from_value(original, value):
+    """Return an optional value with this one."""
+    given = _copied(value)
+    return original(value) if given is None else Given(given)
+
+
+def _copied(value):
+    """Return a structure with other tensors of the same values, None if it has anything else."""
+    kind = type(value)
+    if kind is EagerTensor:
+        return None if value.dtype in _OPAQUE else gen_array_ops.identity(value)
+    if kind is dict and value and all(type(name) is str for name in value):
+        found = {name: _copied(one) for name, one in value.items()}
+        return None if any(one is None for one in found.values()) else found
+    if kind is tuple and value:
+        found = tuple([_copied(one) for one in value])
+        return None if any(one is None for one in found) else found
+    return None
 
 
 METHODS = {"has_value": has_value, "get_value": get_value}

@@ -153,6 +153,10 @@ def _helper_functions():
     return helpers.functions() if tf.version.VERSION.startswith(RESTATED) else {}
 
 
+def _optional(original):
+    return staticmethod(traced.Method(original.__func__, optionals.from_value))
+
+
 def restated_targets():
     """Yield what restates Python code of TensorFlow's, where that is of the right version."""
     if tf.version.VERSION.startswith(RESTATED):
@@ -161,6 +165,10 @@ def restated_targets():
         for name, holder, attribute, make in iteration.METHODS:
             yield Target("operators", name, holder, attribute, make)
         yield from helpers.methods()
+        made = vars(optional_ops.Optional)["from_value"]
+        if type(made) is staticmethod and type(made.__func__) is FunctionType:
+            title = "tf.experimental.Optional.from_value"
+            yield Target("helpers", title, optional_ops.Optional, "from_value", _optional)
 
 
 def _traced_targets():

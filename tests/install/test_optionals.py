@@ -1,0 +1,125 @@
+"""Optional values that are made outside of graphs: what TensorFlow's give, without their ops."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.ops import gen_optional_ops
+
+import fastops
+
+Optional = tf.experimental.Optional
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Return a list that grows with each variant that is made of values."""
+    found = []
+    make = gen_optional_ops.optional_from_value
+
+    def counted(*args, **kwargs):
+        found.append(args)
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(gen_optional_ops, "optional_from_value", counted)
+    return found
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value), [plain(one) for one in value]
+    if isinstance(value, tf.Tensor):
+        known = value.numpy() if value.dtype != tf.variant else None
+        return value.dtype, value.shape, value.device, known
+    return repr(value)
+
+
+VALUES = {
+    "tensor": lambda: tf.constant(2.0),
+    "logs": lambda: {"loss": tf.constant(2.0), "accuracy": tf.constant(1.0)},
+    "nested": lambda: ({"b": tf.constant([1, 2]), "a": (tf.constant("text"),)}, tf.constant(True)),
+    "numbers": lambda: {"loss": 2.0, "other": tf.constant(1)},
+    "array": lambda: np.ones(3),
+    "none": lambda: {"loss": None, "other": tf.constant(1)},
+    "list": lambda: [tf.constant(1), tf.constant(2)],
+    "sparse": lambda: tf.sparse.eye(2),
+    "optional": lambda: Optional.from_value(tf.constant(1))._variant_tensor,
+}
+KEPT = {"tensor", "logs", "nested"}
+
+
+def uses(value):
+    """Return what comes of an optional value."""
+    given = value()
+    one = Optional.from_value(given)
+    yield repr(one.element_spec), type(one).__name__, isinstance(one, Optional)
+    yield one.has_value().numpy()
+    found = one.get_value()
+    assert found is not given
+    yield plain(found) if given is not None else None
+    if isinstance(found, dict):
+        found["more"] = None
+        yield list(one.get_value())
+
+
+def in_graphs(value):
+    """Return likewise what a graph sees, as an argument and from outside."""
+    one = Optional.from_value(value())
+    yield plain(tf.function(lambda given: given.get_value())(one))
+    yield plain(tf.function(lambda: one.get_value())())
+    yield tf.function(lambda: one.has_value())().numpy()
+    yield repr(one._type_spec)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name, made):
+    expected = list(map(repr, uses(VALUES[name])))
+    with fastops.accelerated():
+        for _ in range(2):
+            made.clear()
+            assert list(map(repr, uses(VALUES[name]))) == expected
+            assert bool(made) == (name not in KEPT)
+
+
+@pytest.mark.parametrize("name", ["tensor", "logs", "nested"])
+def test_graphs_take_them(name, made):
+    expected = list(map(repr, in_graphs(VALUES[name])))
+    for options in ({}, {"functions": True}):
+        with fastops.accelerated(**options):
+            for _ in range(2):
+                made.clear()
+                assert list(map(repr, in_graphs(VALUES[name]))) == expected
+                assert len(made) == 1
+
+
+def test_gradients_are_those_of_the_ops():
+    def program(inside):
+        x = tf.constant(3.0)
+        one = None if inside else Optional.from_value(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            if inside:
+                one = Optional.from_value(x * x)
+            y = one.get_value() * x
+        return repr(tape.gradient(y, x))
+
+    expected = [program(False), program(True)]
+    with fastops.accelerated():
+        for _ in range(2):
+            assert [program(False), program(True)] == expected
+
+
+def test_uninstalled_it_is_tensorflow_s(made):
+    original = vars(Optional)["from_value"]
+    with fastops.accelerated():
+        kept = Optional.from_value
+        assert vars(Optional)["from_value"] is not original
+        one = kept(tf.constant(1))
+        assert not made
+    assert vars(Optional)["from_value"] is original
+    assert one.get_value() == 1
+    kept(tf.constant(1))
+    assert len(made) == 1
+    with fastops.accelerated(), pytest.raises(TypeError):
+        Optional.from_value()
