@@ -8,6 +8,7 @@ iterator, whose resource is made if a graph takes it.
 """
 
 import copy
+import itertools
 import threading
 
 import numpy as np
@@ -21,6 +22,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 
 from fastops._plans.caller import know_iterator
+from fastops._plans.packing import nested
 from fastops._plans.runner import is_plain
 
 MOST_BATCH_BYTES = 1 << 20
@@ -77,6 +79,7 @@ class _Kind:
         self.dtypes = structure.get_flat_tensor_types(spec)
         self.shapes = structure.get_flat_tensor_shapes(spec)
         self.text = repr(spec)
+        self.pack = nested(spec, itertools.count(), tf.TensorSpec, (tuple,))
 
 
 def get_tf_dataset(original, adapter):
@@ -160,7 +163,10 @@ def _learn(key, spec, tensors):
         )
     ):
         return None
-    kind = _Kind(spec)
+    try:
+        kind = _Kind(spec)
+    except TypeError:  # it holds something else than tuples and dicts
+        return None
     with _lock:
         while len(_kinds) >= MOST_KINDS:
             _kinds.pop(next(iter(_kinds)))
@@ -260,7 +266,7 @@ class BatchIterator(OwnedIterator):
         self._element_spec = kind.spec
         self._flat_output_types, self._flat_output_shapes = kind.dtypes, kind.shapes
         self._get_next_call_count = 0
-        self._fastops_text = kind.text
+        self._fastops_text, self._pack = kind.text, kind.pack
         self._tensors = batches._fastops_tensors
         self._order = batches._fastops_order
         self._elements = []  # which come next, the last one first
@@ -313,10 +319,7 @@ class BatchIterator(OwnedIterator):
         else:
             end = self._num_rows
             columns = [[rows] for rows in self._rows(begin, end)]
-        made = [
-            structure.from_compatible_tensor_list(self._element_spec, list(one))
-            for one in zip(*columns, strict=True)
-        ]
+        made = list(map(self._pack, zip(*columns, strict=True)))
         self._elements, self._num_cut, self._begin, self._end = made[::-1], len(made), begin, end
 
     def _make(self):
