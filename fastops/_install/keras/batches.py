@@ -84,24 +84,27 @@ class _Kind:
 
 def get_tf_dataset(original, adapter):
     """Return the dataset of an `ArrayDataAdapter`: Keras's, or one that is like it."""
-    tensors = []
+    arrays = []
     batch_size, num_rows, shuffle = adapter._batch_size, adapter._num_samples, adapter._shuffle
+    seed = context.global_seed()
     if (
         type(adapter) is not _adapter_type
         or type(batch_size) is not int
         or batch_size < 1
         or not num_rows
         or type(shuffle) is not bool
+        or not (seed is None or type(seed) is int)
         or debug_mode.DEBUG_MODE
         or config.is_op_determinism_enabled()
         or context.context().get_server_def() is not None
-        or (form := _take(adapter._inputs, tensors)) is None
-        or any(len(tensor) != num_rows for tensor in tensors)
-        or sum(map(_num_bytes, tensors)) * batch_size > MOST_BATCH_BYTES * num_rows
+        or (form := _form(adapter._inputs, arrays)) is None
+        or any(len(array) != num_rows for array in arrays)
+        or sum(map(_num_bytes, arrays)) * batch_size > MOST_BATCH_BYTES * num_rows
     ):
         return original(adapter)
     key = form, batch_size, num_rows % batch_size == 0, num_rows < batch_size
-    kind, seed, made, order = _kinds.get(key), context.global_seed(), None, None
+    tensors = list(map(_tensor, arrays))
+    kind, made, order = _kinds.get(key), None, None
     if kind is None:
         made = original(adapter)
         kind = _learn(key, made.element_spec, tensors)
@@ -117,38 +120,39 @@ def get_tf_dataset(original, adapter):
     return Batches(original, adapter, tensors, kind, order)
 
 
-def _take(value, tensors):
-    """Return what tells the form of arrays, and add the tensors that Keras makes of them."""
+def _form(value, arrays):
+    """Return what tells the form of arrays, and list them, in the order of TensorFlow's leaves."""
     found = type(value)
     if found is tuple or found is list:
-        forms = [_take(one, tensors) for one in value]
+        forms = [_form(one, arrays) for one in value]
         return None if None in forms or not forms else ("sequence", *forms)
     if found is dict:
         if not value or any(type(name) is not str for name in value):
             return None
-        forms = [_take(value[name], tensors) for name in sorted(value)]
+        forms = [_form(value[name], arrays) for name in sorted(value)]
         return None if None in forms else (tuple(value), *forms)
     if found is np.ndarray:
-        dtype = value.dtype.name
         if not value.dtype.isnative:
             return None
-    elif found is EagerTensor and value.device.endswith("CPU:0"):
-        dtype = value.dtype.name
-    else:
+    elif found is not EagerTensor or not value.device.endswith("CPU:0"):
         return None
+    dtype = value.dtype.name
     if dtype not in _DTYPES or not value.ndim:
         return None
+    arrays.append(value)
+    return _floatx() if dtype in _FLOATS else dtype, tuple(value.shape[1:])
+
+
+def _tensor(array):
+    """Return the tensor that Keras makes of an array or a tensor."""
+    dtype = array.dtype.name
     if dtype in _FLOATS and dtype != _floatx():
-        value = _slicing.convert_to_sliceable(value, target_backend="tensorflow")
-        dtype = _floatx()
-    if type(value) is not EagerTensor:
-        value = tf.convert_to_tensor(value)
-    tensors.append(value)
-    return dtype, tuple(value.shape[1:])
+        array = _slicing.convert_to_sliceable(array, target_backend="tensorflow")
+    return array if type(array) is EagerTensor else tf.convert_to_tensor(array)
 
 
-def _num_bytes(tensor):
-    return tensor.dtype.size * tensor.shape.num_elements()
+def _num_bytes(array):
+    return array.dtype.size * array.shape.num_elements() if tf.is_tensor(array) else array.nbytes
 
 
 def _learn(key, spec, tensors):

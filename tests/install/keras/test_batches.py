@@ -258,6 +258,20 @@ def test_batches_are_no_tensors_of_the_program():
                 assert all(one is not x for one in found)
 
 
+@pytest.mark.parametrize("seed", [np.int64(3), np.array(3)])
+def test_odd_seeds_are_keras_s(seed, pipelines):
+    def run():
+        tf.random.set_seed(seed)
+        return eagerly(ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset())
+
+    expected = run()
+    with fastops.accelerated():
+        for _ in range(2):
+            pipelines.clear()
+            assert run() == expected
+            assert len(pipelines) == 1
+
+
 def test_determinism_wants_a_seed():
     def run():
         return ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset()
