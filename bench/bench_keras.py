@@ -250,7 +250,8 @@ def arms(make_keras, make_torch, name):
             "replayed": fastops.accelerated,
         }.items():
             names = {"call": make_keras(name)}  # each begins with the same weights
-            yield Arm(arm, CALL, names, *([scope] if scope else []))
+            # Who installs anew has the first calls recorded anew.
+            yield Arm(arm, CALL, names, *([scope] if scope else []), warm=10 if scope else 2)
     if make_torch is not None and installed("torch"):
         yield Arm("torch", CALL, {"call": make_torch(name)})
 

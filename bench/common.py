@@ -38,12 +38,15 @@ class Arm:
         What the statement sees.
     scope : callable
         Makes the context that a block of calls runs in, entered and left outside the timing.
+    warm : int
+        How many calls come before a block: what a scope makes on first use is made by them.
     """
 
     name: str
     statement: str
     names: dict
     scope: Callable[[], AbstractContextManager] = nullcontext
+    warm: int = 2
     calls: int = 1
     samples: list[float] = field(default_factory=list)
 
@@ -53,7 +56,7 @@ class Arm:
     def calibrate(self, seconds):
         """Warm up, and choose how many calls make a block of about this length."""
         with self.scope():
-            self._timer.timeit(3)
+            self._timer.timeit(self.warm + 1)
             self.calls = 1
             while (taken := self._timer.timeit(self.calls)) < seconds / 4:
                 self.calls *= 2
@@ -62,7 +65,7 @@ class Arm:
     def sample(self, blocks=1):
         """Time a block, in nanoseconds per call; of several, keep the median."""
         with self.scope():
-            self._timer.timeit(2)  # what a scope makes on first use is made
+            self._timer.timeit(self.warm)
             seconds = median(self._timer.timeit(self.calls) for _ in range(blocks))
         self.samples.append(seconds / self.calls * 1e9)
 
