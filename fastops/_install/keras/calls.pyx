@@ -326,7 +326,7 @@ cdef object _run(object layer, str name, object parent, list scopes, object tens
     state = _tf_context._context._thread_local_data
     outer = state.scope_name
     scopes.append(scope)
-    state.scope_name = f"{outer}{name}/"
+    state.scope_name = f"{outer or ''}{name}/"
     try:
         function = layer.call
         try:
