@@ -105,6 +105,26 @@ def test_other_values_and_sizes_that_values_decide():
         assert_same(got, of.original(tf.constant([3.0, 4.0]), counts))
 
 
+def by_value(x):
+    total = tf.reduce_sum(x + 1.0)
+    return x * 2.0 if float(total) > 0.0 else x * 3.0
+
+
+def by_size(x):
+    rows = tf.where(x > 0.0)
+    return rows * 2 if rows.shape[0] == 2 else rows * 3
+
+
+@pytest.mark.parametrize("function", [by_value, by_size])
+def test_values_and_sizes_that_python_decided_by(function):
+    replayed = Replayed(function, find("tf.roll").passed)
+    rows = [[1.0, -1.0, 2.0], [-9.0, -1.0, -2.0], [1.0, 1.0, 1.0]]
+    learn(replayed, tf.constant(rows[0]))
+    for one in (*rows, *reversed(rows)):
+        assert_same(replayed(tf.constant(one)), function(tf.constant(one)))
+    assert replayed.describe()["native"] > 1
+
+
 def test_variables_are_read_and_their_watchers_are_told():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     for _ in range(5):

@@ -18,7 +18,7 @@ from fastops._core.tensors cimport handle_dtype
 from fastops._core.threads cimport this_thread
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.dicts cimport InstanceDict
+from fastops._cpp.dicts cimport InstanceDict, InstanceDictIfAny
 from fastops._cpp.python cimport Py_None, Py_False, Py_True, PyVectorcall_NARGS, _PyType_Lookup
 from fastops._dispatch cimport eager
 from fastops._install.models.watch cimport Globals
@@ -433,7 +433,11 @@ cdef int _enum_of(str name) except -1:
 
 
 cdef bint _has_mask(PyObject* tensor) except -1:
-    return getattr(<object>tensor, _KERAS_MASK, None) is not None
+    cdef PyObject* attributes = InstanceDictIfAny(tensor)
+    cdef PyObject* mask = NULL
+    if attributes != NULL:
+        mask = PyDict_GetItem(<object>attributes, _KERAS_MASK)
+    return mask != NULL and mask != Py_None
 
 
 enable(LayerCall)
