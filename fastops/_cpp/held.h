@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 #include <typeinfo>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,23 +68,32 @@ class OwnThread : public tsl::OneDnnThreadPool {
   }
 };
 
-// Each primitive has an engine of its own, and takes that engine's streams alone. Those used last
-// are kept, each with its engine, so that none of another has the same address.
-inline const theirs::Stream& StreamOf(tensorflow::MklPrimitive* primitive, int threads) {
-  struct Kept {
-    OwnThread pool;
-    dnnl::engine engine;
-    theirs::Stream stream;
-  };
-  static thread_local std::array<Kept, 64> kept;
+// What is kept of a primitive in one thread. Each has an engine of its own, and takes that engine's
+// streams alone; while the engine is kept, none of another primitive has its address.
+struct Kept {
+  OwnThread pool;
+  dnnl::engine engine;
+  theirs::Stream stream;
+  bool trusted = false;  // it has given the bytes of a kernel's result
+};
+
+inline Kept& KeptOf(tensorflow::MklPrimitive* primitive) {
+  constexpr size_t kMost = 1024;  // as TensorFlow keeps primitives
+  static thread_local std::unordered_map<dnnl_engine_t, Kept> all;
   const dnnl::engine& engine = primitive->GetEngine();
-  Kept& one = kept[reinterpret_cast<uintptr_t>(engine.get(true)) / 64 % kept.size()];
-  if (one.engine.get(true) != engine.get(true)) {
-    one.stream.reset(theirs::CreateStream(&one.pool, engine));
-    one.engine = engine;
-  }
-  one.pool.threads = threads;
-  return one.stream;
+  const auto found = all.find(engine.get(true));
+  if (found != all.end()) return found->second;
+  if (all.size() == kMost) all.clear();
+  Kept& made = all[engine.get(true)];
+  made.engine = engine;
+  made.stream.reset(theirs::CreateStream(&made.pool, engine));
+  return made;
+}
+
+inline const theirs::Stream& StreamOf(tensorflow::MklPrimitive* primitive, int threads) {
+  Kept& kept = KeptOf(primitive);
+  kept.pool.threads = threads;
+  return kept.stream;
 }
 
 // `Entry` has what one call needs beyond the primitive, for inputs of certain `sizes`.
@@ -96,7 +106,7 @@ class Held : public HeldPrimitive {
     for (int i = 0; i < known; ++i) {
       if (entries_[i].sizes != sizes) continue;
       tensorflow::MklPrimitive* primitive = Find(entries_[i].key);
-      if (primitive == nullptr) return false;
+      if (primitive == nullptr || !KeptOf(primitive).trusted) return false;
       const absl::Status status = Execute(entries_[i], primitive, context);
       if (!status.ok()) context->SetStatus(status);
       return true;
@@ -105,10 +115,16 @@ class Held : public HeldPrimitive {
   }
 
   void Learn(tensorflow::OpKernelContext* context) final {
-    const int known = known_.load(std::memory_order_acquire);
-    if (known == kMost || differs_.load(std::memory_order_relaxed)) return;
+    if (differs_.load(std::memory_order_relaxed)) return;
     const auto sizes = SizesOf(context);
     if (sizes == decltype(sizes){}) return;
+    const int known = known_.load(std::memory_order_acquire);
+    for (int i = 0; i < known; ++i) {
+      if (entries_[i].sizes != sizes) continue;
+      if (Tells(context)) Compare(entries_[i], context);  // another primitive, as of another thread
+      return;
+    }
+    if (known == kMost) return;
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || known != known_.load(std::memory_order_relaxed)) return;
     Entry& entry = entries_[known];
@@ -117,22 +133,20 @@ class Held : public HeldPrimitive {
       entry.sizes = sizes;
       return;
     }
-    // All that the kernel decides by is in the key: if it has just used the one under this key, it
-    // has used what is described here. To be sure, the primitive must give the same for once.
-    bool same = Describe(&entry, context);
-    tensorflow::MklPrimitive* primitive = same ? Find(entry.key) : nullptr;
-    same = primitive != nullptr && typeid(*primitive).name() == std::string(ClassName()) &&
-           Repeats(entry, primitive, context);
-    if (same) {
-      known_.store(known + 1, std::memory_order_release);
-    } else {
+    if (!Tells(context)) return;
+    if (!Describe(&entry, context)) {
       differs_.store(true, std::memory_order_relaxed);
+    } else if (Compare(entry, context)) {
+      known_.store(known + 1, std::memory_order_release);
     }
   }
 
  protected:
   // The sizes of inputs of which it is beyond doubt what the kernel computes; else none.
   virtual decltype(Entry::sizes) SizesOf(tensorflow::OpKernelContext*) const = 0;
+  // Whether what the kernel has just computed would differ from most of what might be confused with
+  // it.
+  virtual bool Tells(tensorflow::OpKernelContext*) const { return true; }
   // Fills in the rest of an entry, for what the kernel has just computed.
   virtual bool Describe(Entry*, tensorflow::OpKernelContext*) const = 0;
   // Of the primitive, mangled.
@@ -165,6 +179,22 @@ class Held : public HeldPrimitive {
   static tensorflow::MklPrimitive* Find(const std::string& key) {
     tensorflow::MklPrimitiveFactory<float> factory;  // has nothing of its own
     return theirs::GetOp(&factory, key);
+  }
+
+  // Nearly all that the kernel decides by is in the key: if it has just used a primitive under this
+  // key, it has used what is described here. To be sure, and since the order in which the primitive
+  // wants constant weights is not in the key, it must give the same for once.
+  bool Compare(const Entry& entry, tensorflow::OpKernelContext* context) {
+    tensorflow::MklPrimitive* primitive = Find(entry.key);
+    const bool same = primitive != nullptr &&
+                      typeid(*primitive).name() == std::string(ClassName()) &&
+                      Repeats(entry, primitive, context);
+    if (same) {
+      KeptOf(primitive).trusted = true;
+    } else {
+      differs_.store(true, std::memory_order_relaxed);
+    }
+    return same;
   }
 
   std::mutex mutex_;

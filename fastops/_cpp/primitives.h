@@ -8,6 +8,7 @@
 #ifndef FASTOPS_CPP_PRIMITIVES_H_
 #define FASTOPS_CPP_PRIMITIVES_H_
 
+#include <cstdlib>
 #include <memory>
 
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -38,6 +39,8 @@ class HeldPrimitive {
 #include "oneapi/dnnl/dnnl_version.h"
 #if DNNL_VERSION_MAJOR >= 3 && __has_include("tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h")
 #define FASTOPS_PRIMITIVES
+#include "batch_norm.h"
+#include "convolution.h"
 #include "inner_product.h"
 #include "pooling.h"
 #endif
@@ -47,8 +50,12 @@ namespace fastops {
 
 inline std::unique_ptr<HeldPrimitive> HeldPrimitive::Make(const tensorflow::NodeDef& node) {
 #ifdef FASTOPS_PRIMITIVES
+  // Kernels that may take it for granted that no weight changes keep a copy of theirs.
+  if (std::getenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS") != nullptr) return nullptr;
   if (auto held = InnerProduct::MakeFor(node)) return held;
   if (auto held = Pooling::MakeFor(node)) return held;
+  if (auto held = Convolution::MakeFor(node)) return held;
+  if (auto held = BatchNorm::MakeFor(node)) return held;
 #endif
   return nullptr;
 }

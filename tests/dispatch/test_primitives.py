@@ -1,0 +1,225 @@
+"""Images by oneDNN's primitives, without their kernels: the same bytes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import tensorflow as tf
+from support import assert_same, assert_same_bits, floats, special, took
+from tensorflow.python.util._pywrap_util_port import IsMklEnabled
+
+import fastops
+from fastops._reports import counters
+
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
+
+POOLING = {"MaxPool": "input", "AvgPool": "value"}
+
+
+def held_runs(op):
+    return sum(key["held_runs"] for key in counters.cached_keys(op))
+
+
+def assert_held(op_name, draw_inputs, seeds=6, **attrs):
+    """Hold calls against TensorFlow's, and all but the first three ran the primitive alone.
+
+    TensorFlow makes the first call, and two of the kernel's are looked at.
+    """
+    op, plain = getattr(fastops.raw_ops, op_name), getattr(tf.raw_ops, op_name)
+    with fastops.options(threads="caller"):
+        for seed in range(seeds):
+            inputs = {name: tf.constant(value) for name, value in draw_inputs(seed).items()}
+            got, _ = took(op, **inputs, **attrs)
+            want = plain(**inputs, **attrs)
+            for one, other in zip(tf.nest.flatten(got), tf.nest.flatten(want), strict=True):
+                assert tf.io.serialize_tensor(one) == tf.io.serialize_tensor(other)
+    assert held_runs(op) == (seeds - 3 if IsMklEnabled() else 0)
+
+
+@pytest.mark.parametrize("op_name", POOLING)
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize(
+    ("shape", "window", "strides"),
+    [
+        ((1, 8, 8, 8), (2, 2), (2, 2)),
+        ((2, 7, 5, 3), (3, 2), (1, 2)),
+        ((3, 9, 4, 17), (2, 4), (3, 1)),
+        ((1, 5, 6, 1), (5, 6), (1, 1)),
+        ((2, 3, 3, 4), (1, 1), (2, 2)),  # windows beside which elements are left out
+    ],
+    ids=str,
+)
+def test_pooling(op_name, padding, shape, window, strides):
+    attrs = {"ksize": [1, *window, 1], "strides": [1, *strides, 1], "padding": padding}
+
+    def draw(seed):
+        return {POOLING[op_name]: (floats if seed % 2 else special)(*shape, seed=seed)}
+
+    assert_held(op_name, draw, seeds=12, **attrs)
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize(
+    ("image", "filters", "strides", "dilations"),
+    [
+        ((8, 8, 8), (3, 3, 8), (1, 1), (1, 1)),
+        ((9, 7, 3), (2, 4, 17), (2, 1), (1, 1)),
+        ((9, 7, 3), (3, 2, 5), (1, 1), (2, 3)),
+        ((5, 6, 1), (5, 6, 1), (1, 1), (1, 1)),
+        ((4, 4, 16), (1, 1, 32), (3, 2), (1, 1)),
+    ],
+    ids=str,
+)
+def test_convolution(padding, image, filters, strides, dilations):
+    *window, results = filters
+    attrs = {
+        "strides": [1, *strides, 1],
+        "dilations": [1, *dilations, 1],
+        "padding": padding,
+    }
+
+    def draw(seed):
+        return {
+            "input": (special if seed > 4 else floats)(1, *image, seed=seed),
+            "filter": floats(*window, image[-1], results, seed=seed + 10),
+        }
+
+    assert_held("Conv2D", draw, **attrs)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4, 3), (2, 5, 3, 16), (3, 1, 1, 37)], ids=str)
+@pytest.mark.parametrize("epsilon", [1e-4, 0.5])
+def test_batch_normalization(shape, epsilon):
+    def draw(seed):
+        draws = special if seed > 4 else floats
+        named = {
+            name: draws(shape[-1], seed=seed + place)
+            for place, name in enumerate(["scale", "offset", "mean"], 1)
+        }
+        variance = abs(floats(shape[-1], seed=seed + 4))
+        return {"x": draws(*shape, seed=seed), **named, "variance": variance}
+
+    assert_held("FusedBatchNormV3", draw, epsilon=epsilon, is_training=False)
+
+
+def test_what_says_nothing_is_not_learnt_from():
+    """A filter of zeros gives the same in whatever order it is taken."""
+    shape = (3, 3, 8, 8)
+
+    def draw(seed):
+        filters = tf.zeros(shape) if seed < 4 else floats(*shape, seed=seed)
+        return {"input": floats(1, 8, 8, 8, seed=seed), "filter": filters}
+
+    op, attrs = fastops.raw_ops.Conv2D, {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    with fastops.options(threads="caller"):
+        for seed, held in enumerate([0, 0, 0, 0, 0, 1, 2]):
+            inputs = {name: tf.constant(value) for name, value in draw(seed).items()}
+            assert_same_bits(op(**inputs, **attrs), tf.raw_ops.Conv2D(**inputs, **attrs))
+            assert held_runs(op) == (held if IsMklEnabled() else 0)
+
+
+@pytest.mark.parametrize("constant_first", [False, True])
+def test_primitives_of_constant_weights(constant_first):
+    """They want the weights in an order of their own, and are kept under the same key."""
+    image = tf.constant(floats(1, 6, 6, 8))
+    filters = [tf.constant(floats(3, 3, 8, 24, seed=seed)) for seed in range(2)]
+    constant = filters[0].numpy()
+
+    @tf.function
+    def traced(x):
+        return tf.nn.conv2d(x, constant, 1, "SAME")
+
+    planned = fastops.function(traced, executor="plan")
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    wanted = [tf.raw_ops.Conv2D(input=image, filter=each, **attrs) for each in filters]
+    want = traced(image)
+
+    def eager(times=5):
+        for _ in range(times):
+            for each, result in zip(filters, wanted, strict=True):
+                got = fastops.raw_ops.Conv2D(input=image, filter=each, **attrs)
+                assert_same_bits(got, result)
+
+    def of_constant(times=3):
+        for _ in range(times):
+            assert_same_bits(planned(image), want)
+
+    with fastops.options(threads="caller"):
+        if not constant_first:
+            eager()
+        of_constant()
+        eager()
+        for _ in range(2):
+            with ThreadPoolExecutor(1) as thread:  # whose primitives are others
+                thread.submit(of_constant if constant_first else eager).result()
+                thread.submit(eager).result()
+                thread.submit(of_constant).result()
+
+
+def test_each_thread_compares_its_own():
+    image, filters = tf.constant(floats(1, 6, 6, 4)), tf.constant(floats(2, 2, 4, 4))
+    op = fastops.raw_ops.Conv2D
+    want = tf.raw_ops.Conv2D(input=image, filter=filters, strides=[1, 1, 1, 1], padding="VALID")
+
+    def call(times=4):
+        with fastops.options(threads="caller"):
+            for _ in range(times):
+                got = op(input=image, filter=filters, strides=[1, 1, 1, 1], padding="VALID")
+                assert_same_bits(got, want)
+
+    call()
+    seen = [held_runs(op)]
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(call).result()
+    seen.append(held_runs(op))
+    # The first call of a thread makes its primitive, which is held against the kernel's result.
+    assert seen == ([1, 4] if IsMklEnabled() else [0, 0])
+
+
+@pytest.mark.parametrize("threads", ["caller", "pool", "auto"])
+def test_gradients_in_a_plan(threads):
+    """The gradient of oneDNN's max pooling takes what the forward pass left in its workspace."""
+    weights = tf.Variable(floats(32, 5))
+    bias = tf.Variable(floats(5))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            hidden = tf.nn.avg_pool2d(tf.nn.max_pool2d(x, 2, 2, "VALID"), 2, 2, "SAME")
+            y = tf.nn.relu(tf.reshape(hidden, [-1, 32]) @ weights + bias)
+        return y, tape.gradient(y, [x, weights, bias])
+
+    planned = fastops.function(step, executor="plan")
+    with fastops.options(threads=threads):
+        for seed in range(8):
+            x = tf.constant(floats(2, 8, 8, 8, seed=seed))
+            assert_same(planned(x), step(x))
+    (case,) = planned.known_cases()
+    # With "auto", calls of the first kind are trials.
+    if IsMklEnabled() and threads == "caller":
+        assert case.runner.plan.held_runs() == 3 * 6
+
+
+def test_convolutions_in_a_plan():
+    filters = [tf.Variable(floats(3, 3, 4, 4, seed=seed)) for seed in range(4)]
+    biases = [tf.Variable(floats(4, seed=seed)) for seed in range(4)]
+    moving = [tf.Variable(abs(floats(4, seed=seed))) for seed in range(4)]
+
+    @tf.function
+    def network(x):
+        for each, bias, activation in zip(
+            filters, biases, [tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.identity], strict=True
+        ):
+            x = activation(tf.nn.bias_add(tf.nn.conv2d(x, each, 1, "SAME"), bias))
+        return tf.compat.v1.nn.fused_batch_norm(
+            tf.math.sin(x), *moving, is_training=False, epsilon=1e-3
+        )[0]
+
+    planned = fastops.function(network, executor="plan")
+    with fastops.options(threads="caller"):
+        for seed in range(8):
+            x = tf.constant(floats(1, 6, 6, 4, seed=seed))
+            assert_same_bits(planned(x), network(x))
+    (case,) = planned.known_cases()
+    if IsMklEnabled():
+        assert case.runner.plan.held_runs() == 5 * 6
