@@ -151,6 +151,8 @@ class PreparedKernel {
     // A trial is to tell how long the kernel takes.
     const bool may_hold = held_ != nullptr && (held_->alone() || (turn.caller && turn.number < 0));
     if (may_hold && !held_->alone() && ComputeHeld(context)) return;
+    // Held, the first input is not where the kernel puts its result: both will be looked at.
+    const tensorflow::Tensor source = may_hold ? context->input(0) : tensorflow::Tensor();
     if (turn.size < 0) {
       kernel->Compute(context);
     } else {

@@ -43,6 +43,7 @@ class HeldPrimitive {
 #include "convolution.h"
 #include "inner_product.h"
 #include "pooling.h"
+#include "softmax.h"
 #endif
 #endif
 
@@ -56,6 +57,7 @@ inline std::unique_ptr<HeldPrimitive> HeldPrimitive::Make(const tensorflow::Node
   if (auto held = Pooling::MakeFor(node)) return held;
   if (auto held = Convolution::MakeFor(node)) return held;
   if (auto held = BatchNorm::MakeFor(node)) return held;
+  if (auto held = Softmax::MakeFor(node)) return held;
 #endif
   return nullptr;
 }

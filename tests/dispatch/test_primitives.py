@@ -101,6 +101,13 @@ def test_batch_normalization(shape, epsilon):
     assert_held("FusedBatchNormV3", draw, epsilon=epsilon, is_training=False)
 
 
+@pytest.mark.parametrize(
+    "shape", [(7,), (4, 10), (2, 3, 33), (2, 1, 3, 5), (1, 2, 3, 2, 2)], ids=str
+)
+def test_softmax(shape):
+    assert_held("Softmax", lambda seed: {"logits": (floats, special)[seed > 4](*shape, seed=seed)})
+
+
 def test_what_says_nothing_is_not_learnt_from():
     """A filter of zeros gives the same in whatever order it is taken."""
     shape = (3, 3, 8, 8)
@@ -200,7 +207,7 @@ def test_gradients_in_a_plan(threads):
         assert case.runner.plan.held_runs() == 3 * 6
 
 
-def test_convolutions_in_a_plan():
+def test_a_network_in_a_plan():
     filters = [tf.Variable(floats(3, 3, 4, 4, seed=seed)) for seed in range(4)]
     biases = [tf.Variable(floats(4, seed=seed)) for seed in range(4)]
     moving = [tf.Variable(abs(floats(4, seed=seed))) for seed in range(4)]
@@ -211,6 +218,7 @@ def test_convolutions_in_a_plan():
             filters, biases, [tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.identity], strict=True
         ):
             x = activation(tf.nn.bias_add(tf.nn.conv2d(x, each, 1, "SAME"), bias))
+        x = tf.nn.softmax(tf.math.cos(x))  # in place
         return tf.compat.v1.nn.fused_batch_norm(
             tf.math.sin(x), *moving, is_training=False, epsilon=1e-3
         )[0]
@@ -222,4 +230,4 @@ def test_convolutions_in_a_plan():
             assert_same_bits(planned(x), network(x))
     (case,) = planned.known_cases()
     if IsMklEnabled():
-        assert case.runner.plan.held_runs() == 5 * 6
+        assert case.runner.plan.held_runs() == 6 * 6
