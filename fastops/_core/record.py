@@ -16,6 +16,8 @@ from fastops._core.fallback import reference
 from fastops._core.loading import LOCK
 from fastops._core.tables import index, policy
 
+_ALLOWED = policy.HANDLES | policy.STATELESS | policy.UNSEEDED
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -75,7 +77,7 @@ class Record:
     @property
     def exclusion(self):
         """Why the op never runs in a kernel of ours, or `None`."""
-        if self.op_name in policy.HANDLES | policy.STATELESS | policy.UNSEEDED:
+        if self.op_name in _ALLOWED:
             return None
         return policy.EXCLUDED.get(self.op_name) or self.op_def.obstacle
 

@@ -206,7 +206,9 @@ cdef class LayerCall(Replacement):
             *(one.fget for one in _methods.values() if isinstance(one, property)),
             *(_NameScope.__init__, _NameScope.__enter__, _NameScope.__exit__),
         ]
-        self.globals = Globals({one.__code__: one.__globals__ for one in functions})
+        self.globals = Globals(
+            {(one.__code__, id(one.__globals__)): one.__globals__ for one in functions}
+        )
 
 
 cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,

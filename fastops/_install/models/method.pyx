@@ -34,6 +34,10 @@ from fastops._tf.eager cimport recording as taped
 cdef extern from "definitions.h":
     pass
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 import weakref
 from sys import getprofile as _getprofile
 
@@ -410,6 +414,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef PyObject* const* given = args
     cdef list tensors = None
     cdef tuple scopes
+    cdef int collects
     if not live or n == 0:
         return call_original(self, args, nargsf, keywords)
     if not promotes_no_dtypes() or not is_plain_or_one_replica():
@@ -486,9 +491,15 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 subject.calls.clear()
             subject.calls.add(key)
             return self.leave(_FIRST, args, nargsf, keywords)
-    return _record(
-        self, subject, state, case, scopes, signature, given, args, n, nargsf, keywords
-    )
+    # Most of what is made meanwhile stays: a collection would find nothing, again and again.
+    collects = PyGC_Disable()
+    try:
+        return _record(
+            self, subject, state, case, scopes, signature, given, args, n, nargsf, keywords
+        )
+    finally:
+        if collects:
+            PyGC_Enable()
 
 
 # ---------------------------------------------------------------------------------------------

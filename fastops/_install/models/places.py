@@ -241,8 +241,8 @@ def globals_of(codes):
 
     Parameters
     ----------
-    codes : dict of code to dict
-        With the globals of each.
+    codes : dict of tuple to dict
+        The globals of each, by the code and their identity.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def globals_of(codes):
         The dict of a module, and by name what is asked of it.
     """
     found = {}
-    for code, namespace in codes.items():
+    for (code, _), namespace in codes.items():
         names = code.co_names
         modules = [namespace]
         passed = set()

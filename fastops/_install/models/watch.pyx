@@ -279,8 +279,8 @@ cdef class Globals:
 
     Parameters
     ----------
-    codes : dict of code to dict
-        With the globals of each.
+    codes : dict of tuple to dict
+        The globals of each, by the code and their identity.
     """
 
     def __init__(self, codes):

@@ -46,6 +46,8 @@ _WRITING = {
 _ASSIGNING = {"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"}
 """Ops that assign to a variable, which no public function does that is replayed."""
 
+_LASTING = _WRITING | _ASSIGNING
+
 # fmt: off
 _SHAPED_BY_SHAPES = {
     "Add", "AddV2", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Cast", "Div", "Equal",
@@ -67,6 +69,11 @@ _OF_VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType, tf.Te
 
 _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
 """Classes of what an attribute of a tensor in a result may be."""
+
+
+MOST_STATICS = 4096
+_statics: dict = {}
+"""What was found out about steps, by all that it depends on."""
 
 
 class NotReplayableError(Exception):
@@ -135,7 +142,7 @@ class Step:
     @property
     def lasts(self):
         """Whether something of it stays: the call may not be made again."""
-        return self.seed is not None or self.op_name in _WRITING | _ASSIGNING
+        return self.seed is not None or self.op_name in _LASTING
 
     def flat_inputs(self):
         """Return the inputs in the order of the op's: numbers of values, and constants."""
@@ -348,8 +355,8 @@ class _Maker:
             raise NotReplayableError(f"{event.op_name} asks what a handle refers to")
         # Sizes are those of this call: of arguments by the signature, of others as is checked.
         fixed = event.op_name in _OF_SHAPES or all(number is None for number in known)
-        small = all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
-        if fixed and small and not _runs_always(record):
+        small = fixed and all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
+        if small and not _runs_always(record):
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MOST_BYTES:
@@ -396,6 +403,30 @@ class _Maker:
             return 0 <= found < len(self.variables) and (
                 step.op_name == "ReadVariableOp" and self.variables[found].shape.is_fully_defined()
             )
+        key = (
+            step.op_name,
+            *(
+                (name, self.told(value) if name in step.inputs else repr(value))
+                for name, value in step.arguments.items()
+            ),
+        )
+        if key not in _statics:
+            if len(_statics) >= MOST_STATICS:
+                _statics.clear()
+            _statics[key] = self.has_static_shapes(step)
+        return _statics[key]
+
+    def told(self, value):
+        """Return what TensorFlow is told of an input: dtype and shape, of a constant all of it."""
+        if isinstance(value, list):
+            return tuple([self.told(one) for one in value])
+        if not isinstance(value, int):
+            return _bytes(value)
+        like = self.tensors[value]
+        return like.dtype, tuple(like.shape)
+
+    def has_static_shapes(self, step):
+        """Ask TensorFlow's shape functions the same."""
         try:
             made = self.symbolic(step)
         except Exception:  # of no op that graphs take alone

@@ -1,0 +1,11 @@
+from types import CodeType
+from typing import Any, final
+
+@final
+class Witness:
+    codes: dict[tuple[CodeType, int], dict[str, Any]]
+    objection: str | None
+
+    def __init__(self, declared: dict[CodeType, str]) -> None: ...
+    def start(self) -> bool: ...
+    def stop(self) -> None: ...
