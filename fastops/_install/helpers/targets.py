@@ -9,9 +9,6 @@ from fastops._install.helpers.answer import Answer
 from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
 from fastops._install.target import Target, signature
 
-RESTATED_TF_KERAS = "2.21."
-"""The version of tf_keras some of whose methods are answered for, if it has been imported."""
-
 
 def functions():
     """Return what `everywhere` takes, for functions."""
@@ -30,22 +27,15 @@ def methods():
     """Yield a target for each method, and for what a property calls."""
     yield from _methods("tensorflow.python.", METHODS)
     yield from _methods("", STANDARD)
-    if _tf_keras():
-        yield from _methods("tf_keras.src.", TF_KERAS)
-
-
-def _tf_keras():
-    """Tell whether that version of tf_keras is there, and make its classes known."""
     tf_keras = sys.modules.get("tf_keras")
-    if not getattr(tf_keras, "__version__", "").startswith(RESTATED_TF_KERAS):
-        return False
-    engine, utils = tf_keras.src.engine, tf_keras.src.utils
-    attributes.attach(
-        engine.base_layer.Layer,
-        engine.training.Model,
-        utils.object_identity.ObjectIdentityDictionary,
-    )
-    return True
+    if tf_keras is not None:
+        engine, utils = tf_keras.src.engine, tf_keras.src.utils
+        attributes.attach(
+            engine.base_layer.Layer,
+            engine.training.Model,
+            utils.object_identity.ObjectIdentityDictionary,
+        )
+        yield from _methods("tf_keras.src.", TF_KERAS)
 
 
 def _methods(package, helpers):

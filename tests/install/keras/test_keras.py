@@ -30,7 +30,7 @@ def not_installed():
     fastops.uninstall()
 
 
-def test_the_version_is_the_one_that_is_restated():
+def test_keras_is_there():
     assert targets.source() is keras.src
 
 
@@ -669,8 +669,8 @@ def test_threads_share_a_model():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_another_version_is_left_alone(monkeypatch):
-    monkeypatch.setattr(keras, "__version__", "3.99.0")
+def test_another_keras_is_left_alone(monkeypatch):
+    monkeypatch.delattr(keras.src.backend, "Variable")
     original = find(f"{BACKEND}.numpy.add")
     with fastops.accelerated():
         assert find(f"{BACKEND}.numpy.add") is original
