@@ -61,7 +61,7 @@ def name_of(original):
     """
     function = getattr(original, "fget", None) or getattr(original, "__func__", original)
     while type(function) is FunctionType:
-        module = function.__globals__.get("__name__", "")
+        module = str(function.__globals__.get("__name__"))
         if module.partition(".")[0] not in _PACKAGES:
             return None
         inner = getattr(function, "__wrapped__", None)
@@ -96,7 +96,9 @@ def _others(module):
         source = Path(find_spec(module).origin).read_bytes()
         known = table()["files"][module].get(fingerprint(source))
         return others(source, table()["digests"][module]) if known is None else known
-    except (ImportError, AttributeError, TypeError, OSError, SyntaxError, ValueError):
+    except (ImportError, AttributeError, TypeError, OSError):  # there is no file
+        return None
+    except (SyntaxError, ValueError, RecursionError):  # it is no Python
         return None
 
 

@@ -217,16 +217,6 @@ def test_recordings_of_keras_need_its_state_as_it_was(table):
 # The tool ----------------------------------------------------------------------------------------
 
 
-def test_the_table_has_what_is_running():
-    running = tool.running_environment()
-    assert {"TensorFlow", "Keras", "Python"} <= {name for one in running for name in one.versions}
-    assert tool.DOC.read_text() == tool.document(restated.table())
-    for module, source in sources().items():
-        others = restated.others(source, restated.table()["digests"][module])
-        known = restated.table()["files"][module].get(restated.fingerprint(source.encode()))
-        assert known is None or sorted(known) == sorted(others)
-
-
 def test_what_is_as_good_is_there_with_its_reason():
     digests = restated.table()["digests"]
     for one in tool.POLICY["as_good"]:
