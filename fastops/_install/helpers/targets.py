@@ -27,15 +27,22 @@ def methods():
     """Yield a target for each method, and for what a property calls."""
     yield from _methods("tensorflow.python.", METHODS)
     yield from _methods("", STANDARD)
-    tf_keras = sys.modules.get("tf_keras")
-    if tf_keras is not None:
-        engine, utils = tf_keras.src.engine, tf_keras.src.utils
-        attributes.attach(
-            engine.base_layer.Layer,
-            engine.training.Model,
-            utils.object_identity.ObjectIdentityDictionary,
-        )
+    if _tf_keras():
         yield from _methods("tf_keras.src.", TF_KERAS)
+
+
+def _tf_keras():
+    """Tell whether tf_keras was imported, and make its classes known."""
+    try:
+        source = sys.modules["tf_keras"].src
+        attributes.attach(
+            source.engine.base_layer.Layer,
+            source.engine.training.Model,
+            source.utils.object_identity.ObjectIdentityDictionary,
+        )
+    except (AttributeError, KeyError):
+        return False
+    return True
 
 
 def _methods(package, helpers):

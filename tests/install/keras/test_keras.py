@@ -13,12 +13,13 @@ from keras.src.utils.tracking import TrackedDict, TrackedList
 from support import Failure, assert_same, difference, floats
 
 import fastops
-from fastops._install import dtypes
+from fastops._install import dtypes, restated
 from fastops._install.keras import functions, targets
 from fastops._install.keras.helper import HELPERS, Helper
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
+OTHER = restated.changed("keras.src.layers.layer:CallSpec.__init__")
 LAYERS = ["keras"]
 BACKEND = "keras.src.backend.tensorflow"
 
@@ -423,6 +424,7 @@ class Bare(keras.layers.Layer):
         return F
 
 
+@pytest.mark.skipif(OTHER is not None, reason=f"left to Keras: {OTHER}")
 def test_arguments_of_layers_are_bound_as_by_keras():
     layers = (keras.layers.Dense(3), keras.layers.LSTMCell(2), Wide(), Open(), Bare())
     layers += (keras.layers.MultiHeadAttention(1, 2),)
