@@ -17,7 +17,11 @@ from fastops._install import dtypes, restated
 from fastops._install.keras import functions, targets
 from fastops._install.keras.helper import HELPERS, Helper
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [
+    pytest.mark.usefixtures("fresh"),
+    # NumPy says so of the variables of an older Keras.
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy"),
+]
 
 OTHER = restated.changed("keras.src.layers.layer:CallSpec.__init__")
 LAYERS = ["keras"]
