@@ -8,10 +8,8 @@ from pathlib import Path
 from fastops._install import dtypes, targets
 from fastops._install.gradients.rules import RULES
 from fastops._install.helpers import functions as helper_functions
-from fastops._install.helpers import targets as helpers
 from fastops._install.keras import batches, helper
 from fastops._install.keras import functions as keras_functions
-from fastops._install.keras import targets as keras
 from fastops._install.models import targets as models
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
 from fastops._install.public import functions, methods
@@ -29,7 +27,9 @@ Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, 
 is a condition under which the fast path is taken; whatever does not meet it reaches TensorFlow's
 own function with its arguments untouched.
 Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
-registered for the function, and TensorFlow's own generated functions in their places.
+registered for the function, and TensorFlow's own generated functions in their places. A function
+whose code is not the one that is restated is left alone: [versions.md](versions.md) says in which
+versions.
 
 ## Layers
 
@@ -86,9 +86,9 @@ function is the registered one: {rules}.
 
 ## Helpers
 
-Functions and methods below the public ones, by their names in `tensorflow.python`, in force for
-TensorFlow {restated}. Those of `inspect` are Python's, by which decorators bind arguments; those of
-tf_keras {restated_tf_keras} are replaced if it was imported before `install` is called.
+Functions and methods below the public ones, by their names in `tensorflow.python`. Those of
+`inspect` are Python's, by which decorators bind arguments; those of tf_keras are replaced if it was
+imported before `install` is called.
 
 | function | parameters | answered are |
 | --- | --- | --- |
@@ -111,7 +111,7 @@ method says what is known of an object: `type(model).__call__.describe(model)`.
 {models}
 ## Keras
 
-Of Keras {keras} on TensorFlow, by their names in `keras.src`. Here "keras" is an eager tensor, a
+Of Keras on TensorFlow, by their names in `keras.src`. Here "keras" is an eager tensor, a
 variable, or a variable of Keras's outside scopes that give it another value; "operand" is that, or
 a Python int or float. Two tensors must be of one dtype, which Keras's rules leave as it is.
 
@@ -175,7 +175,7 @@ def render():
         )
         for operator in OPERATORS
     )
-    names = {target.name for target in targets.restated_targets()}
+    names = {target.name for target in targets.method_targets()}
     return TEXT.format(
         layers="".join(row(f"`{name}`", text) for name, text in targets.LAYERS.items()),
         functions=rows((*functions.FUNCTIONS, *methods.METHODS)),
@@ -183,8 +183,6 @@ def render():
             row(f"`{namespace}`", ", ".join(f"`{name}`" for name in names.split()))
             for namespace, names in (REPLAYED | REPLAYED_METHODS).items()
         ),
-        restated=targets.RESTATED + "*",
-        restated_tf_keras=helpers.RESTATED_TF_KERAS + "*",
         answers="".join(
             row(f"`{helper.name}`", f"`{helper.signature}`", helper.takes)
             for helper in (
@@ -202,7 +200,6 @@ def render():
             for title, names in models.METHODS.items()
         )
         + row("each metric", ", ".join(f"`{name}`" for name in models.OF_METRICS)),
-        keras=keras.RESTATED + "*",
         keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(
             row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()

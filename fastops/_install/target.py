@@ -5,6 +5,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -68,12 +69,15 @@ def everywhere(originals):
             yield Target(layer, name, module, attribute, one)
 
 
+_NOTHING = SimpleNamespace()
+
+
 def resolve(name):
-    """Return what holds a public name, and the attribute."""
+    """Return what holds a public name, and the attribute; an empty object if nothing does."""
     root, *path, attribute = name.split(".")
     holder = tf if root == "tf" else sys.modules[root]
     for part in path:
-        holder = getattr(holder, part)
+        holder = getattr(holder, part, _NOTHING)
     return holder, attribute
 
 

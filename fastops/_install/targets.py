@@ -4,6 +4,7 @@
 what makes the replacement.
 """
 
+import sys
 from functools import cache, partial
 from types import FunctionType
 
@@ -24,6 +25,7 @@ from fastops._install import (
     intercept,
     iteration,
     optionals,
+    restated,
     tapes,
     traced,
     variables,
@@ -57,6 +59,9 @@ LAYERS = {
     "return",
 }
 """By name, what is replaced: from the lowest to the highest."""
+
+_REPEATED = frozenset({"dispatch", "functions", "replayed", "models"})
+"""Layers that restate no function: what they run follows from OpDefs, or has been recorded."""
 
 
 def _find(op_name):
@@ -119,10 +124,6 @@ def operator_targets():
     yield from public.methods()
 
 
-RESTATED = "2.21."
-"""The version of TensorFlow whose gradient functions and methods the layers below restate."""
-
-
 @cache
 def _gradient_function(original):
     """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
@@ -130,6 +131,7 @@ def _gradient_function(original):
 
 
 def _gradient_targets():
+    rules.choose(partial(restated.objection, "gradients"))
     yield Target(
         "gradients",
         "backprop._gradient_function",
@@ -149,26 +151,21 @@ def _variable_targets():
     yield Target("variables", "tf.Variable", type(tf.Variable), "__call__", construction.construct)
 
 
-def _helper_functions():
-    return helpers.functions() if tf.version.VERSION.startswith(RESTATED) else {}
-
-
 def _optional(original):
     return staticmethod(traced.Method(original.__func__, optionals.from_value))
 
 
-def restated_targets():
-    """Yield what restates Python code of TensorFlow's, where that is of the right version."""
-    if tf.version.VERSION.startswith(RESTATED):
-        yield from _gradient_targets()
-        yield from _variable_targets()
-        for name, holder, attribute, make in iteration.METHODS:
-            yield Target("operators", name, holder, attribute, make)
-        yield from helpers.methods()
-        made = vars(optional_ops.Optional)["from_value"]
-        if type(made) is staticmethod and type(made.__func__) is FunctionType:
-            title = "tf.experimental.Optional.from_value"
-            yield Target("helpers", title, optional_ops.Optional, "from_value", _optional)
+def method_targets():
+    """Yield a target for methods of tapes, variables, tensors, and what is below them."""
+    yield from _gradient_targets()
+    yield from _variable_targets()
+    for name, holder, attribute, make in iteration.METHODS:
+        yield Target("operators", name, holder, attribute, make)
+    yield from helpers.methods()
+    made = vars(optional_ops.Optional)["from_value"]
+    if type(made) is staticmethod and type(made.__func__) is FunctionType:
+        title = "tf.experimental.Optional.from_value"
+        yield Target("helpers", title, optional_ops.Optional, "from_value", _optional)
 
 
 def _traced_targets():
@@ -184,19 +181,70 @@ def _traced_targets():
         yield Target("traced", title, optional_ops._OptionalImpl, name, make_method)
 
 
-def targets():
-    """Yield every `Target` of the running TensorFlow."""
+def candidates():
+    """Yield a `Target` for whatever is there by its name and its parameters."""
     yield from _dispatch_targets()
     yield from everywhere(
         _generated_functions()
         | replay.functions()
         | public.functions()
-        | _helper_functions()
+        | helpers.functions()
         | keras.functions()
     )
     yield from operator_targets()
     yield from replay.methods()
-    yield from restated_targets()
+    yield from method_targets()
     yield from keras.methods()
     yield from models.targets()
     yield from _traced_targets()
+
+
+def targets():
+    """Yield every `Target` of the running TensorFlow: what restates code, where it is that code."""
+    for target in candidates():
+        if _objection(target) is None:
+            yield target
+
+
+def _objection(target):
+    if target.layer == "models":
+        return restated.changed(models.RESTATED)
+    if target.layer in _REPEATED:
+        return None
+    original = vars(target.holder)[target.attribute]
+    return restated.objection(target.layer, target.name, original)
+
+
+def originals():
+    """Yield layer and name of each piece that restates code, and whose code it is."""
+    for target in candidates():
+        if target.layer == "models":
+            yield target.layer, target.name, models.RESTATED
+        elif target.layer not in _REPEATED:
+            original = vars(target.holder)[target.attribute]
+            yield target.layer, target.name, restated.name_of(original)
+    for op_name, rule in rules.RULES.items():
+        yield "gradients", op_name, restated.name_of(rule.registered)
+
+
+def in_force():
+    """Tell which pieces that restate code `install` would put in force, while none is.
+
+    Returns
+    -------
+    dict of str to dict
+        By layer and name, for packages that are imported: why a piece is left out, `None` if it is
+        not.
+    """
+    found = {(target.layer, target.name) for target in targets()}
+    found |= {("gradients", name) for name, rule in rules.RULES.items() if rule.restated}
+    return {
+        layer: {
+            title: None
+            if (layer, title) in found
+            else restated.changed(piece) or "something else is in its place, or nothing"
+            for title, piece in pieces.items()
+            if restated.package_of(piece) in sys.modules
+        }
+        for layer, pieces in restated.table()["pieces"].items()
+    }

@@ -1,6 +1,7 @@
 """What is in force here: the commands ``config`` and ``doctor``."""
 
 import platform
+import sys
 
 import numpy as np
 import tensorflow as tf
@@ -9,6 +10,7 @@ from rich.table import Table
 from fastops import _build_info, _registry
 from fastops._core import threads
 from fastops._core.reasons import REASONS
+from fastops._install import placement, targets
 from fastops._reports import counters
 from fastops._reports.stats import stats
 from fastops._shell.environment import ENVIRONMENT
@@ -55,6 +57,7 @@ def doctor(console):
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
+        "Keras": getattr(sys.modules.get("keras"), "__version__", "not imported"),
         "compiled for": f"{_build_info.TENSORFLOW_VERSION} ({_build_info.TENSORFLOW_BUILD})",
         "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
         "oneDNN kernels": "on" if counters.onednn_enabled() else "off",
@@ -64,4 +67,22 @@ def doctor(console):
     for row in rows.items():
         table.add_row(*row)
     console.print(table)
+    console.print(_in_force())
     return 0 if obstacle is None else 1
+
+
+def _in_force():
+    """Return a table of what restates Python of the running TensorFlow and Keras."""
+    placement.uninstall()
+    table = _table("What install replaces here", "layer", "in force", "left out", "because")
+    for layer, pieces in targets.in_force().items():
+        left = {}
+        for title, why in pieces.items():
+            if why is not None:
+                left.setdefault(why, []).append(title)
+        count = len(pieces) - sum(map(len, left.values()))
+        shown = str(count) if not left else f"{count} of {len(pieces)}"
+        for why, titles in left.items() or [("", ())]:
+            table.add_row(layer, shown, ", ".join(titles), why)
+            layer = shown = ""
+    return table

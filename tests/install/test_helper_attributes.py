@@ -16,14 +16,7 @@ from fastops._install.helpers import answer
 
 tf_keras = pytest.importorskip("tf_keras", reason="see the extra 'libraries'")
 
-from fastops._install.helpers import targets  # noqa: E402
-
-pytestmark = [
-    pytest.mark.usefixtures("fresh"),
-    pytest.mark.skipif(
-        not tf_keras.__version__.startswith(targets.RESTATED_TF_KERAS), reason="another version"
-    ),
-]
+pytestmark = pytest.mark.usefixtures("fresh")
 
 LAYERS = ["helpers"]
 

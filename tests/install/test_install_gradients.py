@@ -20,13 +20,7 @@ from fastops._install import tapes, targets
 from fastops._install.gradients.rules import RULES, reset_counters
 from fastops._install.replacement import Replacement
 
-pytestmark = [
-    pytest.mark.usefixtures("fresh"),
-    pytest.mark.skipif(
-        not tf.version.VERSION.startswith(targets.RESTATED),
-        reason="the layers are for one version of TensorFlow",
-    ),
-]
+pytestmark = pytest.mark.usefixtures("fresh")
 
 raw = tf.raw_ops
 ints = tf.constant

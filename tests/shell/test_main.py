@@ -13,10 +13,12 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from rich.console import Console
 from support import ROOT
 
 import fastops
 from fastops.__main__ import main
+from fastops._shell import doctor
 
 ABOUT = """
 import os, pickle, sys
@@ -313,7 +315,25 @@ def test_commands(tmp_path):
     status, out, _ = start(["-m", "fastops", "config"], tmp_path)
     assert status == 0
     assert "FASTOPS_ON_FALLBACK" in out
-    assert start(["-m", "fastops", "doctor"], tmp_path)[0] == 0
+    status, out, _ = start(["-m", "fastops", "doctor"], tmp_path)
+    assert status == 0
+    assert all(word in out for word in ("direct path", "in force", "operators", "models"))
+
+
+def test_doctor_tells_what_is_left_out(monkeypatch):
+    found = {"helpers": {"a": None, "b": "of b", "c": "of c", "d": "of b"}, "keras": {"e": None}}
+    monkeypatch.setattr(doctor.targets, "in_force", lambda: found)
+    console = Console(width=100, record=True)
+    assert doctor.doctor(console) == 0
+    rows = [
+        [cell.strip() for cell in line.split("│")] for line in console.export_text().split("\n")
+    ]
+    for row in (
+        ["helpers", "1 of 4", "b, d", "of b"],
+        ["", "", "c", "of c"],
+        ["keras", "1", "", ""],
+    ):
+        assert ["", *row, ""] in rows
 
 
 @pytest.fixture(scope="module")

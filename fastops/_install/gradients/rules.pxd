@@ -12,8 +12,9 @@ cdef object TENSORFLOW
 cdef class Rule:
     cdef rule_t function
     cdef readonly str stands_for
-    cdef dict entry         # of TensorFlow's registry; None where that has something else
-    cdef object registered  # the gradient function in it
+    cdef dict entry                  # of TensorFlow's registry; None where that has something else
+    cdef readonly object registered  # the gradient function in it
+    cdef readonly bint restated
     cdef bint any_grad
     cdef readonly long long taken
     cdef readonly long long left

@@ -6,10 +6,13 @@ from fastops._install.replacement import Replacement
 @final
 class Rule:
     stands_for: str
+    registered: Callable[..., Any] | None
+    restated: bool
     taken: int
     left: int
 
 RULES: dict[str, Rule]
 
+def choose(objection: Callable[[str, Any], str | None]) -> None: ...
 def reset_counters() -> None: ...
 def gradient_function(original: Callable[..., Any]) -> Replacement: ...

@@ -42,6 +42,10 @@ cdef class Rule:
     ----------
     stands_for : str
         Module and name of the gradient function of TensorFlow's that does the same.
+    registered : callable or None
+        That function, if it was the registered one.
+    restated : bool
+        Whether its code is the one that the rule restates, and the rule may run.
     any_grad : bool
         Whether gradients may be other things than tensors, and inputs of any kind.
     taken, left : int
@@ -71,6 +75,19 @@ cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=F
             rule.registered = registered
         _rules[op_name] = rule
     return 0
+
+
+def choose(objection):
+    """Let those rules run that still do what TensorFlow's functions do.
+
+    Parameters
+    ----------
+    objection : callable
+        Given the name of an op and the function, tells what is against it.
+    """
+    cdef Rule rule
+    for op_name, rule in _rules.items():
+        rule.restated = objection(op_name, rule.registered) is None
 
 
 def reset_counters():
@@ -114,7 +131,7 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
     rule = _rules.get(op_name) if type(op_name) is str else None
     if (
         rule is None
-        or rule.entry is None
+        or not rule.restated
         # Somebody may have registered another function.
         or _registrations.get(op_name) is not rule.entry
         or rule.entry.get("type") is not rule.registered

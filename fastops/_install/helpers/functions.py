@@ -112,7 +112,7 @@ HELPERS = (
         "modules, with the attributes that they have",
     ),
 )
-"""By their modules, in the version of TensorFlow that `targets.RESTATED` names."""
+"""By their modules."""
 
 METHODS = (
     Helper(

@@ -9,9 +9,6 @@ from fastops._install.helpers.answer import Answer
 from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
 from fastops._install.target import Target, signature
 
-RESTATED_TF_KERAS = "2.21."
-"""The version of tf_keras some of whose methods are answered for, if it has been imported."""
-
 
 def functions():
     """Return what `everywhere` takes, for functions."""
@@ -35,16 +32,16 @@ def methods():
 
 
 def _tf_keras():
-    """Tell whether that version of tf_keras is there, and make its classes known."""
-    tf_keras = sys.modules.get("tf_keras")
-    if not getattr(tf_keras, "__version__", "").startswith(RESTATED_TF_KERAS):
+    """Tell whether tf_keras was imported, and make its classes known."""
+    try:
+        source = sys.modules["tf_keras"].src
+        attributes.attach(
+            source.engine.base_layer.Layer,
+            source.engine.training.Model,
+            source.utils.object_identity.ObjectIdentityDictionary,
+        )
+    except (AttributeError, KeyError):
         return False
-    engine, utils = tf_keras.src.engine, tf_keras.src.utils
-    attributes.attach(
-        engine.base_layer.Layer,
-        engine.training.Model,
-        utils.object_identity.ObjectIdentityDictionary,
-    )
     return True
 
 

@@ -100,12 +100,18 @@ FUNCTIONS = (
         "",
         "keras_cast",
     ),
-    Function(
-        f"{_BACKEND}.core.convert_to_tensor",
-        "(x, dtype=None, sparse=None, ragged=None)",
-        (Site("Cast", "x DstT=dtype"),),
-        "",
-        "keras_convert",
+    *(
+        Function(
+            f"{_BACKEND}.core.convert_to_tensor",
+            signature,
+            (Site("Cast", "x DstT=dtype"),),
+            "",
+            "keras_convert",
+        )
+        for signature in (
+            "(x, dtype=None, sparse=None, ragged=None)",
+            "(x, dtype=None, sparse=None)",  # of Keras 3.8
+        )
     ),
 )
 """Functions by their names, where Keras's rules for dtypes change none."""

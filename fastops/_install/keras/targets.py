@@ -10,16 +10,18 @@ from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.public.targets import of_functions
 from fastops._install.target import Target, resolve
 
-RESTATED = "3.15."
-"""The version of Keras whose functions the layer ``"keras"`` restates."""
-
 
 def source():
-    """Return ``keras.src``, which TensorFlow imports, if it is of that version and runs on it."""
+    """Return ``keras.src``, which TensorFlow imports, if it runs on it and has what is asked."""
     keras = sys.modules.get("keras")
-    if not getattr(keras, "__version__", "").startswith(RESTATED):
+    try:
+        if keras is None or keras.config.backend() != "tensorflow":
+            return None
+        for module in (backend, batches, dtypes, helper, layers):
+            module.attach(keras.src)
+    except AttributeError:
         return None
-    return keras.src if keras.config.backend() == "tensorflow" else None
+    return keras.src
 
 
 def functions():
@@ -27,8 +29,6 @@ def functions():
     keras = source()
     if keras is None:
         return {}
-    for module in (backend, batches, calls, dtypes, helper, layers):
-        module.attach(keras)
     originals = of_functions("keras", FUNCTIONS)
     for answered in helper.HELPERS:
         name = f"keras.src.{answered}"
@@ -64,4 +64,5 @@ def methods():
 @cache
 def _layer_call(original):
     """Return one replacement for ever: replays that stand above it know it."""
+    calls.attach(source())
     return calls.LayerCall(original)

@@ -4,10 +4,17 @@ import sys
 from functools import cache
 from types import FunctionType
 
+from fastops._install import restated
 from fastops._install.keras.targets import source
 from fastops._install.models import method, scopes
 from fastops._install.models.library import OF_TRAINING, UNASKED, is_keras
 from fastops._install.target import Target
+
+RESTATED = "models"
+"""What recordings know of Keras, beside what they find out: a key of `restated.table`."""
+
+CONVERTING = "keras.src.layers.layer:Layer.__call__"
+"""The original that makes tensors of arrays before all else, if it is as we know it."""
 
 METHODS = {
     "layers.layer.Layer": "__call__",
@@ -43,7 +50,8 @@ def _stand_in(original, _, of_layers):
     unasked = _by_class(UNASKED)
     if not of_layers:
         return method.Method(original, unasked)
-    return method.Method(original, _joined(unasked, _by_class(OF_TRAINING)), takes_arrays)
+    converts = None if restated.changed(CONVERTING) else takes_arrays
+    return method.Method(original, _joined(unasked, _by_class(OF_TRAINING)), converts)
 
 
 def takes_arrays(layer):

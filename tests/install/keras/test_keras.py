@@ -1,5 +1,6 @@
 """Keras under `fastops.install`: its functions, the helpers of its layers, and whole programs."""
 
+import inspect
 import itertools
 import threading
 
@@ -13,12 +14,17 @@ from keras.src.utils.tracking import TrackedDict, TrackedList
 from support import Failure, assert_same, difference, floats
 
 import fastops
-from fastops._install import dtypes
+from fastops._install import dtypes, restated
 from fastops._install.keras import functions, targets
 from fastops._install.keras.helper import HELPERS, Helper
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [
+    pytest.mark.usefixtures("fresh"),
+    # NumPy says so of the variables of an older Keras.
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy"),
+]
 
+OTHER = restated.changed("keras.src.layers.layer:CallSpec.__init__")
 LAYERS = ["keras"]
 BACKEND = "keras.src.backend.tensorflow"
 
@@ -30,7 +36,7 @@ def not_installed():
     fastops.uninstall()
 
 
-def test_the_version_is_the_one_that_is_restated():
+def test_keras_is_there():
     assert targets.source() is keras.src
 
 
@@ -163,7 +169,9 @@ def conversions():
     for value in (V, K, HALF, 1.5, 2, True, "text", [1, 2], *ODD):
         yield from (call(value), call(value, None), call(value, sparse=False))
         yield from (call(value, ragged=False), call(value, "float32", True, True))
-    yield from (fast(K), fast(M, sparse=False), fast(M, ragged=True))
+    yield from (fast(K), fast(M, sparse=False))
+    if "ragged" in inspect.signature(find(f"{BACKEND}.core.convert_to_tensor")).parameters:
+        yield fast(M, ragged=True)
 
 
 ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
@@ -423,6 +431,7 @@ class Bare(keras.layers.Layer):
         return F
 
 
+@pytest.mark.skipif(OTHER is not None, reason=f"left to Keras: {OTHER}")
 def test_arguments_of_layers_are_bound_as_by_keras():
     layers = (keras.layers.Dense(3), keras.layers.LSTMCell(2), Wide(), Open(), Bare())
     layers += (keras.layers.MultiHeadAttention(1, 2),)
@@ -669,8 +678,8 @@ def test_threads_share_a_model():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_another_version_is_left_alone(monkeypatch):
-    monkeypatch.setattr(keras, "__version__", "3.99.0")
+def test_another_keras_is_left_alone(monkeypatch):
+    monkeypatch.delattr(keras.src.backend, "Variable")
     original = find(f"{BACKEND}.numpy.add")
     with fastops.accelerated():
         assert find(f"{BACKEND}.numpy.add") is original

@@ -14,6 +14,10 @@ from keras.src.backend.common.name_scope import current_path
 from support import assert_same, floats
 
 import fastops
+from fastops._install import restated
+
+OTHER = restated.changed("keras.src.layers.layer:Layer.__call__")
+pytestmark = pytest.mark.skipif(OTHER is not None, reason=f"left to Keras: {OTHER}")
 
 CALLS = 3
 X = tf.constant(floats(2, 4))

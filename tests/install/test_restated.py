@@ -1,0 +1,250 @@
+"""What restates code is in force where the code is the same, and nowhere else."""
+
+import ast
+import copy
+import functools
+import importlib.machinery
+import importlib.util
+import re
+from pathlib import Path
+
+import keras
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import math_grad
+from tensorflow.python.util import nest
+
+import fastops
+from fastops._install import restated, targets
+from fastops._install.gradients.rules import RULES
+from fastops._install.replacement import Replacement
+from tools import restated as tool
+
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
+
+FLATTEN = "tensorflow.python.util.nest:flatten"
+
+
+def sources():
+    """Return the sources of the modules whose code is restated here."""
+    found = {}
+    for module in restated.table()["digests"]:
+        if module.partition(".")[0] in ("tensorflow", "keras", "inspect"):
+            found[module] = Path(importlib.util.find_spec(module).origin).read_text()
+    return found
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """Return the table, to be changed, without what was found out by another."""
+
+    def forget():
+        restated.changed.cache_clear()
+        restated._others.cache_clear()
+
+    mine = copy.deepcopy(restated.table())
+    mine["usual"] = left_out()  # which these versions do not have as they are
+    monkeypatch.setattr(restated, "table", lambda: mine)
+    forget()
+    yield mine
+    fastops.uninstall()
+    forget()
+
+
+def left_out():
+    """Return by layer and name why pieces are left out, beside those that always are here."""
+    usual = restated.table().get("usual", {})
+    return {
+        (layer, title): why
+        for layer, pieces in targets.in_force().items()
+        for title, why in pieces.items()
+        if why is not None and (layer, title) not in usual
+    }
+
+
+# The code ----------------------------------------------------------------------------------------
+
+
+def test_formatting_comments_docstrings_and_annotations_do_not_count():
+    for module, source in sources().items():
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                node.returns = ast.Constant("something")
+                node.body.insert(0, ast.Expr(ast.Constant("Something else.")))
+                for one in (*node.args.args, *node.args.kwonlyargs):
+                    one.annotation = ast.Constant("something")
+        other = ast.unparse(ast.fix_missing_locations(tree))
+        accepted = restated.table()["digests"][module]
+        assert restated.digests(other, accepted) == restated.digests(source, accepted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x + 1", "x + 2"),
+        ("x + 1", "1 + x"),
+        ("x=2", "x=3"),
+        ("x=2", "*, x=2"),
+        ('"a"', '"b"'),
+        ("@property", "@classmethod"),
+        ("return", "yield"),
+        ("not y", "y"),
+    ],
+)
+def test_all_else_counts(old, new):
+    source = (
+        'class C:\n  @property\n  def f(y, x=2):\n    """Text."""\n'
+        '    if not y: g("a")\n    return x + 1\n'
+    )
+    assert source != source.replace(old, new)
+    [digest], [other] = (
+        restated.digests(text, {"C.f"}).values() for text in (source, source.replace(old, new))
+    )
+    assert digest != other
+
+
+def test_definitions_of_one_name_count_together():
+    source = "if a:\n  def f(): return 1\nelse:\n  def f(): return 2\n"
+    other = source.replace("2", "3")
+    assert restated.digests(source, {"f"}) != restated.digests(other, {"f"})
+    assert restated.digests(source, {"g"}) == {}
+
+
+# What is in force --------------------------------------------------------------------------------
+
+
+def test_another_original_is_left_alone(table):
+    original = nest.flatten
+    table["files"]["tensorflow.python.util.nest"] = {}
+    table["digests"]["tensorflow.python.util.nest"]["flatten"] = ["0" * 12]
+    with fastops.accelerated():
+        assert nest.flatten is original
+        assert isinstance(nest.is_nested, Replacement)
+    left = left_out()
+    why = "the code of tensorflow.python.util.nest.flatten is another"
+    assert left["helpers", "nest.flatten"] == why
+    assert set(left) == {
+        (layer, title)
+        for layer, pieces in table["pieces"].items()
+        for title, piece in pieces.items()
+        if FLATTEN in table["rests_on"][piece]
+    }
+
+
+def test_what_calls_another_function_is_left_alone(table):
+    table["files"]["tensorflow.python.ops.math_grad"] = {}
+    table["digests"]["tensorflow.python.ops.math_grad"]["_MatMulGradAgainstFirstOnly"] = []
+    assert list(left_out()) == [("gradients", "MatMul")]
+    x = tf.constant([[1.0, 2.0]])
+    with fastops.accelerated(), tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(x) @ tf.transpose(x)
+        before = RULES["MatMul"].taken, RULES["Exp"].taken
+        tape.gradient(y, x)
+    assert (RULES["MatMul"].taken, RULES["Exp"].taken - 1) == before
+
+
+def test_code_that_no_table_knows_by_its_file_is_read(table):
+    table["files"] = {module: {} for module in table["files"]}
+    assert left_out() == {}
+
+
+@pytest.mark.parametrize("origin", [None, "/nowhere/nest.py", importlib.machinery.__file__])
+def test_an_original_without_its_source_is_left_alone(table, monkeypatch, origin):
+    def find(name, found=importlib.util.find_spec):
+        spec = found(name)
+        return type("Spec", (), {"origin": origin}) if name.endswith("util.nest") else spec
+
+    monkeypatch.setattr(restated, "find_spec", find)
+    why = left_out()["helpers", "nest.flatten"]
+    assert why in (
+        "the source of tensorflow.python.util.nest is not there",
+        "the code of tensorflow.python.util.nest.flatten is another",
+    )
+    original = nest.flatten
+    with fastops.accelerated():
+        assert nest.flatten is original
+
+
+def test_a_source_that_is_no_python_is_none(table, monkeypatch, tmp_path):
+    for content in (b"\x00\x01", b"def f(:", "é".encode("latin-1")):
+        path = tmp_path / "nest.py"
+        path.write_bytes(content)
+        monkeypatch.setattr(
+            restated, "find_spec", lambda _, path=path: type("", (), {"origin": path})
+        )
+        restated._others.cache_clear()
+        assert restated._others("tensorflow.python.util.nest") is None
+
+
+def test_what_users_have_wrapped_is_left_alone(monkeypatch):
+    calls = []
+
+    @functools.wraps(nest.flatten)
+    def mine(*args, **kwargs):
+        calls.append(args)
+        return mine.__wrapped__(*args, **kwargs)
+
+    monkeypatch.setattr(nest, "flatten", mine)
+    with fastops.accelerated():
+        assert nest.flatten is mine
+        assert nest.flatten([1, [2]]) == [1, 2]
+    assert calls == [([1, [2]],)]
+
+
+def test_a_gradient_that_users_have_wrapped_is_left_alone():
+    entry = ops._gradient_registry._registry["Tanh"]
+    assert restated.objection("gradients", "Tanh", entry["type"]) is None
+
+    @functools.wraps(math_grad._TanhGrad)
+    def mine(op, grad):
+        return math_grad._TanhGrad(op, grad)
+
+    assert restated.objection("gradients", "Tanh", mine) == "something else stands in its place"
+    assert restated.objection("gradients", "Exp", math_grad._TanhGrad).endswith("_TanhGrad")
+    assert restated.objection("gradients", "Fft", mine) == "its original is not known"
+
+
+def test_recordings_of_keras_need_its_state_as_it_was(table):
+    state = "keras.src.backend.common.global_state"
+    table["files"][state] = {}
+    table["digests"][state]["set_global_attribute"] = []
+    left = targets.in_force()["models"]
+    assert set(left.values()) == {f"the code of {state}.set_global_attribute is another"}
+    original = vars(keras.losses.Loss)["__call__"]
+    with fastops.accelerated():
+        assert vars(keras.losses.Loss)["__call__"] is original
+
+
+# The tool ----------------------------------------------------------------------------------------
+
+
+def test_what_is_as_good_is_there_with_its_reason():
+    digests = restated.table()["digests"]
+    for one in tool.POLICY["as_good"]:
+        module, _, definition = one["name"].partition(":")
+        assert set(one["digests"]) < set(digests[module][definition])
+        assert re.fullmatch(r"[A-Z].*\.", one["why"])
+
+
+def test_the_tool_finds_out_what_code_names(tmp_path):
+    (tmp_path / "one.py").write_text(
+        "import two\nfrom two import g as h, B\n"
+        "def f(): return h() + two.k() + unknown() + B().method\n"
+        "class A(B):\n"
+        "  def method(self): return self.other() + self.inherited() + f()\n"
+        "  def other(self): pass\n"
+    )
+    (tmp_path / "two.py").write_text(
+        "def g(): pass\ndef k(): pass\n"
+        "class B:\n  def __init__(self): pass\n  def inherited(self): pass\n"
+    )
+    module = tool.Installed(tmp_path).module("one")
+
+    def names(definition):
+        return {f"{one.name}:{name}" for one, name in module.calls(definition)}
+
+    assert names("f") == {"two:g", "two:k", "two:B.__init__"}
+    assert names("A.method") == {"one:A.other", "two:B.inherited", "one:f"}

@@ -1,0 +1,453 @@
+"""Write what is restated of TensorFlow, Keras and Python: `fastops/_install/originals.json`.
+
+The pieces are those of the running environment, where their code is looked up with the functions
+that it calls directly; what else a piece rests on, and which other code is as good, stands in
+tools/restated.toml. Each ROOT has more versions: a folder of installed packages, as
+``pip install --target`` fills, or the library of another Python.
+
+Examples
+--------
+``python tools/restated.py ROOT...`` writes the table, and docs/versions.md; ``--check`` tells
+whether it has the running environment; ``--diff ROOT`` shows what is other code there.
+"""
+
+import argparse
+import ast
+import contextlib
+import difflib
+import importlib.metadata
+import itertools
+import json
+import re
+import sys
+import sysconfig
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from fastops._install import restated, targets  # noqa: E402
+
+with contextlib.suppress(ImportError):
+    import tf_keras  # noqa: F401
+
+DOC = ROOT / "docs" / "versions.md"
+POLICY = tomllib.loads((ROOT / "tools" / "restated.toml").read_text())
+
+PACKAGES = {
+    "TensorFlow": ("tensorflow", "tensorflow-cpu", "tensorflow_cpu"),
+    "Keras": ("keras",),
+    "tf_keras": ("tf_keras",),
+}
+PLACES = {
+    "tensorflow": "TensorFlow",
+    "keras": "Keras",
+    "tf_keras": "tf_keras",
+    "inspect": "Python",
+}
+"""By the first part of a module's name, whose it is."""
+
+
+class Installed:
+    """Packages in a folder.
+
+    Attributes
+    ----------
+    versions : dict of str to str
+        By the name of a package, or ``"Python"``.
+    """
+
+    def __init__(self, root):
+        self.root = Path(root)
+        self.modules = {}
+        self.versions = {}
+        found = {
+            one.name: one.version for one in importlib.metadata.distributions(path=[str(root)])
+        }
+        for package, names in PACKAGES.items():
+            for name in names:
+                if name in found:
+                    self.versions[package] = found[name]
+        if (self.root / "inspect.py").exists():
+            self.versions["Python"] = self.root.name.removeprefix("python")
+
+    def order(self, package):
+        """Return what sorts versions of a package."""
+        return [int(part) for part in re.findall(r"\d+", self.versions.get(package, ""))]
+
+    def module(self, name):
+        """Return a module, `None` if it is not there."""
+        if name not in self.modules:
+            path = self.root.joinpath(*name.split("."))
+            files = (path.with_suffix(".py"), path / "__init__.py")
+            file = next((one for one in files if one.exists()), None)
+            self.modules[name] = file and Module(self, name, file.read_bytes())
+        return self.modules[name]
+
+
+class Module:
+    """The source of a module.
+
+    Parameters
+    ----------
+    installed : Installed
+        Where it is.
+    name : str
+        Its name.
+    source : bytes
+        Its text.
+    """
+
+    def __init__(self, installed, name, source):
+        self.installed = installed
+        self.name = name
+        self.source = source
+        self.tree = ast.parse(source)
+        self.definitions = restated.definitions(self.tree)
+        self.classes = {one.name: one for one in self.tree.body if isinstance(one, ast.ClassDef)}
+
+    @cached_property
+    def imported(self):
+        """By name, what the module imports: the module, and the name there or `None`."""
+        found = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found |= {
+                    one.asname or one.name: (one.name, None)
+                    for one in node.names
+                    if one.asname or "." not in one.name
+                }
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+        return found
+
+    def resolve(self, path):
+        """Return the definition that names with dots between them stand for: module and name.
+
+        `None` if it is none of a Python module here.
+        """
+        name, _, rest = path.partition(".")
+        if path in self.definitions:
+            return self, path
+        if name in self.classes:
+            return self._of_class(name, rest) if rest else None
+        if name not in self.imported:
+            return None
+        module, inner = self.imported[name]
+        if inner is not None and (beside := self.installed.module(f"{module}.{inner}")):
+            return beside.resolve(rest) if rest else None
+        found = self.installed.module(module)
+        path = ".".join(part for part in (inner, rest) if part)
+        return found.resolve(path) if found and path else None
+
+    def _of_class(self, name, method):
+        """Return a method that a class defines or inherits."""
+        if f"{name}.{method}" in self.definitions:
+            return self, f"{name}.{method}"
+        for base in self.classes[name].bases:
+            found = self.resolve(f"{ast.unparse(base)}.{method}")
+            if found is not None:
+                return found
+        return None
+
+    def calls(self, definition):
+        """Return the definitions that the code of one names, and what makes objects for it."""
+        owner = definition.rpartition(".")[0]
+        found = set()
+        for part in ast.walk(ast.Module(self.definitions[definition][0].body, [])):
+            for node, suffix in ((part, ""), (getattr(part, "func", None), ".__init__")):
+                if isinstance(node, (ast.Attribute, ast.Name)):
+                    path = ast.unparse(node)
+                    if owner and path.startswith(("self.", "cls.")):
+                        path = f"{owner}.{path.partition('.')[2]}"
+                    if re.fullmatch(r"[\w.]+", path):
+                        found.add(self.resolve(path + suffix))
+        return found - {None, (self, definition)}
+
+
+def package_of(name):
+    """Return whose an original is."""
+    return PLACES[name.partition(":")[0].partition(".")[0]]
+
+
+def pieces():
+    """Return the originals of what is replaced here: by layer and name."""
+    found = {}
+    for layer, title, piece in targets.originals():
+        if piece is None or found.setdefault(layer, {}).setdefault(title, piece) != piece:
+            raise SystemExit(f"{layer}, {title}: there are several originals, or none")
+    return {layer: dict(sorted(found[layer].items())) for layer in targets.LAYERS if layer in found}
+
+
+def called(name, running):
+    """Return what else a piece rests on, by the names of definitions."""
+    module, definition = find(name, running)
+    found = {f"{one.name}:{called}" for one, called in module.calls(definition)}
+    found = {
+        one
+        for one in found
+        if ".gen_" not in one
+        and POLICY["passed_over"].keys().isdisjoint((one, one.partition(":")[0]))
+        and package_of(one) == package_of(name)
+    }
+    return found | set(POLICY["rests_on"].get(name, ()))
+
+
+def find(name, running):
+    """Return module and definition by the name of an original."""
+    module, _, definition = name.partition(":")
+    for installed in running:
+        found = installed.module(module)
+        if found is not None and definition in found.definitions:
+            return found, definition
+    raise SystemExit(f"there is no {name}")
+
+
+def running_environment():
+    """Return the folders from which this Python imports."""
+    paths = [sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), *sys.path]
+    found = [Installed(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir()]
+    return [one for one in found if one.versions]
+
+
+def tables(running, others):
+    """Return the table, of the versions that are running and of others.
+
+    Returns
+    -------
+    dict
+        ``"digests"``: by module and name, those of the code that is restated, and of what is as
+        good. ``"rests_on"``: by piece, the names whose code counts. ``"files"``: by module and
+        fingerprint of its source, the names in it whose code is another. ``"pieces"``: by layer and
+        name of what is replaced, the piece. ``"left_out"``: by package, version, layer and name,
+        whose code keeps a piece from being in force there. ``"running"``: by package, the version
+        of the rest.
+    """
+    by_layer = pieces()
+    names = {name for titles in by_layer.values() for name in titles.values()}
+    rests_on = dict(POLICY["groups"])
+    for name in sorted(names - rests_on.keys()):
+        rests_on[name] = [name, *sorted(called(name, running) - {name})]
+    digests, files, used = {}, {}, {}
+    for name in sorted({part for parts in rests_on.values() for part in parts}):
+        module, definition = find(name, running)
+        used.setdefault(module, []).append(definition)
+    for module, names in used.items():
+        own = restated.digests(module.source, names)
+        digests[module.name] = {name: [own[name], *as_good(module, name)] for name in names}
+    for name, accepted in digests.items():
+        files[name] = {
+            restated.fingerprint(module.source): restated.others(module.source, accepted)
+            for installed in (*running, *others)
+            if (module := installed.module(name))
+        }
+    table = {"digests": digests, "rests_on": rests_on, "files": files, "pieces": by_layer}
+    left_out = {
+        package: {
+            one.versions[package]: missing(package, one, table)
+            for one in sorted((*running, *others), key=lambda one: one.order(package))
+            if package in one.versions
+        }
+        for package in PLACES.values()
+    }
+    return table | {"left_out": left_out, "running": versions(running)}
+
+
+def as_good(module, definition):
+    """Return the digests of other code that is as good."""
+    name = f"{module.name}:{definition}"
+    return itertools.chain(*(one["digests"] for one in POLICY["as_good"] if one["name"] == name))
+
+
+def versions(running):
+    """Return the versions of what is running, by package."""
+    return {package: one.versions[package] for one in running for package in one.versions}
+
+
+def missing(package, installed, table):
+    """Return which pieces are not in force with a package, and by whose code, by layer and name."""
+    found = {}
+    for layer, titles in table["pieces"].items():
+        for title, piece in titles.items():
+            for part in table["rests_on"][piece]:
+                name, _, definition = part.partition(":")
+                if package_of(part) != package:
+                    continue
+                module = installed.module(name)
+                if (
+                    module is None
+                    or definition in table["files"][name][restated.fingerprint(module.source)]
+                ):
+                    found.setdefault(layer, {}).setdefault(title, part)
+    return found
+
+
+HEAD = """\
+# Versions
+
+Written by `tools/restated.py`, and held true by a test.
+
+What stands in for a function of TensorFlow's or Keras's that is written in Python restates it. It
+is in force where the code of that function is the one that was restated, and so is that of the
+functions which it names: `fastops/_install/originals.json` has their digests, of
+{running}.
+Comments, formatting, docstrings and annotations do not count. Other code that was read, and is as
+good, stands in `tools/restated.toml` with the reason. Where the code is another, or has no source,
+the function is left alone; `python -m fastops doctor` says so of the versions that are running.
+What is asked is the code, never a version: others than these may have it, too.
+
+Ops, generated functions, recordings of TensorFlow's functions ("replayed") restate no Python, and
+are in force everywhere. Recordings of Keras's calls ("models") are held against Keras's own Python
+before they are used; of Keras they have to know how it keeps names, masks and the state of a
+thread, and where that is another they are left out. Calls with arrays are recorded where
+`Layer.__call__` is the one that makes tensors of them first. Whose Python decides by what has been
+assigned refuses to be recorded, as more training steps of Keras 3.8 do than of later ones.
+
+The tables count pieces by the layers of [install.md](install.md).
+"""
+
+
+def document(table):
+    """Return the text of docs/versions.md."""
+    running = ", ".join(map(" ".join, sorted(table["running"].items(), reverse=True)))
+    parts = [HEAD.format(running=running)]
+    for package, found in table["left_out"].items():
+        counts = {
+            layer: count
+            for layer, titles in table["pieces"].items()
+            if (count := sum(owner(table, one) == package for one in titles.values()))
+        }
+        parts.append(f"\n## {package}\n\n")
+        parts.append(row("layer", *map(short, found)))
+        parts.append(row("---", *("---:" for _ in found)))
+        for layer, count in counts.items():
+            cells = (count - len(layers.get(layer, ())) for layers in found.values())
+            parts.append(row(layer, *(n if n == count else f"{n} of {count}" for n in cells)))
+        parts += exceptions(found)
+    return "".join(parts)
+
+
+def exceptions(left_out):
+    """Yield a table of what is left out, and where."""
+    where = {}
+    for version, layers in left_out.items():
+        for titles in layers.values():
+            for title, part in titles.items():
+                where.setdefault((title, part), []).append(short(version))
+    groups = {}
+    for (title, part), found in where.items():
+        title = title.removeprefix("keras.src.").removeprefix("backend.tensorflow.")
+        groups.setdefault((", ".join(found), part), []).append(f"`{title}`")
+    if groups:
+        yield f"\n{row('of', 'left out is', 'because of another')}{row('---', '---', '---')}"
+    for (found, part), titles in groups.items():
+        yield row(found, ", ".join(titles), f"`{part.replace(':', '.')}`")
+
+
+def short(version):
+    return ".".join(version.split(".")[:2])
+
+
+def row(*cells):
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def owner(table, piece):
+    """Return the package that a piece restates."""
+    return package_of(table["rests_on"][piece][0])
+
+
+def main(argv=None):
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="tools/restated.py",
+        description="Write fastops/_install/originals.json and docs/versions.md.",
+    )
+    parser.add_argument("roots", nargs="*", metavar="ROOT", help="a folder of other versions")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail if the table is not as it was"
+    )
+    parser.add_argument(
+        "--diff", action="store_true", help="change nothing; show the code that is another there"
+    )
+    options = parser.parse_args(argv)
+    running, others = running_environment(), [Installed(root) for root in options.roots]
+    if options.diff:
+        print("".join(differences(running, others)), end="")
+        return 0
+    table = tables(running, others)
+    if options.check:
+        found = list(problems(table, restated.table()))
+        print("".join(found), end="")
+        return 1 if found else 0
+    restated.TABLE.write_text(json.dumps(table, indent=1) + "\n")
+    DOC.write_text(document(table))
+    return 0
+
+
+def problems(found, table):
+    """Yield what a table does not have, or has otherwise, of the versions that it is about."""
+    packages = dict(found["running"].items() & table["running"].items())
+    old, new = (json.dumps(of(packages, one), indent=1).splitlines(True) for one in (table, found))
+    yield from difflib.unified_diff(old, new, "checked in", "running")
+    for package, version in found["running"].items():
+        left_out = found["left_out"][package][version]
+        if table["left_out"][package].get(version, left_out) != left_out:
+            yield f"{package} {version}: left out is {left_out}\n"
+    if DOC.read_text() != document(table):
+        yield "docs/versions.md is another\n"
+
+
+def of(packages, table):
+    """Return of a table what some packages have in all their versions."""
+    return {
+        "digests": {
+            name: digests
+            for name, digests in table["digests"].items()
+            if package_of(name) in packages
+        },
+        "rests_on": {
+            piece: parts
+            for piece, parts in table["rests_on"].items()
+            if package_of(parts[0]) in packages
+        },
+        "pieces": {
+            layer: {
+                title: piece for title, piece in titles.items() if owner(table, piece) in packages
+            }
+            for layer, titles in table["pieces"].items()
+        },
+    }
+
+
+def differences(running, others):
+    """Yield diffs of code that is another in other versions than the running ones."""
+    table = restated.table()
+    for name, accepted in table["digests"].items():
+        here = next(module for one in running if (module := one.module(name)))
+        for installed in others:
+            there = installed.module(name)
+            for definition in restated.others(there.source, accepted) if there else ():
+                texts = [
+                    [
+                        f"{line}\n"
+                        for node in one.definitions.get(definition, ())
+                        for line in ast.unparse(node).splitlines()
+                    ]
+                    for one in (here, there)
+                ]
+                digest = restated.digests(there.source, [definition]).get(definition)
+                yield from difflib.unified_diff(
+                    *texts, f"{name}:{definition}", f"{installed.root} {digest}"
+                )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
