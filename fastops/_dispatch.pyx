@@ -57,8 +57,8 @@ from fastops._cpp.handle cimport (
 )
 from fastops._cpp.kernel cimport Manner, PreparedKernel
 from fastops._cpp.opdef cimport (
-    DataTypeVector, InputArg, IsHandleType, OutputLength, OutputTypes, kHeterogeneous, kList, kNone,
-    kSingle, kTensor,
+    DataTypeVector, HasLengths, InputArg, IsHandleType, MayBeLength, OutputLength, OutputTypes,
+    kHeterogeneous, kList, kNone, kSingle, kTensor,
 )
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
@@ -71,7 +71,8 @@ from fastops._cpp.python cimport (
     PyVectorcall_NARGS,
 )
 from fastops._cpp.runtime cimport (
-    Async, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, UnknownKernels,
+    Async, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, StoresGraphs,
+    UnknownKernels,
 )
 from fastops._cpp.text cimport Message, RaiseNotOk
 from fastops._cpp.vectorcall cimport EnableVectorcall
@@ -467,7 +468,10 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
                 reason = _convert(op, slots, device_name, &frame)
                 if reason != R_DIRECT:
                     return _tensorflow(op, call, reason, slots, None)
-            return _first_call(op, key, slots, device_name, &frame, options.onednn, call)
+            if _is_known_but_for_lengths(op, slots, device_name, &frame, options.onednn):
+                entry = _prepare(op, key, slots, device_name, &frame, options.onednn)
+            if entry is None or entry.reason != R_DIRECT:
+                return _first_call(op, key, slots, device_name, &frame, options.onednn, call)
     if reason == R_DIRECT:
         reason = entry.reason
         if reason == R_DIRECT:
@@ -818,14 +822,26 @@ cdef object _read(object variable):
 
 cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
                    bint onednn) except -1:
-    cdef int i
-    cdef PyObject* given
-    cdef PyObject* stored
     if not frame.SameSignature(<char*>entry.signature, len(entry.signature)):
         return False
     if entry.onednn != onednn:
         return False
+    if not _same_attrs(op, entry, slots, 0):
+        return False
+    if <PyObject*>entry.device_name != device_name:
+        return entry.device_name == <object>device_name
+    return True
+
+
+cdef inline bint _same_attrs(Op op, Entry entry, PyObject** slots,
+                             unsigned long long unasked) except -1:
+    """Whether a call has the attributes of an entry; bit i: it may have another attribute i."""
+    cdef int i
+    cdef PyObject* given
+    cdef PyObject* stored
     for i in range(op.num_attrs):
+        if (unasked >> i) & 1:
+            continue
         given = slots[op.attr_slots[i]]
         stored = PyTuple_GET_ITEM(entry.attrs, i)
         if given == stored and (entry.constants >> i) & 1:
@@ -838,8 +854,6 @@ cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, 
             return False
         if not same(<object>stored, <object>given):
             return False
-    if <PyObject*>entry.device_name != device_name:
-        return entry.device_name == <object>device_name
     return True
 
 
@@ -863,6 +877,12 @@ cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* fra
     return state | 1
 
 
+cdef list _entries(Op op):
+    """Those that are known, the one used last at the end."""
+    cdef dict table = op.table  # a collection may begin here, and drop the op's
+    return list(table.values())
+
+
 cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
                  bint onednn):
     """The entry for a call, or None. Makes it the last one used."""
@@ -873,6 +893,46 @@ cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, F
     op.table[key] = entry
     op.last = entry
     return entry
+
+
+cdef bint _is_known_but_for_lengths(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
+                                    bint onednn) except -1:
+    """Whether an entry is direct that differs from a call in the lengths of lists alone.
+
+    To make a kernel for another length takes TensorFlow milliseconds, and a program that gathers
+    what an episode brings has ever new ones.
+    """
+    cdef Entry entry
+    cdef int i, lists = 0
+    cdef unsigned long long lengths = 0  # bit i: attribute i is the length of a list
+    if not HasLengths(op.facts) or StoresGraphs(_runtime):
+        return False
+    for i in range(op.num_inputs):
+        if op.facts.inputs[i].kind == kHeterogeneous:
+            return False
+        if op.facts.inputs[i].kind != kSingle:
+            if not MayBeLength(op.facts, op.facts.inputs[i].number_attr, frame.list_lengths[lists]):
+                return False
+            lists += 1
+    for i in range(op.num_attrs):
+        given = slots[op.attr_slots[i]]
+        if (
+            given != NULL
+            and type(<object>given) is int
+            and 0 < <object>given <= 0xFFFF
+            and MayBeLength(op.facts, <bytes>op.attr_names[i].encode(), <int><object>given)
+        ):
+            lengths |= (<unsigned long long>1) << i
+    for entry in reversed(_entries(op)):
+        if (
+            entry.reason == R_DIRECT
+            and entry.onednn == onednn
+            and entry.device_name == <object>device_name
+            and frame.SameButForLengths(<char*>entry.signature, len(entry.signature))
+            and _same_attrs(op, entry, slots, lengths)
+        ):
+            return True
+    return False
 
 
 cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
@@ -1215,7 +1275,7 @@ cdef tuple _changes(Op op, PyObject** slots, PyObject* device_name, Frame* frame
         attrs.append(MISSING if given == NULL else <object>given)
     known = [
         (entry.signature, entry.attrs, entry.device_name, entry.onednn)
-        for entry in reversed(list(op.table.values()))
+        for entry in reversed(_entries(op))
     ]
     signature = frame.signature[:frame.signature_size]
     return op.changes(known, (signature, tuple(attrs), <object>device_name, onednn))

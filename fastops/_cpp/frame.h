@@ -2,6 +2,7 @@
 #ifndef FASTOPS_CPP_FRAME_H_
 #define FASTOPS_CPP_FRAME_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -107,6 +108,29 @@ class Frame {
 
   bool SameSignature(const char* other, size_t other_size) const {
     return signature_size == other_size && std::memcmp(signature, other, other_size) == 0;
+  }
+
+  // Likewise, with lists of whatever lengths. All items of a list have the same dtype.
+  bool SameButForLengths(const char* other, size_t other_size) const {
+    const uint8_t* here = signature;
+    const uint8_t* there = reinterpret_cast<const uint8_t*>(other);
+    const uint8_t* const here_ends = here + signature_size;
+    const uint8_t* const there_ends = there + other_size;
+    while (here < here_ends && there < there_ends) {
+      if (*here != *there) return false;
+      int length = 1, other_length = 1;
+      if (*here == kListMark) {
+        length = here[1] | here[2] << 8;
+        other_length = there[1] | there[2] << 8;
+        if (length == 0 || other_length == 0) return false;
+        here += kListMarkSize;
+        there += kListMarkSize;
+      }
+      if (std::count(here, here + length, *there) != length) return false;
+      here += length;
+      there += other_length;
+    }
+    return here == here_ends && there == there_ends;
   }
 
  private:

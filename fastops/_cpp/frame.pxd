@@ -29,3 +29,4 @@ cdef extern from "declarations.h" namespace "fastops":
         void BeginList(int)
         void Own(PyObject*)
         bool SameSignature(const char*, size_t)
+        bool SameButForLengths(const char*, size_t)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "declarations.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -78,6 +79,21 @@ inline const tensorflow::OpDef::AttrDef* FindAttr(const OpFacts& facts, const st
     if (attr.name() == name) return &attr;
   }
   return nullptr;
+}
+
+// Whether an op takes or makes lists that attributes give the lengths of.
+inline bool HasLengths(const OpFacts& facts) {
+  const auto has = [](const auto& arg) { return !arg.number_attr().empty(); };
+  return absl::c_any_of(facts.def->input_arg(), has) ||
+         absl::c_any_of(facts.def->output_arg(), has);
+}
+
+// Whether an attribute is the length of a list, and may be this one.
+inline bool MayBeLength(const OpFacts& facts, const std::string& attr, int64_t length) {
+  const auto names = [&attr](const auto& arg) { return arg.number_attr() == attr; };
+  return (absl::c_any_of(facts.def->input_arg(), names) ||
+          absl::c_any_of(facts.def->output_arg(), names)) &&
+         length >= FindAttr(facts, attr)->minimum();
 }
 
 // The number of flat outputs of a node, or -1.

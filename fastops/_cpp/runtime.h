@@ -100,12 +100,14 @@ inline bool Async(const Runtime& runtime) {
 // Something watches ops as they run, and only TensorFlow's own path reports to it; or TensorFlow
 // was told not to run ops as functions, and resolves oneDNN's kernels in another way.
 inline bool Observed(const Runtime& runtime) {
-  // Not ShouldStoreGraphs(): TensorFlow stores the graph of an op when it makes a kernel for it,
-  // which the first call of a key has done.
+  // Not StoresGraphs: the first call of a key has stored its graph.
   return runtime.writes_nodes || runtime.context->LogDevicePlacement() ||
          runtime.context->LogMemory() || tsl::profiler::TraceMe::Active() ||
          !runtime.context->RunEagerOpAsFunction();
 }
+
+// Whether TensorFlow stores the graph of an op when it makes a kernel for it.
+inline bool StoresGraphs(const Runtime& runtime) { return runtime.context->ShouldStoreGraphs(); }
 
 inline bool OneDnnEnabled() { return tensorflow::IsMKLEnabled(); }
 

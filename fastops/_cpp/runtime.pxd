@@ -24,4 +24,5 @@ cdef extern from "declarations.h" namespace "fastops":
     bool Async(const Runtime&)
     bool Observed(const Runtime&)
     bool OneDnnEnabled()
+    bool StoresGraphs(const Runtime&)
     const char* UnknownKernels()

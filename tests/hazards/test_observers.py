@@ -534,6 +534,8 @@ def test_graphs_are_collected(collecting):
                 lambda: m.Neg(x=x),
                 lambda: m.Sigmoid(x=x),
                 lambda: m.MatMul(a=x, b=x, transpose_b=True),
+                lambda: m.Pack(values=[x]),
+                lambda: m.Pack(values=[x, x]),
                 lambda: tf.function(lambda y: m.Exp(x=m.Tanh(x=y)))(x),
                 lambda: m.Neg(x=x),
             ):
@@ -544,7 +546,7 @@ def test_graphs_are_collected(collecting):
     want = program(tf.raw_ops)
     assert want[0] == [[["_Arg", "Neg", "_Retval"]] * 2]
     assert want[1] == []
-    assert "Tanh" in want[4][0][0]
+    assert "Tanh" in want[6][0][0]
     recorder = Recorder()
     assert program(recorder) == want
     assert recorder.paths["Neg"] == [FIRST, DIRECT, DIRECT]

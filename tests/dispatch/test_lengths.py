@@ -1,0 +1,126 @@
+"""Lists of ever other lengths: a key that differs in nothing else is direct at once."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import (
+    DIRECT,
+    FIRST,
+    Failure,
+    assert_same,
+    assert_same_outcome,
+    check,
+    floats,
+    took,
+)
+from tensorflow.python.eager import context
+
+import fastops
+from fastops import ops
+
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
+
+
+def rows(count, dtype=tf.float32):
+    return [tf.constant(row, dtype) for row in floats(count, 3)]
+
+
+LISTS = {
+    "Pack": lambda n: {"values": rows(n), "axis": 1},
+    "AddN": lambda n: {"inputs": rows(n)},
+    "ConcatV2": lambda n: {"values": rows(n), "axis": tf.constant(0)},
+    "Unpack": lambda n: {"value": tf.constant(floats(2, n)), "num": n, "axis": 1},
+    "Split": lambda n: {
+        "axis": tf.constant(0),
+        "value": tf.constant(floats(4 * n)),
+        "num_split": n,
+    },
+}
+
+
+@pytest.mark.parametrize("op_name", LISTS)
+def test_another_length_is_direct(op_name):
+    check(op_name, first=FIRST, **LISTS[op_name](3))
+    for length in (2, 5, 40, 300):
+        check(op_name, first=DIRECT, **LISTS[op_name](length))
+
+
+def test_its_gradients():
+    weights = tf.constant(floats(3))
+    for length in (3, 7):
+        values = rows(length)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(values)
+            packed = ops.pack(values=values, axis=0)
+            want = tf.raw_ops.Pack(values=values, axis=0)
+            targets = [tf.reduce_sum(one * weights, 1) for one in (packed, want)]
+        assert_same(tape.gradient(targets[0], values), tape.gradient(targets[1], values))
+    assert fastops.stats().ops["Pack"].reasons == {"first_call": 1}
+
+
+def test_what_else_differs_is_a_new_key():
+    took(ops.pack, values=rows(3), axis=0)
+    assert took(ops.pack, values=rows(4), axis=1)[1] == FIRST
+    assert took(ops.pack, values=rows(4, tf.float64), axis=0)[1] == FIRST
+    with tf.device("CPU:0"):
+        assert took(ops.pack, values=rows(4), axis=0)[1] == FIRST
+    with fastops.options(onednn="off"):
+        assert took(ops.pack, values=rows(4), axis=0)[1] == FIRST
+    assert took(ops.pack, values=rows(4), axis=0)[1] == DIRECT
+
+
+def test_a_number_that_is_no_length():
+    x = tf.constant(floats(1, 2, 2, 4))
+    assert took(ops.depth_to_space, input=x, block_size=2)[1] == FIRST
+    x = tf.constant(floats(1, 2, 2, 9))
+    assert took(ops.depth_to_space, input=x, block_size=3)[1] == FIRST
+
+
+def test_lists_of_several_dtypes_are_new_keys():
+    took(ops.identity_n, input=rows(2))
+    assert took(ops.identity_n, input=rows(3))[1] == FIRST
+
+
+@pytest.mark.parametrize(
+    ("op_name", "known", "arguments"),
+    [
+        ("ConcatV2", LISTS["ConcatV2"](3), {"values": rows(1), "axis": tf.constant(0)}),
+        ("AddN", LISTS["AddN"](3), {"inputs": []}),
+        ("AddN", LISTS["AddN"](3), {"inputs": [*rows(2), tf.constant(1)]}),
+        ("AddN", LISTS["AddN"](3), {"inputs": [*rows(2), tf.constant(1.0)]}),
+        ("Pack", LISTS["Pack"](3), {"values": [*rows(3), tf.constant(1.0)], "axis": 1}),
+        ("Split", LISTS["Split"](2), {**LISTS["Split"](2), "num_split": 3}),
+        ("Split", LISTS["Split"](2), {**LISTS["Split"](2), "num_split": 0}),
+        ("Unpack", LISTS["Unpack"](2), {**LISTS["Unpack"](2), "num": 3}),
+        ("Unpack", LISTS["Unpack"](2), {**LISTS["Unpack"](2), "num": -1}),
+        ("Unpack", LISTS["Unpack"](2), {**LISTS["Unpack"](2), "num": 1 << 40}),
+    ],
+)
+def test_what_tensorflow_rejects_is_rejected(op_name, known, arguments):
+    for _ in range(2):
+        getattr(fastops.raw_ops, op_name)(**known)
+    assert isinstance(assert_same_outcome(op_name, **arguments), Failure)
+
+
+def test_a_graph_that_is_stored_is_tensorflows():
+    took(ops.add_n, inputs=rows(3))
+    context.context().enable_graph_collection()
+    try:
+        assert took(ops.add_n, inputs=rows(4))[1] == FIRST
+        assert context.context().export_run_metadata().function_graphs
+    finally:
+        context.context().disable_graph_collection()
+    assert took(ops.add_n, inputs=rows(5))[1] == DIRECT
+
+
+def test_a_failed_length_is_not_the_measure_of_others():
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        ops.add_n(inputs=[tf.ones(2), tf.ones(3)])
+    assert took(ops.add_n, inputs=rows(4))[1] == FIRST
+
+
+def test_empty_results_and_many_sizes():
+    for shape in ((0,), (), (2, 0)):
+        values = [tf.zeros(shape)] * 4
+        assert_same(ops.pack(values=values, axis=0), tf.raw_ops.Pack(values=values, axis=0))
+    assert np.shape(ops.pack(values=values * 3, axis=0)) == (12, 2, 0)
