@@ -110,6 +110,8 @@ cdef int gate(PyObject** device_name) except -1
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
 # Raises what TensorFlow's function of an op raises for the status of its kernel.
 cdef int raise_failure(Op op, const Status& status) except -1
+# Tells tapes and accumulators what an op has made of its inputs; `attrs` as for gradient functions.
+cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1
 # Tells tapes and watchers that a variable is read.
 cdef int tell_watchers(object variable) except -1
 # What `tf.constant` makes of numbers, strings, small arrays, and lists of these; or None where that

@@ -25,7 +25,9 @@ from cpython.exc cimport PyErr_Clear, PyErr_WriteUnraisable
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.tuple cimport (
+    PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM,
+)
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -1186,16 +1188,19 @@ cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results) exc
 
 
 cdef int _record_gradient(Op op, Entry entry, Frame* frame, list results) except -1:
+    cdef tuple inputs = PyTuple_New(frame.size)
     cdef int i
-    cdef PyObject* done
     if entry.gradient_attrs is None:
         entry.gradient_attrs = op.attrs_for_gradient(entry.attrs, frame)
-    inputs = []
     for i in range(frame.size):
-        inputs.append(<object>frame.objects[i])
-    done = TFE_Py_RecordGradient(
-        <PyObject*>op.op_name, <PyObject*>inputs, <PyObject*>entry.gradient_attrs,
-        <PyObject*>results, Py_None,
+        Py_INCREF(<object>frame.objects[i])
+        PyTuple_SET_ITEM(inputs, i, <object>frame.objects[i])
+    return record_gradient(op, entry.gradient_attrs, inputs, results)
+
+
+cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1:
+    cdef PyObject* done = TFE_Py_RecordGradient(
+        <PyObject*>op.op_name, <PyObject*>inputs, <PyObject*>attrs, <PyObject*>results, Py_None
     )
     if done == NULL:
         return -1

@@ -82,20 +82,6 @@ def test_profiles_see_every_op():
     assert function.describe()["native"] == 1
 
 
-def test_tapes_record_every_op():
-    function = moments()
-    learn(function, X, [0])
-
-    def slopes(of):
-        with tf.GradientTape() as tape:
-            tape.watch(X)
-            _, variance = of(X, [0])
-        return tape.gradient(variance, X)
-
-    assert_same(slopes(function), slopes(function.original))
-    assert function.describe()["native"] == 1
-
-
 def test_other_values_and_sizes_that_values_decide():
     of = find("tf.repeat")
     function = Replayed(of.original, of.passed, (), of.settings)

@@ -18,6 +18,9 @@ cdef enum Outcome:
 cdef class Native:
     cdef NativePlan plan
     cdef tuple ops             # of the steps
+    cdef list attrs            # that tapes are told of each; None where they are told of none
+    cdef tuple constants       # inputs of steps, after the numbered values
+    cdef int num_values
     cdef tuple accessed        # variables that are read, but for those among the arguments
     cdef vector[int] given     # the numbers of the handles of these
     cdef vector[int] made      # the numbers of the values that the result asks for
@@ -27,10 +30,13 @@ cdef class Native:
     cdef long long runs        # that have succeeded
 
     # Whether the calls of ops on this thread would run these very kernels, and nobody counts them.
+    # Of tapes the caller knows.
     cdef bint may_run(self, Thread* thread) except -1
-    # Fills in the values that the result asks for, new references.
+    # Fills in the values that the result asks for, new references; all of them if tapes are told.
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *
+    cdef int record(self, PyObject** values) except -1
 
 
-# Whether calls were direct, all of them, by what was noted of each.
-cdef bint are_direct(list entries) except -1
+# Whether the calls of all steps were direct, by what was noted of each, and tapes heard of those
+# that they are to hear of.
+cdef bint are_direct(list entries, steps, bint recorded) except -1

@@ -2,9 +2,10 @@
 """The steps of a replay as the kernels that its ops have prepared, with no Python in between."""
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
@@ -17,9 +18,10 @@ from fastops._cpp.plan cimport Step as NativeStep
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.timer cimport Nanoseconds
-from fastops._dispatch cimport Entry, Op, raise_failure, runtime, tell_watchers
+from fastops._dispatch cimport (
+    Entry, Op, raise_failure, record_gradient, runtime, tell_watchers,
+)
 from fastops._plans.plan cimport LONG, borrow
-from fastops._tf.eager cimport recording as taped
 from fastops._tf.status cimport Status
 
 cdef extern from "definitions.h":
@@ -47,15 +49,17 @@ cdef class Native:
         The numbers of the values that the result asks for.
     onednn : bool
         The setting that the entries are for.
+    recorded : bool
+        Whether tapes are told of the steps, which then keep all that they make.
     """
 
     def __init__(self, found, tuple ops, list entries, tuple variables, tuple handles, asked,
-                 bint onednn):
+                 bint onednn, bint recorded):
         cdef NativeStep* native
         cdef Entry entry
         cdef size_t i
         cdef int place
-        self.ops, self.onednn = ops, onednn
+        self.ops, self.onednn, self.num_values = ops, onednn, found.num_values
         self.last_ns = LONG + 1  # until it has run, nobody knows
         constants = []
         first = found.num_arguments + len(handles)
@@ -68,7 +72,8 @@ cdef class Native:
             native.number = <int>i
             native.kernel = entry.kernel
             native.outputs = list(step.outputs)
-            native.releases = step.releases
+            releases = [] if recorded else step.releases
+            native.releases = releases
             taken = []
             for one in step.flat_inputs():
                 if not isinstance(one, int):
@@ -79,7 +84,7 @@ cdef class Native:
             native.shared = [
                 place
                 for place, one in enumerate(taken)
-                if one not in step.releases or taken.count(one) > 1
+                if one not in releases or taken.count(one) > 1
             ]
             for place, sizes in enumerate(step.sizes):
                 if sizes is not None:
@@ -95,6 +100,13 @@ cdef class Native:
             self.plan.Hold(place, borrow(handle)[0])
         for place, constant in enumerate(constants, found.num_values):
             self.plan.Hold(place, borrow(constant)[0])
+        self.constants = tuple(constants)
+        if recorded:
+            asked = range(first, found.num_values)
+            self.attrs = [
+                None if step.stopped else entry.gradient_attrs
+                for entry, step in zip(entries, found.steps)
+            ]
         used = {one for step in found.steps for one in step.flat_inputs() if isinstance(one, int)}
         self.plan.arguments = [i if i in used else -1 for i in range(found.num_arguments)]
         self.plan.results = self.made = asked
@@ -113,7 +125,6 @@ cdef class Native:
         return (
             (thread.options.path == kAuto or thread.options.path == kDirect)
             and thread.options.onednn == self.onednn
-            and not taped()
             and not is_recording(thread)
         )
 
@@ -151,12 +162,46 @@ cdef class Native:
             one = Wrap(move(made[i]), _where.host, _where.context)
             Py_INCREF(one)
             values[self.made[i]] = <PyObject*>one
+        if self.attrs is not None:
+            try:
+                self.record(values)
+            except Exception:  # an accumulator cannot follow
+                if self.first_lasting < PyTuple_GET_SIZE(self.ops):
+                    raise
+                return FAILED
         return DONE
 
+    cdef int record(self, PyObject** values) except -1:
+        """Tell tapes of the steps, as their calls would."""
+        cdef NativeStep* step
+        cdef tuple inputs
+        cdef size_t i, j
+        cdef int number
+        for i in range(self.plan.steps.size()):
+            attrs = <object>PyList_GET_ITEM(self.attrs, i)
+            if attrs is None:
+                continue
+            step = &self.plan.steps[i]
+            inputs = PyTuple_New(step.inputs.size())
+            for j in range(step.inputs.size()):
+                number = step.inputs[j]
+                if number < self.num_values:
+                    one = <object>values[number]
+                else:
+                    one = <object>PyTuple_GET_ITEM(self.constants, number - self.num_values)
+                Py_INCREF(one)
+                PyTuple_SET_ITEM(inputs, j, one)
+            record_gradient(
+                <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs,
+                [<object>values[number] for number in step.outputs],
+            )
+        return 0
 
-cdef bint are_direct(list entries) except -1:
-    """Whether calls were direct, all of them, by what was noted of each."""
-    for entry in entries:
+
+cdef bint are_direct(list entries, steps, bint recorded) except -1:
+    for entry, step in zip(entries, steps):
         if type(entry) is not Entry or (<Entry>entry).reason != R_DIRECT:
             return False
-    return True
+        if recorded and not step.stopped and (<Entry>entry).gradient_attrs is None:
+            return False
+    return len(entries) == len(steps)

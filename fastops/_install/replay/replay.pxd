@@ -25,9 +25,10 @@ cdef class Replay:
     cdef list settings
     cdef readonly tuple variables  # those that the call finds by itself
     cdef tuple handles
-    cdef object found      # what it was made of, until its kernels are known
+    cdef object found      # what it was made of; None if kernels alone will not do
     cdef Native native     # its kernels, if all of it is direct
-    cdef int runs          # without them
+    cdef Native recorded   # likewise, for runs that tapes are told of
+    cdef int runs[2]       # without them, and without these
 
     # Whether TensorFlow is as it was.
     cdef bint fits(self) except -1
@@ -36,9 +37,9 @@ cdef class Replay:
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *
     cdef long long native_runs(self)
-    cdef Outcome run_natively(self, const Signature& signature, Thread* thread,
+    cdef Outcome run_natively(self, Native native, const Signature& signature, Thread* thread,
                               PyObject** result) except *
-    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread,
+    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
                               PyObject** result) except *
     cdef object pack(self, PyObject** values, const Signature& signature)
     cdef object row(self, PyObject** values)

@@ -323,22 +323,23 @@ cdef class Replay:
         return True
 
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
-        cdef Thread* thread
-        if self.native is not None:
-            thread = this_thread()
-            if self.native.may_run(thread):
-                return self.run_natively(signature, thread, result)
-        elif self.found is not None:
-            thread = this_thread()
-            if not taped() and not is_recording(thread):
-                return self.run_and_look(signature, thread, result)
+        cdef Thread* thread = this_thread()
+        cdef bint recorded = taped()
+        cdef Native native = self.recorded if recorded else self.native
+        if native is not None:
+            if native.may_run(thread):
+                return self.run_natively(native, signature, thread, result)
+        elif self.runs[recorded] < ENOUGH_RUNS and self.found is not None:
+            if not is_recording(thread):
+                return self.run_and_look(signature, thread, recorded, result)
         return self.run_with(signature, self.variables, self.handles, result)
 
     cdef long long native_runs(self):
         """How many runs were kernels alone."""
-        return 0 if self.native is None else self.native.runs
+        cdef long long runs = 0 if self.native is None else self.native.runs
+        return runs if self.recorded is None else runs + self.recorded.runs
 
-    cdef Outcome run_natively(self, const Signature& signature, Thread* thread,
+    cdef Outcome run_natively(self, Native native, const Signature& signature, Thread* thread,
                               PyObject** result) except *:
         """Run its kernels."""
         cdef PyObject* inline_values[INLINE_VALUES]
@@ -351,13 +352,15 @@ cdef class Replay:
             values = many.data()
         for i in range(self.num_arguments):
             values[i] = signature.object(i)
-        for i in range(self.num_arguments, self.num_values):
+        for i in range(self.num_arguments, first):
+            values[i] = PyTuple_GET_ITEM(self.handles, i - self.num_arguments)
+        for i in range(first, self.num_values):
             values[i] = NULL
         for i in range(PyTuple_GET_SIZE(self.checks)):
             if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
         try:
-            outcome = self.native.run(signature, values, thread)
+            outcome = native.run(signature, values, thread)
             if outcome != DONE:
                 return outcome
             if self.single >= 0:
@@ -371,34 +374,32 @@ cdef class Replay:
             for i in range(first, self.num_values):
                 Py_XDECREF(values[i])
 
-    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread,
+    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
                               PyObject** result) except *:
         """Run it, and look by which kernels. Not always known: of new keys there are none yet."""
         cdef Recorder calls = Recorder()
         cdef bint onednn = thread.options.onednn
         cdef Outcome outcome
+        cdef Native native
         found = self.found
-        self.runs += 1
-        if self.runs >= ENOUGH_RUNS:
-            self.found = None
+        self.runs[recorded] += 1
         calls.entries = []
         calls.open()
         try:
             outcome = self.run_with(signature, self.variables, self.handles, result)
         finally:
             calls.close()
-        if (
-            outcome == DONE
-            and len(calls.entries) == PyTuple_GET_SIZE(self.steps)
-            and are_direct(calls.entries)
-        ):
+        if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
             first = self.num_arguments + len(self.handles)
             asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
             ops = tuple([(<Step>step).op for step in self.steps])
-            self.native = Native(
-                found, ops, calls.entries, self.variables, self.handles, asked, onednn
+            native = Native(
+                found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
             )
-            self.found = None
+            if recorded:
+                self.recorded = native
+            else:
+                self.native = native
         return outcome
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,

@@ -1,0 +1,262 @@
+"""Replays under tapes run as kernels alone, and tapes hear of each op as of a call."""
+
+import gc
+
+import keras
+import pytest
+import tensorflow as tf
+from calls import find
+from support import assert_same, floats
+from tensorflow.python.eager.record import VariableWatcher
+
+import fastops
+from fastops._install.models.method import methods
+from fastops._install.replay.replay import Replayed
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+CALLS = 8
+"""After half of them the kernels are known."""
+
+X = tf.constant(floats(3, 4))
+L = keras.layers
+
+
+def natively():
+    return sum(one.describe()["native"] for one in methods())
+
+
+def compare(program, at_least=CALLS // 2):
+    """Hold a program against itself under `install`: so many calls must be kernels alone."""
+    want = program()
+    with fastops.accelerated():
+        gc.collect()  # models of other tests
+        before = natively()
+        got = program()
+        assert natively() >= before + at_least
+    assert_same(got, want)
+
+
+def dense(activation):
+    return keras.Sequential([keras.Input((4,)), L.Dense(5, activation=activation), L.Dense(2)])
+
+
+def two_outputs():
+    one = keras.Input((4,))
+    hidden = L.Dense(6, activation="relu")(one)
+    return keras.Model(one, [L.Dense(2)(hidden), L.Dense(1)(hidden), hidden])
+
+
+def shared():
+    layer = L.Dense(4, activation="tanh")
+    return keras.Sequential([keras.Input((4,)), layer, layer, layer])
+
+
+def normalized():
+    return keras.Sequential([keras.Input((4,)), L.Dense(4), L.BatchNormalization(), L.Dense(1)])
+
+
+MODELS = {
+    **{name: lambda name=name: dense(name) for name in ("relu", "tanh", "sigmoid", "softplus")},
+    **{name: lambda name=name: dense(name) for name in ("elu", "gelu", "softmax", "selu")},
+    "two outputs": two_outputs,
+    "a layer thrice": shared,
+    "moving averages": normalized,
+}
+
+
+def made(name):
+    keras.utils.set_random_seed(3)
+    return MODELS[name]()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients(name):
+    def program():
+        model = made(name)
+        found = []
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                tape.watch(X)
+                results = tf.nest.flatten(model(X, training=True))
+                loss = tf.add_n([tf.reduce_sum(one * one) for one in results])
+            watched = [one.shape for one in tape.watched_variables()]
+            found += [loss, watched, *tape.gradient(loss, [X, *model.trainable_variables])]
+        return [*found, *model.get_weights()]
+
+    compare(program)
+
+
+def test_many_calls_of_one_tape():
+    """What a weight gets from each is added up in the order of the calls."""
+
+    def program():
+        model = made("two outputs")
+        found = []
+        for turn in range(3):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(model.weights[0] ** 2)
+                for i in range(CALLS):
+                    logits, value, hidden = model(X * float(i + turn))
+                    loss += tf.reduce_sum(logits) if i % 2 else tf.reduce_sum(value)
+                    loss += tf.reduce_sum(tf.stop_gradient(hidden) * hidden)
+            found += tape.gradient(loss, model.trainable_variables)
+        return found
+
+    compare(program)
+
+
+def test_gradients_of_gradients():
+    def program():
+        model = made("tanh")
+        found = []
+        for _ in range(CALLS):
+            with tf.GradientTape() as outer:
+                with tf.GradientTape() as inner:
+                    inner.watch(X)
+                    loss = tf.reduce_sum(model(X) ** 3)
+                slopes = inner.gradient(loss, [X, *model.trainable_variables])
+                total = tf.add_n([tf.reduce_sum(one * one) for one in slopes])
+            found += outer.gradient(total, model.trainable_variables)
+        return found
+
+    compare(program)
+
+
+def test_persistent_tapes_and_unconnected_outputs():
+    def program():
+        model = made("two outputs")
+        found = []
+        for _ in range(CALLS):
+            with tf.GradientTape(persistent=True) as tape:
+                logits, value, hidden = model(X)
+            sources = [one.value for one in model.trainable_variables]
+            for target in (logits, value, hidden, [value, logits]):
+                for how in ("none", "zero"):
+                    found += tape.gradient(target, sources, None, how)
+            found.append(tape.jacobian(value, hidden, experimental_use_pfor=False))
+        return found
+
+    compare(program)
+
+
+def test_tapes_that_are_stopped_or_watch_nothing():
+    def program():
+        model = made("relu")
+        found = []
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                with tape.stop_recording():
+                    unseen = model(X)
+                seen = model(X)
+            found += tape.gradient([unseen, seen], model.trainable_variables)
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(model.weights[0].value)
+                seen = model(X)
+            found += tape.gradient(seen, model.trainable_variables)
+            found.append(len(tape.watched_variables()))
+        return found
+
+    compare(program)
+
+
+def test_forward_accumulators_within_tapes():
+    """They cannot be there while a call is recorded."""
+
+    def program():
+        model = made("tanh")
+        found = []
+        for _ in range(CALLS):
+            with tf.GradientTape():
+                model(X)
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                with tf.autodiff.ForwardAccumulator(X, tf.ones_like(X)) as accumulator:
+                    result = model(X)
+                pushed = accumulator.jvp(result)
+            found += [pushed, *tape.gradient(pushed, model.trainable_variables)]
+        return found
+
+    compare(program, CALLS + CALLS // 2)
+
+
+def test_watchers_hear_of_variables():
+    def program():
+        model = made("relu")
+        found = []
+        for _ in range(CALLS):
+            with tf.GradientTape(), VariableWatcher() as watcher:
+                model(X)
+            found.append([one.shape for one in watcher.watched_variables()])
+        return found
+
+    compare(program)
+
+
+@pytest.fixture
+def moments():
+    """Yield a function that nobody else has called, and whose kernels are known under tapes."""
+    with fastops.accelerated():
+        of = find("tf.nn.moments")
+        function = Replayed(of.original, of.passed, (), of.settings)
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                tape.watch(X)
+                function(X, [0])
+        assert function.describe()["native"] >= CALLS // 2
+        yield function
+
+
+def test_calls_with_and_without_tapes(moments):
+    for _ in range(CALLS):
+        before = moments.describe()["native"]
+        assert_same(moments(X, [0]), moments.original(X, [0]))
+    assert moments.describe()["native"] == before + 1
+
+
+@pytest.mark.parametrize("options", [{"path": "capi"}, {"path": "tensorflow"}, {"onednn": "off"}])
+def test_settings_of_the_thread(moments, options):
+    before = moments.describe()["native"]
+    with fastops.options(**options), tf.GradientTape() as tape:
+        tape.watch(X)
+        _, variance = moments(X, [0])
+    assert moments.describe()["native"] == before
+    with tf.GradientTape() as again:
+        again.watch(X)
+        _, want = moments.original(X, [0])
+    assert_same(tape.gradient(variance, X), again.gradient(want, X))
+
+
+def test_ops_are_counted_and_profiled(moments):
+    fastops.reset_stats()
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        moments(X, [0])
+    counted = {name: one.direct for name, one in fastops.stats().ops.items()}
+    before = moments.describe()["native"]
+    with tf.GradientTape() as tape, fastops.profile() as profile:
+        tape.watch(X)
+        moments(X, [0])
+    assert {name: one.calls for name, one in profile.ops.items()} == counted
+    assert moments.describe()["native"] == before
+
+
+def test_what_an_accumulator_cannot_follow():
+    """Nobody has registered a gradient: TensorFlow's own call says so."""
+    image = tf.constant(floats(2, 2, 3))
+
+    def shifted(x):
+        return tf.raw_ops.AdjustHue(images=x, delta=0.1) + 1.0
+
+    with fastops.accelerated():
+        function = Replayed(shifted, find("tf.roll").passed)
+        for _ in range(CALLS):
+            with tf.GradientTape():
+                function(image)
+        assert function.describe()["native"] >= CALLS // 2
+        errors = []
+        for one in (function, shifted):
+            with tf.autodiff.ForwardAccumulator(image, image), pytest.raises(LookupError) as caught:
+                one(image)
+            errors.append(str(caught.value))
+    assert errors[0] == errors[1]
