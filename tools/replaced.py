@@ -106,6 +106,10 @@ graphs, device scopes, stateless and symbolic scopes and strategies; and where K
 decides by a value after it has assigned one, as optimizers do that average weights. `describe` of a
 method says what is known of an object: `type(model).__call__.describe(model)`.
 
+The same holds of tf_keras {restated_tf_keras}, if it was imported before `install` is called, for
+its optimizers but the legacy ones. Where a gradient is no tensor or missing, where a variable is no
+plain `tf.Variable`, and within tapes, a step is tf_keras's.
+
 | class | methods |
 | --- | --- |
 {models}
@@ -199,7 +203,11 @@ def render():
             row(f"`{title}`", ", ".join(f"`{name}`" for name in names.split()))
             for title, names in models.METHODS.items()
         )
-        + row("each metric", ", ".join(f"`{name}`" for name in models.OF_METRICS)),
+        + row("each metric", ", ".join(f"`{name}`" for name in models.OF_METRICS))
+        + "".join(
+            row(f"`tf_keras.src.{title}`", f"`{name}`")
+            for title, name in models.OF_TF_KERAS.items()
+        ),
         keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(
             row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()

@@ -53,14 +53,14 @@ LAYERS = {
     "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
     "modules apart, bind arguments, and ask what something is",
     "keras": "what Keras 3 does in Python before it reaches an op",
-    "models": "calls of Keras's own layers, models, losses, metrics and optimizers: recorded, and "
-    "replayed",
+    "models": "calls of Keras's own layers, models, losses, metrics and optimizers, and of "
+    "tf_keras's own optimizers: recorded, and replayed",
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return",
 }
 """By name, what is replaced: from the lowest to the highest."""
 
-_REPEATED = frozenset({"dispatch", "functions", "replayed", "models"})
+_REPEATED = frozenset({"dispatch", "functions", "replayed"})
 """Layers that restate no function: what they run follows from OpDefs, or has been recorded."""
 
 
@@ -207,10 +207,10 @@ def targets():
 
 
 def _objection(target):
-    if target.layer == "models":
-        return restated.changed(models.RESTATED)
     if target.layer in _REPEATED:
         return None
+    if models.is_recorded_of_keras(target):
+        return restated.changed(models.RESTATED)
     original = vars(target.holder)[target.attribute]
     return restated.objection(target.layer, target.name, original)
 
@@ -218,7 +218,7 @@ def _objection(target):
 def originals():
     """Yield layer and name of each piece that restates code, and whose code it is."""
     for target in candidates():
-        if target.layer == "models":
+        if models.is_recorded_of_keras(target):
             yield target.layer, target.name, models.RESTATED
         elif target.layer not in _REPEATED:
             original = vars(target.holder)[target.attribute]

@@ -1,6 +1,7 @@
 """Calls of objects of Keras's own, models and optimizers for instance, recorded once and replayed.
 
-What such a call runs depends on its arguments, on what the object holds, and on Keras's settings.
+So are those of tf_keras's optimizers. What such a call runs depends on its arguments, on what the
+object holds, and on Keras's settings.
 `places` lists what an object holds, directly and indirectly, and `watch` tells whether that is as
 it was; `witness` notes which Python runs in a call that is recorded, and with it whose globals
 matter; `library` knows which code is Keras's; `scopes` reads the settings of a thread; `method`

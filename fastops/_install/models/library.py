@@ -1,4 +1,6 @@
-"""What is known of Keras's code, and of the libraries that it calls."""
+"""What is known of Keras's and tf_keras's code, and of the libraries that they call."""
+
+_OF_KERAS = frozenset({"keras", "tf_keras"})
 
 _PACKAGES = frozenset(
     {
@@ -10,6 +12,7 @@ _PACKAGES = frozenset(
             "numpy",
             "optree",
             "tensorflow",
+            "tf_keras",
             "tree",
             "wrapt",
         ),
@@ -49,13 +52,18 @@ def is_own(name):
     return (
         name.partition(".")[0] in _PACKAGES
         and not name.endswith("_test")
-        and not name.startswith("keras.src.testing")
+        and not name.startswith(("keras.src.testing", "tf_keras.src.testing"))
     )
 
 
+def is_of_keras(name):
+    """Tell whether a module, by its name, is Keras's or tf_keras's."""
+    return name.partition(".")[0] in _OF_KERAS
+
+
 def is_keras(kind):
-    """Tell whether a class and all that it inherits from is Keras's own."""
-    return kind.__module__.startswith("keras.") and all(
+    """Tell whether a class and all that it inherits from is Keras's or tf_keras's own."""
+    return is_of_keras(kind.__module__) and all(
         base is object or is_own(base.__module__) for base in kind.__mro__
     )
 
@@ -71,7 +79,15 @@ def is_pure(function):
     return (package in _PACKAGES or package in _OF_C) and not module.startswith("numpy.random")
 
 
+OF_TENSORFLOW = {
+    "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": {
+        "_variable_read",  # for graphs
+    },
+}
+"""By class, attributes that no call asks."""
+
 UNASKED = {
+    **OF_TENSORFLOW,
     "keras.src.ops.operation.Operation": {
         "_inbound_nodes",  # what symbolic calls have made of it
         "_outbound_nodes",
@@ -80,9 +96,6 @@ UNASKED = {
     "keras.src.metrics.metric.Metric": {"_tracker"},
     "keras.src.optimizers.base_optimizer.BaseOptimizer": {"_tracker"},
     "keras.src.backend.common.keras_tensor.KerasTensor": {"_keras_history"},
-    "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": {
-        "_variable_read",  # for graphs
-    },
     "keras.src.utils.tracking.Tracker": {"stored_ids"},  # of what its lists hold
     "keras.src.trainers.trainer.Trainer": {
         *("train_function", "test_function", "predict_function"),  # for steps, not in them
@@ -91,7 +104,7 @@ UNASKED = {
         "_eval_epoch_iterator",
     },
 }
-"""By class, attributes that no call asks."""
+"""Likewise, with those of Keras's classes."""
 
 OF_TRAINING = {
     "keras.src.trainers.trainer.Trainer": {

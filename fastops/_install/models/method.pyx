@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Methods of Keras's objects whose calls are recorded, and replayed afterwards.
+"""Methods of Keras's and tf_keras's objects whose calls are recorded, and replayed afterwards.
 
 A recording is of one object, of one signature of the arguments, and of what the object, Keras's
 settings and the globals of the code that ran were meanwhile. Two calls are recorded; what they ran
@@ -21,7 +21,7 @@ from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes
 from fastops._install.intercept cimport promotes_no_dtypes
-from fastops._install.models.scopes cimport call_context, give_names, names_given, read_scopes
+from fastops._install.models.scopes cimport Scopes
 from fastops._install.models.watch cimport Globals, Watch
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._install.replay.native cimport DONE, FAILED, Outcome
@@ -45,7 +45,7 @@ import numpy as np
 import tensorflow as _tf
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _UnreadVariable
 
 from fastops._install.models.declared import changes as _declarations
 from fastops._install.models.declared import codes as _declared_codes
@@ -63,14 +63,15 @@ cdef enum:
     MOST_STATES = 4        # that one object goes to and from
     MOST_CHANGES = 16      # without success, after which its calls are left alone
     MOST_REPLAYS = 4       # of one signature, that differ by values
+    MOST_STEPS = 8192      # of one replay
     MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
     MOST_CLASSES = 1024
     ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped
     ENOUGH_REFUSED = 8     # objects of one class, without success
     SLOTS = 16
 
-cdef PyTypeObject* _variable = NULL  # Keras's own
 cdef type _array = np.ndarray
+cdef type _zip = zip
 cdef dict _ops = {}
 cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
@@ -78,7 +79,7 @@ _methods = weakref.WeakSet()
 # Why calls are not replayed, beside what recordings find.
 cdef str _AROUND = "a graph, device, strategy or the like is around it"
 cdef str _OTHERS = "the class is not Keras's own"
-cdef str _SCOPES = "a scope of Keras's is open"
+cdef str _SCOPES = "a scope is open"
 cdef str _ARGUMENT = "Keras is to read an argument"
 cdef str _CODE = "what its code asks is not as it was"
 cdef str _FAILED = "an op has failed"
@@ -93,16 +94,6 @@ cdef list _observers = _told
 def methods():
     """Return all that live."""
     return list(_methods)
-
-
-def attach(keras):
-    """Finds in ``keras.src`` what calls are given."""
-    global _variable, _variable_class
-    _variable_class = keras.backend.Variable
-    _variable = <PyTypeObject*>_variable_class
-
-
-cdef type _variable_class = None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -122,7 +113,7 @@ cdef class Case:
     globals : Globals
         What the code that ran asked its modules.
     contents : Watch
-        What containers among that held.
+        What containers among that held, and variables that are the caller's.
     first : Recording
         Of the first call that was recorded, until there is another one like it.
     replays : list of Replay
@@ -266,15 +257,24 @@ cdef class Method(Replacement):
     Parameters
     ----------
     original : callable
-        Keras's.
+        The library's.
     unasked : dict of type to set of str
         As for `fastops._install.models.places.Places`.
+    variable : type
+        The library's class of variables.
+    scopes : Scopes
+        What the library keeps for a thread.
     takes_arrays : callable, optional
         Tells for an object whether the method makes tensors of arrays before all else.
+    takes_zips : callable, optional
+        Tells for an object whether the method makes a list of its only argument before all else.
     """
 
     cdef dict unasked
+    cdef object variable
+    cdef Scopes scopes
     cdef object takes_arrays
+    cdef object takes_zips
     cdef dict subjects
     cdef dict refused    # by class, how many objects; 0 for ever after a success
     cdef dict others     # by their versions, classes of which no object is replayed
@@ -284,9 +284,10 @@ cdef class Method(Replacement):
     cdef readonly long long replayed
     cdef readonly dict reasons  # of calls that were not, and how many there were
 
-    def __init__(self, original, unasked, takes_arrays=None):
+    def __init__(self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None):
         super().__init__(original)
-        self.unasked, self.takes_arrays = unasked, takes_arrays
+        self.unasked, self.variable, self.scopes = unasked, variable, scopes
+        self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
         self.subjects, self.refused = {}, {}
         self.others, self.known_declarations = {}, 0
         self.num_subjects = 0
@@ -427,7 +428,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         return self.leave(_OTHERS, args, nargsf, keywords)
     if subject.reason is not None:
         return self.leave(subject.reason, args, nargsf, keywords)
-    scopes = read_scopes(args[0])
+    scopes = self.scopes.read(args[0])
     if scopes is None:
         return self.leave(_SCOPES, args, nargsf, keywords)
     if taped():
@@ -449,7 +450,19 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 converted[i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
         given = converted.data()
         scopes = scopes + ("arrays",)
-    if not read_method(&signature, given + 1, n - 1, keywords, _variable):
+    if (
+        self.takes_zips is not None
+        and n == 2
+        and keywords == NULL
+        and Py_TYPE(<object>args[1]) == <PyTypeObject*>_zip
+        and self.takes_zips(<object>args[0])
+    ):
+        pairs = list(<object>args[1])
+        converted.assign(args, args + n)
+        converted[1] = <PyObject*>pairs
+        args = given = converted.data()
+        nargsf = n
+    if not read_method(&signature, given + 1, n - 1, keywords, <PyTypeObject*>self.variable):
         return self.leave(_ARGUMENT, args, nargsf, keywords)
     state = subject.state()
     if state is not None:
@@ -472,11 +485,11 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 if _observers:
                     self.tell(args[0], None)
                 if case.left is not None:
-                    call_context().__dict__.update(case.left)
+                    self.scopes.call_context().__dict__.update(case.left)
                 for leaf, name in case.marks:
                     setattr(<object>signature.object(leaf), name, None)
                 if case.names is not None:
-                    give_names(case.names)
+                    self.scopes.give_names(case.names)
                 return result
             if outcome == FAILED:
                 return self.leave(_FAILED, args, nargsf, keywords)
@@ -521,7 +534,10 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
     root = <object>args[0]
     arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]
-    context = call_context()
+    identities = [
+        <object>signature.identity(i) for i in range(<Py_ssize_t>signature.num_identities())
+    ]
+    context = self.scopes.call_context()
     if context is not None:
         around = dict(context.__dict__)
     try:
@@ -533,9 +549,6 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
                 return call_original(self, args, nargsf, keywords)
             subject.states.insert(0, state)
             del subject.states[MOST_STATES:]
-        for i in range(<Py_ssize_t>signature.num_identities()):
-            if <size_t>signature.identity(i) not in state.seen:
-                raise NotReplayableError("it is given variables that it does not hold")
     except Exception as why:  # another thread may be changing it
         self.note(subject, case, _told_of(why))
         return call_original(self, args, nargsf, keywords)
@@ -547,7 +560,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
     second = (
         case.first is not None and case.globals.hold() and case.contents.holds()
     )
-    names, marked = names_given(), [set(vars(tensor)) for tensor in arguments]
+    names, marked = self.scopes.names_given(), [set(vars(tensor)) for tensor in arguments]
     if second:
         try:
             copies = _copies(case.first.variables)
@@ -578,7 +591,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         if witness.objection is not None:
             raise NotReplayableError(witness.objection)
         if not (
-            read_method(&after, given + 1, n - 1, keywords, _variable)
+            read_method(&after, given + 1, n - 1, keywords, <PyTypeObject*>self.variable)
             and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
             and are_leaves(arguments, after)
         ):
@@ -588,7 +601,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
             raise NotReplayableError(f"it changes what it holds: {changed}")
         given_now = {
             kind: count - names.get(kind, 0)
-            for kind, count in names_given().items()
+            for kind, count in self.scopes.names_given().items()
             if count != names.get(kind, 0)
         } or None
         if second and case.names != given_now:
@@ -600,8 +613,9 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
             for name in vars(tensor)
             if name not in marked[leaf]
         )
-        _learn(self, subject, state, case, recorder, witness, arguments, holders, second, copies,
-               _left(context, around, scopes, args[0]), signature, <object>result)
+        _learn(self, subject, state, case, recorder, witness, arguments, holders, identities,
+               second, copies, _left(self.scopes, context, around, scopes, args[0]), signature,
+               <object>result)
     except Exception as why:  # the call has been made, whatever is found out about it
         self.note(subject, case, _told_of(why))
     return result
@@ -611,13 +625,13 @@ cdef str _told_of(why):
     return str(why) if isinstance(why, NotReplayableError) else f"{type(why).__name__}: {why}"
 
 
-cdef dict _left(object context, dict around, tuple scopes, PyObject* root):
+cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* root):
     """What a call has left in the context of an outer one, None if nothing."""
     cdef tuple now
-    if call_context() is not context:
+    if of.call_context() is not context:
         raise NotReplayableError("it leaves a scope open")
     if context is None:
-        now = read_scopes(root)
+        now = of.read(root)
         if now is None or scopes[: len(now)] != now:
             raise NotReplayableError("it changes settings")
         return None
@@ -638,8 +652,7 @@ cdef list _copies(variables):
     TFE_Py_TapeSetStopOnThread()
     try:
         for variable in variables:
-            handle = variable._handle
-            value = _gen_variables.read_variable_op(handle, variable.dtype)
+            value = _value_of(variable)
             copies.append(
                 ResourceVariable(value, trainable=False, dtype=variable.dtype, shape=variable.shape)
             )
@@ -649,13 +662,15 @@ cdef list _copies(variables):
 
 
 cdef int _learn(Method self, Subject subject, State state, Case case, recorder, witness,
-                list arguments, list holders, bint second, list copies, dict left,
-                const Signature& signature, result) except -1:
+                list arguments, list holders, list identities, bint second, list copies,
+                dict left, const Signature& signature, result) except -1:
     """Take up what a call ran."""
     cdef Replay replay
+    cdef list foreign = [one for one in identities if <size_t><PyObject*>one not in state.seen]
     if _holds_container(result, state.seen):
         raise NotReplayableError("it returns a container that it holds")
-    found = recording(recorder, arguments, holders, result, state.variables)
+    variables = {**state.variables, **Places(foreign, self.unasked).variables}
+    found = recording(recorder, arguments, holders, result, variables, MOST_STEPS)
     for step in found.steps:
         if step.seed is not None or (step.lasts and step.outputs):
             raise NotReplayableError(f"{step.op_name} cannot be tried on copies")
@@ -663,7 +678,7 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
         codes = dict(witness.codes)
         case.codes.update(codes)
         case.globals = Globals(codes)
-        case.contents = Watch(Places(case.globals.contents(), self.unasked))
+        case.contents = Watch(Places(case.globals.contents() + foreign, self.unasked))
         case.first, case.left = found, left
         return 0
     if not alike(case.first, found):
@@ -695,14 +710,16 @@ cdef int _try(Replay replay, const Signature& signature, list copies, result) ex
         if not _same(given, result):
             raise NotReplayableError("the replay gives another result")
         for copy, variable in zip(variables, replay.variables):
-            now = _gen_variables.read_variable_op(variable._handle, variable.dtype)
-            replayed = _gen_variables.read_variable_op(copy._handle, copy.dtype)
-            if not alike(now, replayed):
+            if not alike(_value_of(variable), _value_of(copy)):
                 raise NotReplayableError("the replay gives a variable another value")
     finally:
         this_thread().noted = False
         TFE_Py_TapeSetRestartOnThread()
     return 0
+
+
+cdef object _value_of(variable):
+    return _gen_variables.read_variable_op(variable._handle, variable.dtype)
 
 
 cdef bint _same(one, other) except -1:
@@ -713,6 +730,8 @@ cdef bint _same(one, other) except -1:
         return len(one) == len(other) and all([_same(a, b) for a, b in zip(one, other)])
     if isinstance(one, dict):
         return list(one) == list(other) and all([_same(one[name], other[name]) for name in one])
+    if isinstance(one, _UnreadVariable):
+        return alike(_value_of(one), _value_of(other))
     if not alike(one, other):
         return False
     if hasattr(one, "_numpy"):

@@ -20,7 +20,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable import data_structures
 
-from fastops._install.models.library import is_own, is_pure
+from fastops._install.models.library import is_of_keras, is_own, is_pure
 from fastops._install.replay.recording import MOST_BYTES, NotReplayableError
 
 MOST_PLACES = 50_000
@@ -136,7 +136,7 @@ class Places:
     def visit_class(self, kind):
         """Take up a class: what it defines, and what containers of it hold."""
         self.entries.append(("class", kind))
-        if is_own(kind.__module__) and kind.__module__.partition(".")[0] != "keras":
+        if is_own(kind.__module__) and not is_of_keras(kind.__module__):
             return
         for base in kind.__mro__:
             for name, value in vars(base).items():

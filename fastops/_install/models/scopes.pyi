@@ -1,3 +1,7 @@
-from typing import Any
+from typing import Any, final
 
-def attach(keras: Any) -> None: ...
+class Scopes: ...
+
+@final
+class OfKeras(Scopes):
+    def __init__(self, keras: Any) -> None: ...

@@ -1,18 +1,16 @@
 # distutils: language = c++
-"""What Keras keeps for a thread: settings, and the scopes that are open in it."""
+"""What a library keeps for a thread: settings, and the scopes that are open in it."""
 
+cimport cython
 from cpython.dict cimport PyDict_GetItem, PyDict_Next
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
 
 from fastops._cpp.dicts cimport DictVersion
 
 from fastops._install.models import library as _library
+from fastops._plans.runner import is_plain as _is_plain
 
 
-cdef dict _global_state = None
-cdef tuple _last = None               # what was read last, outside of all scopes
-cdef uint64_t _last_version = 0       # of the dict that it was read from
 cdef str _TRACKER = "GLOBAL_STATE_TRACKER"
 cdef str _CALL = "current_call_ctx"
 cdef str _ENTRY = "entry_layer"
@@ -24,54 +22,70 @@ cdef str _NAMES = "object_name_uids"
 cdef tuple _ATOMS = (bool, int, float, str)
 
 
-def attach(keras):
-    """Finds the state of ``keras.src``."""
-    global _global_state
-    _global_state = keras.backend.common.global_state.__dict__
+cdef class Scopes:
+    """Of a library whose calls depend on what TensorFlow keeps for the thread, and nothing else.
 
-
-cdef object call_context():
-    """The context of the outermost layer's call; None outside of all."""
-    cdef PyObject* context
-    tracker = _global_state[_TRACKER]
-    context = PyDict_GetItem(<dict>tracker.__dict__, _CALL)
-    return None if context == NULL else <object>context
-
-
-cdef dict names_given():
-    """How many objects have got a name of each kind."""
-    cdef PyObject* names
-    tracker = _global_state[_TRACKER]
-    names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
-    return {} if names == NULL else dict(<object>names)
-
-
-cdef int give_names(dict counts) except -1:
-    """Count as many more."""
-    cdef PyObject* names
-    tracker = _global_state[_TRACKER]
-    names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
-    for kind, count in counts.items():
-        (<object>names)[kind] += count
-    return 0
-
-
-cdef tuple read_scopes(PyObject* entry):
-    """What calls depend on beside their arguments and their object, to be compared by `==`.
-
-    None where that is unknown, or where `entry` is the outermost layer already.
+    They are known outside of all tapes and strategies.
     """
-    global _last, _last_version
-    cdef tuple found
-    cdef bint outside = True
-    tracker = _global_state[_TRACKER]
-    state = <dict>tracker.__dict__
-    if _last_version != 0 and _last_version == DictVersion(<PyObject*>state):
-        return _last
-    found = _read(state, entry, &outside)
-    if outside:
-        _last, _last_version = found, DictVersion(<PyObject*>state)
-    return found
+
+    cdef tuple read(self, PyObject* entry):
+        return () if _is_plain() else None
+
+    cdef object call_context(self):
+        return None
+
+    cdef dict names_given(self):
+        return {}
+
+    cdef int give_names(self, dict counts) except -1:
+        return 0
+
+
+@cython.final
+cdef class OfKeras(Scopes):
+    """Of Keras.
+
+    Parameters
+    ----------
+    keras : module
+        ``keras.src``.
+    """
+
+    def __init__(self, keras):
+        self.global_state = keras.backend.common.global_state.__dict__
+
+    cdef tuple read(self, PyObject* entry):
+        """None, too, where `entry` is the outermost layer already."""
+        cdef tuple found
+        cdef bint outside = True
+        tracker = self.global_state[_TRACKER]
+        state = <dict>tracker.__dict__
+        if self.last_version != 0 and self.last_version == DictVersion(<PyObject*>state):
+            return self.last
+        found = _read(state, entry, &outside)
+        if outside:
+            self.last, self.last_version = found, DictVersion(<PyObject*>state)
+        return found
+
+    cdef object call_context(self):
+        cdef PyObject* context
+        tracker = self.global_state[_TRACKER]
+        context = PyDict_GetItem(<dict>tracker.__dict__, _CALL)
+        return None if context == NULL else <object>context
+
+    cdef dict names_given(self):
+        cdef PyObject* names
+        tracker = self.global_state[_TRACKER]
+        names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
+        return {} if names == NULL else dict(<object>names)
+
+    cdef int give_names(self, dict counts) except -1:
+        cdef PyObject* names
+        tracker = self.global_state[_TRACKER]
+        names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
+        for kind, count in counts.items():
+            (<object>names)[kind] += count
+        return 0
 
 
 cdef tuple _read(dict state, PyObject* entry, bint* outside):

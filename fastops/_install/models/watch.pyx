@@ -24,7 +24,7 @@ from sys import modules
 from types import FunctionType, ModuleType
 
 from fastops._install.models import places as _places
-from fastops._install.models.library import is_own
+from fastops._install.models.library import is_of_keras, is_own
 
 
 cdef extern from "Python.h":
@@ -324,7 +324,7 @@ cdef class Globals:
         for namespace, asked in zip(self.modules, self.names):
             name = namespace.get("__name__", "")
             for value in asked.values():
-                if name.startswith("keras.") and type(value) in (dict, list, set):
+                if is_of_keras(name) and type(value) in (dict, list, set):
                     found.append(value)
                 elif name in modules and not is_own(name) and not _is_own(value):
                     found.append(value)

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, is_dataclass
 
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._dispatch import named
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
 
 MOST_STEPS = 512
+"""Of a function."""
+
 MOST_BYTES = 1 << 16
 """Of one constant, or one value that is compared."""
 
@@ -120,7 +123,7 @@ class Step:
     stopped : bool
         Whether tapes are not to be told of it.
     accessed : int or None
-        The number of the handle of the variable that it reads.
+        The number of the handle of the variable that it reads or assigns to.
     static : bool
         Whether the shapes of its inputs decide those of what it makes.
     seed : tuple or None
@@ -188,6 +191,19 @@ class Given:
 
 
 @dataclass(frozen=True)
+class Unread:
+    """In the place of what an assignment returns: a variable that the call finds by itself.
+
+    Attributes
+    ----------
+    found : int
+        Which of them.
+    """
+
+    found: int
+
+
+@dataclass(frozen=True)
 class Composite:
     """In the place of a composite tensor in a result.
 
@@ -218,8 +234,8 @@ class Recording:
     steps : list of Step
         In their order.
     result : object
-        The result, with a `Number`, `Constant`, `Tagged`, `Given` or `Composite` in the place of
-        each tensor.
+        The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite` in the
+        place of each tensor.
     custom : bool
         Whether tapes are told of it otherwise than of its ops.
     """
@@ -233,7 +249,7 @@ class Recording:
     custom: bool
 
 
-def recording(recorder, arguments, holders, result, variables=None):
+def recording(recorder, arguments, holders, result, variables=None, most_steps=MOST_STEPS):
     """Return the `Recording` of a call.
 
     Parameters
@@ -248,6 +264,8 @@ def recording(recorder, arguments, holders, result, variables=None):
         What it returned.
     variables : dict of int to tf.Variable, optional
         By the identity of the handle, those that the call may find by itself.
+    most_steps : int
+        How many ops there may be.
 
     Raises
     ------
@@ -260,7 +278,7 @@ def recording(recorder, arguments, holders, result, variables=None):
         raise NotReplayableError("it logs or warns")
     if recorder.builds:
         raise NotReplayableError("it builds a graph")
-    return _Maker(recorder, arguments, holders, result, variables or {}).run()
+    return _Maker(recorder, arguments, holders, result, variables or {}).run(most_steps)
 
 
 def alike(one, other):
@@ -307,7 +325,7 @@ class _Maker:
         self.numbers.setdefault(id(tensor), len(self.tensors))
         self.tensors.append(tensor)
 
-    def run(self):
+    def run(self, most_steps):
         """Return the recording."""
         last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
         if self.variables and not _is_row(self.result):
@@ -324,7 +342,7 @@ class _Maker:
         result = self.packed(self.result)
         self.drop_unasked(result)
         self.release(result)
-        if len(self.steps) > MOST_STEPS:
+        if len(self.steps) > most_steps:
             raise NotReplayableError(f"it runs {len(self.steps)} ops")
         return Recording(
             self.num_arguments,
@@ -375,7 +393,7 @@ class _Maker:
         if not (last or step.static):
             raise NotReplayableError(f"{event.op_name} has sizes that values decide")
         self.lasts = self.lasts or step.lasts
-        step.accessed = known[0] if event.op_name in _ACCESSING else None
+        step.accessed = known[0] if event.op_name in _ACCESSING | _ASSIGNING else None
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
@@ -497,6 +515,10 @@ class _Maker:
             return kind(*[self.packed(one) for one in value])
         if kind is dict:
             return {name: self.packed(one) for name, one in value.items()}
+        if kind is _UnreadVariable:
+            found = self.numbers.get(id(value._handle), -1) - self.num_arguments
+            if 0 <= found < len(self.variables):
+                return Unread(found)
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
         if kind in COMPOSITES:

@@ -41,7 +41,7 @@ cdef class Replay:
                               PyObject** result) except *
     cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
                               PyObject** result) except *
-    cdef object pack(self, PyObject** values, const Signature& signature)
+    cdef object pack(self, PyObject** values, const Signature& signature, tuple variables)
     cdef object row(self, PyObject** values)
 
 

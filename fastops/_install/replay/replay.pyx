@@ -51,6 +51,7 @@ from fastops._install.replay.recording import (
     NotReplayableError,
     Number,
     Tagged,
+    Unread,
     numbers_in,
     recording,
 )
@@ -366,7 +367,7 @@ cdef class Replay:
             if self.single >= 0:
                 made = <object>values[self.single]
             else:
-                made = self.pack(values, signature)
+                made = self.pack(values, signature, self.variables)
             Py_INCREF(made)
             result[0] = <PyObject*>made
             return DONE
@@ -442,7 +443,7 @@ cdef class Replay:
             elif last != NULL and type(<object>last) is type(self.result):
                 made = <object>last
             else:
-                made = self.pack(values, signature)
+                made = self.pack(values, signature, variables)
             Py_INCREF(made)
             result[0] = <PyObject*>made
             return DONE
@@ -456,11 +457,11 @@ cdef class Replay:
                 if values[i] != NULL:
                     Py_DECREF(<object>values[i])
 
-    cdef object pack(self, PyObject** values, const Signature& signature):
+    cdef object pack(self, PyObject** values, const Signature& signature, tuple variables):
         """The result."""
         if self.flat.size() != 0:
             return self.row(values)
-        return _filled(self.result, values, signature)
+        return _filled(self.result, values, signature, variables)
 
     cdef object row(self, PyObject** values):
         """The result where it is a list or tuple of tensors alone."""
@@ -499,7 +500,7 @@ cdef tuple handles_of(tuple variables):
 cdef object _new_tuple = tuple.__new__  # by which namedtuples make theirs
 
 
-cdef object _filled(packed, PyObject** values, const Signature& signature):
+cdef object _filled(packed, PyObject** values, const Signature& signature, tuple variables):
     """A result, with tensors in the places of their numbers."""
     kind = type(packed)
     if kind is Number:
@@ -508,23 +509,28 @@ cdef object _filled(packed, PyObject** values, const Signature& signature):
         tensor = packed.tensor
         return copy_of(host_tensor(<PyObject*>tensor))
     if kind is Tagged:
-        made = _filled(packed.tensor, values, signature)
-        made.__dict__.update(_filled(packed.attributes, values, signature))
+        made = _filled(packed.tensor, values, signature, variables)
+        made.__dict__.update(_filled(packed.attributes, values, signature, variables))
         return made
     if kind is Given:
         return <object>signature.holder(<int>packed.number)
+    if kind is Unread:
+        return variables[packed.found]._lazy_read(None)
     if kind is Composite:
         made = packed.kind.__new__(packed.kind)
-        made.__dict__.update(_filled(packed.attributes, values, signature))
+        made.__dict__.update(_filled(packed.attributes, values, signature, variables))
         return made
     if kind is list:
-        return [_filled(one, values, signature) for one in <list>packed]
+        return [_filled(one, values, signature, variables) for one in <list>packed]
     if kind is tuple:
-        return tuple([_filled(one, values, signature) for one in <tuple>packed])
+        return tuple([_filled(one, values, signature, variables) for one in <tuple>packed])
     if kind is dict:
-        return {name: _filled(one, values, signature) for name, one in (<dict>packed).items()}
+        return {
+            name: _filled(one, values, signature, variables)
+            for name, one in (<dict>packed).items()
+        }
     if isinstance(packed, tuple):
-        return _new_tuple(kind, [_filled(one, values, signature) for one in packed])
+        return _new_tuple(kind, [_filled(one, values, signature, variables) for one in packed])
     return packed
 
 

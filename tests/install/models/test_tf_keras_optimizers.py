@@ -1,0 +1,431 @@
+"""Optimizers of tf_keras, if it is installed: the same results, and that they are replayed."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from install.models.keras_programs import CALLS, compare, floats, outcome, probe, told
+from tensorflow.python.eager import record as tape_lib
+
+import fastops
+from fastops._install.models import targets
+
+tf_keras = pytest.importorskip("tf_keras", reason="see the extra 'libraries'")
+
+from fastops._install.helpers.targets import RESTATED_TF_KERAS  # noqa: E402
+
+O = tf_keras.optimizers  # noqa: E741
+
+pytestmark = pytest.mark.skipif(
+    not tf_keras.__version__.startswith(RESTATED_TF_KERAS), reason="another version"
+)
+
+REPLAYED = {
+    "SGD": lambda: O.SGD(0.1),
+    "SGD with momentum": lambda: O.SGD(0.1, momentum=0.9),
+    "SGD, Nesterov's": lambda: O.SGD(0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda: O.Adam(0.1),
+    "AMSGrad": lambda: O.Adam(0.1, amsgrad=True),
+    "AdamW": lambda: O.AdamW(0.1),
+    "RMSprop": lambda: O.RMSprop(0.1),
+    "RMSprop, centered": lambda: O.RMSprop(0.1, momentum=0.5, centered=True),
+    "Adagrad": lambda: O.Adagrad(0.1),
+    "Adadelta": lambda: O.Adadelta(0.1),
+    "Adamax": lambda: O.Adamax(0.1),
+    "Ftrl": lambda: O.Ftrl(0.1),
+    "Adafactor": lambda: O.Adafactor(0.1),
+    "Lion": lambda: O.Lion(0.1),
+    "a schedule": lambda: O.Adam(O.schedules.ExponentialDecay(0.1, 2, 0.5)),
+    "another schedule": lambda: O.SGD(O.schedules.CosineDecay(0.1, 5)),
+    "weight decay": lambda: O.SGD(0.1, weight_decay=0.01),
+    "norms": lambda: O.Adam(0.1, clipnorm=0.5),
+    "a global norm": lambda: O.Adam(0.1, global_clipnorm=0.5),
+    "values": lambda: O.Adam(0.1, clipvalue=0.5),
+    "averages": lambda: O.Adam(0.1, use_ema=True),
+}
+
+LEFT_ALONE = {
+    "Nadam": lambda: O.Nadam(0.1),  # which sets an attribute in each call
+    "averages that are taken over": lambda: O.Adam(0.1, use_ema=True, ema_overwrite_frequency=3),
+}
+
+
+def parameters():
+    return [tf.Variable(floats(*shape, seed=5)) for shape in ((3, 2), (2,), ())]
+
+
+def gradients(variables, number):
+    return [floats(*variable.shape, seed=10 * number + i) for i, variable in enumerate(variables)]
+
+
+def paired(variables, number):
+    return zip(gradients(variables, number), variables, strict=True)
+
+
+def state(optimizer, variables):
+    return [value.numpy() for value in (*variables, *optimizer.variables)]
+
+
+def steps(optimizer, variables, numbers=range(CALLS)):
+    """Yield what some steps return, and leave."""
+    for number in numbers:
+        yield outcome(optimizer.apply_gradients, paired(variables, number))
+        yield state(optimizer, variables)
+
+
+def start(make=lambda: O.Adam(0.1)):
+    variables, optimizer = parameters(), make()
+    probe(optimizer, "apply_gradients")
+    return variables, optimizer
+
+
+@pytest.mark.parametrize("make", REPLAYED.values(), ids=REPLAYED)
+def test_steps(make):
+    def program():
+        variables, optimizer = start(make)
+        yield from steps(optimizer, variables)
+
+    compare(program, native=True)
+
+
+@pytest.mark.parametrize("make", LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_what_is_left_alone(make):
+    def program():
+        variables, optimizer = start(make)
+        yield from steps(optimizer, variables)
+
+    compare(program, replayed=False)
+
+
+def test_values_by_which_python_decides():
+    def program():
+        schedule = O.schedules.PiecewiseConstantDecay([2, 9], [0.1, 0.2, 0.3])
+        variables, optimizer = start(lambda: O.SGD(schedule))
+        yield from steps(optimizer, variables, range(12))
+
+    compare(program)
+
+
+def test_many_variables():
+    def program():
+        _, optimizer = start()
+        yield from steps(optimizer, [tf.Variable([float(i)]) for i in range(40)])
+
+    compare(program, native=True)
+
+
+def test_what_a_step_returns_is_read_when_somebody_looks():
+    def program():
+        variables, optimizer = start()
+        for _ in range(CALLS):
+            made = optimizer.apply_gradients(paired(variables, 1))
+            yield type(made), made.name, made.dtype, made.shape, made.trainable, sorted(vars(made))
+            yield made.handle is optimizer.iterations.handle
+            optimizer.iterations.assign_add(5)
+            yield made.numpy()
+
+    compare(program)
+
+
+def columns(pairs):
+    return [[pair[i] for pair in pairs] for i in range(2)]
+
+
+GIVEN = {
+    "a list": lambda pairs: list(pairs),
+    "a tuple": lambda pairs: tuple(pairs),
+    "lists": lambda pairs: [list(pair) for pair in pairs],
+    "a zip": lambda pairs: zip(*columns(pairs)),  # noqa: B905
+    "a strict zip": lambda pairs: zip(*columns(pairs), strict=True),
+    "a zip of generators": lambda pairs: zip(*map(iter, columns(pairs)), strict=True),
+    "the other way around": lambda pairs: list(pairs)[::-1],
+    "some": lambda pairs: list(pairs)[1:],
+    "one twice": lambda pairs: [*pairs, pairs[0]],
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_arguments(given):
+    def program():
+        variables, optimizer = start()
+        optimizer.build(variables)
+        for number in range(CALLS):
+            pairs = list(paired(variables, number))
+            yield outcome(optimizer.apply_gradients, given(pairs))
+            yield state(optimizer, variables)
+
+    compare(program)
+
+
+ODD = {
+    "a generator": lambda pairs: (pair for pair in pairs),
+    "a zip of triples": lambda pairs: zip(*columns(pairs), [1, 2, 3], strict=True),
+    "a strict zip that is too long": lambda pairs: zip(pairs, [], strict=True),
+    "an empty zip": lambda pairs: zip(),
+    "nothing": lambda pairs: [],
+    "no gradients": lambda pairs: [(None, variable) for _, variable in pairs],
+    "one without a gradient": lambda pairs: [(None, pairs[0][1]), *pairs[1:]],
+    "arrays": lambda pairs: [(one.numpy(), variable) for one, variable in pairs],
+    "another dtype": lambda pairs: [(tf.cast(one, tf.float64), two) for one, two in pairs],
+    "another shape": lambda pairs: [(tf.ones((7,)), variable) for _, variable in pairs],
+    "variables": lambda pairs: [(variable, variable) for _, variable in pairs],
+    "a variable that it does not know": lambda pairs: [*pairs, (tf.ones(2), tf.Variable([1, 2.0]))],
+    "slices": lambda pairs: [(tf.IndexedSlices(tf.ones((2, 2)), [0, 2]), pairs[0][1]), *pairs[1:]],
+    "the same slices": lambda pairs: [(tf.IndexedSlices(tf.ones((2, 2)), [1, 1]), pairs[0][1])],
+    "None": lambda pairs: None,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("given", ODD.values(), ids=ODD)
+def test_odd_arguments(given):
+    def program():
+        variables, optimizer = start()
+        optimizer.build(variables)
+        for number in range(CALLS):
+            pairs = list(paired(variables, number))
+            yield outcome(optimizer.apply_gradients, given(pairs))
+            yield state(optimizer, variables)
+
+    compare(program, replayed=None)
+
+
+def test_keywords():
+    def program():
+        variables, optimizer = start()
+        for number in range(CALLS):
+            pairs = list(paired(variables, number))
+            for settings in ({"name": "other"}, {"skip_gradients_aggregation": True}):
+                yield outcome(optimizer.apply_gradients, pairs, **settings)
+                yield outcome(optimizer.apply_gradients, paired(variables, number), **settings)
+            yield outcome(optimizer.apply_gradients, pairs, nonsense=1)
+            yield outcome(optimizer.apply_gradients, grads_and_vars=pairs)
+            yield outcome(optimizer.apply_gradients)
+            yield state(optimizer, variables)
+
+    compare(program)
+
+
+def _constrain(_, variables):
+    variables[0]._constraint = tf_keras.constraints.NonNeg()
+
+
+def _by_sign(optimizer, gradient, variable):
+    variable.assign_sub(tf.sign(gradient))
+
+
+def _delete_velocities(optimizer, _):
+    del optimizer._velocities
+
+
+def _schedule(optimizer, _):
+    optimizer._learning_rate = O.schedules.CosineDecay(1, 9)
+
+
+CHANGES = {
+    "the learning rate": lambda of, _: setattr(of, "learning_rate", 0.5),
+    "its variable": lambda of, _: of.learning_rate.assign(0.5),
+    "a schedule instead": _schedule,
+    "a number that is held": lambda of, _: setattr(of, "beta_1", 0.3),
+    "a number that becomes a tensor": lambda of, _: setattr(of, "beta_1", tf.constant(0.3)),
+    "clipping": lambda of, _: setattr(of, "clipnorm", 0.1),
+    "weight decay": lambda of, _: setattr(of, "weight_decay", 0.1),
+    "compilation": lambda of, _: setattr(of, "jit_compile", True),
+    "averages": lambda of, _: setattr(of, "use_ema", True),
+    "a method": lambda of, _: setattr(of, "update_step", lambda gradient, variable: None),
+    "weights": lambda _, variables: variables[1].assign([5.0, 6.0]),
+    "momentums": lambda of, _: of._momentums[0].assign(tf.ones((3, 2))),
+    "momentums that are others": lambda of, _: of._momentums.reverse(),
+    "fewer momentums": lambda of, _: of._momentums.pop(),
+    "none": _delete_velocities,
+    "iterations": lambda of, _: of.iterations.assign(40),
+    "everything": lambda of, _: of.set_weights([value + 1 for value in of.variables]),
+    "the order": lambda _, variables: variables.reverse(),
+    "another variable": lambda _, variables: variables.append(tf.Variable([1.0])),
+    "fewer variables": lambda _, variables: variables.pop(),
+    "a constraint": _constrain,
+    "a key": lambda _, variables: setattr(variables[0], "_unique_id", "another"),
+    "a restart": lambda of, variables: of.build(variables[::-1]),
+    "another start": lambda of, variables: (setattr(of, "_built", False), of.build(variables)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_changes(change):
+    def program():
+        variables, optimizer = start()
+        yield from steps(optimizer, variables)
+        change(optimizer, variables)
+        yield from steps(optimizer, variables)
+
+    compare(program)
+
+
+def test_a_class_that_is_changed(monkeypatch):
+    def program():
+        variables, optimizer = start()
+        yield from steps(optimizer, variables)
+        with monkeypatch.context() as patch:
+            patch.setattr(O.Adam, "update_step", _by_sign)
+            yield from steps(optimizer, variables)
+        yield from steps(optimizer, variables)
+
+    compare(program)
+
+
+def test_a_checkpoint_that_is_restored(tmp_path):
+    def program():
+        variables, optimizer = start()
+        checkpoint = tf.train.Checkpoint(optimizer=optimizer, variables=variables)
+        yield from steps(optimizer, variables)
+        path = checkpoint.save(str(tmp_path / "checkpoint"))
+        yield from steps(optimizer, variables)
+        checkpoint.restore(path)
+        yield from steps(optimizer, variables)
+
+    compare(program)
+
+
+def test_variables_that_are_gone():
+    def program():
+        variables, optimizer = start()
+        yield from steps(optimizer, variables)
+        pairs = list(paired(variables, 1))
+        tf.raw_ops.DestroyResourceOp(resource=variables[1].handle)
+        yield outcome(optimizer.apply_gradients, pairs)
+        yield variables[0], variables[2], optimizer.iterations
+
+    compare(program)
+
+
+class Own(O.Adam):
+    """An optimizer of a user's."""
+
+    def update_step(self, gradient, variable):
+        super().update_step(-gradient, variable)
+
+
+@pytest.mark.parametrize("kind", [Own, O.legacy.Adam], ids=lambda kind: kind.__name__)
+def test_other_optimizers(kind):
+    def program():
+        variables, optimizer = parameters(), kind(0.1)
+        for number in range(CALLS):
+            optimizer.apply_gradients(paired(variables, number))
+            yield variables
+
+    compare(program)
+
+
+def test_a_schedule_of_a_user():
+    class Schedule(O.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return next(rates)
+
+    rates = iter(np.arange(100.0))
+
+    def program():
+        nonlocal rates
+        rates = iter(np.arange(100.0))
+        variables, optimizer = start(lambda: O.Adam(Schedule()))
+        yield from steps(optimizer, variables)
+
+    compare(program, replayed=False)
+
+
+def test_a_model_is_trained():
+    def program():
+        model = tf_keras.Sequential([tf_keras.layers.Dense(4, "relu"), tf_keras.layers.Dense(1)])
+        optimizer = O.Adam(0.1)
+        model.build((None, 3))
+        probe(optimizer, "apply_gradients")
+        for number in range(CALLS):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(model(floats(5, 3, seed=number)) ** 2)
+            optimizer.minimize(loss, model.trainable_variables, tape)
+            yield loss, *model.get_weights()
+
+    compare(program, native=True)
+
+
+def test_mixed_precision():
+    def program():
+        dense = tf_keras.layers.Dense(2, dtype="mixed_float16")
+        optimizer = tf_keras.mixed_precision.LossScaleOptimizer(O.Adam(0.1))
+        dense.build((None, 3))
+        for number in range(CALLS):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(dense(floats(5, 3, seed=number)) ** 2)
+                scaled = optimizer.get_scaled_loss(loss)
+            found = tape.gradient(scaled, dense.trainable_variables)
+            optimizer.apply_gradients(
+                zip(optimizer.get_unscaled_gradients(found), dense.trainable_variables, strict=True)
+            )
+            yield loss, *dense.get_weights()
+
+    compare(program)
+
+
+def test_around_a_step():
+    def program():
+        variables, optimizer = start()
+        optimizer.build(variables)
+        strategy = tf.distribute.OneDeviceStrategy("cpu:0")
+
+        @tf.function
+        def traced(*given):
+            return optimizer.apply_gradients(zip(given, variables, strict=True))
+
+        for number in range(CALLS):
+            given = gradients(variables, number)
+            with tf.GradientTape() as tape:
+                optimizer.apply_gradients(zip(given, variables, strict=True))
+            yield [one.name for one in tape.watched_variables()]
+            with tape_lib.VariableWatcher() as watcher:
+                optimizer.apply_gradients(zip(given, variables, strict=True))
+            yield [one.name for one in watcher.watched_variables()]
+            yield traced(*given)
+            with strategy.scope():
+                yield outcome(optimizer.apply_gradients, list(zip(given, variables, strict=True)))
+            with tf.device("cpu:0"):
+                yield outcome(optimizer.apply_gradients, list(zip(given, variables, strict=True)))
+            yield state(optimizer, variables)
+
+    compare(program)
+
+
+@pytest.mark.parametrize("make", [lambda: O.SGD(0.1), lambda: O.Adam(0.1)], ids=["SGD", "Adam"])
+def test_watchers(make):
+    def program():
+        variables, optimizer = start(make)
+        for number in range(CALLS):
+            with tape_lib.VariableWatcher() as watcher:
+                optimizer.apply_gradients(paired(variables, number))
+            yield sorted(one.name for one in watcher.watched_variables())
+
+    compare(program)
+
+
+def test_nothing_is_kept():
+    with fastops.accelerated():
+        variables, optimizer = parameters(), O.Adam(0.1)
+        list(steps(optimizer, variables))
+        assert told(optimizer, "apply_gradients")["replayed"]
+        dropped = [weakref.ref(one) for one in (optimizer, *variables)]
+        del variables, optimizer
+        gc.collect()
+        assert not any(one() for one in dropped)
+
+
+def test_without_keras(monkeypatch):
+    monkeypatch.setattr(targets, "source", lambda: None)
+    assert [target.name for target in targets.targets()] == [
+        "tf_keras.src.optimizers.optimizer.Optimizer.apply_gradients"
+    ]
+
+
+def test_another_version(monkeypatch):
+    monkeypatch.setattr(tf_keras, "__version__", "2.0.0")
+    assert not any(target.name.startswith("tf_keras") for target in targets.targets())
