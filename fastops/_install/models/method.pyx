@@ -79,7 +79,7 @@ _methods = weakref.WeakSet()
 # Why calls are not replayed, beside what recordings find.
 cdef str _AROUND = "a graph, device, strategy or the like is around it"
 cdef str _OTHERS = "the class is not Keras's own"
-cdef str _SCOPES = "a scope is open"
+cdef str _SCOPES = "a scope or tape is open"
 cdef str _ARGUMENT = "Keras is to read an argument"
 cdef str _CODE = "what its code asks is not as it was"
 cdef str _FAILED = "an op has failed"
@@ -428,6 +428,18 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         return self.leave(_OTHERS, args, nargsf, keywords)
     if subject.reason is not None:
         return self.leave(subject.reason, args, nargsf, keywords)
+    if (
+        self.takes_zips is not None
+        and n == 2
+        and keywords == NULL
+        and Py_TYPE(<object>args[1]) == <PyTypeObject*>_zip
+        and self.takes_zips(<object>args[0])
+    ):
+        pairs = list(<object>args[1])
+        converted.assign(args, args + n)
+        converted[1] = <PyObject*>pairs
+        # Anew, for a generator in it may have run anything.
+        return _called(callable, converted.data(), n, NULL)
     scopes = self.scopes.read(args[0])
     if scopes is None:
         return self.leave(_SCOPES, args, nargsf, keywords)
@@ -450,18 +462,6 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 converted[i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
         given = converted.data()
         scopes = scopes + ("arrays",)
-    if (
-        self.takes_zips is not None
-        and n == 2
-        and keywords == NULL
-        and Py_TYPE(<object>args[1]) == <PyTypeObject*>_zip
-        and self.takes_zips(<object>args[0])
-    ):
-        pairs = list(<object>args[1])
-        converted.assign(args, args + n)
-        converted[1] = <PyObject*>pairs
-        args = given = converted.data()
-        nargsf = n
     if not read_method(&signature, given + 1, n - 1, keywords, <PyTypeObject*>self.variable):
         return self.leave(_ARGUMENT, args, nargsf, keywords)
     state = subject.state()

@@ -137,7 +137,7 @@ GIVEN = {
     "a list": lambda pairs: list(pairs),
     "a tuple": lambda pairs: tuple(pairs),
     "lists": lambda pairs: [list(pair) for pair in pairs],
-    "a zip": lambda pairs: zip(*columns(pairs)),  # noqa: B905
+    "a zip": lambda pairs: zip(*columns(pairs), strict=False),
     "a strict zip": lambda pairs: zip(*columns(pairs), strict=True),
     "a zip of generators": lambda pairs: zip(*map(iter, columns(pairs)), strict=True),
     "the other way around": lambda pairs: list(pairs)[::-1],
@@ -155,6 +155,24 @@ def test_arguments(given):
             pairs = list(paired(variables, number))
             yield outcome(optimizer.apply_gradients, given(pairs))
             yield state(optimizer, variables)
+
+    compare(program)
+
+
+def test_a_zip_that_opens_a_tape():
+    def opening(tape, values):
+        tape.__enter__()
+        yield from values
+
+    def program():
+        variables, optimizer = start()
+        yield from steps(optimizer, variables)
+        tape = tf.GradientTape()
+        given = opening(tape, gradients(variables, 1))
+        optimizer.apply_gradients(zip(given, variables, strict=True))
+        tape.__exit__(None, None, None)
+        yield [one.shape for one in tape.watched_variables()]
+        yield state(optimizer, variables)
 
     compare(program)
 
