@@ -103,6 +103,7 @@ def test_what_tensorflow_rejects_is_rejected(op_name, known, arguments):
 
 
 def test_a_graph_that_is_stored_is_tensorflows():
+    context.context().clear_kernel_cache()
     took(ops.add_n, inputs=rows(3))
     context.context().enable_graph_collection()
     try:
