@@ -307,7 +307,8 @@ Ops, generated functions, recordings of TensorFlow's functions ("replayed") rest
 are in force everywhere. Recordings of Keras's calls ("models") are held against Keras's own Python
 before they are used; of Keras they have to know how it keeps names, masks and the state of a
 thread, and where that is another they are left out. Calls with arrays are recorded where
-`Layer.__call__` is the one that makes tensors of them first. Whose Python decides by what has been
+`Layer.__call__` is the one that makes tensors of them first, and steps of tf_keras's optimizers
+where `apply_gradients` makes a list of its argument first. Whose Python decides by what has been
 assigned refuses to be recorded, as more training steps of Keras 3.8 do than of later ones.
 
 The tables count pieces by the layers of [install.md](install.md).
