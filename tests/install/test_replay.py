@@ -744,6 +744,22 @@ def test_eight_threads(stock):
     assert vars(EagerTensor)["_numpy_internal"] is METHOD
 
 
+def test_kernels_that_several_threads_find():
+    inputs = [t(*M, seed=seed) for seed in range(8)]
+
+    def work(function, i):
+        for _ in range(10):
+            function(inputs[i], axis=1)
+
+    for _ in range(100):
+        function = replayed("tf.norm")
+        threads = [threading.Thread(target=work, args=[function, i]) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
 def test_a_fork_while_another_thread_records():
     recording, forked = threading.Event(), threading.Event()
 

@@ -151,6 +151,12 @@ cdef class Case:
         self.strange = 0
         return 0
 
+    cdef bint holds(self) except -1:
+        """Whether what the code asked, and what that holds, is as it was."""
+        cdef Globals asked = self.globals  # in whose place another thread may put its own meanwhile
+        cdef Watch contents = self.contents
+        return asked.hold() and contents.holds()
+
 
 @cython.final
 cdef class State:
@@ -472,7 +478,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             replay = <Replay>PyList_GET_ITEM(case.replays, i)
             if not replay.fits():
                 return self.leave(_CODE, args, nargsf, keywords)
-            if not case.globals.hold() or not case.contents.holds():
+            if not case.holds():
                 case.strange += 1
                 if case.strange >= ENOUGH_STRANGE:  # and so it may stay
                     case.forget()
@@ -557,9 +563,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         while len(state.cases) >= MOST_SIGNATURES:
             state.cases.pop(next(iter(state.cases)), None)
         state.cases[case.key, scopes] = case
-    second = (
-        case.first is not None and case.globals.hold() and case.contents.holds()
-    )
+    second = case.first is not None and case.holds()
     names, marked = self.scopes.names_given(), [set(vars(tensor)) for tensor in arguments]
     if second:
         try:

@@ -347,6 +347,7 @@ cdef class Replay:
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
         cdef Outcome outcome
+        cdef Native native = self.native  # in whose place another thread may put its own meanwhile
         cdef Py_ssize_t i, first = self.num_arguments + PyTuple_GET_SIZE(self.handles)
         if self.num_values > INLINE_VALUES:
             many.resize(self.num_values)
