@@ -212,6 +212,7 @@ def test_recordings_of_keras_need_its_state_as_it_was(table):
     table["files"][state] = {}
     table["digests"][state]["set_global_attribute"] = []
     left = targets.in_force()["models"]
+    left = {title: why for title, why in left.items() if title.startswith("keras.")}
     assert set(left.values()) == {f"the code of {state}.set_global_attribute is another"}
     original = vars(keras.losses.Loss)["__call__"]
     with fastops.accelerated():

@@ -326,6 +326,7 @@ cdef class Replay:
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
         cdef Thread* thread = this_thread()
         cdef bint recorded = taped()
+        # Held here: another thread may put its own in the place meanwhile.
         cdef Native native = self.recorded if recorded else self.native
         if native is not None:
             if native.may_run(thread):
@@ -347,7 +348,6 @@ cdef class Replay:
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
         cdef Outcome outcome
-        cdef Native native = self.native  # in whose place another thread may put its own meanwhile
         cdef Py_ssize_t i, first = self.num_arguments + PyTuple_GET_SIZE(self.handles)
         if self.num_values > INLINE_VALUES:
             many.resize(self.num_values)
