@@ -106,7 +106,7 @@ graphs, device scopes, stateless and symbolic scopes and strategies; and where K
 decides by a value after it has assigned one, as optimizers do that average weights. `describe` of a
 method says what is known of an object: `type(model).__call__.describe(model)`.
 
-The same holds of tf_keras {restated_tf_keras}, if it was imported before `install` is called, for
+The same holds of tf_keras, if it was imported before `install` is called, for
 its optimizers but the legacy ones. Where a gradient is no tensor or missing, where a variable is no
 plain `tf.Variable`, and within tapes, a step is tf_keras's.
 

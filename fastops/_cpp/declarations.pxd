@@ -7,6 +7,8 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass Sizes:
         Sizes()
         size_t size()
+        void resize(size_t)
+        bool operator==(const Sizes&)
         void push_back(int64_t)
         int64_t& operator[](size_t)
 

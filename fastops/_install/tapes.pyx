@@ -6,7 +6,7 @@ between is the same here.
 """
 
 cimport cython
-from cpython.object cimport PyObject, Py_TYPE
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
@@ -199,7 +199,7 @@ cdef object _gradients(object tape, object target, object sources, object output
         if not _differentiable(value):
             if type(value) is not _Variable and not _is_variable(value):
                 return _TENSORFLOW
-            value = value.handle
+            value = _handle_of(value)
             if not IsEagerTensor(<PyObject*>value):
                 return _TENSORFLOW
         if not is_local(<PyObject*>value):
@@ -213,6 +213,24 @@ cdef object _gradients(object tape, object target, object sources, object output
     if type(sources) is list:
         return flat
     return tuple(flat) if type(sources) is tuple else flat[0]
+
+
+cdef PyTypeObject* _holder = NULL  # a class whose instances hold variables, and what tells them
+cdef held_t _held = NULL
+
+
+cdef int set_holder(object kind, held_t held) except -1:
+    global _holder, _held
+    _holder, _held = <PyTypeObject*>kind, held
+    return 0
+
+
+cdef object _handle_of(object variable):
+    """The handle of a variable."""
+    held = variable
+    if Py_TYPE(variable) == _holder:
+        held = _held(variable)
+    return held._handle if type(held) is _Variable else variable.handle
 
 
 cdef dict _kinds = {}  # type -> whether its instances are variables, and nothing else

@@ -138,13 +138,35 @@ BATCHES = [
     Case(
         "BatchMatMulV2",
         lambda x, y, ax=ax, ay=ay: raw.BatchMatMulV2(x=x, y=y, adj_x=ax, adj_y=ay),
-        ((*batch, 4, 3) if ax else (*batch, 3, 4), (2, 5, 4) if ay else (2, 4, 5)),
+        ((*first, 4, 3) if ax else (*first, 3, 4), (*second, 5, 4) if ay else (*second, 4, 5)),
         (tf.float32, tf.float64, *COMPLEX),
-        batch == (2,),
     )
     for ax in (False, True)
     for ay in (False, True)
-    for batch in ((2,), ())
+    for first, second in (((2,), (2,)), ((), (2,)), ((2,), ()), ((2, 1), (3,)), ((1,), (1,)))
+]
+
+EINSUMS = [
+    Case(
+        "Einsum",
+        lambda *inputs, equation=equation: raw.Einsum(inputs=list(inputs), equation=equation),
+        shapes,
+        dtypes,
+        taken,
+    )
+    for equation, shapes, dtypes, taken in (
+        ("ij,jk->ik", ((3, 4), (4, 5)), (tf.float32, tf.float64, tf.bfloat16), True),
+        ("abc,cde->abde", ((2, 3, 4), (4, 2, 5)), (tf.float32,), True),
+        ("aecd,abcd->acbe", ((2, 3, 4, 5), (2, 6, 4, 5)), (tf.float32, tf.float64), True),
+        ("i,j->ji", ((3,), (4,)), (tf.float32,), True),
+        ("ii,ij->ij", ((3, 3), (3, 4)), (tf.float32,), True),
+        ("i,i->", ((3,), (3,)), (tf.float32,), True),
+        ("ij,jk->ik", ((3, 4), (4, 5)), COMPLEX, False),
+        ("abc,cd->ad", ((2, 3, 4), (4, 5)), (tf.float32,), False),
+        ("...ij,jk->...ik", ((2, 3, 4), (4, 5)), (tf.float32,), False),
+        ("ij->ji", ((3, 4),), (tf.float32,), False),
+        ("ij->i", ((3, 4),), (tf.float32,), False),
+    )
 ]
 
 IMAGE = (2, 6, 6, 3)
@@ -158,6 +180,7 @@ CASES = [
         unary(op, dtypes=FLOATS + COMPLEX, positive=True)
         for op in ("Log", "Log1p", "Reciprocal", "Rsqrt", "Sqrt")
     ),
+    *(unary(op) for op in ("Erf", "Erfc")),
     *(unary(op, "features") for op in ("Elu", "Relu", "Relu6", "Selu", "Softplus")),
     *(unary(op, "logits") for op in ("Softmax", "LogSoftmax")),
     unary("Identity", "input", dtypes=FLOATS + COMPLEX),
@@ -185,6 +208,7 @@ CASES = [
     *reductions("Min", (tf.float32,)),
     *MATRICES,
     *BATCHES,
+    *EINSUMS,
     Case("BiasAdd", lambda x, b: raw.BiasAdd(value=x, bias=b), ((3, 4), (4,))),
     Case(
         "BiasAdd",

@@ -2,6 +2,7 @@
 """Gradients of what is computed element by element, or passes its values on."""
 
 from fastops._core.tensors cimport dtype_of, same_sizes
+from fastops._dispatch cimport constant
 from fastops._install.gradients.rules cimport TENSORFLOW, register
 from fastops._install.gradients.shapes cimport conj, unbroadcast
 from fastops._install.gradients.step cimport (
@@ -20,6 +21,7 @@ from fastops._install.intercept cimport Call
 from fastops._tf.protos cimport DT_FLOAT, DT_INT32, DataType
 from fastops._tf.tensor cimport Tensor
 
+import numpy as np
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
@@ -29,6 +31,7 @@ cdef Call _SIGN = Call("Sign", "x")
 cdef Call _ADD = Call("AddV2", "x y")
 cdef Call _CAST = Call("Cast", "x DstT")
 cdef Call _DIV_NO_NAN = Call("DivNoNan", "x y")
+cdef Call _EXP = Call("Exp", "x")
 cdef Call _GREATER_EQUAL = Call("GreaterEqual", "x y")
 cdef Call _LESS_EQUAL = Call("LessEqual", "x y")
 cdef Call _MUL = Call("Mul", "x y")
@@ -37,6 +40,7 @@ cdef Call _POW = Call("Pow", "x y")
 cdef Call _REAL_DIV = Call("RealDiv", "x y")
 cdef Call _RECIPROCAL = Call("Reciprocal", "x")
 cdef Call _SELECT = Call("SelectV2", "condition t e")
+cdef Call _SQUARE = Call("Square", "x")
 cdef Call _SUB = Call("Sub", "x y")
 cdef Call _ZEROS_LIKE = Call("ZerosLike", "x")
 cdef Call _RECIPROCAL_GRAD = Call("ReciprocalGrad", "y dy")
@@ -52,6 +56,8 @@ cdef Call _RELU6_GRAD = Call("Relu6Grad", "gradients features")
 cdef Call _SELU_GRAD = Call("SeluGrad", "gradients outputs")
 
 cdef tuple _NO_GRADIENT = (None,)
+cdef double _TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
+cdef double _MINUS_TWO_OVER_ROOT_PI = -_TWO_OVER_ROOT_PI
 
 
 # Passing gradients on
@@ -269,6 +275,24 @@ cdef object _softplus(Step* step):
     return _MUL.run((grad_of(step), _SIGMOID.run((input_of(step, 0),))))
 
 
+cdef object _bell(Step* step, double factor):
+    """The gradient times a factor and exp(-x ** 2)."""
+    x, grad = input_of(step, 0), grad_of(step)
+    scale = constant(factor, dtype_of(tensor_of(grad)))
+    if scale is None:
+        return TENSORFLOW
+    bell = _EXP.run((_NEG.run((_SQUARE.run((x,)),)),))
+    return _MUL.run((_MUL.run((grad, scale)), bell))
+
+
+cdef object _erf(Step* step):
+    return _bell(step, _TWO_OVER_ROOT_PI)
+
+
+cdef object _erfc(Step* step):
+    return _bell(step, _MINUS_TWO_OVER_ROOT_PI)
+
+
 cdef object _tanh_grad(Step* step):
     a, b, grad = conj(input_of(step, 0)), conj(input_of(step, 1)), grad_of(step)
     a_grad = b_grad = None
@@ -285,6 +309,8 @@ register("AddN", "math_grad._AddNGrad", _add_n)
 register("Cast", "math_grad._CastGrad", _cast)
 register("DivNoNan", "math_grad._DivNoNanGrad", _div_no_nan)
 register("Elu", "nn_grad._EluGrad", _elu)
+register("Erf", "math_grad._ErfGrad", _erf)
+register("Erfc", "math_grad._ErfcGrad", _erfc)
 register("Exp", "math_grad._ExpGrad", _exp)
 register("Identity", "array_grad._IdGrad", _identity, True)
 register("LeakyRelu", "nn_grad._LeakyReluGrad", _leaky_relu)

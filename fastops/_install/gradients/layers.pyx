@@ -1,15 +1,16 @@
 # distutils: language = c++
 """Gradients of softmax, losses, and what layers consist of: products, convolutions, pools."""
 
-from fastops._core.tensors cimport dtype_of, rank_of, size_of
+from fastops._core.tensors cimport dtype_of, rank_of
 from fastops._install.gradients.rules cimport TENSORFLOW, register
-from fastops._install.gradients.shapes cimport conj
+from fastops._install.gradients.shapes cimport conj, unbroadcast_batches
 from fastops._install.gradients.step cimport (
     Step,
     attr_of,
     attrs_of,
     grad_of,
     input_of,
+    is_complex,
     output_of,
     shape_of,
     tensor_of,
@@ -22,6 +23,8 @@ from fastops._tf.tensor cimport Tensor
 cdef Call _BATCH_MATMUL_X = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
 cdef Call _BATCH_MATMUL_Y = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
 cdef Call _BIAS_ADD_GRAD = Call("BiasAddGrad", "out_backprop data_format")
+cdef Call _EINSUM_X = Call("Einsum", "inputs equation")
+cdef Call _EINSUM_Y = Call("Einsum", "inputs equation")
 cdef Call _EXPAND_DIMS = Call("ExpandDims", "input axis")
 cdef Call _EXP = Call("Exp", "x")
 cdef Call _LOG_SOFTMAX = Call("LogSoftmax", "logits")
@@ -119,15 +122,11 @@ cdef object _batch_matmul(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
     cdef const Tensor* x_tensor = tensor_of(x)
     cdef const Tensor* y_tensor = tensor_of(y)
-    cdef int i, rank = rank_of(x_tensor)
-    # All of one dtype, a batch of matrices each, and the batches of one shape.
-    if rank < 3 or rank != rank_of(y_tensor):
+    # All of one dtype, and a batch of matrices.
+    if rank_of(x_tensor) < 2 or rank_of(y_tensor) < 2 or rank_of(tensor_of(grad)) < 3:
         return TENSORFLOW
     if not dtype_of(x_tensor) == dtype_of(y_tensor) == dtype_of(tensor_of(grad)):
         return TENSORFLOW
-    for i in range(rank - 2):
-        if size_of(x_tensor, i) != size_of(y_tensor, i):
-            return TENSORFLOW
     x_grad = y_grad = None
     if wanted(step, 0):
         if adj_x:
@@ -139,6 +138,46 @@ cdef object _batch_matmul(Step* step):
             y_grad = _BATCH_MATMUL_Y.run((grad, x, True, adj_x, False, True))
         else:
             y_grad = _BATCH_MATMUL_Y.run((x, grad, not adj_x, False, False, True))
+    return unbroadcast_batches(x, y, x_grad, y_grad)
+
+
+cdef dict _equations = {}  # of einsum, to those of its gradients; to None where more is to be done
+cdef enum:
+    MOST_EQUATIONS = 1024
+
+
+cdef object _equations_of(object equation):
+    """The equations of the gradients, if each is the product of what is given and the other input."""
+    if equation not in _equations:
+        if len(_equations) >= MOST_EQUATIONS:
+            _equations.clear()
+        text = equation.decode() if isinstance(equation, bytes) else equation
+        inputs, _, output = text.partition("->")
+        x, comma, y = inputs.partition(",")
+        known = None
+        if (
+            comma
+            and "." not in text
+            and "," not in y
+            and set(x) <= set(output + y)
+            and set(y) <= set(output + x)
+        ):
+            known = f"{output},{y}->{x}", f"{output},{x}->{y}"
+        _equations[equation] = known
+    return _equations[equation]
+
+
+cdef object _einsum(Step* step):
+    equations = _equations_of(attr_of(step, "equation"))
+    grad = grad_of(step)
+    if equations is None or step.num_inputs != 2 or is_complex(grad):
+        return TENSORFLOW
+    x_equation, y_equation = equations
+    x_grad = y_grad = None
+    if wanted(step, 0):
+        x_grad = _EINSUM_X.run(([grad, input_of(step, 1)], x_equation))
+    if wanted(step, 1):
+        y_grad = _EINSUM_Y.run(([grad, input_of(step, 0)], y_equation))
     return x_grad, y_grad
 
 
@@ -167,6 +206,7 @@ register("AvgPool", "nn_grad._AvgPoolGrad", _avg_pool)
 register("BatchMatMulV2", "math_grad._BatchMatMulV2", _batch_matmul)
 register("BiasAdd", "nn_grad._BiasAddGrad", _bias_add)
 register("Conv2D", "nn_grad._Conv2DGrad", _conv2d)
+register("Einsum", "linalg_grad._EinsumGrad", _einsum)
 register("LogSoftmax", "nn_grad._LogSoftmaxGrad", _log_softmax)
 register("MatMul", "math_grad._MatMulGrad", _matmul)
 register("MaxPool", "nn_grad._MaxPoolGrad", _max_pool)

@@ -40,3 +40,20 @@ cdef object unbroadcast(object x, object y, object x_grad, object y_grad):
     if y_grad is not None:
         y_grad = summed(y_grad, y_axes, y)
     return x_grad, y_grad
+
+
+cdef object unbroadcast_batches(object x, object y, object x_grad, object y_grad):
+    """Likewise of two batches of matrices."""
+    cdef Sizes x_sizes = sizes_of(tensor_of(x)), y_sizes = sizes_of(tensor_of(y))
+    cdef Sizes x_axes, y_axes
+    x_sizes.resize(x_sizes.size() - 2)
+    y_sizes.resize(y_sizes.size() - 2)
+    if x_sizes == y_sizes:
+        return x_grad, y_grad
+    if not reduced_axes(x_sizes, y_sizes, &x_axes, &y_axes):
+        return TENSORFLOW
+    if x_grad is not None:
+        x_grad = like(x, _SUM.run((x_grad, int_tensor(x_axes, DT_INT32, 0), False)))
+    if y_grad is not None:
+        y_grad = like(y, _SUM.run((y_grad, int_tensor(y_axes, DT_INT32, 0), False)))
+    return x_grad, y_grad

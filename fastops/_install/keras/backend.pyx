@@ -13,6 +13,7 @@ from fastops._core.tensors cimport host_tensor, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type
 from fastops._dispatch cimport constant
+from fastops._install cimport tapes
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport FLOATS, tensor_rank
 from fastops._install.public.lowering cimport (
@@ -68,15 +69,25 @@ def attach(keras):
     _variable_type = <PyTypeObject*>keras.backend.Variable
     _global_state = keras.backend.common.global_state.__dict__
     set_holder(keras.backend.Variable, _held)
+    tapes.set_holder(keras.backend.Variable, _held_for_tapes)
+
+
+cdef bint _has_another() except -1:
+    """Whether a scope may give variables of Keras's other values than those that they hold."""
+    tracker = _global_state["GLOBAL_STATE_TRACKER"]
+    for scope in _SCOPES:
+        if of_this_thread(tracker, scope) is not None:
+            return True
+    return False
+
+
+cdef object _held_for_tapes(object variable):
+    return None if _has_another() else variable._value
 
 
 cdef PyObject* _held(Draft* draft, object variable) except NULL:
     """What a variable of Keras's holds; None where a scope gives it another value."""
-    tracker = _global_state["GLOBAL_STATE_TRACKER"]
-    for scope in _SCOPES:
-        if of_this_thread(tracker, scope) is not None:
-            return Py_None
-    return keep(draft, variable._value)
+    return Py_None if _has_another() else keep(draft, variable._value)
 
 
 cdef int _operands(Function self, Draft* draft) except -1:
