@@ -164,6 +164,14 @@ class PlansBeside(Plans):
     def __init__(self, traced):
         super().__init__(None, "tensorflow" if traced._jit_compile else None)
         self._reference = weakref.ref(traced)
+        self._called = False
+
+    def prepare(self, args, kwargs, called, result):
+        """Likewise, but for a function's first call: many are made for one, as by `tf.vectorized_map`."""
+        if called and not self._called:
+            self._called = True
+            return None, called, result
+        return super().prepare(args, kwargs, called, result)
 
     @property
     def _traced(self):

@@ -69,6 +69,14 @@ def test_calls():
         function()
 
 
+def test_what_is_called_once_is_not_planned():
+    function = tf.function(lambda x: x + 1.0)
+    assert_same(function(X), X + 1.0)
+    assert plans(function) == []
+    assert_same(function(X), X + 1.0)
+    assert plans(function) == ["plan"]
+
+
 def test_what_was_called_before_and_is_called_after():
     function = tf.function(lambda x: x + 1.0)
     fastops.uninstall()
