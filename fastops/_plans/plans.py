@@ -167,7 +167,7 @@ class PlansBeside(Plans):
         self._called = False
 
     def prepare(self, args, kwargs, called, result):
-        """Likewise, but for a function's first call: many are made for one, as by `tf.vectorized_map`."""
+        """Likewise, but for the first call of all: `tf.vectorized_map` makes a function for one."""
         if called and not self._called:
             self._called = True
             return None, called, result
