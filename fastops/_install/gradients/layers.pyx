@@ -147,7 +147,7 @@ cdef enum:
 
 
 cdef object _equations_of(object equation):
-    """The equations of the gradients, if each is the product of what is given and the other input."""
+    """The equations of the gradients, if each is a product of the output's and the other input."""
     if equation not in _equations:
         if len(_equations) >= MOST_EQUATIONS:
             _equations.clear()
