@@ -15,7 +15,7 @@ from fastops._install.replay.replay import Replayed
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-CALLS = 8
+CALLS = 16
 """After half of them the kernels are known."""
 
 X = tf.constant(floats(3, 4))
