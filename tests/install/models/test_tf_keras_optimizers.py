@@ -133,6 +133,16 @@ def columns(pairs):
     return [[pair[i] for pair in pairs] for i in range(2)]
 
 
+def given_as(given):
+    """Make steps whose pairs are handed over in some way; yield what comes of them."""
+    variables, optimizer = start()
+    optimizer.build(variables)
+    for number in range(CALLS):
+        pairs = list(paired(variables, number))
+        yield outcome(optimizer.apply_gradients, given(pairs))
+        yield state(optimizer, variables)
+
+
 GIVEN = {
     "a list": lambda pairs: list(pairs),
     "a tuple": lambda pairs: tuple(pairs),
@@ -148,15 +158,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_arguments(given):
-    def program():
-        variables, optimizer = start()
-        optimizer.build(variables)
-        for number in range(CALLS):
-            pairs = list(paired(variables, number))
-            yield outcome(optimizer.apply_gradients, given(pairs))
-            yield state(optimizer, variables)
-
-    compare(program)
+    compare(lambda: given_as(given))
 
 
 def test_a_zip_that_opens_a_tape():
@@ -199,15 +201,7 @@ ODD = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("given", ODD.values(), ids=ODD)
 def test_odd_arguments(given):
-    def program():
-        variables, optimizer = start()
-        optimizer.build(variables)
-        for number in range(CALLS):
-            pairs = list(paired(variables, number))
-            yield outcome(optimizer.apply_gradients, given(pairs))
-            yield state(optimizer, variables)
-
-    compare(program, replayed=None)
+    compare(lambda: given_as(given), replayed=None)
 
 
 def test_keywords():
