@@ -151,15 +151,13 @@ def test_primitives_of_constant_weights(constant_first):
             assert_same_bits(planned(image), want)
 
     with fastops.options(threads="caller"):
-        if not constant_first:
-            eager()
-        of_constant()
-        eager()
-        for _ in range(2):
+        turns = [of_constant, eager] if constant_first else [eager, of_constant]
+        for turn in turns:
+            turn()
+        for order in (turns, turns[::-1]):
             with ThreadPoolExecutor(1) as thread:  # whose primitives are others
-                thread.submit(of_constant if constant_first else eager).result()
-                thread.submit(eager).result()
-                thread.submit(of_constant).result()
+                for turn in (*order, *order):
+                    thread.submit(turn).result()
 
 
 def test_each_thread_compares_its_own():
