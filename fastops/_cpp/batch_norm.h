@@ -35,8 +35,7 @@ struct BatchNormEntry {
 class BatchNorm : public Held<BatchNormEntry> {
  public:
   static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
-    if (node.op() != "_MklNativeFusedBatchNormV3" || !theirs::CreateStream || !theirs::GetOp ||
-        !theirs::ExecuteBatchNorm) {
+    if (node.op() != "_MklNativeFusedBatchNormV3" || !theirs::ExecuteBatchNorm) {
       return nullptr;
     }
     std::unique_ptr<BatchNorm> made(new BatchNorm);

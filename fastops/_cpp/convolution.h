@@ -59,8 +59,8 @@ class Convolution : public Held<ConvolutionEntry> {
  public:
   static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
     const bool fused = node.op() == "_MklNativeFusedConv2D";
-    if ((!fused && node.op() != "_MklNativeConv2D") || !theirs::CreateStream || !theirs::GetOp ||
-        !theirs::AllocateConvolutionScratch || !theirs::ExecuteConvolution) {
+    if ((!fused && node.op() != "_MklNativeConv2D") || !theirs::AllocateConvolutionScratch ||
+        !theirs::ExecuteConvolution) {
       return nullptr;
     }
     std::unique_ptr<Convolution> made(new Convolution(fused));

@@ -77,21 +77,40 @@ struct Kept {
   bool trusted = false;  // it has given the bytes of a kernel's result
 };
 
-inline Kept& KeptOf(tensorflow::MklPrimitive* primitive) {
-  constexpr size_t kMost = 1024;  // as TensorFlow keeps primitives
-  static thread_local std::unordered_map<dnnl_engine_t, Kept> all;
-  const dnnl::engine& engine = primitive->GetEngine();
-  const auto found = all.find(engine.get(true));
-  if (found != all.end()) return found->second;
-  if (all.size() == kMost) all.clear();
-  Kept& made = all[engine.get(true)];
-  made.engine = engine;
-  made.stream.reset(theirs::CreateStream(&made.pool, engine));
-  return made;
-}
+// Those of this thread, and the one that was asked for last, as each call does more than once.
+struct AllKept {
+  static constexpr size_t kMost = 1024;  // as TensorFlow keeps primitives
+
+  static AllKept& Here() {
+    static thread_local AllKept here;
+    return here;
+  }
+
+  // Null for one that has not been run here.
+  Kept* Find(const dnnl::engine& engine) {
+    if (last == nullptr || last->engine.get(true) != engine.get(true)) {
+      const auto found = all.find(engine.get(true));
+      last = found == all.end() ? nullptr : &found->second;
+    }
+    return last;
+  }
+
+  Kept& Get(const dnnl::engine& engine) {
+    if (Find(engine) == nullptr) {
+      if (all.size() == kMost) all.clear();
+      last = &all[engine.get(true)];
+      last->engine = engine;
+    }
+    if (last->stream == nullptr) last->stream.reset(theirs::CreateStream(&last->pool, engine));
+    return *last;
+  }
+
+  std::unordered_map<dnnl_engine_t, Kept> all;
+  Kept* last = nullptr;
+};
 
 inline const theirs::Stream& StreamOf(tensorflow::MklPrimitive* primitive, int threads) {
-  Kept& kept = KeptOf(primitive);
+  Kept& kept = AllKept::Here().Get(primitive->GetEngine());
   kept.pool.threads = threads;
   return kept.stream;
 }
@@ -106,7 +125,9 @@ class Held : public HeldPrimitive {
     for (int i = 0; i < known; ++i) {
       if (entries_[i].sizes != sizes) continue;
       tensorflow::MklPrimitive* primitive = Find(entries_[i].key);
-      if (primitive == nullptr || !KeptOf(primitive).trusted) return false;
+      if (primitive == nullptr) return false;
+      const Kept* kept = AllKept::Here().Find(primitive->GetEngine());
+      if (kept == nullptr || !kept->trusted) return false;
       const absl::Status status = Execute(entries_[i], primitive, context);
       if (!status.ok()) context->SetStatus(status);
       return true;
@@ -190,7 +211,7 @@ class Held : public HeldPrimitive {
                       typeid(*primitive).name() == std::string(ClassName()) &&
                       Repeats(entry, primitive, context);
     if (same) {
-      KeptOf(primitive).trusted = true;
+      AllKept::Here().Find(primitive->GetEngine())->trusted = true;
     } else {
       differs_.store(true, std::memory_order_relaxed);
     }

@@ -48,9 +48,8 @@ struct InnerProductEntry {
 class InnerProduct : public Held<InnerProductEntry> {
  public:
   static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
-    if (node.op() != "_MklNativeFusedMatMul" || !theirs::CreateStream || !theirs::GetOp ||
-        !theirs::InnerProductKey || !theirs::AllocateInnerProductScratch ||
-        !theirs::ExecuteInnerProduct) {
+    if (node.op() != "_MklNativeFusedMatMul" || !theirs::InnerProductKey ||
+        !theirs::AllocateInnerProductScratch || !theirs::ExecuteInnerProduct) {
       return nullptr;
     }
     std::unique_ptr<InnerProduct> made(new InnerProduct);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -152,7 +153,8 @@ class PreparedKernel {
     const bool may_hold = held_ != nullptr && (held_->alone() || (turn.caller && turn.number < 0));
     if (may_hold && !held_->alone() && ComputeHeld(context)) return;
     // Held, the first input is not where the kernel puts its result: both will be looked at.
-    const tensorflow::Tensor source = may_hold ? context->input(0) : tensorflow::Tensor();
+    std::optional<tensorflow::Tensor> source;
+    if (may_hold) source = context->input(0);
     if (turn.size < 0) {
       kernel->Compute(context);
     } else {

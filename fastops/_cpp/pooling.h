@@ -37,8 +37,8 @@ class Pooling : public Held<PoolingEntry> {
  public:
   static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
     const bool max = node.op() == "_MklNativeMaxPool";
-    if ((!max && node.op() != "_MklNativeAvgPool") || !theirs::CreateStream || !theirs::GetOp ||
-        !theirs::PoolingKey || !theirs::ExecutePooling) {
+    if ((!max && node.op() != "_MklNativeAvgPool") || !theirs::PoolingKey ||
+        !theirs::ExecutePooling) {
       return nullptr;
     }
     std::unique_ptr<Pooling> made(new Pooling(max));

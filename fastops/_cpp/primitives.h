@@ -53,6 +53,7 @@ inline std::unique_ptr<HeldPrimitive> HeldPrimitive::Make(const tensorflow::Node
 #ifdef FASTOPS_PRIMITIVES
   // Kernels that may take it for granted that no weight changes keep a copy of theirs.
   if (std::getenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS") != nullptr) return nullptr;
+  if (!theirs::CreateStream || !theirs::GetOp) return nullptr;
   if (auto held = InnerProduct::MakeFor(node)) return held;
   if (auto held = Pooling::MakeFor(node)) return held;
   if (auto held = Convolution::MakeFor(node)) return held;

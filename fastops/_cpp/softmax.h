@@ -29,9 +29,8 @@ class Softmax : public Held<SoftmaxEntry> {
  public:
   static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
     tensorflow::DataType dtype = tensorflow::DT_INVALID;
-    if (node.op() != "_MklSoftmax" || !theirs::CreateStream || !theirs::GetOp ||
-        !theirs::ExecuteSoftmax || !GetNodeAttr(node, "T", &dtype).ok() ||
-        dtype != tensorflow::DT_FLOAT) {
+    if (node.op() != "_MklSoftmax" || !theirs::ExecuteSoftmax ||
+        !GetNodeAttr(node, "T", &dtype).ok() || dtype != tensorflow::DT_FLOAT) {
       return nullptr;
     }
     return std::unique_ptr<HeldPrimitive>(new Softmax);
