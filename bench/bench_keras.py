@@ -4,6 +4,7 @@ NumPy's addition of two numbers stands beside each, as the measure between two p
 """
 
 from functools import partial
+from time import perf_counter_ns
 
 import numpy as np
 import pytest
@@ -277,3 +278,39 @@ def test_keras_steps(race, name):
 @pytest.mark.parametrize("name", LOOPS)
 def test_keras_loops(race, name):
     race("keras", f"Keras, {name}", list(arms(keras_loop, None, name)))
+
+
+FIRST = 3
+"""How many calls are slower than others: one meets the kernels, one is recorded, one is checked."""
+
+
+@pytest.mark.skipif(not installed("tensorflow"), reason="they are Keras's")
+@pytest.mark.parametrize("name", CALLS)
+def test_keras_first_calls(benchmark, quick, name):
+    """The first calls of a model, beside the first call of it in `tf.function`."""
+    import tensorflow as tf
+
+    import fastops
+
+    make, x, arguments = keras_models()[name]
+    x = tf.constant(x)
+    samples = {"tf.function": [], "installed": []}
+
+    def timed(call, times):
+        begin = perf_counter_ns()
+        for _ in range(times):
+            call(x, **arguments)
+        return perf_counter_ns() - begin
+
+    def race():
+        models = make(), make()
+        for model in models:
+            model(x, **arguments)  # which builds it
+        samples["tf.function"].append(timed(tf.function(models[0]), 1))
+        with fastops.accelerated():
+            samples["installed"].append(timed(models[1], FIRST))
+
+    race()
+    benchmark.group = "first calls"
+    benchmark.pedantic(race, rounds=1 if quick else 11)
+    benchmark.extra_info.update(label=f"Keras, {name}", samples=samples)

@@ -76,6 +76,9 @@ KERAS = {
 KERAS_ELSE = (25, 1)
 """Likewise, of other models."""
 
+EXAMPLES = {"actor-critic": (15, 1), "DDPG": (5, None), "online request": (25, None)}
+"""Likewise, of whole programs."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -213,6 +216,7 @@ def promises(main, ladder, perceptron, serving, keras, plain, demo):
     yield from _public_promises(main)
     yield from _array_promises(main)
     yield from _keras_promises(keras)
+    yield from _program_promises(main)
     yield from _function_promises(rows(main, "functions"), "")
     yield from _function_promises(rows(plain, "functions"), ", without oneDNN")
     yield from _chain_promises({int(row.label): row for row in rows(main, "chain")})
@@ -268,6 +272,19 @@ def _keras_promises(keras):
         if share is not None:
             measured = row.ratio("replayed", "torch") if row.has("torch") else None
             yield Promise(f"{text}: times torch", measured, at_most=share)
+
+
+def _program_promises(main):
+    for row in rows(main, "whole programs"):
+        faster, share = EXAMPLES[row.label]
+        text = f"unchanged, the whole of {row.label}"
+        yield Promise(f"{text}: times faster", row.ratio("stock", "installed"), at_least=faster)
+        if share is not None:
+            measured = row.ratio("installed", "torch") if row.has("torch") else None
+            yield Promise(f"{text}: times torch", measured, at_most=share)
+    first = {row.label: row.ratio("installed", "tf.function") for row in rows(main, "first calls")}
+    if first:
+        yield _most("first calls of Keras's models: times tf.function's, most", first, 1.5)
 
 
 def _public_promises(main):
@@ -355,7 +372,8 @@ def _threads_table(main):
 def _install_table(main):
     """Return what unchanged programs gain, in microseconds."""
     lines = []
-    for group in ("programs", "libraries", "distributions", "calls", "arrays in", "arrays out"):
+    groups = ("whole programs", "programs", "libraries", "distributions", "calls")
+    for group in (*groups, "arrays in", "arrays out"):
         for row in rows(main, group):
             lines.append([row.label, *_pair(row, "stock", "installed")])
     columns = ["unchanged program", "stock", "fastops.install()", "times faster"]

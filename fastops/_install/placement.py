@@ -9,7 +9,7 @@ from fastops._install.replacement import set_live
 from fastops._install.targets import targets
 
 _LOCK = threading.RLock()
-_placed: list[tuple] = []  # target, original, replacement
+_placed: list = []  # holder, attribute, original, replacement, what announces it; and so on
 _holds = 0  # of `accelerated`, nested
 
 
@@ -101,14 +101,15 @@ def install(*, only=None, exclude=None, functions=True, models=True):
 def _place(target):
     original = vars(target.holder)[target.attribute]
     replacement = target.make(original)
-    _placed.append((target, original, replacement))
-    _set(target, replacement)
+    # Flat, as ten thousand tuples would be so many more for each collection to look at.
+    _placed.extend((target.holder, target.attribute, original, replacement, target.announce))
+    _set(target.holder, target.attribute, replacement, target.announce)
 
 
-def _set(target, value):
-    setattr(target.holder, target.attribute, value)
-    if target.announce is not None:
-        target.announce(value)
+def _set(holder, attribute, value, announce):
+    setattr(holder, attribute, value)
+    if announce is not None:
+        announce(value)
 
 
 def uninstall():
@@ -121,9 +122,10 @@ def uninstall():
         _holds = 0
         set_live(False)
         while _placed:
-            target, original, replacement = _placed.pop()
-            if vars(target.holder).get(target.attribute) is replacement:
-                _set(target, original)
+            holder, attribute, original, replacement, announce = _placed[-5:]
+            del _placed[-5:]
+            if vars(holder).get(attribute) is replacement:
+                _set(holder, attribute, original, announce)
 
 
 def is_installed():

@@ -50,7 +50,7 @@ def everywhere(originals):
     originals : dict of int to tuple
         By the function's identity: the layer, the name, and what makes its one replacement.
     """
-    replacements = {}
+    ones = {original: _One(make) for original, (_, _, make) in originals.items()}
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] not in ("tensorflow", "keras"):
             continue
@@ -59,14 +59,23 @@ def everywhere(originals):
         for attribute, value in list(vars(module).items()):
             if (found := originals.get(id(value))) is None:
                 continue
-            layer, name, make = found
+            layer, name, _ = found
+            yield Target(layer, name, module, attribute, ones[id(value)])
 
-            def one(original, make=make):
-                if id(original) not in replacements:
-                    replacements[id(original)] = make(original)
-                return replacements[id(original)]
 
-            yield Target(layer, name, module, attribute, one)
+class _One:
+    """Makes one replacement of a function, for all that refer to it."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make):
+        self._make = make
+        self._made = None
+
+    def __call__(self, original):
+        if self._made is None:
+            self._made = self._make(original)
+        return self._made
 
 
 _NOTHING = SimpleNamespace()

@@ -81,6 +81,10 @@ def _dispatch_targets():
     )
 
 
+def _generated(original, op_name, keyword_only):
+    return intercept.Generated(original, _registry.op(op_name), keyword_only=keyword_only)
+
+
 def _generated_functions():
     originals = {}
     for name, op_name in index.NAMES.items():
@@ -90,12 +94,7 @@ def _generated_functions():
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = getattr(module, attribute, None)
             if type(original) is FunctionType and id(original) not in originals:
-
-                def make(original, op_name=op_name, keyword_only=keyword_only):
-                    return intercept.Generated(
-                        original, _registry.op(op_name), keyword_only=keyword_only
-                    )
-
+                make = partial(_generated, op_name=op_name, keyword_only=keyword_only)
                 shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
                 originals[id(original)] = "functions", shown, make
     return originals
