@@ -99,7 +99,8 @@ Methods of objects of Keras's own
 classes, as long as all code that runs in a call is of Keras, TensorFlow, NumPy or the standard
 library. The second and the third call with arguments of a signature (as for replayed functions,
 with the masks of tensors; one of Keras's variables is which it is) are recorded, and the third is
-replayed on copies of the variables; if all three are equal, later calls run the same ops. A call is
+replayed on copies of the variables; if all three are equal, later calls run the same ops. Of each
+further signature, as of a smaller last batch, the fourth and the fifth call are. A call is
 Keras's own where anything differs that the object holds, directly or indirectly, or a global that
 the code asks, or a setting that Keras keeps for the thread; where the class is a user's; within
 graphs, device scopes, stateless and symbolic scopes and strategies; and where Keras's Python

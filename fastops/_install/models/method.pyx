@@ -38,6 +38,13 @@ cdef extern from "Python.h":
     int PyGC_Disable()
     int PyGC_Enable()
 
+cdef extern from *:
+    """
+    // Whether this thread is in a call that may come too seldom to be recorded, and its parts.
+    static thread_local bool in_rare_call = false;
+    """
+    bint in_rare_call
+
 import weakref
 from sys import getprofile as _getprofile
 
@@ -66,6 +73,7 @@ cdef enum:
     MOST_STEPS = 8192      # of one replay
     MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
     MOST_CLASSES = 1024
+    ENOUGH_OTHERS = 3      # calls of one more signature: a last batch, say, comes but once an epoch
     ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped
     ENOUGH_REFUSED = 8     # objects of one class, without success
     SLOTS = 16
@@ -84,7 +92,7 @@ cdef str _ARGUMENT = "Keras is to read an argument"
 cdef str _CODE = "what its code asks is not as it was"
 cdef str _FAILED = "an op has failed"
 cdef str _VALUES = "values decide what it runs"
-cdef str _FIRST = "the first call of its signature"
+cdef str _FIRST = "its signature has hardly come before"
 cdef str _RECORDED = "it is recorded"
 cdef str _PROFILED = "somebody has a profile function"
 
@@ -202,8 +210,8 @@ cdef class Subject:
         Which ops its replays run: objects of one slot share them.
     states : list of State
         The last one that was found is the first.
-    calls : set
-        Signatures of calls that came once.
+    calls : dict
+        How often signatures came that are not recorded yet.
     reason : str
         Why its calls are left alone, once they are.
     """
@@ -211,7 +219,7 @@ cdef class Subject:
     cdef object reference
     cdef int slot
     cdef list states
-    cdef set calls
+    cdef dict calls
     cdef str reason
     cdef dict reasons
     cdef int failures
@@ -220,7 +228,7 @@ cdef class Subject:
 
     def __init__(self, reference, slot):
         self.reference, self.slot = reference, slot
-        self.states, self.calls, self.reasons = [], set(), {}
+        self.states, self.calls, self.reasons = [], {}, {}
 
     cdef int fail(self, str why) except -1:
         self.failures += 1
@@ -370,6 +378,17 @@ cdef class Method(Replacement):
             self.tell(args[0], why)
         return call_original(self, args, nargsf, keywords)
 
+    cdef PyObject* leave_rare(self, bint known, PyObject* const* args, size_t nargsf,
+                              PyObject* keywords) except NULL:
+        """Likewise, for its signature has hardly come before, where others may be known."""
+        global in_rare_call
+        cdef bint before = in_rare_call
+        in_rare_call = before or known
+        try:
+            return self.leave(_FIRST, args, nargsf, keywords)
+        finally:
+            in_rare_call = before
+
     cdef int tell(self, PyObject* root, str why) except -1:
         """Tell those who ask of a call, and why it is not replayed."""
         _tell(self.original.__qualname__, <object>root, why)
@@ -422,6 +441,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef list tensors = None
     cdef tuple scopes
     cdef int collects
+    cdef Py_ssize_t came
+    cdef bint known
     if not live or n == 0:
         return call_original(self, args, nargsf, keywords)
     if not promotes_no_dtypes() or not is_plain_or_one_replica():
@@ -505,11 +526,13 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             return self.leave(case.reason or _FAILED, args, nargsf, keywords)
     else:
         key = (_key(signature), scopes)
-        if key not in subject.calls:  # who comes but once is not worth a recording
-            if len(subject.calls) >= MOST_SIGNATURES:
+        came = subject.calls.get(key, 0)  # who comes but once is not worth a recording
+        known = state is not None and len(state.cases) > 0
+        if came < (ENOUGH_OTHERS if known or in_rare_call else 1):
+            if came == 0 and len(subject.calls) >= MOST_SIGNATURES:
                 subject.calls.clear()
-            subject.calls.add(key)
-            return self.leave(_FIRST, args, nargsf, keywords)
+            subject.calls[key] = came + 1
+            return self.leave_rare(known, args, nargsf, keywords)
     # Most of what is made meanwhile stays: a collection would find nothing, again and again.
     collects = PyGC_Disable()
     try:

@@ -337,13 +337,46 @@ def test_refusals_are_told():
         assert told(odd)["replayed"] == 0
 
 
+def test_a_second_signature_has_to_come_more_often():
+    model = keras.Sequential([keras.Input((4,)), L.Dense(3), L.Dense(2)])
+    with fastops.accelerated():
+        for _ in range(CALLS):
+            model(floats(2, 4))
+        assert told(model)["recorded"] == 1
+        for _ in range(3):
+            model(floats(5, 4))  # as the last batch of an epoch
+        known = told(model)
+        assert (known["recorded"], known["replayed"]) == (1, CALLS - 3)
+        assert all(told(layer)["recorded"] == 0 for layer in model.layers)
+        for _ in range(4):
+            model(floats(5, 4))
+        known = told(model)
+        assert (known["recorded"], known["replayed"]) == (2, CALLS - 3 + 2)
+
+
+def test_annotations_that_a_class_gets_are_no_change():
+    class Trained(keras.layers.Dense):
+        pass
+
+    fastops.keras.replayable(Trained)
+    with fastops.accelerated():
+        layer = Trained(3)
+        layer(floats(1, 4))
+        layer(floats(1, 4))  # is recorded, the first time
+        assert Trained.__annotations__ == {}  # which Python makes when it is asked
+        for _ in range(3):
+            layer(floats(1, 4))
+        known = told(layer)
+        assert (known["recorded"], known["replayed"]) == (1, 2)
+
+
 def test_explanations_name_what_is_replayed():
     with fastops.accelerated():
         model, subclassed = perceptron()[0], Subclassed()
         x = floats(2, 4)
         first = fastops.explain(model, x)
         (outer, *_) = first.methods
-        assert (outer.method, outer.reason) == ("__call__", "the first call of its signature")
+        assert (outer.method, outer.reason) == ("__call__", "its signature has hardly come before")
         for _ in range(CALLS):
             model(x)
             subclassed(x)
