@@ -78,7 +78,7 @@ cdef class Watch:
                 place.part = <PyObject*>entry[3]
             elif kind == "class":
                 place.kind = CLASS
-                for base in entry[1].__mro__:  # who asks for these, as a protocol's check, makes them
+                for base in entry[1].__mro__:  # who asks for these makes them, as protocols do
                     getattr(base, "__annotations__", None)
                 place.version = _class_version(place.at)
             elif kind == "dict":
