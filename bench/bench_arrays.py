@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from common import Arm
+from pytest_fastops.race import Arm
 
 import fastops
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 import tensorflow as tf
-from common import Arm
+from pytest_fastops.race import Arm
 from tensorflow.python.framework import op_callbacks
 
 import fastops

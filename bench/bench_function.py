@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from common import Arm
+from pytest_fastops.race import Arm
 
 import fastops
 from fastops._reports.floors import BareKernel

@@ -8,7 +8,8 @@ from time import perf_counter_ns
 
 import numpy as np
 import pytest
-from common import Arm, installed
+from common import installed
+from pytest_fastops.race import Arm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import tensorflow as tf
-from common import Arm
+from pytest_fastops.race import Arm
 
 import fastops
 

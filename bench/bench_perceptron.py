@@ -1,7 +1,8 @@
 """A three-layer perceptron on one row, in each library that this environment has."""
 
 import numpy as np
-from common import Arm, installed
+from common import installed
+from pytest_fastops.race import Arm
 
 STATEMENT = "relu(relu(row @ w1 + b1) @ w2 + b2) @ w3 + b3"
 WEIGHTS = {

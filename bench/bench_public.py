@@ -16,8 +16,8 @@ from statistics import median
 
 import pytest
 import tensorflow as tf
-from common import Arm
 from public import inputs, recipes, results, speed
+from pytest_fastops.race import Arm
 from tensorflow.python.framework import op_callbacks
 
 import fastops

@@ -1,7 +1,8 @@
 """A saved network of the digits' size on one image, in each library that this environment has."""
 
 import numpy as np
-from common import Arm, installed
+from common import installed
+from pytest_fastops.race import Arm
 
 rng = np.random.default_rng(0)
 SHAPES = {"w1": (64, 32), "b1": (32,), "w2": (32, 10), "b2": (10,)}

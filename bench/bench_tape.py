@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 import tensorflow as tf
-from common import Arm
+from pytest_fastops.race import Arm
 
 import fastops
 

@@ -4,8 +4,9 @@ from functools import partial
 
 import pytest
 import tensorflow as tf
-from common import Arm, installed
+from common import installed
 from numpy.random import default_rng
+from pytest_fastops.race import Arm
 
 import fastops
 

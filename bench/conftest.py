@@ -3,7 +3,7 @@
 from importlib import metadata
 
 import pytest
-from common import Race
+from pytest_fastops.race import Race
 
 PACKAGES = {"fastops", "jax", "numpy", "tensorflow", "tensorflow_cpu", "torch"}
 

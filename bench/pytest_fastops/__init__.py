@@ -1,0 +1,131 @@
+"""A plugin for pytest: benchmarks beside a baseline, and tests that no op leaves the direct path.
+
+pytest loads it wherever fastops is installed. It is a package of its own, so that tests which do
+without it import neither fastops nor TensorFlow.
+"""
+
+import json
+import platform
+from pathlib import Path
+
+import pytest
+
+DEFAULTS = {"baseline": "stock", "rounds": 31, "block": 2e-3, "tail": 0}
+PROPERTY = "fastops"
+"""Under which a test hands its figures on, also from another process."""
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("fastops", "ops beside a baseline")
+    group.addoption(
+        *("--fastops-min-ratio",),
+        type=float,
+        metavar="RATIO",
+        help="fail each op_benchmark that is surely less than so many times faster",
+    )
+    group.addoption(
+        "--fastops-fail-on-fallback",
+        action="store_true",
+        help="fail each op_benchmark in which an op leaves the direct path",
+    )
+    group.addoption(
+        *("--fastops-json",),
+        type=Path,
+        metavar="PATH",
+        help="write what was measured to a file",
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers",
+        "op_benchmark(baseline='stock', rounds=31, block=0.002, tail=0, group=None): how "
+        "op_benchmark measures: beside what, how many blocks of how many seconds, how many calls "
+        "one by one for the tail, in which group of pytest-benchmark's.",
+    )
+    config.pluginmanager.register(Figures(config), "fastops-figures")
+
+
+class Figures:
+    """Gathers what tests have measured, and shows it at the end.
+
+    Parameters
+    ----------
+    config : pytest.Config
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.found = []
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call":
+            self.found += [value for name, value in report.user_properties if name == PROPERTY]
+
+    def pytest_sessionfinish(self):
+        path = self.config.getoption("--fastops-json")
+        if path is not None and not hasattr(self.config, "workerinput"):
+            content = {"machine": platform.processor() or platform.machine()}
+            content["comparisons"] = self.found
+            path.write_text(json.dumps(content, indent=1))
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self.found:
+            from pytest_fastops.report import show
+
+            terminalreporter.section("fastops: times faster than the baseline")
+            show(self.found, terminalreporter)
+
+
+@pytest.fixture
+def op_benchmark(request):
+    """Compare a callable, or an op, with a baseline.
+
+    Returns
+    -------
+    OpBenchmark
+        Call it once, with the callable and its arguments.
+
+    Examples
+    --------
+    .. code-block:: python
+
+        def test_add(op_benchmark):
+            x = tf.constant([1.0, 2.0])
+            assert op_benchmark(fastops.ops.add_v2, x=x, y=x).ratio > 5
+    """
+    from pytest_fastops.fixtures import OpBenchmark
+
+    marker = request.node.get_closest_marker("op_benchmark")
+    given = dict(marker.kwargs) if marker else {}
+    group = given.pop("group", None)
+    unknown = given.keys() - DEFAULTS.keys()
+    if unknown or (marker and marker.args):
+        what = ", ".join(sorted(unknown)) or "arguments without a name"
+        pytest.fail(f"the marker op_benchmark does not take {what}", pytrace=False)
+    if not any(map(request.config.pluginmanager.hasplugin, ("benchmark", "codspeed"))):
+        pytest.fail("op_benchmark needs pytest-benchmark or pytest-codspeed", pytrace=False)
+    benchmark = request.getfixturevalue("benchmark")
+    if group is not None:
+        benchmark.group = group
+    return OpBenchmark(request, benchmark, DEFAULTS | given)
+
+
+@pytest.fixture
+def no_fallback():
+    """Fail the test if an op leaves the direct path in it, naming the op and the reason.
+
+    The first call of an op with arguments of new dtypes is TensorFlow's, always: it does not count.
+    """
+    from pytest_fastops.fixtures import NoFallback
+
+    return NoFallback()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    result = yield
+    watch = pyfuncitem.funcargs.get("no_fallback")
+    if watch is not None:
+        watch.check()
+    return result

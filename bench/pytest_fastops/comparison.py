@@ -1,0 +1,258 @@
+"""A callable beside its baseline: how it is measured, and what that gives."""
+
+import math
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median, quantiles
+from time import perf_counter_ns
+
+import tensorflow as tf
+
+import fastops
+from fastops._dispatch import Op
+from pytest_fastops.race import Arm, Race
+
+CONFIDENCE = 0.95
+COUNTED = 64
+"""How many calls are made to count which paths they take."""
+IN_TURN = 50
+"""How many calls of one arm are timed one by one before the other's turn."""
+
+PATHS = ("capi", "tensorflow")
+SOLE = "it runs inside fastops.install(): name a baseline, or leave that to op_benchmark"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a callable takes, beside a baseline.
+
+    Attributes
+    ----------
+    name, baseline : str
+        Of the test, and what it was compared with.
+    samples : dict of str to list of float
+        Nanoseconds per call, one a round: of the ``"candidate"``, the ``"baseline"``, and of the
+        candidate ``"again"``, as if it were another one. Empty where nothing was measured.
+    paths, reasons : dict of str to float
+        Of a call of the candidate: how many ops took which path (``"direct"``, ``"capi"``,
+        ``"tensorflow"``), how many functions ran as plans and calls of Keras's objects were
+        replayed, and why others were not.
+    tail : dict of str to dict
+        By arm, nanoseconds of calls that were timed one by one: ``"p50"``, ``"p99"``, ``"p99.9"``
+        and ``"worst"``; with the garbage collector as the program has it.
+    """
+
+    name: str
+    baseline: str
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    paths: dict[str, float] = field(default_factory=dict)
+    reasons: dict[str, float] = field(default_factory=dict)
+    tail: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def median(self):
+        """Nanoseconds a call of the candidate takes, `None` if nothing was measured."""
+        return median(self.samples["candidate"]) if self.samples else None
+
+    @property
+    def spread(self):
+        """Half the distance between the quartiles of these, as a share of the median."""
+        times = self.samples.get("candidate", [])
+        if len(times) < 2:
+            return None
+        low, _, high = quantiles(times, n=4)
+        return (high - low) / 2 / self.median
+
+    @property
+    def ratio(self):
+        """How many times faster than the baseline it is."""
+        return self._ratio("baseline")[0]
+
+    @property
+    def interval(self):
+        """The confidence interval of `ratio`, 95 %: its ends, ``(None, None)`` of few rounds."""
+        return self._ratio("baseline")[1:]
+
+    @property
+    def null(self):
+        """The same against itself: what differs no more from 1 than this means nothing."""
+        return self._ratio("again")[0]
+
+    @property
+    def null_interval(self):
+        """The confidence interval of `null`."""
+        return self._ratio("again")[1:]
+
+    def _ratio(self, arm):
+        if not self.samples:
+            return None, None, None
+        pairs = zip(self.samples[arm], self.samples["candidate"], strict=True)
+        return median_interval([other / one for other, one in pairs])
+
+    def as_dict(self):
+        """Return everything, as what JSON has."""
+        names = ("name", "baseline", "samples", "paths", "reasons", "tail")
+        shown = ("median", "spread", "ratio", "interval", "null", "null_interval")
+        return {name: getattr(self, name) for name in (*names, *shown)}
+
+
+def median_interval(values, confidence=CONFIDENCE):
+    """Return the median of some values, and the ends of its confidence interval.
+
+    The ends are order statistics: the interval holds for any distribution.
+
+    Returns
+    -------
+    tuple of float
+        The ends are `None` for so few values that even their range holds the median less surely.
+    """
+    values = sorted(values)
+    n = len(values)
+    # The median is outside of values[k] to values[-1 - k] with twice this probability.
+    below, outside, k = 0.0, (1 - confidence) / 2, -1
+    for i in range(n):
+        below += math.comb(n, i) / 2**n
+        if below > outside:
+            break
+        k = i
+    ends = (values[k], values[-1 - k]) if k >= 0 else (None, None)
+    return median(values), *ends
+
+
+def candidate_and_baseline(call, args, kwargs, baseline):
+    """Return two arms, and what the second is called."""
+    statement, names = _statement(call, args, kwargs)
+    if callable(baseline):
+        other, title = (*_statement(baseline, args, kwargs), nullcontext), _title(baseline)
+    elif baseline in PATHS:
+        scope = partial(fastops.options, path=baseline)
+        other, title = (statement, names, scope), f"path={baseline}"
+    elif baseline != "stock":
+        expected = ", ".join(["stock", *PATHS])
+        raise ValueError(f"baseline must be a callable or one of {expected}, not {baseline!r}")
+    elif isinstance(call, Op):
+        stock = getattr(tf.raw_ops, call.op_name)
+        other = *_statement(stock, args, kwargs), nullcontext
+        title = f"tf.raw_ops.{call.op_name}"
+    else:
+        if fastops.is_installed():
+            raise RuntimeError(SOLE)
+        other, title = (statement, names, nullcontext), "stock"
+        # What is recorded once and replayed is known again after some calls.
+        return Arm("candidate", statement, names, fastops.accelerated, warm=10), _arm(other), title
+    return Arm("candidate", statement, names), _arm(other), title
+
+
+def _arm(of):
+    statement, names, scope = of
+    return Arm("baseline", statement, names, scope)
+
+
+def _title(call):
+    return getattr(call, "__qualname__", None) or repr(call)
+
+
+def _statement(call, args, kwargs):
+    """Return a call as source, and the names in it: no tuple is unpacked in each call."""
+    names = {"call": call}
+    names |= {f"given_{i}": value for i, value in enumerate(args)}
+    names |= {f"given_{name}": value for name, value in kwargs.items()}
+    given = [f"given_{i}" for i in range(len(args))]
+    given += [f"{name}=given_{name}" for name in kwargs]
+    return f"call({', '.join(given)})", names
+
+
+def measure(name, title, candidate, baseline, *, rounds, block, tail):
+    """Run two arms in turn; return the `Comparison`, and how many calls make a block.
+
+    Parameters
+    ----------
+    name, title : str
+        Of the test and of the baseline.
+    candidate, baseline : Arm
+    rounds, tail : int
+        How many blocks of each are timed, and how many calls one by one.
+    block : float
+        Seconds.
+    """
+    again = Arm("again", candidate.statement, candidate.names, candidate.scope, candidate.warm)
+    race = Race([candidate, baseline, again], block)
+    paths, reasons = race.call(partial(_paths, candidate))
+    for _ in range(rounds):
+        race.round()
+    late = race.call(partial(_tail, [candidate, baseline], tail)) if tail else {}
+    found = Comparison(name, title, race.samples(), paths, reasons, late)
+    race.close()
+    return found, candidate.calls
+
+
+def _paths(arm):
+    """Return how many ops took which path in a call, and why not the direct one."""
+    with arm.scope():
+        arm.repeat(arm.warm)
+        before = _counts(fastops.stats())
+        arm.repeat(COUNTED)
+        after = _counts(fastops.stats())
+    found = []
+    for was, now in zip(before, after, strict=True):
+        grown = {name: (count - was.get(name, 0)) / COUNTED for name, count in now.items()}
+        found.append({name: count for name, count in grown.items() if count > 0})
+    return found
+
+
+def _counts(stats):
+    """Return the counts of a snapshot: by path, and by reason."""
+    paths = {path: getattr(stats, path) for path in ("direct", "capi", "tensorflow")}
+    paths["plan"] = sum(function.plan for function in stats.functions.values())
+    paths["replayed"] = sum(method.replayed for method in stats.methods.values())
+    reasons = dict(stats.reasons)
+    for other in (*stats.functions.values(), *stats.methods.values()):
+        for why, count in other.reasons.items():
+            reasons[why] = reasons.get(why, 0) + count
+    return paths, reasons
+
+
+def _tail(arms, calls):
+    taken = {arm.name: [] for arm in arms}
+    while len(taken[arms[0].name]) < calls:
+        for arm in arms:
+            once = eval(f"lambda: {arm.statement}", arm.names)
+            with arm.scope():
+                arm.repeat(arm.warm)
+                for _ in range(IN_TURN):
+                    begin = perf_counter_ns()
+                    once()
+                    taken[arm.name].append(perf_counter_ns() - begin)
+    return {name: _late(sorted(times)) for name, times in taken.items()}
+
+
+def _late(times):
+    def at(share):
+        return times[min(len(times) - 1, math.ceil(share * len(times)) - 1)]
+
+    return {"p50": at(0.5), "p99": at(0.99), "p99.9": at(0.999), "worst": times[-1]}
+
+
+def versions():
+    """Return what was measured with."""
+    return {
+        "python": sys.version.split()[0],
+        "tensorflow": tf.__version__,
+        "fastops": fastops.__version__,
+    }
+
+
+def fallbacks(before, after):
+    """Return ops that left the direct path between two snapshots, with the reasons and counts.
+
+    The first call of an op with arguments of new dtypes is TensorFlow's, always: it is none.
+    """
+    found = {}
+    for name, calls in after.ops.items():
+        was = before.ops[name].reasons if name in before.ops else {}
+        for reason, count in calls.reasons.items():
+            if reason != "first_call" and count > was.get(reason, 0):
+                found.setdefault(name, {})[reason] = count - was.get(reason, 0)
+    return found

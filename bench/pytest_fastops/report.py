@@ -1,0 +1,69 @@
+"""How comparisons are shown at the end of a run."""
+
+from rich.console import Console
+from rich.table import Table
+
+COLUMNS = ("benchmark", "ns", "spread", "baseline", "times faster", "null", "paths of a call")
+TAIL = ("benchmark", "arm", "p50", "p99", "p99.9", "worst")
+WIDTH = 160
+"""At least: lines that a terminal wraps can be read, those that lack something cannot."""
+UNMEASURED = (
+    "Some benchmarks were run once and not measured: pytest-benchmark is disabled, as it is "
+    "under pytest-xdist, or pytest-codspeed measures."
+)
+
+
+def show(found, terminal):
+    """Write a line for each comparison, and what the tails are.
+
+    Parameters
+    ----------
+    found : list of dict
+        Comparisons, as JSON has them.
+    terminal : object
+        pytest's reporter.
+    """
+    measured = [one for one in found if one["samples"]]
+    if measured:
+        _print(COLUMNS, map(_line, measured), terminal)
+    tails = [(one, arm) for one in measured for arm in one["tail"]]
+    if tails:
+        terminal.write_line("Nanoseconds of single calls:")
+        lines = [
+            [one["name"], arm, *(f"{one['tail'][arm][at]:,}" for at in TAIL[2:])]
+            for one, arm in tails
+        ]
+        _print(TAIL, lines, terminal)
+    if len(measured) < len(found):
+        terminal.write_line(UNMEASURED)
+
+
+def _print(columns, lines, terminal):
+    table = Table(box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number in (1, 2, 4, 5) else "left")
+    for line in lines:
+        table.add_row(*line)
+    console = Console(width=max(terminal._tw.fullwidth, WIDTH), color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    terminal.write(capture.get())
+
+
+def _line(one):
+    spread = "" if one["spread"] is None else f"{one['spread']:.1%}"
+    paths = ", ".join(f"{count:g} {path}" for path, count in one["paths"].items())
+    return [
+        one["name"],
+        f"{one['median']:,.0f}",
+        spread,
+        one["baseline"],
+        _ratio(one["ratio"], one["interval"]),
+        _ratio(one["null"], one["null_interval"]),
+        paths,
+    ]
+
+
+def _ratio(ratio, interval):
+    low, high = interval
+    return f"{ratio:.2f}" if low is None else f"{ratio:.2f} ({low:.2f} to {high:.2f})"

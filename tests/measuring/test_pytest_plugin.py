@@ -1,0 +1,202 @@
+"""Benchmarks beside a baseline, and tests that no op falls back, as users write them."""
+
+import json
+from statistics import median
+
+import pytest
+from pytest_fastops.comparison import Comparison, candidate_and_baseline, fallbacks, median_interval
+
+import fastops
+
+pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ADD = """
+import fastops, pytest
+import tensorflow as tf
+
+@pytest.mark.op_benchmark(rounds=7, block=1e-4)
+def test_add(op_benchmark):
+    x = tf.constant([1.0, 2.0])
+    op_benchmark(fastops.ops.add_v2, x=x, y=x)
+"""
+
+
+@pytest.fixture
+def run(pytester):
+    """Run the tests of a text by a pytest of its own, in this process."""
+
+    def run(text, *options):
+        pytester.makepyfile(text)
+        options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", *options]
+        return pytester.runpytest_inprocess(*options)
+
+    return run
+
+
+def test_a_benchmark_is_five_lines(run, pytester):
+    result = run(ADD, "--fastops-json=found.json", "--benchmark-json=theirs.json")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*times faster than the baseline*", "test_add *1 direct*"])
+    (found,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
+    assert found["baseline"] == "tf.raw_ops.AddV2"
+    assert found["paths"] == {"direct": 1.0}
+    assert found["reasons"] == {}
+    assert {arm: len(times) for arm, times in found["samples"].items()} == {
+        "candidate": 7,
+        "baseline": 7,
+        "again": 7,
+    }
+    pairs = zip(found["samples"]["baseline"], found["samples"]["candidate"], strict=True)
+    assert found["ratio"] == median(a / b for a, b in pairs)
+    assert found["versions"]["fastops"] == fastops.__version__
+    (theirs,) = json.loads((pytester.path / "theirs.json").read_text())["benchmarks"]
+    assert theirs["stats"]["data"] == pytest.approx(
+        [time / 1e9 for time in found["samples"]["candidate"]]
+    )
+    assert theirs["extra_info"]["ratio"] == found["ratio"]
+
+
+def test_the_installed_program_beside_the_stock_one(run, pytester):
+    text = """
+    import fastops, pytest
+    import tensorflow as tf
+
+    @pytest.mark.op_benchmark(rounds=3, block=1e-4, tail=60, group="mine")
+    def test_tanh(op_benchmark):
+        found = op_benchmark(tf.math.tanh, tf.constant([1.0]))
+        assert not fastops.is_installed()
+        assert found.paths == {"direct": 1.0}
+        assert set(found.tail) == {"candidate", "baseline"}
+        assert found.tail["candidate"]["p50"] <= found.tail["candidate"]["worst"]
+        assert found.interval == (None, None)  # of three rounds nothing is sure
+    """
+    result = run(text, "--benchmark-group-by=group")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*Nanoseconds of single calls:*", "*benchmark 'mine': 1 tests*"])
+
+
+@pytest.mark.parametrize(("least", "outcome"), [("1e-6", "passed"), ("1e6", "failed")])
+def test_a_least_ratio(run, least, outcome):
+    result = run(ADD, f"--fastops-min-ratio={least}")
+    result.assert_outcomes(**{outcome: 1})
+    if outcome == "failed":
+        result.stdout.fnmatch_lines(["*times faster than tf.raw_ops.AddV2; * asks for 1e+06"])
+
+
+def test_fallbacks_of_a_benchmark(run):
+    text = ADD.replace("y=x)", 'y=x, baseline="tensorflow")') + (
+        "\n    with fastops.options(path='capi'):\n        pass\n"
+        "\n@pytest.mark.op_benchmark(rounds=1, block=1e-5)\n"
+        "def test_capi(op_benchmark):\n"
+        "    def call(x):\n"
+        "        with fastops.options(path='capi'):\n"
+        "            return fastops.ops.neg(x=x)\n"
+        "    op_benchmark(call, tf.constant(1.0))\n"
+    )
+    result = run(text, "--fastops-fail-on-fallback")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["ops left the direct path (options: 1 a call)"])
+
+
+def test_no_fallback(run):
+    result = run(
+        """
+        import fastops
+        import tensorflow as tf
+
+        def test_direct(no_fallback):
+            for _ in range(3):
+                fastops.ops.neg(x=tf.constant(1.0))
+            assert no_fallback.fallbacks() == {}
+
+        def test_other(no_fallback):
+            with fastops.options(path="tensorflow"):
+                fastops.ops.neg(x=tf.constant(1.0))
+        """
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["ops left the direct path", "Neg: options (*), 1 calls"])
+
+
+def test_disabled_benchmarks_run_once_and_say_so(run, pytester):
+    options = ["--benchmark-disable", "--fastops-min-ratio=1e6", "--fastops-json=found.json"]
+    result = run(ADD, *options)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*were run once and not measured*"])
+    (found,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
+    assert found["samples"] == {}
+    assert found["ratio"] is None
+
+
+def test_wrong_use(run):
+    result = run(
+        """
+        import fastops, pytest
+        import tensorflow as tf
+
+        @pytest.mark.op_benchmark(colour="red")
+        def test_marker(op_benchmark):
+            pass
+
+        @pytest.mark.op_benchmark(rounds=1, block=1e-5)
+        def test_twice(op_benchmark):
+            op_benchmark(abs, -1, baseline=int)
+            with pytest.raises(RuntimeError, match="one callable in each test"):
+                op_benchmark(abs, -1, baseline=int)
+
+        def test_baseline(op_benchmark):
+            with pytest.raises(ValueError, match="callable or one of stock, capi, tensorflow"):
+                op_benchmark(abs, -1, baseline="fastest")
+
+        def test_inside(op_benchmark):
+            with fastops.accelerated(), pytest.raises(RuntimeError, match="name a baseline"):
+                op_benchmark(tf.math.tanh, tf.constant(1.0))
+        """
+    )
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["the marker op_benchmark does not take colour"])
+
+
+def test_codspeed_measures_the_candidate_alone(run, pytester):
+    pytester.makeconftest(
+        """
+        import pytest
+
+        class BenchmarkFixture:
+            def __call__(self, call, *args, **kwargs):
+                print("measured", call(*args, **kwargs))
+
+        BenchmarkFixture.__module__ = "pytest_codspeed.plugin"
+
+        @pytest.fixture
+        def benchmark():
+            return BenchmarkFixture()
+        """
+    )
+    result = run("def test_abs(op_benchmark): op_benchmark(abs, -7, baseline=int)", "-s")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*measured 7*"])
+    assert "times faster" in result.stdout.str()
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 31])
+def test_the_interval_of_a_median(count):
+    values = [float(value) for value in range(count)]
+    middle, low, high = median_interval(values[::-1])
+    assert middle == (count - 1) / 2
+    # By the tables of order statistics: 95 % need six values; of 31, the 10th and the 22nd.
+    assert (low, high) == {6: (0.0, 5.0), 31: (9.0, 21.0)}.get(count, (None, None))
+
+
+def test_what_is_compared():
+    candidate, other, title = candidate_and_baseline(
+        fastops.ops.add_v2, (), {"x": 1.0, "y": 2.0}, "stock"
+    )
+    assert title == "tf.raw_ops.AddV2"
+    assert candidate.statement == other.statement == "call(x=given_x, y=given_y)"
+    assert float(candidate.result()) == float(other.result()) == 3.0
+    empty = Comparison("name", "stock")
+    assert (empty.median, empty.spread, empty.ratio, empty.null) == (None,) * 4
+    before = fastops.stats()
+    assert fallbacks(before, before) == {}
