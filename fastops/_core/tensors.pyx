@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.handle cimport HandleDtype, HostTensor
+from fastops._cpp.python cimport PyObject_GC_UnTrack
 from fastops._cpp.tensors cimport (
     CopyOf,
     HasShape,
@@ -20,7 +21,7 @@ from fastops._cpp.tensors cimport (
     ShapeOf,
 )
 from fastops._tf.eager cimport EagerTensor_Handle
-from fastops._tf.protos cimport DataType
+from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT, DataType
 from fastops._tf.tensor cimport Tensor
 
 cdef extern from "definitions.h":
@@ -93,6 +94,18 @@ cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL:
 
 cdef object copy_of(const Tensor* tensor):
     return CopyOf(tensor[0])
+
+
+def to_keep(tensor):
+    """Return what is kept of a tensor for later calls: a copy; itself, where there is none."""
+    cdef const Tensor* value = HostTensor(<PyObject*>tensor)
+    if value == NULL or value.dtype() in (DT_RESOURCE, DT_VARIANT):
+        return tensor
+    kept = CopyOf(value[0])
+    # It refers to nothing. Who asks the collector for tensors that are left over (tests of
+    # TensorFlow's do) shall not find it, nor a shape that somebody asked the original for.
+    PyObject_GC_UnTrack(<PyObject*>kept)
+    return kept
 
 
 cdef object ones_like(const Tensor* tensor):

@@ -50,7 +50,6 @@ cdef frozenset _OPTIONS = frozenset([
     type(None), bool, str, _DType, _variables.VariableSynchronization,
     _variables.VariableAggregation,
 ])
-cdef frozenset _ATTRIBUTES = _OPTIONS | {_TensorShape}
 
 cdef object _initialize = _ResourceVariable.__init__
 cdef object _create = _resource_variable_ops.default_variable_creator_v2
@@ -71,13 +70,15 @@ cdef class Model:
     ----------
     variable : ResourceVariable
         One of them, of which nothing is kept alive.
+    sizes : tuple of int
+        Those of its initial value.
     """
 
-    cdef dict state         # the variable's attributes in their order
+    cdef dict state         # the variable's attributes in their order, None in place of its own
     cdef bytes handle_data  # what its handle knows of dtype and shape
     cdef str name           # of the handle, without what TensorFlow adds for a tensor
 
-    def __init__(self, variable):
+    def __init__(self, variable, sizes):
         self.state = dict(variable.__dict__)
         handle = self.state["_handle"]
         self.name = self.state["_handle_name"].removesuffix(":0")
@@ -91,10 +92,13 @@ cdef class Model:
             or handle._name != self.state["_handle_name"]
             or handle._unique_id != variable._unique_id
             or type(handle._handle_data) is not _HandleData
+            or type(self.state["_shape"]) is not _TensorShape
+            or self.state["_shape"]._dims != sizes
         ):
             raise ValueError("an extraordinary variable")
-        self.state.update(_handle=None, _unique_id=None, _graph_key=None)
-        if not _ATTRIBUTES.issuperset(map(type, self.state.values())):
+        # The shape is that of the initial value, the object itself.
+        self.state.update(_handle=None, _unique_id=None, _graph_key=None, _shape=None)
+        if not _OPTIONS.issuperset(map(type, self.state.values())):
             raise ValueError("a variable with attributes that two may not share")
 
     cdef bint is_like(self, Model other) except -1:
@@ -106,10 +110,11 @@ cdef class Model:
     cdef object make(self, object value, object graph):
         """Another one, with that value."""
         cdef dict state = self.state.copy()
+        shape = value.shape
         scope_name = f"{self.name}/"
         unique_id = f"{self.name}_{_tf_ops.uid()}"
         handle = _gen.var_handle_op(
-            shape=state["_shape"], dtype=state["_dtype"],
+            shape=shape, dtype=state["_dtype"],
             shared_name=_tf_context.anonymous_name(), debug_name=scope_name, name=scope_name,
             container="",
         )
@@ -119,6 +124,7 @@ cdef class Model:
         handle._name = state["_handle_name"]
         handle._unique_id = unique_id
         _ASSIGN.run((handle, value, False))
+        state["_shape"] = shape
         state["_handle"] = handle
         state["_unique_id"] = unique_id
         state["_graph_key"] = graph._graph_key
@@ -126,12 +132,12 @@ cdef class Model:
         return variable
 
 
-cdef int _take_note(tuple kind, object variable) except -1:
+cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
     """Learns from a variable of TensorFlow's making."""
     model = None
     if type(variable) is _ResourceVariable:
         try:
-            model = Model(variable)
+            model = Model(variable, sizes)
         except Exception:  # of another kind than is known here
             pass
     known = _models.get(kind, False)
@@ -223,10 +229,11 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     tensor = None if graph is None else _tensor_of(given, dtype)
     if tensor is None:
         return call_original(self, args, nargsf, keywords)
+    sizes = tensor._shape_tuple()
     kind = (
         <object>args[0], n, names, tuple(options),
         _tf_context._context._thread_local_data.scope_name,
-        <int>handle_dtype(<PyObject*>tensor), tensor._shape_tuple(),
+        <int>handle_dtype(<PyObject*>tensor), sizes,
     )
     known = PyDict_GetItem(_models, kind)
     if known != NULL and type(<object>known) is Model:
@@ -235,6 +242,6 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     else:
         result = <object>call_original(self, args, nargsf, keywords)
         Py_DECREF(result)
-        _take_note(kind, result)
+        _take_note(kind, result, sizes)
     Py_INCREF(result)
     return <PyObject*>result

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from calls import frames, in_both, outcome
+from memory import tensors_left
 from support import Failure, assert_same
 from tensorflow.python.framework import op_callbacks, ops
 from tensorflow.python.ops import resource_variable_ops
@@ -217,6 +218,23 @@ def test_nothing_is_kept_alive():
         del made
         gc.collect()
         assert [end() for end in ends] == [None] * len(ends)
+
+
+def test_the_shape_is_that_of_the_value():
+    def run():
+        values = [tf.constant(M) for _ in range(TIMES)]
+        return [tf.Variable(value).shape is value.shape for value in values]
+
+    want, got = in_both(run)
+    assert got == want == [True] * TIMES
+
+
+def test_what_is_kept_is_not_taken_for_a_leak():
+    with fastops.accelerated():
+        before = tensors_left()
+        for _ in range(TIMES):
+            tf.Variable(tf.constant(M), name="left")
+        assert tensors_left() == before
 
 
 def test_handles_know_the_shape_in_functions():

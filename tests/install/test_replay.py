@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from calls import find, frames, outcome
+from memory import tensors_left
 from support import Failure, assert_same, difference, floats
 from tensorflow.python.eager import context
 from tensorflow.python.framework import config, op_callbacks
@@ -465,6 +466,19 @@ def test_constants_are_returned_in_buffers_of_their_own(stock):
     assert len({id(one) for one in results}) == 5
     addresses = {tf.experimental.dlpack.to_dlpack(one) is None for one in results}
     assert addresses == {False}
+
+
+def test_what_is_kept_is_not_taken_for_a_leak():
+    def calls():
+        for _ in range(5):
+            assert tf.constant(1.0, shape=[2, 5]).shape == (2, 5)  # a constant is returned
+            assert tf.roll(t(2, 5), 1, 0).shape == (2, 5)  # there are constants among the inputs
+            assert tf.repeat(t(5), tf.constant(2)).shape == (10,)  # Python looks at a value
+
+    before = tensors_left()
+    calls()
+    assert tensors_left() == before
+    assert_replayed(tf.constant, 1.0, shape=[2, 5])
 
 
 def test_graphs_and_symbolic_tensors(stock):

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
+from fastops._core.tensors import to_keep
 from fastops._dispatch import named
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
@@ -381,7 +382,7 @@ class _Maker:
                 raise NotReplayableError("it has a large constant")
         # Once something stays no call is made again, so that nothing may differ from then on.
         values = [
-            tensor if number is None else number
+            to_keep(tensor) if number is None else number
             for tensor, number in zip(event.inputs, known, strict=True)
         ]
         step.arguments, step.inputs = _arguments(record, values, event.attrs)
@@ -487,7 +488,7 @@ class _Maker:
             raise NotReplayableError("Python decides after something was done that stays")
         if _size(tensor) > MOST_BYTES or tensor.dtype in _HANDLES:
             raise NotReplayableError("Python decides by a large value")
-        check = Check(number, tensor)
+        check = Check(number, to_keep(tensor))
         for step in self.steps:
             if number in step.outputs:
                 step.checks.append(check)
@@ -501,7 +502,7 @@ class _Maker:
             number = self.numbers.get(id(value))
             if number is None and (_size(value) > MOST_BYTES or value.dtype in _HANDLES):
                 raise NotReplayableError("it returns a large constant")
-            tensor = Constant(value) if number is None else Number(number)
+            tensor = Constant(to_keep(value)) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor
             if not all(isinstance(one, _OF_ATTRIBUTES) for one in vars(value).values()):
