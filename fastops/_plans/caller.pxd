@@ -21,6 +21,10 @@ cdef class Case:
     cdef list inputs(self, const Signature& signature)
 
 
+cdef class Tally:
+    cdef public long long unseen
+
+
 cdef class Caller:
     cdef vectorcall_t vectorcall
     cdef object target
@@ -28,7 +32,7 @@ cdef class Caller:
     cdef dict cases
     cdef Case last
     cdef Py_ssize_t most
-    cdef public long long unseen     # calls that TensorFlow knows nothing of
+    cdef public Tally tally          # of calls that TensorFlow knows nothing of
     cdef readonly long long planned  # calls that plans have made
     cdef readonly dict reasons       # and others, by the reason
 

@@ -105,6 +105,17 @@ cdef class Case:
         ]
 
 
+@cython.final
+cdef class Tally:
+    """How many calls there were, of which TensorFlow is yet to be told.
+
+    Attributes
+    ----------
+    unseen : int
+        The number.
+    """
+
+
 _callers = WeakSet()
 
 
@@ -132,6 +143,7 @@ cdef class Caller:
         self.vectorcall = _call
         self.cases = {}
         self.reasons = {}
+        self.tally = Tally()
 
     def __init__(self, target, plans, most):
         self.target = target
@@ -155,6 +167,10 @@ cdef class Caller:
     def announce(self):
         """Tell whether TensorFlow makes the first call of a signature, which is next."""
         return False
+
+    def tell_of_calls(self):
+        """Tell TensorFlow of calls that it has not seen, before it makes one."""
+        self.tally.unseen = 0
 
     def prepare(self, args, kwargs, called, result):
         """See to the first call of a signature, as `fastops._plans.plans.Plans` does.
@@ -227,6 +243,8 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
         obstacle = _ARGUMENT
     if obstacle is not None:
         self.note(obstacle)
+        if self.tally.unseen != 0:
+            self.tell_of_calls()
         result = call_original(call)
         Py_INCREF(result)
         return <PyObject*>result
@@ -244,12 +262,12 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     case.gather(signature, &given)
     if case.runner.plan is None and case.runner.bare_for == generation:
         result = case.runner.run_bare(case.inputs(signature))
-        self.unseen += 1
+        self.tally.unseen += 1
         course = LEFT
     else:
         result = case.runner.run_as(given, case.pack, call, &course)
         if course == PLANNED:
-            self.unseen += 1
+            self.tally.unseen += 1
             self.planned += 1
     if course != PLANNED:
         self.note(case.runner.reason if course == LEFT else _COURSES[course])

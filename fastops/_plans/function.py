@@ -102,7 +102,7 @@ class Function(Plans):
     def __init__(self, traced, *, executor=None, optimize=True):
         plain = isinstance(traced, polymorphic_function.Function)
         target = functools.partial(_CALL, traced) if plain else traced
-        super().__init__(target, executor, optimize)
+        super().__init__(traced, target, executor, optimize)
         self._traced = traced
         self._options = {"executor": executor, "optimize": optimize}
         self._bound = weakref.WeakKeyDictionary()

@@ -5,13 +5,24 @@ import weakref
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
-from fastops._plans.caller import Caller, Case
+from fastops._plans.caller import Caller, Case, Tally
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
 from fastops._plans.planned import Planned, options_of
 
 MOST_SIGNATURES = 256
 """Signatures of one function that are kept; beyond, the one that was made first goes."""
+
+_tallies = weakref.WeakKeyDictionary()
+"""By that by which TensorFlow counts calls: it is one for all functions of the same code."""
+
+
+def _tally(traced):
+    """Return the tally of a traced function."""
+    try:
+        return _tallies.setdefault(traced._key_for_call_stats, Tally())
+    except (AttributeError, TypeError):  # of another class, or nothing that TensorFlow can count by
+        return Tally()
 
 
 def _unoptimized(call):
@@ -36,6 +47,8 @@ class Plans(Caller):
 
     Parameters
     ----------
+    traced : tf.types.experimental.PolymorphicFunction
+        The function.
     target : callable or None
         What makes a call in TensorFlow's way, where that does not come with the call.
     executor : {None, "plan", "tensorflow"}
@@ -44,9 +57,10 @@ class Plans(Caller):
         Whether TensorFlow optimizes its graph.
     """
 
-    def __init__(self, target, executor=None, optimize=True):
+    def __init__(self, traced, target, executor=None, optimize=True):
         target = target if optimize else _unoptimized(target)
         super().__init__(target, executor != "tensorflow", MOST_SIGNATURES)
+        self.tally = _tally(traced)
         self._executor = executor
         self._optimize = optimize
         self._planned = {}
@@ -59,7 +73,7 @@ class Plans(Caller):
 
     def announce(self):
         """Tell whether TensorFlow makes the first call of a signature, which is next."""
-        self._tell_of_calls()
+        self.tell_of_calls()
         return self._executor != "plan"
 
     def prepare(self, args, kwargs, called, result):
@@ -91,9 +105,9 @@ class Plans(Caller):
             case = Case(Planned(None, obstacle=obstacle), [], None)
         return case, called, result
 
-    def _tell_of_calls(self):
+    def tell_of_calls(self):
         """Count the calls that TensorFlow has not seen: it warns of functions traced too often."""
-        unseen, self.unseen = self.unseen, 0
+        unseen, self.tally.unseen = self.tally.unseen, 0
         manager = polymorphic_function._frequent_tracing_detector_manager
         key = getattr(self._traced, "_key_for_call_stats", None)
         if unseen and key is not None:
@@ -162,7 +176,7 @@ class PlansBeside(Plans):
     """
 
     def __init__(self, traced):
-        super().__init__(None, "tensorflow" if traced._jit_compile else None)
+        super().__init__(traced, None, "tensorflow" if traced._jit_compile else None)
         self._reference = weakref.ref(traced)
         self._called = False
 

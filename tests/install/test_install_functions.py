@@ -182,6 +182,35 @@ def test_tensorflow_warns_of_tracing_as_often(caplog):
     assert mine[-1] == 0
 
 
+SERIAL = itertools.count()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("taped", [True, False])
+def test_tensorflow_warns_of_functions_of_the_same_code_as_often(caplog, kept, taped):
+    def warnings(count):
+        make = eval(f"lambda tf: tf.function(lambda x: x + {next(SERIAL)}.25, autograph=False)")
+        made = []
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "tensorflow"):
+            for _ in range(7):
+                function = make(tf)
+                for _ in range(count):
+                    function(X)
+                if taped:  # the last trace is made where no plan runs
+                    with tf.GradientTape():
+                        function(tf.zeros([3, 4]))
+                if kept:
+                    made.append(function)
+        return len(caplog.records)
+
+    mine = [warnings(count) for count in (1, 4, 20)]
+    fastops.uninstall()
+    assert mine == [warnings(count) for count in (1, 4, 20)]
+    assert mine[0] > 0
+    assert mine[-1] == 0
+
+
 def test_functions_for_xla_are_left_alone():
     function = tf.function(lambda x: x * 2.0, jit_compile=True)
     for _ in range(3):
