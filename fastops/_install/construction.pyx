@@ -18,7 +18,7 @@ from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
-from fastops._install.intercept cimport Call, promotes_no_dtypes
+from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
@@ -41,7 +41,6 @@ from tensorflow.python.ops.variables import Variable as _Variable
 cdef enum:
     MOST_KINDS = 256
 
-cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
 cdef object _HandleData = CppShapeInferenceResult.HandleData
 cdef object _reference = weakref.ref
 
@@ -123,7 +122,7 @@ cdef class Model:
         handle._parent_trackable = _reference(variable)
         handle._name = state["_handle_name"]
         handle._unique_id = unique_id
-        _ASSIGN.run((handle, value, False))
+        _gen.assign_variable_op(handle, value)  # which the first two went through: a known key
         state["_shape"] = shape
         state["_handle"] = handle
         state["_unique_id"] = unique_id
