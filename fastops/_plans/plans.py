@@ -13,7 +13,7 @@ from fastops._plans.planned import Planned, options_of
 MOST_SIGNATURES = 256
 """Signatures of one function that are kept; beyond, the one that was made first goes."""
 
-_tallies = weakref.WeakKeyDictionary()
+_tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 """By that by which TensorFlow counts calls: it is one for all functions of the same code."""
 
 
