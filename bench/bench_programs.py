@@ -16,8 +16,8 @@ from common import installed
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 PROGRAMS = {
-    "actor-critic": ("actor_critic.py", ["--episodes=60"], ["--episodes=2"]),
-    "DDPG": ("ddpg.py", ["--episodes=10"], ["--episodes=2"]),
+    "actor-critic": ("actor_critic.py", ["--episodes=80"], ["--episodes=2"]),
+    "DDPG": ("ddpg.py", ["--episodes=20"], ["--episodes=2"]),
     "online request": ("online_request.py", ["--requests=2000"], ["--requests=20"]),
 }
 """By name, a file of examples/, its options, and those of a quick run."""
