@@ -5,3 +5,11 @@ from fastops._shell import launch
 if not launch.is_due():
     from fastops._api import *  # noqa: F403
     from fastops._api import __all__  # noqa: F401
+
+
+def __getattr__(name):
+    if name == "backend":  # which takes its time to import, for programs that do not ask for it
+        import fastops.backend
+
+        return fastops.backend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -149,11 +149,11 @@ cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
     return 0
 
 
-cdef object _ordinary_graph():
+cdef object _ordinary_graph(Replacement method):
     """The default graph, if TensorFlow's own functions make variables as ever; None otherwise."""
     cdef bint scoped
     if (
-        not live
+        not live and not method.always
         or not promotes_no_dtypes()
         or not on_host()
         or recording()
@@ -224,7 +224,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
                 dtype = value
     if given == NULL or not _OPTIONS.issuperset([type(option) for option in options]):
         return call_original(self, args, nargsf, keywords)
-    graph = _ordinary_graph()
+    graph = _ordinary_graph(self)
     tensor = None if graph is None else _tensor_of(given, dtype)
     if tensor is None:
         return call_original(self, args, nargsf, keywords)

@@ -10,6 +10,7 @@ cdef bint live  # whether replacements do anything but call what they replace
 cdef class Replacement:
     cdef vectorcall_t vectorcall
     cdef readonly object original
+    cdef bint always  # works whether anything is installed or not: it is in nobody's place
     cdef object __weakref__
 
 

@@ -98,6 +98,12 @@ def set_live(value):
     live = value
 
 
+def standing_alone(Replacement one not None):
+    """Returns a replacement that works while nothing is installed, too: it is in nobody's place."""
+    one.always = True
+    return one
+
+
 cdef Replacement replacing(object original, vectorcall_t call):
     cdef Replacement one = Replacement(original)
     one.vectorcall = call

@@ -42,7 +42,7 @@ cdef type _complex = np.complexfloating
 cdef object _as_array = np.asarray
 
 
-cdef object _graph_of(PyObject* variable):
+cdef object _graph_of(Replacement method, PyObject* variable):
     """The default graph; None for a variable that is not an ordinary one.
 
     It is of this very class, on the host, and nothing caches it.
@@ -50,7 +50,7 @@ cdef object _graph_of(PyObject* variable):
     cdef bint scoped
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
-        or not live
+        or not live and not method.always
         or not promotes_no_dtypes()
         or not on_host()
     ):
@@ -125,7 +125,7 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Read self = <Read>callable
     if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1:
         return call_original(self, args, nargsf, keywords)
-    graph = _graph_of(args[0])
+    graph = _graph_of(self, args[0])
     if graph is None:
         return call_original(self, args, nargsf, keywords)
     variable = <object>args[0]
@@ -196,7 +196,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef bint read_value = True
     if PyVectorcall_NARGS(nargsf) != 2:
         return call_original(self, args, nargsf, keywords)
-    graph = _graph_of(args[0])
+    graph = _graph_of(self, args[0])
     if graph is None:
         return call_original(self, args, nargsf, keywords)
     if keywords != NULL:
@@ -246,7 +246,7 @@ cdef PyObject* _lazy_read(PyObject* callable, PyObject* const* args, size_t narg
     cdef Replacement self = <Replacement>callable
     graph = None
     if keywords == NULL and PyVectorcall_NARGS(nargsf) == 2:
-        graph = _graph_of(args[0])
+        graph = _graph_of(self, args[0])
     if graph is None:
         return call_original(self, args, nargsf, keywords)
     result = _unread(<object>args[0], graph, <object>args[1])

@@ -34,4 +34,6 @@ class Function(Replacement):
         lowering: str | None = None,
         made: tuple[str, ...] = (),
         handlers: Iterable[Mapping[Any, Any]] = (),
+        beyond: Callable[..., Any] | None = None,
+        always: bool = False,
     ) -> None: ...

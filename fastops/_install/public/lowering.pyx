@@ -211,11 +211,14 @@ cdef class Function(Replacement):
         What users have registered to handle calls of it.
     beyond : callable, optional
         What takes the calls that are not lowered, in the place of the original.
+    always : bool, default False
+        Whether it works while nothing is installed, too: of one that is in nobody's place.
     """
 
     def __init__(self, original, *, names, defaults, needs, sites, lowering=None, made=(),
-                 handlers=(), beyond=None):
+                 handlers=(), beyond=None, always=False):
         super().__init__(original)
+        self.always = always
         self.beyond = original if beyond is None else beyond
         self.names = names
         self.defaults = defaults
@@ -342,7 +345,7 @@ cdef inline PyObject* call_beyond(object beyond, PyObject* const* args, size_t n
 cdef PyObject* _first_function(PyObject* callable, PyObject* const* args, size_t nargsf,
                                PyObject* keywords) except NULL:
     cdef Function self = <Function>callable
-    if not live:
+    if not live and not self.always:
         return call_original(self, args, nargsf, keywords)
     try:
         self.sites = tuple(self.make_sites())
@@ -364,7 +367,10 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
     cdef Draft draft
     cdef Site site
     cdef int outcome, i
-    if not live or not self.bind(args, PyVectorcall_NARGS(nargsf), keywords, draft.values):
+    if (
+        not live and not self.always
+        or not self.bind(args, PyVectorcall_NARGS(nargsf), keywords, draft.values)
+    ):
         return call_original(self, args, nargsf, keywords)
     draft.site = 0
     draft.copies = 0

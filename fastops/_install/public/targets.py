@@ -6,6 +6,7 @@ from functools import partial
 from types import FunctionType
 
 from fastops import _registry
+from fastops._install import restated
 from fastops._install.dtypes import parse
 from fastops._install.public import lowering
 from fastops._install.public.functions import FUNCTIONS
@@ -33,6 +34,29 @@ def methods():
         yield Target("operators", name, holder, attribute, make)
 
 
+def standing_alone():
+    """Return what `FUNCTIONS` are lowered to, in nobody's place: it works without `install`.
+
+    Returns
+    -------
+    dict of str to callable
+        By the functions' names. Where the running TensorFlow has other code than was restated, its
+        function itself.
+    """
+    found = {}
+    for function in FUNCTIONS:
+        holder, attribute = resolve(function.name)
+        original = vars(holder)[attribute]
+        original = getattr(original, "original", original)  # of one that is installed
+        known = (
+            type(original) is FunctionType
+            and signature(original) == function.signature
+            and restated.objection("public", function.name, original) is None
+        )
+        found[function.name] = _stand_in(function, original, True) if known else original
+    return found
+
+
 def _found(entries):
     """Yield what is in the running TensorFlow as the data has it, with what replaces it."""
     for function in entries:
@@ -42,8 +66,8 @@ def _found(entries):
             yield function.name, holder, attribute, partial(_stand_in, function)
 
 
-def _stand_in(function, original):
-    """Return what replaces a public function."""
+def _stand_in(function, original, always=False):
+    """Return what replaces a public function, or works beside it."""
     parameters = inspect.signature(original).parameters.values()
     names = tuple(sys.intern(parameter.name) for parameter in parameters)
     made = tuple(function.made.split())
@@ -72,5 +96,8 @@ def _stand_in(function, original):
         sites=sites,
         lowering=function.lowering,
         handlers=found,
-        beyond=Replayed(original, generated, found) if function.name.startswith("tf.") else None,
+        beyond=Replayed(original, generated, found, always=always)
+        if function.name.startswith("tf.")
+        else None,
+        always=always,
     )

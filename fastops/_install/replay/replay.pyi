@@ -13,5 +13,6 @@ class Replayed(Replacement):
         passed: Callable[[str], Any],
         handlers: Any = (),
         settings: Any = (),
+        always: bool = False,
     ) -> None: ...
     def describe(self) -> dict[str, Any]: ...

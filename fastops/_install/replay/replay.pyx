@@ -577,6 +577,8 @@ cdef class Replayed(Replacement):
         What users have registered to handle calls of it.
     settings : sequence of tuple
         As for `Replay`.
+    always : bool, default False
+        Whether it works while nothing is installed, too: of one that is in nobody's place.
     """
 
     cdef readonly object passed
@@ -590,8 +592,9 @@ cdef class Replayed(Replacement):
     cdef int refusals       # without any success
     cdef unsigned long long known_after
 
-    def __init__(self, original, passed, handlers=(), settings=()):
+    def __init__(self, original, passed, handlers=(), settings=(), always=False):
         super().__init__(original)
+        self.always = always
         self.passed = passed
         self.settings = settings
         self.handlers = tuple(handlers)
@@ -675,7 +678,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     if self.known_after != flushes:
         self.forget()
     if (
-        not live
+        not live and not self.always
         or self.refusals >= ENOUGH_REFUSALS
         or not promotes_no_dtypes()
         or not is_plain_but_for_tapes()

@@ -1,0 +1,167 @@
+"""What the functions of the backend are: which are one op, which add something, which are its own.
+
+A function says it where it is defined, by one of the decorators. It is then part of its docstring,
+of `describe` and of the table in docs/backend.md.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastops._backend import below
+
+CATEGORIES = {
+    "alias": "one op, and nothing else: no frame of Python's between the call and its kernel",
+    "thicker": "ops, and what it adds to them",
+    "unique": "found in no other module of TensorFlow's or Keras 3's, or kept here alone",
+}
+"""By name, what a function may be."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a function of the backend is.
+
+    Attributes
+    ----------
+    name : str
+        Its name in `fastops.backend`.
+    category : str
+        One of ``"alias"``, ``"thicker"`` and ``"unique"``.
+    op : str or None
+        Of an alias, the op's name in TensorFlow's registry.
+    adds : str
+        What it adds to what is below it; of an alias nothing.
+    tensorflow, keras : str
+        What to use instead, of TensorFlow and of `keras.ops`; empty where there is nothing.
+    differs : str
+        In what those differ.
+    """
+
+    name: str
+    category: str
+    op: str | None
+    adds: str
+    tensorflow: str
+    keras: str
+    differs: str
+
+
+class Catalogue(dict[str, Description]):
+    """What functions are, by their names; printed as a table."""
+
+    def __repr__(self) -> str:
+        rows = [
+            (one.name, one.category, one.op or one.adds, one.tensorflow, one.keras)
+            for one in self.values()
+        ]
+        rows.insert(0, ("name", "category", "op, or what it adds", "TensorFlow", "Keras 3"))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join(lines)
+
+
+_known: dict[str, Description] = {}
+
+
+def describe(name: str | None = None) -> Description | Catalogue:
+    """Tell what a function is: one op, ops and something more, or of the backend alone.
+
+    Parameters
+    ----------
+    name : str, optional
+        Its name; not given, all are described.
+
+    Returns
+    -------
+    Description or Catalogue
+        A catalogue is a dict of descriptions, by name, which prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If the backend has no function of that name.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.describe("exp").op
+    'Exp'
+    >>> backend.describe("clip").adds
+    'None for a bound that is not there; bounds that cross'
+    """
+    if name is None:
+        return Catalogue(sorted(_known.items()))
+    if name not in _known:
+        raise ValueError(f"fastops.backend has no function {name!r}")
+    return _known[name]
+
+
+def _note(function, category, adds, tensorflow, keras, differs, op=None):
+    name = function.__name__
+    if name in _known:
+        raise ValueError(f"{name} is described twice")
+    found = Description(name, category, op, adds, tensorflow, keras, differs)
+    _known[name] = found
+    function.__doc__ = with_notes(inspect.cleandoc(function.__doc__), notes(found))
+    return function
+
+
+def notes(found: Description) -> str:
+    """Return what a description says, as sentences."""
+    parts = {
+        "alias": f"An alias of the op {found.op}.",
+        "thicker": f"Thicker than what is below it: {found.adds}.",
+        "unique": f"Unique: {found.adds}.",
+    }
+    text = parts[found.category]
+    instead = [f"`{one}`" for one in (found.tensorflow, found.keras) if one]
+    if instead:
+        text += f" Elsewhere: {', '.join(instead)}"
+        text += f" ({found.differs})." if found.differs else "."
+    elif found.differs:
+        text += f" {found.differs[:1].upper()}{found.differs[1:]}."
+    return textwrap.fill(text, 92)
+
+
+def with_notes(doc: str, text: str) -> str:
+    """Return a docstring with some text as the first of its notes."""
+    head, mark, examples = doc.partition("\nExamples\n")
+    if "\nNotes\n-----\n" in head:
+        return doc.replace("\nNotes\n-----\n", f"\nNotes\n-----\n{text}\n\n", 1)
+    return f"{head.rstrip()}\n\nNotes\n-----\n{text}\n{mark}{examples}"
+
+
+def alias(
+    op: str, params: str, *, tensorflow: str, keras: str = "", differs: str = "", **options
+) -> Callable:
+    """Make a function the alias of an op.
+
+    Parameters
+    ----------
+    op : str
+        The op's name in TensorFlow's registry.
+    params : str
+        The op's parameters that are the function's, as in ``"x y=a"``.
+    tensorflow, keras, differs : str
+        As in `Description`.
+    options
+        As `fastops._backend.alias.Alias` takes them.
+    """
+
+    def make(function):
+        _note(function, "alias", "", tensorflow, keras, differs, op)
+        return below.primitive(op, function, params, **options)
+
+    return make
+
+
+def thicker(adds: str, *, tensorflow: str = "", keras: str = "", differs: str = "") -> Callable:
+    """Describe a function that adds something to ops. The parameters are those of `Description`."""
+    return lambda function: _note(function, "thicker", adds, tensorflow, keras, differs)
+
+
+def unique(adds: str, *, tensorflow: str = "", keras: str = "", differs: str = "") -> Callable:
+    """Describe a function of the backend's own. The parameters are those of `Description`."""
+    return lambda function: _note(function, "unique", adds, tensorflow, keras, differs)

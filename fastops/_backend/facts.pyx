@@ -1,0 +1,124 @@
+# distutils: language = c++
+"""What the backend asks of tensors, and asks often: rank, sizes, dtype.
+
+A tensor on the host is asked itself; of all else, what TensorFlow's attributes say is the answer.
+"""
+
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.ref cimport Py_INCREF
+
+from fastops._core.tensors cimport dtype_of, host_tensor, num_elements, rank_of, size_of
+from fastops._core.tensors cimport same_sizes as _same_sizes
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._dispatch cimport on_host as _on_host
+from fastops._install.intercept cimport DTYPES
+from fastops._tf.eager cimport recording
+from fastops._tf.tensor cimport Tensor
+
+import numpy as np
+
+from tensorflow.python.framework import dtypes as _dtypes
+
+
+cdef type _ndarray = np.ndarray
+cdef list _dtypes_by_number = [None] * DTYPES
+for _number, _one in _dtypes._INTERN_TABLE.items():
+    if _number < DTYPES:
+        _dtypes_by_number[_number] = _one
+cdef list _names_by_number = [None if one is None else one.name for one in _dtypes_by_number]
+
+
+def ndim(x):
+    """Return the number of axes."""
+    cdef const Tensor* tensor = host_tensor(<PyObject*>x)
+    return x.shape.rank if tensor == NULL else rank_of(tensor)
+
+
+cdef tuple _sizes(const Tensor* tensor):
+    cdef int i, rank = rank_of(tensor)
+    cdef tuple sizes = PyTuple_New(rank)
+    for i in range(rank):
+        size = size_of(tensor, i)
+        Py_INCREF(size)
+        PyTuple_SET_ITEM(sizes, i, size)
+    return sizes
+
+
+def int_shape(x):
+    """Return the sizes as a tuple."""
+    cdef const Tensor* tensor = host_tensor(<PyObject*>x)
+    if tensor != NULL:
+        return _sizes(tensor)
+    try:
+        shape = x.shape
+        return shape if isinstance(shape, tuple) else tuple(shape.as_list())
+    except ValueError:
+        return None
+
+
+def count_params(x):
+    """Return the number of elements."""
+    cdef const Tensor* tensor = host_tensor(<PyObject*>x)
+    if tensor == NULL:
+        return np.prod(x.shape.as_list())
+    if rank_of(tensor) == 0:
+        return np.float64(1.0)  # of no sizes, this is the product to NumPy
+    return np.int64(num_elements(tensor))
+
+
+def base_dtype(x):
+    """Return the dtype, that of what a reference refers to."""
+    cdef const Tensor* tensor = host_tensor(<PyObject*>x)
+    return x.dtype.base_dtype if tensor == NULL else _dtypes_by_number[<int>dtype_of(tensor)]
+
+
+def dtype(x):
+    """Return the name of the dtype."""
+    cdef const Tensor* tensor = host_tensor(<PyObject*>x)
+    return x.dtype.base_dtype.name if tensor == NULL else _names_by_number[<int>dtype_of(tensor)]
+
+
+def is_plain(x):
+    """Tell whether it is an eager tensor that this process holds, computed."""
+    return host_tensor(<PyObject*>x) != NULL
+
+
+def are_plain(*values):
+    """Tell whether all are, but for those that are None."""
+    for value in values:
+        if value is not None and host_tensor(<PyObject*>value) == NULL:
+            return False
+    return True
+
+
+def on_host():
+    """Tell whether this thread runs ops, and on the host: it builds no graph, nobody watches."""
+    return _on_host()
+
+
+def attribute(x, str name):
+    """Return an attribute that was set on a tensor, or None, without raising."""
+    if IsEagerTensor(<PyObject*>x):
+        return (<dict>x.__dict__).get(name)
+    return getattr(x, name, None)
+
+
+def is_recorded():
+    """Tell whether a tape or an accumulator watches what this thread does."""
+    return recording()
+
+
+def same_sizes(x, y):
+    """Tell whether two tensors have the same sizes; False where one is not plain."""
+    cdef const Tensor* one = host_tensor(<PyObject*>x)
+    cdef const Tensor* other = host_tensor(<PyObject*>y)
+    return one != NULL and other != NULL and _same_sizes(one, other)
+
+
+def numpy_of(x):
+    """Return a copy of what a tensor holds, as its method `numpy` does; None if it is not plain."""
+    if host_tensor(<PyObject*>x) == NULL:
+        return None
+    value = x._numpy_internal()
+    return value.copy() if isinstance(value, _ndarray) else value

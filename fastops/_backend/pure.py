@@ -1,0 +1,117 @@
+"""Steps of which the user says that they are pure: recorded, and replayed."""
+
+import functools
+
+import tensorflow as tf
+
+from fastops._backend import below
+
+_DEPTH = 4
+
+
+class Pure:
+    """A function of tensors, whose ops are recorded and replayed; made by `replayable`."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._variables = tuple(_variables(function))
+        self._replayed = below.replayed(self._run)
+
+    def _run(self, args, variables):
+        return self._function(*args)
+
+    def __call__(self, *args):
+        """Call the function."""
+        return self._replayed(args, self._variables)
+
+    def describe(self):
+        """Tell how many signatures of arguments are replayed, and why others are not."""
+        return self._replayed.describe()
+
+
+def replayable(function):
+    """Declare that a function depends on its arguments alone, and on variables that it holds.
+
+    Its ops are then recorded and replayed, where `rnn` runs it or anybody else: the Python in it is
+    run for the first two calls of each signature, and no more.
+
+    Parameters
+    ----------
+    function : callable
+        Takes tensors, or lists and tuples of tensors, by position; decides by their dtypes and
+        shapes alone, and does nothing but compute tensors. The variables that it reads are in its
+        closure, or attributes of the object whose method it is, perhaps in lists, tuples, dicts or
+        layers; they must be there when this is called.
+
+    Returns
+    -------
+    callable
+        The same function. Its method ``describe()`` tells what is replayed.
+
+    Notes
+    -----
+    What else the function may reach, a number or a tensor in a closure say, is taken to be the same
+    for ever. A call that cannot be recorded, because it assigns to a variable for instance, is the
+    function's own.
+
+    Examples
+    --------
+    >>> import tensorflow as tf
+    >>> from fastops import backend
+    >>> weights = tf.Variable([[2.0]])
+    >>> @backend.replayable
+    ... def step(x, states):
+    ...     output = backend.dot(x, weights) + states[0]
+    ...     return output, [output]
+    >>> x = backend.ones((1, 50, 1)) + 0.0
+    >>> backend.rnn(step, x, [backend.constant([[0.0]])])[0].numpy().tolist()
+    [[100.0]]
+    >>> step.describe()["replayed"]
+    1
+    """
+    return Pure(function)
+
+
+def _variables(function):
+    """Return the variables that a function holds, each once."""
+    found, seen = {}, set()
+
+    def look(value, depth):
+        if isinstance(value, tf.Variable):
+            found.setdefault(id(value), value)
+            return
+        if depth == 0 or id(value) in seen or isinstance(value, (tf.Tensor, str, bytes, type)):
+            return
+        seen.add(id(value))
+        if isinstance(value, dict):
+            parts = list(value.values())
+        elif isinstance(value, (list, tuple, set)):
+            parts = list(value)
+        elif callable(value) and hasattr(value, "__code__"):
+            parts = _held_by(value)
+        else:
+            parts = list(getattr(value, "__dict__", {}).values())
+            parts.append(getattr(value, "_value", None))  # of a variable of Keras's
+        for part in parts:
+            look(part, depth - 1)
+
+    look(function, _DEPTH)
+    return found.values()
+
+
+def _held_by(function):
+    """Return what a function, or the object whose method it is, holds, and the globals it names."""
+    parts = [getattr(function, "__self__", None), *(getattr(function, "__defaults__", None) or ())]
+    inner = getattr(function, "__func__", function)
+    for cell in getattr(inner, "__closure__", None) or ():
+        try:
+            parts.append(cell.cell_contents)
+        except ValueError:  # nothing is in it yet
+            continue
+    names = getattr(inner, "__globals__", {})
+    for name in inner.__code__.co_names:
+        value = names.get(name)
+        if isinstance(value, (tf.Variable, list, tuple, dict)):
+            parts.append(value)
+    return parts

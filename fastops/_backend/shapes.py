@@ -1,0 +1,969 @@
+"""Functions of shapes: asking for them, changing them, taking tensors apart and together."""
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.config import flags as _flags
+
+from fastops._backend import below, facts
+from fastops._backend.catalogue import alias, thicker
+from fastops._backend.state import layout_of
+
+_SIZES = tf.int64 if _flags.config().tf_shape_default_int64.value() else tf.int32
+
+
+# Asking ------------------------------------------------------------------------------------------
+
+
+@thicker("a Python number", tensorflow="tf.rank", keras="keras.ops.ndim", differs="tensors")
+def ndim(x):
+    """Return the number of axes.
+
+    Parameters
+    ----------
+    x : tensor or variable
+
+    Returns
+    -------
+    int or None
+        None in graphs, where it is not known.
+
+    Raises
+    ------
+    AttributeError
+        For what is no tensor.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.ndim(backend.zeros((2, 3)))
+    2
+    """
+    return facts.ndim(x)
+
+
+@thicker("a tuple of Python numbers", tensorflow="tf.Tensor.shape", keras="keras.ops.shape")
+def int_shape(x):
+    """Return the sizes of all axes.
+
+    Parameters
+    ----------
+    x : tensor or variable
+
+    Returns
+    -------
+    tuple of int or None
+        With None for a size that is not known in a graph; None where not even the rank is.
+
+    Raises
+    ------
+    AttributeError
+        For what has no shape.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.zeros((2, 3)))
+    (2, 3)
+    """
+    return facts.int_shape(x)
+
+
+@thicker("a name", tensorflow="tf.Tensor.dtype", keras="keras.backend.standardize_dtype")
+def dtype(x):
+    """Return the name of the dtype.
+
+    Parameters
+    ----------
+    x : tensor or variable
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    AttributeError
+        For what is no tensor.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.dtype(backend.zeros((2, 3)))
+    'float32'
+    """
+    return facts.dtype(x)
+
+
+@alias(
+    "Shape",
+    "input=x",
+    tensorflow="tf.shape",
+    keras="keras.ops.shape",
+    differs="Keras returns a tuple",
+    constants={"out_type": _SIZES},
+)
+def shape(x):
+    """Return the sizes of all axes as a tensor.
+
+    Parameters
+    ----------
+    x : tensor
+
+    Returns
+    -------
+    tensor
+        Of dtype int32 and shape ``(rank,)``.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.shape(backend.zeros((2, 3))).numpy().tolist()
+    [2, 3]
+    """
+    return tf.shape(x)
+
+
+@thicker("a number of NumPy's", tensorflow="tf.size", keras="keras.ops.size")
+def count_params(x):
+    """Return the number of elements.
+
+    Parameters
+    ----------
+    x : tensor or variable
+        Of a known shape.
+
+    Returns
+    -------
+    numpy.int64
+        The float 1.0 for a scalar, as NumPy's product of no sizes is.
+
+    Raises
+    ------
+    TypeError
+        Where a size is not known.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> int(backend.count_params(backend.zeros((2, 3))))
+    6
+    """
+    return facts.count_params(x)
+
+
+# Changing ----------------------------------------------------------------------------------------
+
+
+@alias("Reshape", "tensor=x shape", tensorflow="tf.reshape", keras="keras.ops.reshape")
+def reshape(x, shape):
+    """Give the elements another shape.
+
+    Parameters
+    ----------
+    x : tensor
+    shape : tuple of int or tensor
+        Of which one may be -1, for what is left.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        Where that is another number of elements.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.reshape(backend.constant([1, 2, 3, 4]), (2, -1)).numpy().tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return tf.reshape(x, shape)
+
+
+@thicker("the shape", tensorflow="tf.reshape", keras="keras.ops.ravel")
+def flatten(x):
+    """Put all elements along one axis.
+
+    Parameters
+    ----------
+    x : tensor
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x` and shape ``(n,)``.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.flatten(backend.zeros((2, 3))))
+    (6,)
+    """
+    return below.reshape(x, [-1])
+
+
+@thicker("the shape", tensorflow="tf.reshape", keras="keras.ops.reshape")
+def batch_flatten(x):
+    """Put all elements of each item of a batch along one axis.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(batch, ...)``.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x` and shape ``(batch, n)``.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        Where the items have no elements.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.batch_flatten(backend.zeros((2, 3, 4))))
+    (2, 12)
+    """
+    if facts.is_plain(x):
+        size = 1
+        for one in facts.int_shape(x)[1:]:
+            size *= one
+        return below.reshape(x, (-1, size))
+    return tf.reshape(x, tf.stack([-1, tf.reduce_prod(tf.shape(x)[1:])]))
+
+
+@alias("ExpandDims", "input=x axis", tensorflow="tf.expand_dims", keras="keras.ops.expand_dims")
+def expand_dims(x, axis=-1):
+    """Insert an axis of size 1.
+
+    Parameters
+    ----------
+    x : tensor
+    axis : int, default -1
+        Where it is to be.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`, with an axis more.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        For an axis that the result does not have.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.expand_dims(backend.zeros((2, 3)), 0))
+    (1, 2, 3)
+    """
+    return tf.expand_dims(x, axis)
+
+
+@thicker("one axis, not given as a list", tensorflow="tf.squeeze", keras="keras.ops.squeeze")
+def squeeze(x, axis):
+    """Remove an axis of size 1.
+
+    Parameters
+    ----------
+    x : tensor
+    axis : int
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`, with an axis less.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        Where its size is another, or there is no such axis.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.squeeze(backend.zeros((2, 1, 3)), 1))
+    (2, 3)
+    """
+    return below.squeeze(x, [axis])
+
+
+@alias(
+    "Transpose",
+    "x perm=pattern",
+    tensorflow="tf.transpose",
+    keras="keras.ops.transpose",
+    tensors=("x",),
+)
+def permute_dimensions(x, pattern):
+    """Put the axes into another order.
+
+    Parameters
+    ----------
+    x : tensor
+    pattern : tuple of int
+        For each axis of the result, which of `x` it is.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError, ValueError
+        Where it is no permutation of all axes.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.permute_dimensions(backend.zeros((2, 3, 4)), (2, 0, 1)))
+    (4, 2, 3)
+    """
+    return tf.transpose(x, pattern)
+
+
+@thicker("the order of axes", tensorflow="tf.transpose", keras="keras.ops.transpose")
+def transpose(x):
+    """Put the axes into the opposite order.
+
+    Parameters
+    ----------
+    x : tensor
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.transpose(backend.zeros((2, 3, 4))))
+    (4, 3, 2)
+    """
+    return below.transpose(x)
+
+
+@thicker("one axis, not given as a list", tensorflow="tf.reverse", keras="keras.ops.flip")
+def reverse(x, axes):
+    """Put the elements along some axes into the opposite order.
+
+    Parameters
+    ----------
+    x : tensor
+    axes : int or list of int
+
+    Returns
+    -------
+    tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        For an axis that `x` does not have.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.reverse(backend.constant([1.0, 2.0, 3.0]), 0).numpy().tolist()
+    [3.0, 2.0, 1.0]
+    """
+    return below.reverse(x, [axes] if isinstance(axes, int) else axes)
+
+
+# Taking together and apart -----------------------------------------------------------------------
+
+
+@thicker(
+    "sparse and ragged tensors, the last axis by default",
+    tensorflow="tf.concat",
+    keras="keras.ops.concatenate",
+)
+def concatenate(tensors, axis=-1):
+    """Put tensors one after the other along an axis.
+
+    Parameters
+    ----------
+    tensors : list of tensor
+        Alike but for that axis. Sparse ones are put together as such, or made dense beside others.
+    axis : int, default -1
+
+    Returns
+    -------
+    tensor, sparse tensor or ragged tensor
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError, ValueError
+        For shapes or dtypes that do not fit.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> x = backend.constant([[1.0], [2.0]])
+    >>> backend.concatenate([x, x]).numpy().tolist()
+    [[1.0, 1.0], [2.0, 2.0]]
+    """
+    if axis < 0:
+        rank = facts.ndim(tensors[0])
+        axis = axis % rank if rank else 0
+    if facts.are_plain(*tensors):
+        return below.concat(tensors, axis)
+    if all(is_sparse(x) for x in tensors):
+        return tf.compat.v1.sparse_concat(axis, tensors)
+    if all(isinstance(x, tf.RaggedTensor) for x in tensors):
+        return tf.concat(tensors, axis)
+    return below.concat([to_dense(x) for x in tensors], axis)
+
+
+@thicker("lists of what is no tensor yet", tensorflow="tf.stack", keras="keras.ops.stack")
+def stack(x, axis=0):
+    """Put tensors side by side along a new axis.
+
+    Parameters
+    ----------
+    x : list of tensor
+        Of one shape and dtype.
+    axis : int, default 0
+
+    Returns
+    -------
+    tensor
+        With an axis more.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError, ValueError
+        For shapes or dtypes that differ, and an axis that the result does not have.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> x = backend.constant([1.0, 2.0])
+    >>> backend.stack([x, x]).numpy().tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
+    return below.stack(x, axis)
+
+
+@thicker(
+    "axis 0; variables without a copy",
+    tensorflow="tf.gather",
+    keras="keras.ops.take",
+    differs="Keras's default is a flat tensor",
+)
+def gather(reference, indices):
+    """Take rows by their numbers.
+
+    Parameters
+    ----------
+    reference : tensor or variable
+        Of shape ``(rows, ...)``.
+    indices : tensor
+        Of dtype int32 or int64.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `reference`, and shape ``(*indices.shape, ...)``.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        For a number that is no row's.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.gather(backend.constant([[1.0], [2.0]]), [1, 0, 1]).numpy().tolist()
+    [[2.0], [1.0], [2.0]]
+    """
+    if facts.is_plain(reference):
+        return below.gather(reference, indices)
+    return tf.compat.v1.gather(reference, indices)
+
+
+@thicker("float32, along a new last axis", tensorflow="tf.one_hot", keras="keras.ops.one_hot")
+def one_hot(indices, num_classes):
+    """Mark classes by a one among zeros.
+
+    Parameters
+    ----------
+    indices : tensor
+        Of an integer dtype.
+    num_classes : int
+
+    Returns
+    -------
+    tensor
+        Of dtype float32, and shape ``(*indices.shape, num_classes)``; zeros for what is no class.
+
+    Raises
+    ------
+    TypeError, ValueError, tf.errors.InvalidArgumentError
+        For indices of another dtype.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.one_hot([1, 0], 3).numpy().tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    return below.one_hot(indices, num_classes, axis=-1)
+
+
+@thicker("a number for one axis", tensorflow="tf.tile", keras="keras.ops.tile")
+def tile(x, n):
+    """Repeat a tensor along its axes.
+
+    Parameters
+    ----------
+    x : tensor
+    n : int or list of int
+        How often, for each axis.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        Where these are not as many as `x` has axes.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.tile(backend.constant([1.0, 2.0]), 2).numpy().tolist()
+    [1.0, 2.0, 1.0, 2.0]
+    """
+    return below.tile(x, [n] if isinstance(n, int) else n)
+
+
+@thicker("a new axis", tensorflow="tf.tile", keras="keras.ops.repeat")
+def repeat(x, n):
+    """Repeat each row of a matrix along a new axis.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(rows, columns)``.
+    n : int
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`, and shape ``(rows, n, columns)``.
+
+    Raises
+    ------
+    AssertionError
+        For another number of axes.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.repeat(backend.constant([[1.0, 2.0]]), 2).numpy().tolist()
+    [[[1.0, 2.0], [1.0, 2.0]]]
+    """
+    assert facts.ndim(x) == 2
+    x = below.expand_dims(x, 1)
+    return below.tile(x, [1, n, 1] if isinstance(n, int) else tf.stack([1, n, 1]))
+
+
+@thicker("the parts", tensorflow="tf.repeat", keras="keras.ops.repeat")
+def repeat_elements(x, rep, axis):
+    """Repeat each element along an axis.
+
+    Parameters
+    ----------
+    x : tensor
+        Of a known rank.
+    rep : int
+        How often.
+    axis : int
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.repeat_elements(backend.constant([1.0, 2.0]), 2, axis=0).numpy().tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    size = facts.int_shape(x)[axis]
+    if size is not None:
+        parts = below.split(x, size, axis)
+        return concatenate([part for part in parts for _ in range(rep)], axis)
+    # A size that only the graph will know.
+    sizes = x.shape.as_list()
+    multiples = np.ones(len(sizes) + 1, np.int32)
+    multiples[axis + 1] = rep
+    repeated = tf.tile(tf.expand_dims(x, axis + 1), multiples)
+    factors = np.delete(multiples, axis + 1)
+    factors[axis] = rep
+    repeated = tf.reshape(repeated, tf.shape(x) * factors)
+    repeated.set_shape(sizes)
+    return repeated
+
+
+@thicker(
+    "numbers below a negative one",
+    tensorflow="tf.range",
+    keras="keras.ops.arange",
+    differs="their dtype follows from the arguments",
+)
+def arange(start, stop=None, step=1, dtype="int32"):
+    """Return numbers at equal distances.
+
+    Parameters
+    ----------
+    start : int or float
+        The first one; if it is the only argument, what comes after the last one.
+    stop : int or float, optional
+        What comes after the last one.
+    step : int or float, default 1
+    dtype : str, default "int32"
+        ``"int32"`` stands for the dtype that the arguments have.
+
+    Returns
+    -------
+    tensor
+        Of shape ``(n,)``.
+
+    Raises
+    ------
+    tf.errors.InvalidArgumentError
+        Where the steps lead away from `stop`.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.arange(1, 7, 2).numpy().tolist()
+    [1, 3, 5]
+    """
+    if stop is None and start < 0:
+        start = 0
+    result = below.range_(start, stop, step, name="arange")
+    return result if dtype == "int32" else below.cast(result, dtype)
+
+
+# Sparse tensors ----------------------------------------------------------------------------------
+
+
+@thicker(
+    "tensors that stand for sparse ones in models",
+    tensorflow="tf.SparseTensor",
+    differs="a class, to be asked by `isinstance`",
+)
+def is_sparse(tensor):
+    """Tell whether a tensor is a sparse one.
+
+    Parameters
+    ----------
+    tensor : tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.is_sparse(backend.zeros(2))
+    False
+    """
+    if facts.is_plain(tensor):
+        return False
+    spec = getattr(tensor, "_type_spec", None)
+    if spec is not None:
+        return isinstance(spec, tf.SparseTensorSpec)
+    return isinstance(tensor, tf.SparseTensor)
+
+
+@thicker("nothing to do for dense tensors", tensorflow="tf.sparse.to_dense")
+def to_dense(tensor):
+    """Return a sparse tensor as a dense one.
+
+    Parameters
+    ----------
+    tensor : tensor or sparse tensor
+
+    Returns
+    -------
+    tensor
+        `tensor` itself, if it is dense.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> x = backend.zeros(2)
+    >>> backend.to_dense(x) is x
+    True
+    """
+    return tf.sparse.to_dense(tensor) if is_sparse(tensor) else tensor
+
+
+# Padding and resizing ----------------------------------------------------------------------------
+
+
+@thicker("the axis", tensorflow="tf.pad", keras="keras.ops.pad")
+def temporal_padding(x, padding=(1, 1)):
+    """Put zeros before and after the steps of sequences.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(batch, steps, features)``.
+    padding : tuple of int, default (1, 1)
+        How many before, and how many after.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    AssertionError
+        Where these are not two numbers.
+    ValueError, tf.errors.InvalidArgumentError
+        For another number of axes.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.temporal_padding(backend.zeros((1, 3, 2))))
+    (1, 5, 2)
+    """
+    assert len(padding) == 2
+    return below.pad(x, [[0, 0], [padding[0], padding[1]], [0, 0]])
+
+
+def _spatial_padding(x, padding, data_format, count):
+    assert len(padding) == count
+    for one in padding:
+        assert len(one) == 2
+    around = [[one[0], one[1]] for one in padding]
+    if layout_of(data_format) == "channels_first":
+        return below.pad(x, [[0, 0], [0, 0], *around])
+    return below.pad(x, [[0, 0], *around, [0, 0]])
+
+
+@thicker("data formats", tensorflow="tf.pad", keras="keras.ops.pad")
+def spatial_2d_padding(x, padding=((1, 1), (1, 1)), data_format=None):
+    """Put zeros around images.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(batch, rows, columns, channels)``, or with the channels first.
+    padding : tuple of tuple of int, default ((1, 1), (1, 1))
+        How many before, and how many after, of rows and of columns.
+    data_format : str, optional
+        ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    AssertionError
+        Where these are not two pairs.
+    ValueError
+        For another data format.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.spatial_2d_padding(backend.zeros((1, 3, 3, 2))))
+    (1, 5, 5, 2)
+    """
+    return _spatial_padding(x, padding, data_format, 2)
+
+
+@thicker("data formats", tensorflow="tf.pad", keras="keras.ops.pad")
+def spatial_3d_padding(x, padding=((1, 1), (1, 1), (1, 1)), data_format=None):
+    """Put zeros around volumes.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(batch, depth, rows, columns, channels)``, or with the channels first.
+    padding : tuple of tuple of int, default ((1, 1), (1, 1), (1, 1))
+        How many before, and how many after, of each spatial axis.
+    data_format : str, optional
+        ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    AssertionError
+        Where these are not three pairs.
+    ValueError
+        For another data format.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.int_shape(backend.spatial_3d_padding(backend.zeros((1, 3, 3, 3, 2))))
+    (1, 5, 5, 5, 2)
+    """
+    return _spatial_padding(x, padding, data_format, 3)
+
+
+_METHODS = {
+    "area": tf.image.ResizeMethod.AREA,
+    "bicubic": tf.image.ResizeMethod.BICUBIC,
+    "bilinear": tf.image.ResizeMethod.BILINEAR,
+    "gaussian": tf.image.ResizeMethod.GAUSSIAN,
+    "lanczos3": tf.image.ResizeMethod.LANCZOS3,
+    "lanczos5": tf.image.ResizeMethod.LANCZOS5,
+    "mitchellcubic": tf.image.ResizeMethod.MITCHELLCUBIC,
+    "nearest": tf.image.ResizeMethod.NEAREST_NEIGHBOR,
+}
+
+
+def _resizing(op_name, method, **constants):
+    """Return the op by which TensorFlow resizes images when both sizes change."""
+
+    def resize(images, size):
+        return tf.image.resize(images, size, method=method)
+
+    return below.primitive(op_name, resize, constants=constants)
+
+
+_RESIZING = {
+    "area": _resizing("ResizeArea", _METHODS["area"]),
+    "bicubic": _resizing("ResizeBicubic", _METHODS["bicubic"], half_pixel_centers=True),
+    "bilinear": _resizing("ResizeBilinear", _METHODS["bilinear"], half_pixel_centers=True),
+    "nearest": _resizing("ResizeNearestNeighbor", _METHODS["nearest"], half_pixel_centers=True),
+}
+
+
+@thicker(
+    "factors instead of sizes, data formats",
+    tensorflow="tf.image.resize",
+    keras="keras.ops.image.resize",
+)
+def resize_images(x, height_factor, width_factor, data_format, interpolation="nearest"):
+    """Resize images by whole factors.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(batch, rows, columns, channels)``, or with the channels first.
+    height_factor, width_factor : int
+    data_format : str
+        ``"channels_last"`` or ``"channels_first"``.
+    interpolation : str, default "nearest"
+        ``"area"``, ``"bicubic"``, ``"bilinear"``, ``"gaussian"``, ``"lanczos3"``, ``"lanczos5"``,
+        ``"mitchellcubic"`` or ``"nearest"``.
+
+    Returns
+    -------
+    tensor
+        Float32, but of the dtype of `x` for ``"nearest"``, and where no size changes.
+
+    Raises
+    ------
+    ValueError
+        For another data format or interpolation.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> x = backend.constant([[[[1.0], [2.0]]]])
+    >>> backend.flatten(backend.resize_images(x, 1, 2, "channels_last")).numpy().tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    if data_format == "channels_first":
+        rows, columns = 2, 3
+    elif data_format == "channels_last":
+        rows, columns = 1, 2
+    else:
+        raise ValueError(f"Invalid `data_format` argument: {data_format}")
+    factors = np.array([height_factor, width_factor], np.int32)
+    resize = None
+    if facts.is_plain(x):
+        sizes = facts.int_shape(x)[rows : columns + 1]
+        size = (sizes[0] * int(factors[0]), sizes[1] * int(factors[1]))
+        if size != sizes:
+            resize = _RESIZING.get(interpolation)
+    else:
+        sizes = x.shape[rows : columns + 1]
+        if sizes.is_fully_defined():
+            size = tf.constant(sizes.as_list(), tf.int32) * factors
+        else:
+            size = tf.shape(x)[rows : columns + 1] * factors
+    if interpolation not in _METHODS:
+        names = '", "'.join(_METHODS)
+        raise ValueError(
+            f'`interpolation` argument should be one of: "{names}". Received: "{interpolation}".'
+        )
+    if data_format == "channels_first":
+        x = permute_dimensions(x, [0, 2, 3, 1])
+    if resize is None:
+        x = tf.image.resize(x, size, method=_METHODS[interpolation])
+    else:
+        x = resize(x, size)
+    return permute_dimensions(x, [0, 3, 1, 2]) if data_format == "channels_first" else x
+
+
+@thicker("data formats", tensorflow="tf.repeat", keras="keras.ops.repeat")
+def resize_volumes(x, depth_factor, height_factor, width_factor, data_format):
+    """Resize volumes by whole factors: each element is repeated.
+
+    Parameters
+    ----------
+    x : tensor
+        Of shape ``(batch, depth, rows, columns, channels)``, or with the channels first.
+    depth_factor, height_factor, width_factor : int
+    data_format : str
+        ``"channels_last"`` or ``"channels_first"``.
+
+    Returns
+    -------
+    tensor
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        For another data format.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> x = backend.zeros((1, 2, 2, 2, 3))
+    >>> backend.int_shape(backend.resize_volumes(x, 1, 2, 3, "channels_last"))
+    (1, 2, 4, 6, 3)
+    """
+    if data_format == "channels_first":
+        first = 2
+    elif data_format == "channels_last":
+        first = 1
+    else:
+        raise ValueError(f"Invalid data_format: {data_format}")
+    for axis, factor in enumerate((depth_factor, height_factor, width_factor), first):
+        x = repeat_elements(x, factor, axis)
+    return x

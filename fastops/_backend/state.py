@@ -1,0 +1,564 @@
+"""What functions of the backend ask that no argument says: float type, epsilon, layout, phase.
+
+Float type, epsilon and layout are the process's, as in Keras; the learning phase is the thread's.
+A graph that a session runs has a phase of its own, a placeholder until it is set.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context as _context
+
+from fastops._backend import below
+from fastops._backend.catalogue import unique
+
+_FLOATS = ("float16", "float32", "float64")
+_LAYOUTS = ("channels_last", "channels_first")
+
+
+class _Settings:
+    """The process's settings: those of Keras's file, where there is one."""
+
+    def __init__(self):
+        self.floatx, self.epsilon, self.image_data_format = "float32", 1e-7, "channels_last"
+        home = os.environ.get("KERAS_HOME") or Path("~/.keras").expanduser()
+        try:
+            found = json.loads((Path(home) / "keras.json").read_text())
+        except (OSError, ValueError):
+            return
+        if isinstance(found, dict):
+            if found.get("floatx") in _FLOATS:
+                self.floatx = found["floatx"]
+            if isinstance(found.get("epsilon"), float):
+                self.epsilon = found["epsilon"]
+            if found.get("image_data_format") in _LAYOUTS:
+                self.image_data_format = found["image_data_format"]
+
+
+_settings = _Settings()
+
+
+@unique("there is one backend", keras="keras.backend.backend")
+def backend():
+    """Name the library that runs the ops.
+
+    Returns
+    -------
+    str
+        ``"tensorflow"``.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.backend()
+    'tensorflow'
+    """
+    return "tensorflow"
+
+
+@unique("a setting of this module", keras="keras.config.floatx")
+def floatx():
+    """Return the dtype of what is made without one.
+
+    Returns
+    -------
+    str
+        ``"float16"``, ``"float32"`` (the default) or ``"float64"``.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.floatx()
+    'float32'
+    """
+    return _settings.floatx
+
+
+@unique("a setting of this module", keras="keras.config.set_floatx")
+def set_floatx(value):
+    """Set the dtype of what is made without one, for all threads.
+
+    Parameters
+    ----------
+    value : str
+        ``"float16"``, ``"float32"`` or ``"float64"``.
+
+    Raises
+    ------
+    ValueError
+        For any other value.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.set_floatx("float64")
+    >>> backend.zeros(2).dtype
+    tf.float64
+    >>> backend.set_floatx("float32")
+    """
+    if value not in _FLOATS:
+        raise ValueError(f"floatx is one of {', '.join(_FLOATS)}, not {value!r}")
+    _settings.floatx = str(value)
+
+
+@unique("a setting of this module", keras="keras.config.epsilon")
+def epsilon():
+    """Return the small number that keeps divisions and logarithms finite.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.epsilon()
+    1e-07
+    """
+    return _settings.epsilon
+
+
+@unique("a setting of this module", keras="keras.config.set_epsilon")
+def set_epsilon(value):
+    """Set the small number that keeps divisions and logarithms finite, for all threads.
+
+    Parameters
+    ----------
+    value : float
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.set_epsilon(1e-5)
+    >>> backend.epsilon()
+    1e-05
+    >>> backend.set_epsilon(1e-7)
+    """
+    _settings.epsilon = value
+
+
+@unique("a setting of this module", keras="keras.config.image_data_format")
+def image_data_format():
+    """Return where images have their channels unless a call says it.
+
+    Returns
+    -------
+    str
+        ``"channels_last"`` (the default) or ``"channels_first"``.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.image_data_format()
+    'channels_last'
+    """
+    return _settings.image_data_format
+
+
+@unique("a setting of this module", keras="keras.config.set_image_data_format")
+def set_image_data_format(data_format):
+    """Set where images have their channels unless a call says it, for all threads.
+
+    Parameters
+    ----------
+    data_format : str
+        ``"channels_last"`` or ``"channels_first"``.
+
+    Raises
+    ------
+    ValueError
+        For any other value.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.set_image_data_format("channels_first")
+    >>> backend.image_data_format()
+    'channels_first'
+    >>> backend.set_image_data_format("channels_last")
+    """
+    if data_format not in _LAYOUTS:
+        raise ValueError(f"data_format is one of {', '.join(_LAYOUTS)}, not {data_format!r}")
+    _settings.image_data_format = str(data_format)
+
+
+@contextlib.contextmanager
+def scope(*, floatx=None, epsilon=None, image_data_format=None, learning_phase=None):
+    """Have other settings within a ``with`` statement.
+
+    Parameters
+    ----------
+    floatx : str, optional
+        As `set_floatx` takes it.
+    epsilon : float, optional
+        As `set_epsilon` takes it.
+    image_data_format : str, optional
+        As `set_image_data_format` takes it.
+    learning_phase : {0, 1}, optional
+        As `set_learning_phase` takes it.
+
+    Raises
+    ------
+    ValueError
+        For a value that the setting does not take.
+
+    Notes
+    -----
+    All but the learning phase are the process's, as they are in Keras: other threads see them too.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> with backend.scope(floatx="float64", image_data_format="channels_first"):
+    ...     print(backend.floatx(), backend.image_data_format())
+    float64 channels_first
+    >>> backend.floatx()
+    'float32'
+    """
+    before = vars(_settings).copy()
+    phase = contextlib.nullcontext() if learning_phase is None else phase_scope(learning_phase)
+    try:
+        if floatx is not None:
+            set_floatx(floatx)
+        if epsilon is not None:
+            set_epsilon(epsilon)
+        if image_data_format is not None:
+            set_image_data_format(image_data_format)
+        with phase:
+            yield
+    finally:
+        vars(_settings).update(before)
+
+
+def layout_of(data_format):
+    """Return a data format, the setting's where none is given. Raises ValueError for others."""
+    if data_format is None:
+        return _settings.image_data_format
+    if data_format not in _LAYOUTS:
+        raise ValueError(f"Unknown data_format: {data_format}")
+    return data_format
+
+
+@unique("a cast to the setting", tensorflow="tf.cast", keras="keras.ops.cast")
+def cast_to_floatx(x):
+    """Cast to the dtype that `floatx` says.
+
+    Parameters
+    ----------
+    x : tensor, variable, sparse tensor or array_like
+
+    Returns
+    -------
+    tensor or ndarray
+        An array for what is no tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastops import backend
+    >>> backend.cast_to_floatx(np.array([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
+    if isinstance(x, (tf.Tensor, tf.Variable, tf.SparseTensor)):
+        return below.cast(x, _settings.floatx)
+    return np.asarray(x, dtype=_settings.floatx)
+
+
+# What is counted -----------------------------------------------------------------------------
+
+
+class _OfThread(threading.local):
+    """What a thread has for its eager calls."""
+
+    def __init__(self):
+        self.uids = collections.defaultdict(int)
+        self.phase = None
+
+
+_eager = _OfThread()
+_uids_of_graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+@unique("names that are numbered, a graph at a time")
+def get_uid(prefix=""):
+    """Return how often it has been asked for a prefix.
+
+    Parameters
+    ----------
+    prefix : str, default ""
+
+    Returns
+    -------
+    int
+        1 for the first call; counted anew in each graph, and in each thread that builds none.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.reset_uids()
+    >>> backend.get_uid("dense"), backend.get_uid("dense"), backend.get_uid("lstm")
+    (1, 2, 1)
+    """
+    if tf.executing_eagerly():
+        uids = _eager.uids
+    else:
+        graph = tf.compat.v1.get_default_graph()
+        uids = _uids_of_graphs.setdefault(graph, collections.defaultdict(int))
+    uids[prefix] += 1
+    return uids[prefix]
+
+
+@unique("names that are numbered, a graph at a time")
+def reset_uids():
+    """Have `get_uid` begin at 1 again.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.reset_uids()
+    """
+    _eager.uids.clear()
+    _uids_of_graphs.clear()
+
+
+_cleared: list[Callable[[], None]] = []
+"""What else is to be called when a session is cleared."""
+
+
+def on_clear(function):
+    """Have a function called by `clear_session`."""
+    _cleared.append(function)
+    return function
+
+
+@unique("what this module holds", keras="keras.backend.clear_session")
+def clear_session():
+    """Drop what this module holds: counters, the learning phase, the graph of placeholders.
+
+    Notes
+    -----
+    TensorFlow's default graph is made anew, and its cache of kernels emptied. Of Keras nothing is
+    cleared: `keras.backend.clear_session` does that.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.clear_session()
+    >>> backend.learning_phase()
+    0
+    """
+    tf.compat.v1.reset_default_graph()
+    reset_uids()
+    _eager.phase = None
+    _phases_of_graphs.clear()
+    for function in _cleared:
+        function()
+    if tf.executing_eagerly():
+        _context.context().clear_kernel_cache()
+
+
+_manual = [False]
+
+
+@unique("kept for programs that call it: variables are initialised where they are made")
+def manual_variable_initialization(value):
+    """Say whether a session's variables are initialised by hand.
+
+    Parameters
+    ----------
+    value : bool
+
+    Notes
+    -----
+    There is no session of the backend's that would initialise any.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.manual_variable_initialization(False)
+    """
+    _manual[0] = value
+
+
+@unique("`tf.name_scope` under this name", tensorflow="tf.name_scope", keras="keras.name_scope")
+def name_scope(name):
+    """Have the ops of a graph named within a scope.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import tensorflow as tf
+    >>> from fastops import backend
+    >>> with backend.name_scope("outer"):
+    ...     tf.Variable(1.0, name="inner").name
+    'outer/inner:0'
+    """
+    return tf.name_scope(name)
+
+
+# The learning phase ------------------------------------------------------------------------------
+
+_phases_of_graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _check(value):
+    if value not in (0, 1):
+        raise ValueError("Expected learning phase to be 0 or 1.")
+    return value
+
+
+@unique(
+    "a setting of this module",
+    keras="keras.layers.Layer.__call__",
+    differs="which takes `training`",
+)
+def learning_phase():
+    """Tell whether layers are to train.
+
+    Returns
+    -------
+    int or tensor
+        1 for training, 0 else, which is the default. In a graph of `tf.compat.v1`, where it was not
+        set, a placeholder of dtype bool that is false unless fed.
+
+    Examples
+    --------
+    >>> from fastops import backend
+    >>> backend.learning_phase()
+    0
+    """
+    if not tf.compat.v1.executing_eagerly_outside_functions():
+        graph = tf.compat.v1.get_default_graph()
+        if graph not in _phases_of_graphs:
+            with tf.name_scope(""):
+                made = tf.compat.v1.placeholder_with_default(
+                    False, shape=(), name="keras_learning_phase"
+                )
+            # The graph is reached from its tensors, which it outlives.
+            _phases_of_graphs[graph] = weakref.ref(made)
+        found = _phases_of_graphs[graph]
+        return found() if isinstance(found, weakref.ref) else found
+    return 0 if _eager.phase is None else _eager.phase
+
+
+def _set_phase(value):
+    if tf.compat.v1.executing_eagerly_outside_functions():
+        _eager.phase = value
+    else:
+        _phases_of_graphs[tf.compat.v1.get_default_graph()] = value
+
+
+@unique(
+    "a setting of this module",
+    keras="keras.layers.Layer.__call__",
+    differs="which takes `training`",
+)
+def set_learning_phase(value):
+    """Set whether layers are to train, for this thread or for the graph that is being built.
+
+    Parameters
+    ----------
+    value : {0, 1}
+
+    Raises
+    ------
+    ValueError
+        For any other value.
+
+    Warns
+    -----
+    UserWarning
+        Layers are told by their argument ``training``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from fastops import backend
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     backend.set_learning_phase(1)
+    >>> backend.learning_phase()
+    1
+    >>> backend.clear_session()
+    """
+    warnings.warn(
+        "`set_learning_phase` is deprecated: give layers and models their `training` argument.",
+        stacklevel=2,
+    )
+    _set_phase(_check(value))
+
+
+@contextlib.contextmanager
+def phase_scope(value):
+    """Set the learning phase within a ``with`` statement, and say nothing of it."""
+    _check(value)
+    graph = tf.compat.v1.get_default_graph()
+    before, of_graph = _eager.phase, _phases_of_graphs.get(graph)
+    try:
+        _set_phase(value)
+        yield
+    finally:
+        _eager.phase = before
+        if of_graph is None:
+            _phases_of_graphs.pop(graph, None)
+        else:
+            _phases_of_graphs[graph] = of_graph
+
+
+@unique(
+    "a setting of this module",
+    keras="keras.layers.Layer.__call__",
+    differs="which takes `training`",
+)
+@contextlib.contextmanager
+def learning_phase_scope(value):
+    """Set whether layers are to train within a ``with`` statement.
+
+    Parameters
+    ----------
+    value : {0, 1}
+
+    Raises
+    ------
+    ValueError
+        For any other value.
+
+    Warns
+    -----
+    UserWarning
+        Layers are told by their argument ``training``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from fastops import backend
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with backend.learning_phase_scope(1):
+    ...         print(backend.learning_phase())
+    1
+    >>> backend.learning_phase()
+    0
+    """
+    warnings.warn(
+        "`learning_phase_scope` is deprecated: give layers and models their `training` argument.",
+        stacklevel=3,
+    )
+    with phase_scope(value):
+        yield

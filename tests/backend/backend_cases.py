@@ -1,0 +1,134 @@
+"""Calls of the backend's functions: those that are timed, and variants of them.
+
+Each is an expression of ``K``, a module, and of inputs, by the names in `bench.backend_calls`.
+"""
+
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from bench.backend_calls import CALLS, arrays
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+VARIANTS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text())
+"""By the function's name, further calls."""
+
+
+def cases():
+    """Yield each name with each of its calls."""
+    for name in sorted({*CALLS, *VARIANTS}):
+        if name in CALLS:
+            yield name, CALLS[name]
+        for call in VARIANTS.get(name, []):
+            yield name, call
+
+
+def step_of(module):
+    """Return a step of a simple recurrent network, of a module's functions."""
+    weights = tf.constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
+
+    def step(x, states):
+        output = module.tanh(module.bias_add(module.dot(x, weights), x[0, 0] + weights[0]))
+        for state in states:
+            output = module.maximum(output, state) + state
+        return output, [output]
+
+    return step
+
+
+def world(kind="tensors"):
+    """Return inputs by their names: tensors, variables, or arrays; or of another float type."""
+    found = arrays()
+    rng = np.random.default_rng(3)
+    found["state"] = rng.normal(size=(2, 4)).astype(np.float32)
+    found["probabilities"] = rng.dirichlet(np.ones(4), (2, 6)).astype(np.float32)
+    array = found["x"]
+    if kind.startswith("float"):
+        found = {n: v.astype(kind) if v.dtype == np.float32 else v for n, v in found.items()}
+        array = array.astype(kind)
+    elif kind == "variables":
+        found = {n: tf.Variable(v) for n, v in found.items()}
+    if kind not in ("variables", "arrays"):
+        found = {n: tf.constant(v) for n, v in found.items()}
+    return {
+        **found,
+        "array": array,
+        "variable": tf.Variable(array),
+        "sparse": tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4)),
+        "labels": tf.constant([[1, 2, 0], [2, 0, 0]]),
+        "lengths": tf.constant([[6], [4]]),
+        "label_lengths": tf.constant([[2], [1]]),
+        "sequence_lengths": tf.constant([6, 3]),
+        "mask": tf.constant(np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 0, 0, 0]], bool)),
+        "step": step_of,
+        "tf": tf,
+    }
+
+
+@dataclass
+class Outcome:
+    """What a call came to: its flat results, or its exception."""
+
+    results: list
+    error: Exception | None = None
+
+    def __str__(self):
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        return str([one[:3] for one in self.results])
+
+
+def outcome(call, module, inputs, seed, around=lambda run: run()):
+    """Return what a call comes to, with its results as `around` has them."""
+    np.random.seed(seed)
+    if any(one in call for one in ("random", "dropout", "truncated")):
+        context.context().clear_kernel_cache()  # in which kernels go on in the sequence of a seed
+
+    def run():
+        return eval(call, {**inputs, "K": module})
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = around(run)
+            return Outcome([plain(one) for one in tf.nest.flatten(result, expand_composites=True)])
+    except Exception as error:
+        return Outcome([], error)
+
+
+def plain(value):
+    """Return what a test compares: bytes of tensors and arrays, and classes."""
+    kind = "variable" if isinstance(value, tf.Variable) else type(value).__name__
+    if isinstance(value, (tf.Tensor, tf.Variable)):
+        value = value.numpy()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return kind, value.dtype.name, value.shape, value.tobytes()
+    return kind, value
+
+
+def differ(expected, found, within=0.0):
+    """Return in what two outcomes differ, floats by more than some distance; None if in nothing."""
+    if type(expected.error) is not type(found.error):
+        return f"{expected} became {found}"
+    if len(expected.results) != len(found.results):
+        return f"{len(expected.results)} results became {len(found.results)}"
+    for one, other in zip(expected.results, found.results, strict=True):
+        if one != other and not (distance := _distance(one, other)) <= within:
+            return f"{expected} became {found}, by {distance}"
+    return None
+
+
+def _distance(one, other):
+    if len(one) != 4 or one[:3] != other[:3] or not one[1].startswith("float"):
+        return np.inf
+    first, second = (np.frombuffer(x[3], x[1]).astype(float) for x in (one, other))
+    return np.max(np.abs(first - second))

@@ -1,0 +1,185 @@
+"""Each function against tf_keras's, bit for bit: eager calls, functions, gradients, errors."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from backend.backend_cases import cases, differ, outcome, plain, world
+from tensorflow.python.eager import context
+
+from fastops import backend
+
+reference = pytest.importorskip("tf_keras", reason="see the extra 'libraries'").backend
+
+NAMES = sorted(name for name in dir(reference) if not name.startswith("_"))
+
+CALLS: dict = {}
+for _name, _call in cases():
+    CALLS.setdefault(_name, []).append(_call)
+
+SEEDS = {call: 100 * number for number, (_, call) in enumerate(cases())}
+
+KINDS = {
+    "tensors": "what most programs give",
+    "variables": "`tf.Variable`, for all inputs",
+    "arrays": "NumPy's arrays",
+    "float64": "floats of 64 bits",
+    "float16": "floats of 16 bits",
+}
+
+OTHER = {
+    "placeholder": "a tensor of a graph, not of tf_keras's class: the shapes are compared below",
+    "function": "of placeholders: see test_backend_symbolic.py",
+}
+"""Names whose results are other ones by design, and why."""
+
+NEARLY = {
+    "categorical_focal_crossentropy": "TensorFlow's optimizer moves factors that are constants to "
+    "other nodes by the order of names, which are not the same",
+}
+"""Names of which calls in functions differ in the last bits, and why."""
+
+
+def some(name, kind):
+    """Return the calls of a function that are made with inputs of a kind."""
+    return CALLS[name] if kind == "tensors" else CALLS[name][:2]
+
+
+def test_all_names_are_there():
+    assert len(NAMES) == 148
+    assert set(NAMES) <= set(backend.__all__)
+
+
+def test_all_names_have_calls():
+    assert set(NAMES) == CALLS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"experimental"}))
+def test_parameters(name):
+    expected = inspect.signature(getattr(reference, name))
+    assert str(inspect.signature(getattr(backend, name))) == str(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_eager_calls(name, kind):
+    different = []
+    for call in some(name, kind):
+        expected = outcome(call, reference, world(kind), SEEDS[call])
+        if kind == "arrays" and isinstance(expected.error, AttributeError):
+            continue  # tf_keras wants tensors here; arrays will do
+        for _ in range(2):  # the first one is TensorFlow's
+            found = outcome(call, backend, world(kind), SEEDS[call])
+            if (why := differ(expected, found)) is not None:
+                different.append(f"{call}: {why}")
+    assert not different, "\n".join(different)
+
+
+def in_function(inputs):
+    """Return what has a call traced, with the tensors among the inputs as arguments."""
+    tensors = {name: value for name, value in inputs.items() if isinstance(value, tf.Tensor)}
+
+    def around(run):
+        others = []
+
+        @tf.function(autograph=False)
+        def traced(given):
+            inputs.update(given)
+            flat = tf.nest.flatten(run(), expand_composites=True)
+            others.extend(plain(one) for one in flat if not tf.is_tensor(one))
+            return [one for one in flat if tf.is_tensor(one)]
+
+        return [*traced(tensors), *others]
+
+    return around
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - OTHER.keys()))
+def test_calls_in_functions(name):
+    different = []
+    for call in CALLS[name]:
+        inputs = world()
+        expected = outcome(call, reference, inputs, SEEDS[call], in_function(inputs))
+        inputs = world()
+        found = outcome(call, backend, inputs, SEEDS[call], in_function(inputs))
+        within = 1e-6 if name in NEARLY else 0.0
+        if (why := differ(expected, found, within)) is not None:
+            different.append(f"{call}: {why}")
+    assert not different, "\n".join(different)
+
+
+def with_gradients(inputs):
+    """Return what adds the gradients of the sum of all results to them."""
+    watched = [
+        value
+        for value in inputs.values()
+        if isinstance(value, tf.Tensor) and value.dtype.is_floating
+    ]
+
+    def around(run):
+        with tf.GradientTape() as tape:
+            tape.watch(watched)
+            flat = tf.nest.flatten(run(), expand_composites=True)
+            total = [
+                tf.reduce_sum(one) for one in flat if tf.is_tensor(one) and one.dtype.is_floating
+            ]
+        if not total:
+            return flat
+        gradients = tape.gradient(total, watched)
+        return [*flat, *(tf.convert_to_tensor(one) for one in gradients if one is not None)]
+
+    return around
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name):
+    different = []
+    for call in CALLS[name]:
+        inputs = world()
+        expected = outcome(call, reference, inputs, SEEDS[call], with_gradients(inputs))
+        for _ in range(2):
+            inputs = world()
+            found = outcome(call, backend, inputs, SEEDS[call], with_gradients(inputs))
+            if (why := differ(expected, found)) is not None:
+                different.append(f"{call}: {why}")
+    assert not different, "\n".join(different)
+
+
+def test_random_numbers_of_a_global_seed():
+    for call in ("K.random_normal((2, 3))", "K.dropout(x, 0.5)", "K.random_uniform((4,))"):
+        try:
+            found = []
+            for module in (reference, backend):
+                tf.random.set_seed(5)
+                found.append(outcome(call, module, world(), 9))
+            assert differ(*found) is None
+        finally:
+            context.context()._set_global_seed(None)
+
+
+def test_warnings():
+    for call in (
+        "K.random_binomial((2,), 0.5)",
+        "K.set_learning_phase(0)",
+        "K.learning_phase_scope(0).__enter__()",
+        "K.binary_crossentropy(target, K.sigmoid(x), from_logits=True)",
+    ):
+        kinds = []
+        for module in (reference, backend):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                eval(call, {**world(), "K": module})
+            kinds.append([one.category for one in caught])
+        assert kinds[0] == kinds[1], call
+    backend.clear_session()
+    reference.clear_session()
+
+
+def test_numbers_of_a_second_call_with_the_same_seed():
+    # tf_keras's go on where the kernel of that seed was, ours are the first again.
+    np.random.seed(3)
+    first = backend.random_normal((3,)).numpy().tolist()
+    np.random.seed(3)
+    assert backend.random_normal((3,)).numpy().tolist() == first
