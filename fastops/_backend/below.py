@@ -54,6 +54,10 @@ def primitive(op_name, function, params="", **options):
     )
 
 
+dispatched = tf.__internal__.dispatch.add_dispatch_support
+"""Lets dispatchers have the whole of a call that fails, where its parts would not do."""
+
+
 def replayed(function):
     """Return a function whose ops are recorded, for each signature of its arguments, and replayed.
 

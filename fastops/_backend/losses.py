@@ -27,7 +27,7 @@ def _logits_of(output, from_logits, op_type, name):
     """Return logits, and whether they are; warn where they were said to be given and are not."""
     logits = facts.attribute(output, "_keras_logits")
     if logits is None and not isinstance(output, (tf.__internal__.EagerTensor, tf.Variable)):
-        op = output.op
+        op = output.op  # of what is no tensor of TensorFlow's, the whole call is noted
         if op.type == op_type:
             (logits,) = op.inputs
     if logits is None:
@@ -79,6 +79,7 @@ def _of_logits(labels, logits, axis):
     tensorflow="tf.nn.softmax_cross_entropy_with_logits",
     keras="keras.ops.categorical_crossentropy",
 )
+@below.dispatched
 def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     """Crossentropy of distributions over classes.
 
@@ -129,6 +130,7 @@ def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     "probabilities as well as logits, a weight for what is hard",
     keras="keras.losses.CategoricalFocalCrossentropy",
 )
+@below.dispatched
 def categorical_focal_crossentropy(
     target, output, alpha=0.25, gamma=2.0, from_logits=False, axis=-1
 ):
@@ -187,6 +189,7 @@ def _is_symbolic(x):
     tensorflow="tf.nn.sparse_softmax_cross_entropy_with_logits",
     keras="keras.ops.sparse_categorical_crossentropy",
 )
+@below.dispatched
 def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, ignore_class=None):
     """Crossentropy of distributions over classes, of which one is right.
 
@@ -293,6 +296,7 @@ def _of_binary_logits(labels, logits):
     tensorflow="tf.nn.sigmoid_cross_entropy_with_logits",
     keras="keras.ops.binary_crossentropy",
 )
+@below.dispatched
 def binary_crossentropy(target, output, from_logits=False):
     """Crossentropy of what is true or false, element by element.
 
@@ -339,6 +343,7 @@ def binary_crossentropy(target, output, from_logits=False):
     "probabilities as well as logits, a weight for what is hard",
     keras="keras.losses.BinaryFocalCrossentropy",
 )
+@below.dispatched
 def binary_focal_crossentropy(
     target, output, apply_class_balancing=False, alpha=0.25, gamma=2.0, from_logits=False
 ):

@@ -369,17 +369,13 @@ def clear_session():
 _manual = [False]
 
 
-@unique("kept for programs that call it: variables are initialised where they are made")
+@unique("of graphs that a session runs: elsewhere variables have a value from the beginning")
 def manual_variable_initialization(value):
-    """Say whether a session's variables are initialised by hand.
+    """Say whether variables in graphs of `tf.compat.v1` are initialised by hand.
 
     Parameters
     ----------
     value : bool
-
-    Notes
-    -----
-    There is no session of the backend's that would initialise any.
 
     Examples
     --------
@@ -410,6 +406,11 @@ def name_scope(name):
     'outer/inner:0'
     """
     return tf.name_scope(name)
+
+
+def leaves_initialization():
+    """Tell whether variables in graphs are initialised by hand."""
+    return _manual[0]
 
 
 # The learning phase ------------------------------------------------------------------------------

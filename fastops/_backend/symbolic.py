@@ -1,51 +1,37 @@
 """Placeholders, functions of them, and gradients.
 
-A placeholder is a node of a graph that belongs to this thread. What is computed from it becomes
-nodes of the graph, too, and `function` cuts out of it what leads from some tensors to others.
+In eager calls a placeholder is a symbol, and so is what is computed from it; `function` computes
+the values of some from those of others. In a graph that a session runs it is a node.
 """
 
-import threading
+import inspect
 
 import tensorflow as tf
-from tensorflow.python.eager import lift_to_graph as _lifting
-from tensorflow.python.eager.polymorphic_function import concrete_function as _concrete
-from tensorflow.python.framework import func_graph as _func_graph
 
 from fastops._backend import below
 from fastops._backend.catalogue import thicker, unique
-from fastops._backend.state import floatx, on_clear
+from fastops._backend.sessions import SessionFunction, in_graph
+from fastops._backend.state import floatx
+from fastops._backend.symbols import Symbol, evaluate
 
 
-class _OfThread(threading.local):
-    def __init__(self):
-        self.graph = None
+def _spec(shape, dtype, sparse, ragged, name):
+    if sparse:
+        return tf.SparseTensorSpec(shape, dtype)
+    if ragged:
+        rank = max((i for i in range(1, len(shape)) if shape[i] is None), default=0)
+        return tf.RaggedTensorSpec(shape, dtype, ragged_rank=rank)
+    return tf.TensorSpec(shape, dtype, name)
 
 
-_mine = _OfThread()
-
-
-@on_clear
-def _drop():
-    _mine.graph = None
-
-
-def _graph():
-    """Return the graph that placeholders are in: the one being built, or the thread's own."""
-    if not tf.executing_eagerly():
-        return tf.compat.v1.get_default_graph()
-    if _mine.graph is None:
-        _mine.graph = _func_graph.FuncGraph("fastops_backend")
-    return _mine.graph
-
-
-def _placeholder_of(spec, name):
-    made = tf.nest.map_structure(
+def _node(spec, name):
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.compat.v1.sparse_placeholder(spec.dtype, shape=spec.shape, name=name)
+    return tf.nest.map_structure(
         lambda one: tf.compat.v1.placeholder(one.dtype, one.shape, name=name),
         spec,
         expand_composites=True,
     )
-    made._is_backend_placeholder = True
-    return made
 
 
 @unique(
@@ -71,7 +57,7 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragg
     Returns
     -------
     tensor
-        Symbolic, in a graph of this thread's, or in the one that is being built.
+        A symbol, which TensorFlow's functions take; a node, if a graph is being built.
 
     Raises
     ------
@@ -91,13 +77,8 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragg
         dtype = floatx()
     if not shape and ndim:
         shape = (None,) * ndim
-    with _graph().as_default():
-        if sparse:
-            return _placeholder_of(tf.SparseTensorSpec(shape, dtype), name)
-        if ragged:
-            rank = max((i for i in range(1, len(shape)) if shape[i] is None), default=0)
-            return _placeholder_of(tf.RaggedTensorSpec(shape, dtype, ragged_rank=rank), name)
-        return _placeholder_of(tf.TensorSpec(shape, dtype), name)
+    spec = _spec(shape, dtype, sparse, ragged, name)
+    return Symbol(spec) if tf.executing_eagerly() else _node(spec, name)
 
 
 @unique(
@@ -126,14 +107,18 @@ def is_keras_tensor(x):
     >>> backend.is_keras_tensor(backend.zeros(2))
     False
     """
-    if type(x).__name__ == "KerasTensor":
+    if isinstance(x, Symbol) or _is_of_keras(x):
         return True
     if not isinstance(x, (tf.Tensor, tf.Variable, tf.SparseTensor, tf.RaggedTensor)):
         raise ValueError(
             f"Unexpectedly found an instance of type `{type(x)}`. Expected a symbolic tensor "
             "instance."
         )
-    return hasattr(x, "_is_backend_placeholder")
+    return in_graph() and hasattr(x, "_keras_history")
+
+
+def _is_of_keras(x):
+    return type(x).__name__.endswith("KerasTensor")
 
 
 def _as_arrays(structure):
@@ -162,11 +147,10 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
     outputs : tensor, or structure of tensors
         What was computed from these: what it returns.
     updates : list, optional
-        Must be empty.
+        In graphs of `tf.compat.v1`: assignments, or pairs of a variable and what it becomes.
     name : str, optional
-        Not used.
     **kwargs
-        Must be empty.
+        In such graphs: what `tf.compat.v1.Session.run` takes.
 
     Returns
     -------
@@ -177,9 +161,7 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
     Raises
     ------
     ValueError
-        For updates and keyword arguments, which sessions had.
-    RuntimeError
-        In graphs of `tf.compat.v1`, whose sessions run such functions.
+        For updates and keyword arguments in eager calls; where nothing is symbolic.
 
     Examples
     --------
@@ -189,11 +171,14 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
     >>> doubled([[1.0, 3.0]])
     [array([1., 9.], dtype=float32)]
     """
-    if not tf.compat.v1.executing_eagerly_outside_functions():
-        raise RuntimeError(
-            "there is no session of the backend's: use `tf.compat.v1.Session.make_callable`, or "
-            "`fastops.graph.Session`, in graphs of `tf.compat.v1`"
-        )
+    if in_graph():
+        known = inspect.signature(tf.compat.v1.Session.run).parameters
+        for one in kwargs:
+            if one not in known:
+                raise ValueError(
+                    f'Invalid argument "{one}" passed to K.function with TensorFlow backend'
+                )
+        return SessionFunction(inputs, outputs, updates, name, **kwargs)
     if kwargs:
         raise ValueError(
             "Session keyword arguments are not supported during eager execution. You passed: "
@@ -204,65 +189,50 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
             "`updates` argument is not supported during eager execution: assign to variables "
             f"in a `tf.function`. You passed: {updates}"
         )
-    of_tf_keras = _of_tf_keras(inputs, outputs)
-    return _function(inputs, outputs) if of_tf_keras is None else of_tf_keras
-
-
-def _of_tf_keras(inputs, outputs):
-    """Return a function of the symbolic tensors of tf_keras's models; None for all others."""
-    for one in tf.nest.flatten([inputs, outputs]):
-        if type(one).__name__ == "KerasTensor" and type(one).__module__.startswith("tf_keras."):
-            import tf_keras
-
-            model = tf_keras.Model(inputs=inputs, outputs=outputs)
-            alone = isinstance(outputs, list) and len(outputs) == 1
-            return lambda values: _as_arrays([model(values)] if alone else model(values))
-    return None
-
-
-def _is_symbolic(x):
-    return isinstance(x, tf.Tensor) and not isinstance(x, tf.__internal__.EagerTensor)
-
-
-def _function(inputs, outputs):
-    sources = tf.nest.flatten(inputs, expand_composites=True)
-    wanted = tf.nest.flatten(outputs, expand_composites=True)
-    graph = next((one.graph for one in [*wanted, *sources] if _is_symbolic(one)), None)
-    if graph is None:
+    flat = tf.nest.flatten([inputs, outputs])
+    if any(_is_of_keras(one) for one in flat):
+        return _of_model(inputs, outputs)
+    if not any(isinstance(one, Symbol) for one in flat):
         raise ValueError(
             "a function is made of placeholders and what is computed from them: found neither"
         )
-    made = _func_graph.FuncGraph("fastops_backend_function")
-    symbolic = [one for one in wanted if _is_symbolic(one)]
-    lifted = _lifting.lift_to_graph(
-        symbolic,
-        made,
-        sources=list(sources),
-        add_sources=True,
-        handle_captures=True,
-        base_graph=graph,
-    )
-    for one in sources:
-        made.inputs.append(lifted[one])
-    with made.as_default():
-        made.structured_outputs = [
-            lifted[one] if _is_symbolic(one) else tf.convert_to_tensor(one) for one in wanted
-        ]
-    made.outputs.extend(made.structured_outputs)
-    run = _concrete.ConcreteFunction.from_func_graph(made, None, {})
+    return _function(inputs, outputs)
+
+
+def _of_model(inputs, outputs):
+    """Return a function of the symbolic tensors of a model of Keras's or tf_keras's."""
+    import importlib
+
+    found = next(one for one in tf.nest.flatten([inputs, outputs]) if _is_of_keras(one))
+    keras = importlib.import_module(type(found).__module__.partition(".")[0])
+    model = keras.Model(inputs=inputs, outputs=outputs)
+    alone = isinstance(outputs, list) and len(outputs) == 1 and keras.__name__ == "tf_keras"
+    return lambda values: _as_arrays([model(values)] if alone else model(values))
+
+
+def _function(inputs, outputs):
+    sources = tf.nest.flatten(inputs)
+
+    @tf.function(autograph=False)
+    def compute(values):
+        known = {id(one): value for one, value in zip(sources, values, strict=True)}
+        return evaluate(outputs, known)
 
     def call(values):
-        tf.nest.assert_same_structure(inputs, values, check_types=False)
-        flat = [
-            below.convert_to_tensor(value, one.dtype)
-            for value, one in zip(
-                tf.nest.flatten(values, expand_composites=True), sources, strict=True
-            )
+        values = tf.nest.flatten(values)
+        if len(values) != len(sources):
+            raise ValueError(f"the function takes {len(sources)} inputs, not {len(values)}")
+        values = [
+            value if tf.is_tensor(value) else below.convert_to_tensor(value, source.dtype)
+            for value, source in zip(values, sources, strict=True)
         ]
-        results = run._call_flat(flat, run.captured_inputs)
-        return _as_arrays(tf.nest.pack_sequence_as(outputs, results, expand_composites=True))
+        return _as_arrays(compute([_read(one) for one in values]))
 
     return call
+
+
+def _read(x):
+    return tf.convert_to_tensor(x) if isinstance(x, tf.Variable) else x
 
 
 @thicker(

@@ -6,16 +6,10 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from fastops._backend import below, facts
+from fastops._backend import below, facts, sessions
 from fastops._backend.catalogue import thicker, unique
 from fastops._backend.shapes import to_dense
 from fastops._backend.state import floatx
-
-_SESSIONS = (
-    "there is no session of the backend's: use `tf.compat.v1.Session.run`, or "
-    "`fastops.graph.Session`, in graphs of `tf.compat.v1`"
-)
-
 
 # Making ------------------------------------------------------------------------------------------
 
@@ -72,6 +66,8 @@ def variable(value, dtype=None, name=None, constraint=None):
         made._keras_shape = value.shape
     elif hasattr(value, "shape"):
         made._keras_shape = facts.int_shape(value)
+    if not facts.on_host():
+        sessions.track(made)
     return made
 
 
@@ -316,8 +312,6 @@ def get_value(x):
     ------
     NotImplementedError, AttributeError
         For a symbolic tensor.
-    RuntimeError
-        In graphs of `tf.compat.v1`: their sessions have the values.
 
     Examples
     --------
@@ -334,8 +328,8 @@ def get_value(x):
         return x
     if tf.executing_eagerly() or isinstance(x, tf.__internal__.EagerTensor):
         return x.numpy()
-    if not tf.compat.v1.executing_eagerly_outside_functions():
-        raise RuntimeError(_SESSIONS)
+    if sessions.in_graph():
+        return sessions.values_of([x])[0]
     with tf.init_scope():
         return x.numpy()
 
@@ -351,11 +345,6 @@ def eval(x):
     Returns
     -------
     ndarray
-
-    Raises
-    ------
-    RuntimeError
-        In graphs of `tf.compat.v1`: their sessions have the values.
 
     Examples
     --------
@@ -386,7 +375,7 @@ def batch_get_value(tensors):
     Raises
     ------
     RuntimeError
-        Within a `tf.function`, and in graphs of `tf.compat.v1`.
+        Within a `tf.function`.
 
     Examples
     --------
@@ -398,9 +387,7 @@ def batch_get_value(tensors):
         return [_numpy(x) for x in tensors]
     if tf.inside_function():
         raise RuntimeError("Cannot get value inside Tensorflow graph function.")
-    if tensors:
-        raise RuntimeError(_SESSIONS)
-    return []
+    return sessions.values_of(tensors) if tensors else []
 
 
 def _array_for(x, value):
@@ -421,8 +408,6 @@ def set_value(x, value):
     ------
     ValueError
         For another shape.
-    RuntimeError
-        In graphs of `tf.compat.v1`.
 
     Examples
     --------
@@ -433,9 +418,10 @@ def set_value(x, value):
     [2.0]
     """
     value = _array_for(x, value)
-    if not tf.compat.v1.executing_eagerly_outside_functions():
-        raise RuntimeError(_SESSIONS)
-    _assign(x, value)
+    if sessions.in_graph():
+        sessions.assign([(x, value)])
+    else:
+        _assign(x, value)
 
 
 def _assign(x, value):
@@ -455,8 +441,6 @@ def batch_set_value(tuples):
     ------
     ValueError
         For a value of another shape.
-    RuntimeError
-        In graphs of `tf.compat.v1`.
 
     Examples
     --------
@@ -468,7 +452,7 @@ def batch_set_value(tuples):
     """
     if not (tf.executing_eagerly() or tf.inside_function()):
         if tuples:
-            raise RuntimeError(_SESSIONS)
+            sessions.assign([(x, _array_for(x, value)) for x, value in tuples])
         return
     for x, value in tuples:
         _assign(x, _array_for(x, value))

@@ -1,0 +1,128 @@
+"""Graphs of `tf.compat.v1`: the session that has the values, and functions that it runs.
+
+That is the default session where there is one, else one of this thread's, for the graph.
+"""
+
+import threading
+import weakref
+
+import numpy as np
+import tensorflow as tf
+
+from fastops._backend.state import leaves_initialization, on_clear
+
+_variables: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+class _OfThread(threading.local):
+    def __init__(self):
+        self.session = None
+
+
+_mine = _OfThread()
+
+
+@on_clear
+def _close():
+    if _mine.session is not None:
+        _mine.session.close()
+        _mine.session = None
+
+
+def in_graph():
+    """Tell whether this thread builds a graph that a session is to run."""
+    return not tf.compat.v1.executing_eagerly_outside_functions()
+
+
+def track(variable):
+    """Have a variable of a graph initialised before a session is asked for values."""
+    if in_graph():
+        _variables.setdefault(variable.graph, set()).add(variable)
+
+
+def session_of(graph):
+    """Return the session that has the values of a graph, with its variables initialised."""
+    session = tf.compat.v1.get_default_session()
+    if session is None:
+        if _mine.session is None or _mine.session.graph is not graph:
+            _close()
+            _mine.session = tf.compat.v1.Session(graph=graph)
+        session = _mine.session
+    waiting = list(_variables.pop(session.graph, ()))
+    if waiting and not leaves_initialization():
+        with session.graph.as_default():
+            known = session.run([tf.compat.v1.is_variable_initialized(one) for one in waiting])
+            new = [one for one, is_known in zip(waiting, known, strict=True) if not is_known]
+            session.run(tf.compat.v1.variables_initializer(new))
+    return session
+
+
+def values_of(tensors):
+    """Return what tensors and variables of a graph hold."""
+    graph = tensors[0].graph
+    with graph.as_default():
+        return session_of(graph).run(tensors)
+
+
+def assign(pairs):
+    """Set variables of a graph from arrays."""
+    with pairs[0][0].graph.as_default():
+        session = session_of(pairs[0][0].graph)
+        for variable, value in pairs:
+            variable.load(value, session)
+
+
+class SessionFunction:
+    """A function of what a graph has, which a session runs; as `function` makes it in a graph."""
+
+    def __init__(
+        self,
+        inputs,
+        outputs,
+        updates,
+        name,
+        fetches=(),
+        feed_dict=None,
+        options=None,
+        run_metadata=None,
+    ):
+        if not isinstance(updates or [], (list, tuple)):
+            raise TypeError("`updates` in a backend function should be a list or tuple.")
+        self.name = name
+        self._inputs = tf.nest.flatten(inputs, expand_composites=True)
+        self._outputs = outputs
+        with tf.control_dependencies(tf.nest.flatten(outputs, expand_composites=True)[:1]):
+            self._updates = tf.group(
+                *(
+                    tf.compat.v1.assign(*one) if isinstance(one, tuple) else one
+                    for one in updates or []
+                )
+            )
+        fetches = fetches if isinstance(fetches, list) else [fetches] if fetches != () else []
+        self.fetches = [tf.identity(one) for one in fetches]
+        self.fetch_callbacks: dict = {}
+        self.feed_dict = feed_dict
+        self.run_options = options
+        self.run_metadata = run_metadata
+
+    def __call__(self, inputs):
+        """Return the outputs, as arrays."""
+        values = tf.nest.flatten(inputs, expand_composites=True)
+        session = session_of(self._updates.graph)
+        feeds = {} if self.feed_dict is None else dict(self.feed_dict)
+        for tensor, value in zip(self._inputs, values, strict=False):
+            if value is None:
+                continue
+            if tf.is_tensor(value):
+                value = session.run(value)
+            feeds[tensor] = np.asarray(value, tensor.dtype.as_numpy_dtype)
+        outputs, fetched, _ = session.run(
+            (self._outputs, self.fetches, self._updates),
+            feeds,
+            options=self.run_options,
+            run_metadata=self.run_metadata,
+        )
+        for one, value in zip(self.fetches, fetched, strict=True):
+            if one in self.fetch_callbacks:
+                self.fetch_callbacks[one](value)
+        return outputs
