@@ -43,9 +43,10 @@ speed: $(VENV)/.bench $(VENV)/.built  ## measure every public function under ins
 bench-peers: $(PEERS)/.built  ## measure PyTorch, JAX and ONNX Runtime; the next `make bench` shows them too
 	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)
 
-gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen and docs/install.md anew
+gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen, docs/install.md and what follows from fastops/_backend anew
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
+	$(BIN)python tools/backend.py
 
 lint: $(VENV)/.dev $(VENV)/.built  ## check style, layers, types and spelling
 	$(BIN)ruff check
@@ -88,6 +89,7 @@ $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
 # The package, as it is here, and what is needed for something: .demo, .test, .bench or .dev.
 $(VENV)/.%: pyproject.toml | $(VENV)/.built
 	$(BIN)$(INSTALL) --no-build-isolation --editable '.[cpu,$*]'
+	$(BIN)$(INSTALL) --no-deps --group reference
 	touch $@
 
 # PyTorch's own package index has smaller wheels, for the CPU alone: pip's usual settings

@@ -5,6 +5,7 @@ of `describe` and of the table in docs/backend.md.
 """
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,10 +128,11 @@ def notes(found: Description) -> str:
 
 def with_notes(doc: str, text: str) -> str:
     """Return a docstring with some text as the first of its notes."""
-    head, mark, examples = doc.partition("\nExamples\n")
-    if "\nNotes\n-----\n" in head:
+    if "\nNotes\n-----\n" in doc:
         return doc.replace("\nNotes\n-----\n", f"\nNotes\n-----\n{text}\n\n", 1)
-    return f"{head.rstrip()}\n\nNotes\n-----\n{text}\n{mark}{examples}"
+    follows = re.search(r"\n(Source|Examples)\n-", doc)
+    end = len(doc) if follows is None else follows.start()
+    return f"{doc[:end].rstrip()}\n\nNotes\n-----\n{text}\n{doc[end:]}"
 
 
 def alias(

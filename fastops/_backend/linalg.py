@@ -64,8 +64,13 @@ def dot(x, y):
         sizes = x_sizes[:-1] + y_sizes[:-2] + y_sizes[-1:]
         return below.reshape(below.matmul(rows, columns), sizes)
     if is_sparse(x):
-        return tf.sparse.sparse_dense_matmul(x, y)
+        return _sparse_dot(x, y)
     return below.matmul(x, y)
+
+
+@below.dispatched
+def _sparse_dot(x, y):
+    return tf.sparse.sparse_dense_matmul(x, y)
 
 
 def _check_batches(x_sizes, y_sizes):

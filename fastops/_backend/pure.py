@@ -4,7 +4,7 @@ import functools
 
 import tensorflow as tf
 
-from fastops._backend import below
+from fastops._backend import below, state
 
 _DEPTH = 4
 
@@ -18,12 +18,12 @@ class Pure:
         self._variables = tuple(_variables(function))
         self._replayed = below.replayed(self._run)
 
-    def _run(self, args, variables):
+    def _run(self, args, variables, settings):
         return self._function(*args)
 
     def __call__(self, *args):
         """Call the function."""
-        return self._replayed(args, self._variables)
+        return self._replayed(args, self._variables, state.settings())
 
     def describe(self):
         """Tell how many signatures of arguments are replayed, and why others are not."""

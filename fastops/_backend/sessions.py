@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.util.nest import flatten_up_to
 
 from fastops._backend.state import leaves_initialization, on_clear
 
@@ -72,6 +73,13 @@ def assign(pairs):
             variable.load(value, session)
 
 
+def _parts(value):
+    """Return the tensors of a composite one; all else is one part."""
+    if isinstance(value, tf.__internal__.CompositeTensor) and not isinstance(value, tf.Variable):
+        return tf.nest.flatten(value, expand_composites=True)
+    return [value]
+
+
 class SessionFunction:
     """A function of what a graph has, which a session runs; as `function` makes it in a graph."""
 
@@ -89,6 +97,7 @@ class SessionFunction:
         if not isinstance(updates or [], (list, tuple)):
             raise TypeError("`updates` in a backend function should be a list or tuple.")
         self.name = name
+        self._structure = inputs
         self._inputs = tf.nest.flatten(inputs, expand_composites=True)
         self._outputs = outputs
         with tf.control_dependencies(tf.nest.flatten(outputs, expand_composites=True)[:1]):
@@ -107,7 +116,8 @@ class SessionFunction:
 
     def __call__(self, inputs):
         """Return the outputs, as arrays."""
-        values = tf.nest.flatten(inputs, expand_composites=True)
+        values = flatten_up_to(self._structure, inputs, check_types=False)
+        values = [part for one in values for part in _parts(one)]
         session = session_of(self._updates.graph)
         feeds = {} if self.feed_dict is None else dict(self.feed_dict)
         for tensor, value in zip(self._inputs, values, strict=False):

@@ -1,5 +1,7 @@
 """Functions of shapes: asking for them, changing them, taking tensors apart and together."""
 
+import math
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.config import flags as _flags
@@ -230,11 +232,9 @@ def batch_flatten(x):
     >>> backend.int_shape(backend.batch_flatten(backend.zeros((2, 3, 4))))
     (2, 12)
     """
-    if facts.is_plain(x):
-        size = 1
-        for one in facts.int_shape(x)[1:]:
-            size *= one
-        return below.reshape(x, (-1, size))
+    sizes = facts.int_shape(x) if hasattr(x, "shape") else None
+    if sizes is not None and None not in sizes[1:]:
+        return below.reshape(x, (-1, math.prod(sizes[1:])))
     return tf.reshape(x, tf.stack([-1, tf.reduce_prod(tf.shape(x)[1:])]))
 
 
@@ -419,7 +419,7 @@ def concatenate(tensors, axis=-1):
     if facts.are_plain(*tensors):
         return below.concat(tensors, axis)
     if all(is_sparse(x) for x in tensors):
-        return tf.compat.v1.sparse_concat(axis, tensors)
+        return _sparse_concat(axis, tensors)
     if all(isinstance(x, tf.RaggedTensor) for x in tensors):
         return tf.concat(tensors, axis)
     return below.concat([to_dense(x) for x in tensors], axis)
@@ -714,7 +714,17 @@ def to_dense(tensor):
     >>> backend.to_dense(x) is x
     True
     """
-    return tf.sparse.to_dense(tensor) if is_sparse(tensor) else tensor
+    return _to_dense(tensor) if is_sparse(tensor) else tensor
+
+
+@below.dispatched
+def _to_dense(tensor):
+    return tf.sparse.to_dense(tensor)
+
+
+@below.dispatched
+def _sparse_concat(axis, tensors):
+    return tf.compat.v1.sparse_concat(axis, tensors)
 
 
 # Padding and resizing ----------------------------------------------------------------------------

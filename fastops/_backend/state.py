@@ -25,7 +25,7 @@ _FLOATS = ("float16", "float32", "float64")
 _LAYOUTS = ("channels_last", "channels_first")
 
 
-class _Settings:
+class Settings:
     """The process's settings: those of Keras's file, where there is one."""
 
     def __init__(self):
@@ -44,7 +44,7 @@ class _Settings:
                 self.image_data_format = found["image_data_format"]
 
 
-_settings = _Settings()
+_settings = Settings()
 
 
 @unique("there is one backend", keras="keras.backend.backend")
@@ -237,6 +237,11 @@ def scope(*, floatx=None, epsilon=None, image_data_format=None, learning_phase=N
             yield
     finally:
         vars(_settings).update(before)
+
+
+def settings():
+    """Return what is set, but for the phases of graphs."""
+    return _settings.floatx, _settings.epsilon, _settings.image_data_format, _eager.phase
 
 
 def layout_of(data_format):

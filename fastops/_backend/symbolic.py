@@ -7,6 +7,7 @@ the values of some from those of others. In a graph that a session runs it is a 
 import inspect
 
 import tensorflow as tf
+from tensorflow.python.util.nest import flatten_up_to
 
 from fastops._backend import below
 from fastops._backend.catalogue import thicker, unique
@@ -206,8 +207,13 @@ def _of_model(inputs, outputs):
     found = next(one for one in tf.nest.flatten([inputs, outputs]) if _is_of_keras(one))
     keras = importlib.import_module(type(found).__module__.partition(".")[0])
     model = keras.Model(inputs=inputs, outputs=outputs)
-    alone = isinstance(outputs, list) and len(outputs) == 1 and keras.__name__ == "tf_keras"
-    return lambda values: _as_arrays([model(values)] if alone else model(values))
+    alone = isinstance(outputs, list) and len(outputs) == 1
+
+    def call(values):
+        results = model(values)
+        return _as_arrays([results] if alone and not isinstance(results, list) else results)
+
+    return call
 
 
 def _function(inputs, outputs):
@@ -219,9 +225,7 @@ def _function(inputs, outputs):
         return evaluate(outputs, known)
 
     def call(values):
-        values = tf.nest.flatten(values)
-        if len(values) != len(sources):
-            raise ValueError(f"the function takes {len(sources)} inputs, not {len(values)}")
+        values = flatten_up_to(inputs, values, check_types=False)
         values = [
             value if tf.is_tensor(value) else below.convert_to_tensor(value, source.dtype)
             for value, source in zip(values, sources, strict=True)
@@ -262,7 +266,7 @@ def gradients(loss, variables):
     --------
     >>> import tensorflow as tf
     >>> from fastops import backend
-    >>> @tf.function
+    >>> @tf.function(autograph=False)
     ... def slope(x):
     ...     return backend.gradients(backend.square(x), [x])[0]
     >>> slope(tf.constant(3.0)).numpy().tolist()

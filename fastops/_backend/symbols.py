@@ -125,6 +125,8 @@ class Call:
 
 
 def _placeholder(spec):
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.compat.v1.sparse_placeholder(spec.dtype, spec.shape)
     return tf.nest.map_structure(
         lambda one: tf.compat.v1.placeholder(one.dtype, one.shape), spec, expand_composites=True
     )

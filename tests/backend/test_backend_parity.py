@@ -44,7 +44,7 @@ NEARLY = {
 
 def some(name, kind):
     """Return the calls of a function that are made with inputs of a kind."""
-    return CALLS[name] if kind == "tensors" else CALLS[name][:2]
+    return CALLS[name] if kind == "tensors" else CALLS[name][:1]
 
 
 def test_all_names_are_there():
@@ -136,7 +136,7 @@ def with_gradients(inputs):
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients(name):
     different = []
-    for call in CALLS[name]:
+    for call in CALLS[name][:8]:
         inputs = world()
         expected = outcome(call, reference, inputs, SEEDS[call], with_gradients(inputs))
         for _ in range(2):

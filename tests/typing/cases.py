@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from typing_extensions import assert_type
 
-from fastops import gen, ops, raw_ops
+from fastops import backend, gen, ops, raw_ops
+
+
+def functions_of_the_backend(x: np.ndarray) -> None:
+    """Check the same of functions that take them by position."""
+    backend.conv2d(x, x, (1, 1), padding="same", data_format=None)
+    assert_type(backend.floatx(), str)
+    assert_type(backend.ndim(x), int | None)
+    backend.exp()  # type: ignore[call-arg]
+    backend.sum(x, keepdims="yes")  # type: ignore[arg-type]
+    backend.nothing(x)  # type: ignore[attr-defined]
 
 
 def arguments(x: np.ndarray) -> None:

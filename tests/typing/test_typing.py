@@ -28,5 +28,5 @@ def test_mypy_understands_calls(tmp_path):
 @pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="the stubs are of another one")
 def test_stubs_describe_what_exists():
     pytest.importorskip("mypy")
-    modules = ["fastops.gen", "fastops.ops", "fastops.raw_ops"]
+    modules = ["fastops.backend", "fastops.gen", "fastops.ops", "fastops.raw_ops"]
     run("mypy.stubtest", *modules, "--concise", "--mypy-config-file", "pyproject.toml")
