@@ -215,6 +215,7 @@ def promises(main, ladder, perceptron, serving, keras, plain, demo):
     yield from _install_promises(main)
     yield from _public_promises(main)
     yield from _array_promises(main)
+    yield from _backend_promises(main)
     yield from _keras_promises(keras)
     yield from _program_promises(main)
     yield from _function_promises(rows(main, "functions"), "")
@@ -260,6 +261,23 @@ def _install_promises(main):
         yield Promise(f"unchanged, {row.label}: times faster", measured, at_least=0.98)
     for info in main.get("install", []):
         yield Promise("fastops.install(): ms", median(info["seconds"]) * 1e3, at_most=100)
+
+
+def _backend_promises(main):
+    ratios = {row.label: row.ratio("tf_keras", "fastops") for row in rows(main, "backend")}
+    if ratios:
+        text = f"fastops.backend, {len(ratios)} functions: times faster than tf_keras"
+        yield Promise(f"{text}, geometric mean", geometric_mean(ratios.values()), at_least=10)
+        yield _least(f"{text}, least", ratios, 1)
+    above = {
+        row.label: row.time("alias") - row.time("op") for row in rows(main, "backend, aliases")
+    }
+    if above:
+        yield _most("fastops.backend, aliases: ns above their ops, most", above, 60)
+    for row in rows(main, "backend, rnn"):
+        for arm in ("fastops", "replayed", "installed"):
+            text = f"fastops.backend.rnn, {row.label}, {arm}: times faster than tf_keras"
+            yield Promise(text, row.ratio("tf_keras", arm), at_least=10)
 
 
 def _keras_promises(keras):
