@@ -12,6 +12,7 @@ cdef class Alias(Replacement):
     cdef tuple defaults
     cdef int num_params
     cdef int num_required
+    cdef int num_slots
     cdef dict params
     cdef unsigned char slots[MAX_PARAMS]       # where each parameter goes
     cdef tuple constants                       # what else the op is given

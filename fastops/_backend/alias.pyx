@@ -87,6 +87,7 @@ cdef PyObject* _first_call(PyObject* callable, PyObject* const* args, size_t nar
     for i, (name, _) in enumerate(self.constants):
         self.constant_slots[<int>i] = self.op.keywords.index(name)
     self.constants = tuple([value for _, value in self.constants])
+    self.num_slots = self.op.num_params
     self.vectorcall = _call
     return _call(callable, args, nargsf, keywords)
 
@@ -119,7 +120,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
     for i in range(PyTuple_GET_SIZE(self.handlers)):
         if len(<dict>self.handlers[i]) != self.num_handlers[i]:
             return call_original(self, args, nargsf, keywords)
-    memset(slots, 0, self.op.num_params * sizeof(PyObject*))
+    memset(slots, 0, self.num_slots * sizeof(PyObject*))
     for i in range(self.num_params):
         slots[self.slots[i]] = values[i]
     for i in range(PyTuple_GET_SIZE(self.constants)):

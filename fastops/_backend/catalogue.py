@@ -65,6 +65,9 @@ class Catalogue(dict[str, Description]):
 
 _known: dict[str, Description] = {}
 
+described: dict[str, Callable] = {}
+"""The functions that are described, by name."""
+
 
 def describe(name: str | None = None) -> Description | Catalogue:
     """Tell what a function is: one op, ops and something more, or of the backend alone.
@@ -106,6 +109,7 @@ def _note(function, category, adds, tensorflow, keras, differs, op=None):
     found = Description(name, category, op, adds, tensorflow, keras, differs)
     _known[name] = found
     function.__doc__ = with_notes(inspect.cleandoc(function.__doc__), notes(found))
+    described[name] = function
     return function
 
 
@@ -154,7 +158,8 @@ def alias(
 
     def make(function):
         _note(function, "alias", "", tensorflow, keras, differs, op)
-        return below.primitive(op, function, params, **options)
+        described[function.__name__] = below.primitive(op, function, params, **options)
+        return described[function.__name__]
 
     return make
 

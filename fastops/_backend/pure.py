@@ -12,9 +12,11 @@ _DEPTH = 4
 class Pure:
     """A function of tensors, whose ops are recorded and replayed; made by `replayable`."""
 
-    def __init__(self, function):
+    def __init__(self, function, call=None):
         functools.update_wrapper(self, function)
-        self._function = function
+        if call is not None:
+            del self.__wrapped__  # who holds the function is not held by it
+        self._function = function if call is None else call
         self._variables = tuple(_variables(function))
         self._replayed = below.replayed(self._run)
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from fastops import _registry
 from fastops._backend import below, facts, shapes, values
 from fastops._backend.catalogue import unique
+from fastops._backend.known import replayed_if_pure
 
 _select_rows = _registry.op("Select")
 
@@ -80,7 +81,9 @@ def rnn(
     -----
     An eager call runs the step as often as there are times, and once more only if there are none,
     to learn what it returns; tf_keras always begins with one that counts for nothing. A step that
-    `replayable` declares to be pure is recorded and replayed.
+    `replayable` declares to be pure is recorded and replayed, and so is one whose code shows it: a
+    function that names nothing but functions of the backend and of TensorFlow that compute,
+    variables, tensors and numbers. It is looked at when it is given for the second time.
 
     Examples
     --------
@@ -192,6 +195,7 @@ class _Call:
                 return None
         elif isinstance(input_length, tf.Tensor):
             masks = self._lengths(input_length, count)
+        self.step = replayed_if_pure(self.step)
         apart = [below.unstack(one, count, axis) for one in flat]
         if self.backwards:
             for one in apart:

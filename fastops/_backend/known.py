@@ -1,0 +1,358 @@
+"""Steps that are known to be pure: their code shows it, and is nothing but calls of pure functions.
+
+A function is known if all that it names is: functions of the backend and of TensorFlow that
+compute and do nothing else, variables, tensors, numbers, and functions that are known themselves.
+It assigns to nothing but its own names. What it names is compared before it is replayed.
+"""
+
+import builtins
+import dis
+import types
+import weakref
+
+import tensorflow as tf
+
+from fastops._backend.catalogue import describe, described
+from fastops._backend.pure import Pure
+from fastops._core import opdef
+from fastops._core.tables import index
+from fastops._install.public.functions import FUNCTIONS
+from fastops._install.replay.functions import FUNCTIONS as REPLAYED
+from fastops._install.target import gen_module, resolve
+
+_FORBIDDEN = frozenset(
+    [
+        "BEFORE_ASYNC_WITH",
+        "BEFORE_WITH",
+        "DELETE_ATTR",
+        "DELETE_DEREF",
+        "DELETE_GLOBAL",
+        "DELETE_NAME",
+        "DELETE_SUBSCR",
+        "GET_AITER",
+        "GET_AWAITABLE",
+        "IMPORT_FROM",
+        "IMPORT_NAME",
+        "IMPORT_STAR",
+        "LOAD_BUILD_CLASS",
+        "LOAD_CLASSDEREF",
+        "LOAD_FROM_DICT_OR_DEREF",
+        "LOAD_FROM_DICT_OR_GLOBALS",
+        "LOAD_NAME",
+        "LOAD_SUPER_ATTR",
+        "PRINT_EXPR",
+        "SEND",
+        "SETUP_ASYNC_WITH",
+        "SETUP_WITH",
+        "STORE_ATTR",
+        "STORE_GLOBAL",
+        "STORE_NAME",
+        "STORE_SLICE",
+        "STORE_SUBSCR",
+        "YIELD_FROM",
+    ]
+)
+_SILENT = frozenset(["CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"])
+_BUILTINS = frozenset(
+    [
+        "abs",
+        "bool",
+        "dict",
+        "divmod",
+        "enumerate",
+        "float",
+        "int",
+        "isinstance",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "range",
+        "reversed",
+        "slice",
+        "sorted",
+        "sum",
+        "tuple",
+        "zip",
+    ]
+)
+_ATTRIBUTES = frozenset(["dtype", "ndims", "rank", "shape"])
+"""What may be asked of a tensor."""
+
+_OF_LISTS = frozenset(["append", "extend", "insert", "pop", "reverse"])
+"""What may be asked of a list that the function makes itself."""
+
+_CHANGING = frozenset(
+    [
+        "batch_get_value",
+        "batch_set_value",
+        "dropout",
+        "eval",
+        "eye",
+        "get_value",
+        "gradients",
+        "moving_average_update",
+        "ones",
+        "set_value",
+        "stop_gradient",
+        "switch",
+        "update",
+        "update_add",
+        "update_sub",
+        "variable",
+        "zeros",
+    ]
+)
+"""Aliases and thicker functions of the backend that do more than compute, or take callables."""
+
+_VALUES = (bool, int, float, str, type(None), tf.DType, tf.TensorShape, tf.__internal__.EagerTensor)
+_INPLACE = 13  # from which argument on BINARY_OP assigns
+_DEPTH = 4
+_GLANCES = 2  # a function that is called but once is not looked at
+
+_pure: dict[int, object] = {}
+
+
+def _pure_functions():
+    """Return the functions that compute and do nothing else, by their identity."""
+    if not _pure:
+        for one in describe().values():
+            if one.category != "unique" and one.name not in _CHANGING and "random" not in one.name:
+                _pure[id(described[one.name])] = described[one.name]
+        for name, op_name in index.NAMES.items():
+            definition = opdef.registered(op_name)
+            if definition is not None and definition.obstacle is None:
+                function = getattr(gen_module(op_name), name, None)
+                function = getattr(function, "original", function)
+                _pure[id(function)] = function
+        names = [one.name for one in FUNCTIONS]
+        names += [f"{space}.{one}" for space, some in REPLAYED.items() for one in some.split()]
+        for name in names:
+            if "random" in name or name in ("tf.cond", "tf.case", "tf.switch_case"):
+                continue
+            holder, attribute = resolve(name)
+            function = getattr(holder, attribute, None)
+            function = getattr(function, "original", function)
+            _pure[id(function)] = function
+    return _pure
+
+
+class _UnknownError(Exception):
+    """The code of a function does not show that it is pure."""
+
+
+class _Place:
+    """Where something is that a function names, and what is there."""
+
+    def __init__(self, look, value):
+        self.look = look
+        self.value = value
+
+    def holds(self):
+        try:
+            return self.look() is self.value
+        except (AttributeError, KeyError, ValueError):
+            return False
+
+
+class _Items(_Place):
+    """What is in a list."""
+
+    def __init__(self, items):
+        super().__init__(lambda: items, tuple(items))
+
+    def holds(self):
+        now = self.look()
+        return len(now) == len(self.value) and all(map(_is, now, self.value))
+
+
+def _is(one, other):
+    return one is other
+
+
+class _Reader:
+    """Reads the code of a function; raises `_UnknownError` where that does not show it to be pure.
+
+    Attributes
+    ----------
+    places : list of _Place
+        What the function names.
+    """
+
+    def __init__(self):
+        self.places = []
+        self._mutable = False
+        self._assigns = False
+        self._seen = set()
+
+    def read(self, function, depth=_DEPTH):
+        if type(function) is not types.FunctionType or depth == 0:
+            raise _UnknownError
+        if function in self._seen:
+            return
+        self._seen.add(function)
+        held = weakref.ref(function)  # what is known of a function must not keep it alive
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self._note(lambda name=name: getattr(held(), name))
+        for value in (function.__defaults__, function.__kwdefaults__):
+            self._take(value, depth)
+        self._read_code(function, function.__code__, depth)
+        if self._mutable and self._assigns:
+            raise _UnknownError
+
+    def _note(self, look):
+        place = _Place(look, look())
+        self.places.append(place)
+        return place.value
+
+    def _read_code(self, function, code, depth):
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        owner = None  # a module, of which an attribute comes next
+        instructions = [one for one in dis.get_instructions(code) if one.opname not in _SILENT]
+        lists = _lists_made_in(code, instructions)
+        for before, one in zip([None, *instructions], instructions, strict=False):
+            name = one.opname
+            if name in _FORBIDDEN or (name == "YIELD_VALUE" and code is function.__code__):
+                raise _UnknownError
+            if name == "STORE_DEREF" and one.argval in cells:
+                raise _UnknownError
+            self._assigns |= name.startswith("INPLACE_")
+            self._assigns |= name == "BINARY_OP" and one.arg >= _INPLACE
+            found = None
+            if name == "LOAD_GLOBAL":
+                found = self._global(function, one.argval)
+            elif name == "LOAD_DEREF" and one.argval in cells:
+                cell = cells[one.argval]
+                found = self._note(lambda cell=cell: cell.cell_contents)
+            elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+                if owner is not None:
+                    module, attribute = owner, one.argval
+                    found = self._note(lambda m=module, a=attribute: getattr(m, a))
+                elif one.argval in _ATTRIBUTES or (
+                    one.argval in _OF_LISTS
+                    and before.opname == "LOAD_FAST"
+                    and before.argval in lists
+                ):
+                    continue
+                else:
+                    raise _UnknownError
+            elif owner is not None:  # a module that is handed on
+                raise _UnknownError
+            else:
+                continue
+            owner = found if isinstance(found, types.ModuleType) else None
+            if owner is None:
+                self._take(found, depth)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                self._read_code(function, constant, depth)
+
+    def _global(self, function, name):
+        names = function.__globals__
+        if name in names:
+            return self._note(lambda: names[name])
+        if name not in _BUILTINS:
+            raise _UnknownError
+        return self._note(lambda: names[name] if name in names else getattr(builtins, name))
+
+    def _take(self, value, depth):
+        """Accept a value that the function names."""
+        if isinstance(value, (*_VALUES, tf.Variable)):
+            return
+        if isinstance(value, type) or type(value) is types.BuiltinFunctionType:
+            if getattr(builtins, getattr(value, "__name__", ""), None) is value:
+                return
+            raise _UnknownError
+        if type(value) in (list, tuple, dict):
+            if type(value) is not tuple:
+                self._mutable = True
+            items = value.values() if type(value) is dict else value
+            if type(value) is dict:
+                self.places.append(_Items(_Values(value)))
+            elif type(value) is list:
+                self.places.append(_Items(value))
+            if depth == 0:
+                raise _UnknownError
+            for one in items:
+                self._take(one, depth - 1)
+            return
+        if id(getattr(value, "original", value)) in _pure_functions() or id(value) in _pure:
+            return
+        self.read(value, depth - 1)
+
+
+def _lists_made_in(code, instructions):
+    """Return the names of variables that are only ever given lists that are made there."""
+    made, others = set(), set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    for before, one in zip([None, *instructions], instructions, strict=False):
+        if one.opname.startswith("STORE_FAST"):
+            is_made = one.opname == "STORE_FAST" and before.opname == "BUILD_LIST"
+            names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+            (made if is_made else others).update(names)
+    return made - others
+
+
+class _Values:
+    """The keys and values of a dict, as a sequence."""
+
+    def __init__(self, of):
+        self._of = of
+
+    def __len__(self):
+        return 2 * len(self._of)
+
+    def __iter__(self):
+        yield from self._of.keys()
+        yield from self._of.values()
+
+
+class _Known:
+    """A function that is known to be pure, as long as what it names is the same."""
+
+    def __init__(self, function):
+        reader = _Reader()
+        reader.read(function)
+        self._places = reader.places
+        reference = weakref.ref(function)
+        self.replayed = Pure(function, lambda *args: reference()(*args))
+
+    def holds(self):
+        """Tell whether it names what it named."""
+        return all(place.holds() for place in self._places)
+
+
+_functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def replayed_if_pure(function):
+    """Return what replays a function, if it is known to be pure; the function itself, if not.
+
+    Parameters
+    ----------
+    function : callable
+        A step that is about to be run, many times.
+    """
+    if type(function) is not types.FunctionType:
+        return function
+    found = _functions.get(function, 0)
+    if isinstance(found, int):
+        if found < 0:
+            return function
+        if found + 1 < _GLANCES:
+            _functions[function] = found + 1
+            return function
+        found = _look_at(function)
+    elif not found.holds():
+        found = _look_at(function)
+    return function if found is None else found.replayed
+
+
+def _look_at(function):
+    try:
+        found = _Known(function)
+    except _UnknownError:
+        _functions[function] = -1
+        return None
+    _functions[function] = found
+    return found
