@@ -7,6 +7,7 @@ It assigns to nothing but its own names. What it names is compared before it is 
 
 import builtins
 import dis
+import sys
 import types
 import weakref
 
@@ -188,6 +189,8 @@ class _Reader:
 
     def read(self, function, depth=_DEPTH):
         if type(function) is not types.FunctionType or depth == 0:
+            raise _UnknownError
+        if sys.version_info >= (3, 14):  # whose instructions nobody has read yet
             raise _UnknownError
         if function in self._seen:
             return
