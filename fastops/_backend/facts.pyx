@@ -37,6 +37,7 @@ def ndim(x):
 
 cdef tuple _sizes(const Tensor* tensor):
     cdef int i, rank = rank_of(tensor)
+    cdef object size
     cdef tuple sizes = PyTuple_New(rank)
     for i in range(rank):
         size = size_of(tensor, i)

@@ -1,5 +1,6 @@
 """Settings, counters and the learning phase, and what ends with a session."""
 
+import sys
 import threading
 
 import numpy as np
@@ -131,3 +132,11 @@ def test_a_setting_that_nothing_asks_for():
     assert experimental.is_tf_random_generator_enabled()
     experimental.disable_tf_random_generator()
     assert not experimental.is_tf_random_generator_enabled()
+
+
+def test_sizes_are_numbers_of_their_own():
+    x = tf.zeros([700, 0, 1_000_000])
+    shapes = [backend.int_shape(x) for _ in range(1000)]
+    assert set(shapes) == {(700, 0, 1_000_000)}
+    # Each is held by its tuple alone, and by the argument here.
+    assert all(sys.getrefcount(shapes[0][axis]) <= 3 for axis in (0, 2))
