@@ -1,0 +1,250 @@
+"""A library of layers on `fastops.backend` alone: dense, convolution, LSTM, normalization, Adam.
+
+What is computed, and in which order, is as in tf_keras, so that the results can be held against
+each other. The arithmetic between two functions of the backend is the operators of tensors, which
+`fastops.install` makes as cheap. Of TensorFlow itself there is the tape, and nothing else: the
+backend's `gradients` is one of graphs, as it is in Keras.
+"""
+
+import numpy as np
+from tensorflow import GradientTape
+
+import fastops.backend as K  # noqa: N812
+
+
+def glorot(shape, generator):
+    """Return a variable, drawn uniformly as Glorot and Bengio say."""
+    receptive = int(np.prod(shape[:-2]))
+    limit = (6.0 / (receptive * (shape[-2] + shape[-1]))) ** 0.5
+    return K.variable(generator.uniform(-limit, limit, shape))
+
+
+class Layer:
+    """What takes a tensor and returns one, and assigns to no variable.
+
+    Attributes
+    ----------
+    weights : list of variable
+        What an optimizer is to change.
+    states : list of variable
+        What follows the batches, as averages that move with the given momentum.
+    seen : list of tensor
+        What each state is to move towards after a call in training.
+    """
+
+    momentum = 0.99
+
+    def __init__(self):
+        self.weights, self.states, self.seen = [], [], []
+
+    def build(self, sizes, generator):
+        """Make the variables for inputs of these sizes; return the sizes of the results."""
+        return sizes
+
+
+class Dense(Layer):
+    """Matrix product and bias.
+
+    Parameters
+    ----------
+    units : int
+    activation : callable, optional
+    """
+
+    def __init__(self, units, activation=None):
+        super().__init__()
+        self.units, self.activation = units, activation
+
+    def build(self, sizes, generator):
+        self.weights = [glorot((sizes[-1], self.units), generator), K.zeros((self.units,))]
+        return (*sizes[:-1], self.units)
+
+    def __call__(self, x, training=False):
+        kernel, bias = self.weights
+        x = K.bias_add(K.dot(x, kernel), bias)
+        return self.activation(x) if self.activation else x
+
+
+class Conv2D(Layer):
+    """Convolution of images, channels last, and bias.
+
+    Parameters
+    ----------
+    filters : int
+    size, stride : int
+        Of both axes.
+    padding : {"valid", "same"}
+    activation : callable, optional
+    """
+
+    def __init__(self, filters, size, stride=1, padding="valid", activation=None):
+        super().__init__()
+        self.filters, self.size, self.strides = filters, size, (stride, stride)
+        self.padding, self.activation = padding, activation
+
+    def build(self, sizes, generator):
+        rows, columns, channels = sizes
+        kernel = (self.size, self.size, channels, self.filters)
+        self.weights = [glorot(kernel, generator), K.zeros((self.filters,))]
+        lost = self.size - 1 if self.padding == "valid" else 0
+        stride = self.strides[0]
+        return (-(-(rows - lost) // stride), -(-(columns - lost) // stride), self.filters)
+
+    def __call__(self, x, training=False):
+        kernel, bias = self.weights
+        x = K.bias_add(K.conv2d(x, kernel, self.strides, self.padding), bias)
+        return self.activation(x) if self.activation else x
+
+
+class BatchNormalization(Layer):
+    """Normalization of channels: in training by the batch, else by what batches had on average."""
+
+    def __init__(self, momentum=0.99, epsilon=1e-3, activation=None):
+        super().__init__()
+        self.momentum, self.epsilon, self.activation = momentum, epsilon, activation
+
+    def build(self, sizes, generator):
+        self.weights = [K.ones(sizes[-1:]), K.zeros(sizes[-1:])]
+        self.states = [K.zeros(sizes[-1:]), K.ones(sizes[-1:])]
+        return sizes
+
+    def __call__(self, x, training=False):
+        gamma, beta = self.weights
+        if training:
+            axes = list(range(K.ndim(x) - 1))
+            x, *self.seen = K.normalize_batch_in_training(x, gamma, beta, axes, self.epsilon)
+        else:
+            mean, variance = self.states
+            x = K.batch_normalization(x, mean, variance, beta, gamma, epsilon=self.epsilon)
+        return self.activation(x) if self.activation else x
+
+
+class LSTM(Layer):
+    """Long short-term memory: the last output over a sequence, or all of them.
+
+    Parameters
+    ----------
+    units : int
+    return_sequences : bool
+    """
+
+    def __init__(self, units, return_sequences=False):
+        super().__init__()
+        self.units, self.return_sequences = units, return_sequences
+
+    def build(self, sizes, generator):
+        times, features = sizes
+        orthogonal, _ = np.linalg.qr(generator.normal(size=(4 * self.units, self.units)))
+        bias = np.zeros(4 * self.units)
+        bias[self.units : 2 * self.units] = 1.0  # what is not forgotten
+        kernel = glorot((features, 4 * self.units), generator)
+        self.weights = [kernel, K.variable(orthogonal.T), K.variable(bias)]
+        self.step = K.replayable(self._step)
+        return (times, self.units) if self.return_sequences else (self.units,)
+
+    def _step(self, x, states):
+        (hidden, carry), (kernel, recurrent, bias) = states, self.weights
+        z = K.bias_add(K.dot(x, kernel) + K.dot(hidden, recurrent), bias)
+        entering, kept, new, leaving = (
+            z[:, at : at + self.units] for at in range(0, 4 * self.units, self.units)
+        )
+        carry = K.sigmoid(kept) * carry + K.sigmoid(entering) * K.tanh(new)
+        hidden = K.sigmoid(leaving) * K.tanh(carry)
+        return hidden, [hidden, carry]
+
+    def __call__(self, x, training=False):
+        start = K.constant(0.0, shape=(K.int_shape(x)[0], self.units))
+        last, outputs, _ = K.rnn(
+            self.step, x, [start, start], return_all_outputs=self.return_sequences
+        )
+        return outputs if self.return_sequences else last
+
+
+class Flatten(Layer):
+    """All of an element of a batch in a row."""
+
+    def build(self, sizes, generator):
+        return (int(np.prod(sizes)),)
+
+    def __call__(self, x, training=False):
+        return K.batch_flatten(x)
+
+
+class Network(Layer):
+    """Layers one after the other.
+
+    Parameters
+    ----------
+    layers : list of Layer
+    sizes : tuple of int
+        Of the inputs, without the batch.
+    seed : int
+        From which the weights are drawn.
+    """
+
+    def __init__(self, layers, sizes, seed=0):
+        generator = np.random.default_rng(seed)
+        self.layers = layers
+        for layer in layers:
+            sizes = layer.build(sizes, generator)
+        self.weights = [weight for layer in layers for weight in layer.weights]
+        self.states = [state for layer in layers for state in layer.states]
+        self.assess = K.replayable(self._assess)
+
+    def __call__(self, x, training=False):
+        for layer in self.layers:
+            x = layer(x, training)
+        return x
+
+    def _assess(self, x, labels):
+        """Return the mean crossentropy in training, and what the states are to move towards."""
+        losses = K.sparse_categorical_crossentropy(labels, self(x, True), from_logits=True)
+        return K.mean(losses), [one for layer in self.layers for one in layer.seen]
+
+    def train(self, optimizer, x, labels):
+        """Take a step that classifies a batch better; return its mean crossentropy before."""
+        with GradientTape() as tape:
+            loss, seen = self.assess(x, labels)
+        optimizer.apply(tape.gradient(loss, self.weights))
+        momenta = [layer.momentum for layer in self.layers for _ in layer.states]
+        for state, value, momentum in zip(self.states, seen, momenta, strict=True):
+            K.moving_average_update(state, value, momentum)
+        return loss
+
+
+class Adam:
+    """Adam, as tf_keras has it.
+
+    Parameters
+    ----------
+    weights : list of variable
+    rate, beta_1, beta_2, epsilon : float
+    """
+
+    def __init__(self, weights, rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
+        self.weights, self.rate, self.epsilon = weights, rate, epsilon
+        self.betas, self.steps = (beta_1, beta_2), 0
+        self.moments = [(K.zeros(K.int_shape(w)), K.zeros(K.int_shape(w))) for w in weights]
+        self.next = K.replayable(self._next)
+
+    def _next(self, steps, gradients):
+        """Return what each weight is to become, and its moments."""
+        one, two = (1 - K.pow(K.constant(beta), steps) for beta in self.betas)
+        rate, values = self.rate * K.sqrt(two) / one, []
+        for weight, gradient, (m, v) in zip(self.weights, gradients, self.moments, strict=True):
+            m = m + (gradient - m) * (1 - self.betas[0])
+            v = v + (K.square(gradient) - v) * (1 - self.betas[1])
+            values += [weight - m * rate / (K.sqrt(v) + self.epsilon), m, v]
+        return values
+
+    def apply(self, gradients):
+        """Take a step, given a gradient for each weight."""
+        self.steps += 1
+        variables = [
+            one
+            for weight, pair in zip(self.weights, self.moments, strict=True)
+            for one in (weight, *pair)
+        ]
+        values = self.next(K.constant(self.steps), gradients)
+        for variable, value in zip(variables, values, strict=True):
+            K.update(variable, value)

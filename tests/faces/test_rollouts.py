@@ -1,0 +1,116 @@
+"""Actors of examples/rollouts.py: neither who is done first nor who runs the ops is seen."""
+
+import hashlib
+import importlib
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def rollouts(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    program = importlib.import_module("rollouts")
+    # Actors are objects of this process here, which may have its threads already.
+    monkeypatch.setattr(program, "begin_process", lambda stock: None)
+    return program
+
+
+class Remote:
+    """An actor of a Ray that works off its calls when it is asked for a result, in any order."""
+
+    order = random.Random(0)
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def remote(self, *args):
+        made = self.kind(*args)
+        call = types.SimpleNamespace(remote=lambda sent: [made, sent, None])
+        return types.SimpleNamespace(play=call)
+
+    @classmethod
+    def get(cls, calls):
+        for call in cls.order.sample(calls, len(calls)):
+            actor, sent, _ = call
+            call[2] = actor.play(sent)
+        return [result for *_, result in calls]
+
+
+def played(program, monkeypatch, *arguments):
+    """Return what is played and learnt by actors that are objects of this process."""
+    ray = types.SimpleNamespace(
+        remote=lambda **options: Remote, get=Remote.get, put=lambda x: x, kill=lambda actor: None
+    )
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "ray", ray)
+        return program.train(*arguments)
+
+
+def test_whoever_is_done_first(rollouts, monkeypatch):
+    first, second = (played(rollouts, monkeypatch, 3, 4, 1, True) for _ in range(2))
+    assert first[0] == second[0]
+    assert np.shape(first[0]) == (4, 3)
+    assert [one.tobytes() for one in first[1]] == [one.tobytes() for one in second[1]]
+    assert first[1][0].tobytes() != rollouts.initial(1)[0].tobytes(), "nothing was learnt"
+    assert first[2].tolist() == np.sum(first[0][1:], axis=0).tolist()
+    assert played(rollouts, monkeypatch, 3, 4, 2, True)[0] != first[0]
+
+
+def of_cluster(folder):
+    """Return the processes that have this folder in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (process / "environ").read_bytes()
+            ended = "\nState:\tZ" in (process / "status").read_text()
+        except OSError:
+            continue
+        if f"RAY_TMPDIR={folder}".encode() in variables and not ended:
+            found.append(process.name)
+    return found
+
+
+def results(*arguments):
+    """Run the program with a cluster of its own; return what it prints but for the time it took.
+
+    What Ray writes goes into a folder with a short name, as the names of its sockets are limited.
+    """
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        done = subprocess.run(
+            [sys.executable, "examples/rollouts.py", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "HOME": folder, "RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr
+        for _ in range(100):
+            if not (left := of_cluster(folder)):
+                break
+            time.sleep(0.1)
+        assert not left, "processes of the cluster are left"
+    *lines, last = done.stdout.splitlines()
+    assert last.startswith("seconds: ")
+    assert len(last.partition("each actor: ")[2].split()) == 2
+    return lines
+
+
+def test_the_same_on_a_local_cluster(rollouts, monkeypatch):
+    """Processes with fastops play and learn what TensorFlow alone does here, without any Ray."""
+    pytest.importorskip("ray", reason="see the extra 'rollouts'")
+    lengths, weights, *_ = played(rollouts, monkeypatch, 2, 6, 0, True)
+    digest = hashlib.sha256(b"".join(map(np.ndarray.tobytes, weights))).hexdigest()
+    returns = " ".join(",".join(map(str, one)) for one in lengths)
+    assert results("--rounds=6") == [f"returns: {returns}", f"weights: {digest}"]
