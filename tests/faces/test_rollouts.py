@@ -93,10 +93,10 @@ def results(*arguments):
             env={**os.environ, "HOME": folder, "RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=900,
         )
         assert done.returncode == 0, done.stderr
-        for _ in range(100):
+        for _ in range(6000):  # they end by and by
             if not (left := of_cluster(folder)):
                 break
             time.sleep(0.1)
