@@ -23,8 +23,11 @@ def test_add(op_benchmark):
 
 
 @pytest.fixture
-def run(pytester):
+def run(pytester, monkeypatch):
     """Run the tests of a text by a pytest of its own, in this process."""
+    # pytest-benchmark is disabled where this is set, and this process may be one of pytest-xdist's.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 
     def run(text, *options):
         pytester.makepyfile(text)
