@@ -13,7 +13,10 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 
 KEPT = ("__autograph_generated_file",)
-"""What TensorFlow deletes at its exit, and not where the process is killed."""
+"""What TensorFlow deletes at its exit, and not where the process is killed.
+
+What Python has compiled of such files stays in any case, unless it is told to write no bytecode.
+"""
 
 
 class Watch:
@@ -46,7 +49,7 @@ class Watch:
         for pid in processes:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        files = [path for path in self._folder.rglob("*") if not path.name.startswith(KEPT)]
+        files = [path for path in self._folder.rglob("*") if not is_kept(path)]
         shutil.rmtree(self._folder)
         tempfile.tempdir = None
         del os.environ["TMPDIR"]
@@ -56,6 +59,13 @@ class Watch:
             *(f"process {pid}: {text}" for pid, text in processes.items()),
             *(f"file {path}" for path in sorted(files)),
         ]
+
+
+def is_kept(path):
+    """Tell whether TensorFlow leaves a file, or a folder that has the bytecode of such alone."""
+    if path.name == "__pycache__":
+        return all(one.name.startswith(KEPT) for one in path.iterdir())
+    return path.name.startswith(KEPT)
 
 
 def children():
