@@ -1,0 +1,199 @@
+"""Functions of Keras's TensorFlow backend, run by fastops.
+
+Each is Keras's own function, whose ops are recorded and replayed (`fastops._install.replay`); what
+comes down to one op of plain arguments is lowered to it before that (`fastops._install.keras`). So
+results are those of Keras's ops, and what is out of the ordinary is Keras's call: symbolic values,
+graphs, wrong arguments.
+"""
+
+import functools
+import importlib
+import inspect
+from types import FunctionType, ModuleType
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from fastops._backend import below
+from fastops._backend.adapter.draws import drawing
+from fastops._backend.adapter.settings import ASKED, settle
+from fastops._backend.adapter.table import (
+    ARRAYS_AS_THEY_ARE,
+    NATIVE,
+    READ,
+    VARIABLES_AS_THEY_ARE,
+)
+from fastops._install import restated
+from fastops._install.keras.functions import FUNCTIONS
+from fastops._install.keras.targets import source
+from fastops._install.public.targets import of_functions
+from fastops._install.replacement import standing_alone
+from fastops._install.replay.replay import Replayed
+from fastops._install.target import generated, handlers
+
+BACKEND = "keras.src.backend.tensorflow"
+"""The package whose functions these are."""
+
+_SRC = source()
+if _SRC is None:
+    raise ImportError(f"Keras runs on {keras.config.backend()}, and this is for 'tensorflow'")
+
+_Variable = _SRC.backend.Variable
+
+_NUMBERS = frozenset("biufc")
+"""Kinds of arrays of which `tf.convert_to_tensor` makes tensors of their dtypes."""
+
+
+def names_of(module):
+    """Return what a module of Keras's backend holds, with what fastops runs in its place.
+
+    Parameters
+    ----------
+    module : str
+        Its name, as in ``"numpy"``; empty for the package itself.
+
+    Returns
+    -------
+    dict of str to object
+        Without what Python has put there, and other modules.
+    """
+    return {
+        name: _instead().get(id(_original(value)), value)
+        for name, value in vars(_module(module)).items()
+        if not name.startswith("__") and type(value) is not ModuleType
+    }
+
+
+@functools.cache
+def _instead():
+    """Return what stands for Keras's functions, by their identities, wherever they are named."""
+    found = {}
+    for module, names in NATIVE.items():
+        held = vars(_module(module))
+        for name in names.split():
+            function = _original(held.get(name))  # a Keras of another version may not have it
+            if type(function) is FunctionType and id(function) not in found:
+                found[id(function)] = (drawing if module == "random" else _stand_in)(
+                    function, _replayed
+                )
+    return found
+
+
+def _module(name):
+    return importlib.import_module(f"{BACKEND}.{name}".rstrip("."))
+
+
+def _original(function):
+    """Return what `fastops.install` has replaced, if it has."""
+    return getattr(function, "original", function)
+
+
+def _stand_in(function, replay):
+    """Return what runs a function of Keras's that draws nothing."""
+    read = _Read(function)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return read.call(args, kwargs)
+
+    read.again = found = replay(function, call)
+    lowered = _lowerings().get(id(function))
+    if lowered is not None:
+        _, title, make = lowered
+        if restated.objection("keras", title, function) is None:
+            read.again = found = standing_alone(make(found))
+    return found
+
+
+def _replayed(function, original=None):
+    """Return what records and replays a function, or another one in its place."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        settle()
+        return function(*args, **kwargs)
+
+    return Replayed(original or call, generated, handlers(function), ASKED, always=True)
+
+
+@functools.cache
+def _lowerings():
+    return of_functions("keras", FUNCTIONS)
+
+
+class _Read:
+    """Calls of a function that are not recorded, or not yet.
+
+    Those with variables of Keras's or with arrays are made again, with tensors of what these hold:
+    such a call may have been recorded. All others are Keras's.
+
+    Parameters
+    ----------
+    function : callable
+        Keras's own.
+
+    Attributes
+    ----------
+    again : callable
+        What the call with tensors is made of.
+    """
+
+    def __init__(self, function):
+        name = function.__name__
+        self._function = function
+        self._holders = {list, tuple}
+        if name not in VARIABLES_AS_THEY_ARE:
+            self._holders.add(_Variable)
+        if name not in ARRAYS_AS_THEY_ARE or name == "convert_to_tensor":
+            self._holders.add(np.ndarray)
+        self._converts = name == "convert_to_tensor"
+        self._names = list(inspect.signature(function).parameters)
+        self.again = function
+
+    def call(self, args, kwargs):
+        """Make a call."""
+        settle()
+        if self._may_read(args, kwargs):
+            if self._converts and len(args) == 1 and not kwargs and type(args[0]) is np.ndarray:
+                return below.convert_to_tensor(args[0])
+            names = [*self._names[: len(args)], *[""] * (len(args) - len(self._names))]
+            read = [self._read(*one) for one in zip(names, args, strict=True)]
+            named = {name: self._read(name, one) for name, one in kwargs.items()}
+            given = [*args, *kwargs.values()]
+            new = [*read, *named.values()]
+            if any(one is not other for one, other in zip(given, new, strict=True)):
+                try:
+                    result = self.again(*read, **named)
+                except Exception:
+                    return self._function(*args, **kwargs)  # whose error is about what was given
+                # What is returned as it was given is the variable, and not what it held.
+                if not any(result is one for one in new):
+                    return result
+        return self._function(*args, **kwargs)
+
+    def _may_read(self, args, kwargs):
+        """Tell whether there is anything to read, and whether it is what the call would read."""
+        return (
+            not (
+                self._holders.isdisjoint(map(type, args))
+                and self._holders.isdisjoint(map(type, kwargs.values()))
+            )
+            and tf.executing_eagerly()
+            and not _SRC.backend.in_stateless_scope()
+            and _SRC.backend.get_autocast_scope() is None
+        )
+
+    def _read(self, name, value):
+        """Return a tensor of what a variable or an array holds; any other value as it is."""
+        kind = type(value)
+        if kind is list or kind is tuple:
+            items = [self._read(name, one) for one in value]
+            same = all(one is other for one, other in zip(items, value, strict=True))
+            return value if same else kind(items)
+        if kind not in self._holders:
+            return value
+        if kind is np.ndarray:
+            known = name in READ and not self._converts and value.dtype.kind in _NUMBERS
+            return below.convert_to_tensor(value) if known else value
+        return value if value._value is None else below.convert_to_tensor(value._value)

@@ -1,0 +1,52 @@
+"""The package of Keras 3's TensorFlow backend, its functions at the cost of their kernels.
+
+Modules, names, parameters and results are those of `keras.src.backend.tensorflow` in the Keras that
+is installed, which is imported. Results are the same to the last bit: a function here runs the ops
+that Keras's runs. docs/keras_backend.md says what is run by fastops, what is Keras's own, and what
+a package that Keras loads would need beside it.
+"""
+
+from fastops._backend.adapter.stand_ins import names_of
+from fastops.backend.keras import (
+    core,
+    distribution_lib,
+    export,
+    image,
+    layer,
+    linalg,
+    math,
+    nn,
+    numpy,
+    optimizer,
+    random,
+    rnn,
+    sparse,
+    tensorboard,
+    trackable,
+    trainer,
+)
+
+__all__ = [
+    "core",
+    "distribution_lib",
+    "export",
+    "image",
+    "layer",
+    "linalg",
+    "math",
+    "nn",
+    "numpy",
+    "optimizer",
+    "random",
+    "rnn",
+    "sparse",
+    "tensorboard",
+    "trackable",
+    "trainer",
+]
+
+_names = names_of("")
+globals().update(_names)  # where `rnn` is a function, as it is in Keras 3.15
+__all__ += sorted({*_names} - {*__all__})
+
+del names_of

@@ -1,0 +1,53 @@
+"""Write which functions of Keras's backend fastops runs into docs/keras_backend.md.
+
+python tools/keras_adapter.py            # write
+python tools/keras_adapter.py --check    # tell whether it is as it would be written
+"""
+
+import sys
+import textwrap
+from pathlib import Path
+
+from fastops._backend.adapter.table import MISSING, NATIVE
+
+PAGE = Path(__file__).parents[1] / "docs" / "keras_backend.md"
+BEGIN = "<!-- Written by tools/keras_adapter.py. -->"
+END = "<!-- The end of what it writes. -->"
+
+
+def sections():
+    """Return what is native and what is Keras's own, as Markdown."""
+    lines = ["### What fastops runs", ""]
+    for module, text in NATIVE.items():
+        names = text.split()
+        listed = ", ".join(f"`{name}`" for name in names)
+        lines += textwrap.wrap(f"**{module}**, {len(names)}: {listed}.", 98), ""
+    lines += ["### What is Keras's own", "", "| module | functions | why |", "| --- | --- | --- |"]
+    for module, reasons in MISSING.items():
+        for names, why in reasons.items():
+            listed = " ".join(f"`{name}`" for name in names.split())
+            lines.append(f"| {module} | {listed} | {why} |")
+    flat = [part for one in lines for part in (one if isinstance(one, list) else [one])]
+    return "\n".join(flat)
+
+
+def written(page):
+    """Return the page with these sections."""
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{BEGIN}\n\n{sections()}\n\n{END}{after}"
+
+
+def main(arguments):
+    page = PAGE.read_text()
+    if "--check" in arguments:
+        if page != written(page):
+            print("docs/keras_backend.md is another: python tools/keras_adapter.py writes it")
+            return 1
+        return 0
+    PAGE.write_text(written(page))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
