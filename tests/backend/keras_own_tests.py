@@ -1,0 +1,122 @@
+"""Runs Keras's own tests of its operations: on its TensorFlow backend, and on the adapter.
+
+    python tests/backend/keras_own_tests.py                 # those that Keras's wheel has
+    python tests/backend/keras_own_tests.py --keras ROOT    # those of a checkout, of that version
+    python tests/backend/keras_own_tests.py --only math_test.py core_test.py
+
+They run in one process: once as they are, then some times with the adapter's modules in the places
+of Keras's, since a call is recorded when it comes a second time, and replayed from the third on.
+Printed is a line of JSON for each pass, and for what came out otherwise; that is also the status.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+FILES = (
+    *("ops/core_test.py", "ops/image_test.py", "ops/linalg_test.py", "ops/math_test.py"),
+    *("ops/nn_test.py", "ops/numpy_test.py", "ops/ops_test.py", "random/random_test.py"),
+)
+
+MODULES = ("core", "image", "linalg", "math", "nn", "numpy", "random")
+
+
+class Outcomes:
+    """A plugin of pytest: what came of each test."""
+
+    def __init__(self):
+        self.of = {}
+        self.why = {}
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" or report.outcome != "passed":
+            name = report.nodeid.rpartition("/")[2]
+            self.of[name] = report.outcome
+            self.why[name] = str(report.longrepr)[-800:]
+
+
+def put_in_place():
+    """Have Keras's operations call the adapter; return how to undo it, and what counts calls."""
+    from keras.src import backend
+
+    adapter = importlib.import_module("fastops.backend.keras")
+    own = {name: getattr(adapter, name) for name in MODULES}
+    own |= {
+        name: value
+        for name, value in vars(adapter).items()
+        if name in vars(backend) and callable(value) and not isinstance(value, type)
+    }
+    before = {name: getattr(backend, name) for name in own}
+    vars(backend).update(own)
+    return lambda: vars(backend).update(before)
+
+
+def run(files, arguments):
+    """Run the tests; return what came of them."""
+    import pytest
+
+    outcomes = Outcomes()
+    options = ["-q", "--no-header", "--no-summary", "--noconftest", "--import-mode=importlib"]
+    options += ["-p", "no:cacheprovider", "-p", "no:benchmark", "-c", os.devnull]
+    options += ["--continue-on-collection-errors"]
+    options += ["--rootdir", os.path.commonpath([Path(one).parent for one in files])]
+    before = sys.stdout
+    with open(os.devnull, "w") as sys.stdout:
+        try:
+            pytest.main([*options, *arguments, *map(str, files)], plugins=[outcomes])
+        finally:
+            sys.stdout = before
+    return outcomes
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--keras", type=Path, help="a checkout; by default what is installed")
+    parser.add_argument("--only", nargs="*", help="names of files")
+    parser.add_argument("--times", type=int, default=3, help="with the adapter")
+    parser.add_argument("-k", default="", help="as pytest has it")
+    chosen = parser.parse_args(arguments)
+    import keras
+
+    root = chosen.keras / "keras" if chosen.keras else Path(keras.__file__).parent
+    version = (root / "src" / "version.py").read_text()
+    if keras.__version__ not in version:
+        parser.error(f"{root} is not of Keras {keras.__version__}, which is installed")
+    files = [root / "src" / one for one in FILES]
+    files = [one for one in files if not chosen.only or one.name in chosen.only]
+    if missing := [str(one) for one in files if not one.exists()]:
+        parser.error(f"no {', '.join(missing)}")
+    options = ["-k", chosen.k] if chosen.k else []
+
+    import fastops
+
+    expected = run(files, options)
+    print(json.dumps({"pass": "Keras's", **Counter(expected.of.values())}), flush=True)
+    undo = put_in_place()
+    others = {}
+    try:
+        for i in range(chosen.times):
+            fastops.reset_stats()
+            found = run(files, options)
+            calls = fastops.stats()
+            counted = {"direct": calls.direct, "capi": calls.capi, "tensorflow": calls.tensorflow}
+            print(json.dumps({"pass": i + 1, **Counter(found.of.values()), **counted}), flush=True)
+            for name in sorted(expected.of.keys() | found.of.keys()):
+                before, now = expected.of.get(name), found.of.get(name)
+                if before != now:
+                    others[name] = {"before": before, "now": now, "why": found.why.get(name)}
+    finally:
+        undo()
+    for name, change in others.items():
+        print(json.dumps({"test": name, **change}), flush=True)
+    return int(bool(others) or not expected.of)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

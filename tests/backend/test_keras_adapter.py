@@ -1,0 +1,444 @@
+"""`fastops.backend.keras` beside Keras's TensorFlow backend: names, results, paths."""
+
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from backend.backend_cases import Outcome, differ, plain
+from backend.keras_calls import CALLS, EMPTY, WRONG, calls, inputs, lines
+from keras.src.backend.common import global_state
+
+import fastops
+from fastops._backend.adapter.table import MISSING, NATIVE
+from fastops.backend import keras as adapter
+from tools import keras_adapter
+
+pytestmark = pytest.mark.skipif(
+    not keras.__version__.startswith("3.15."), reason="the table is of Keras 3.15"
+)
+
+reference = keras.src.backend.tensorflow
+
+MODULES = sorted(
+    path.stem
+    for path in Path(reference.__file__).parent.glob("*.py")
+    if not path.stem.endswith("_test") and path.stem != "__init__"
+)
+
+OF_FUNCTIONS = sorted({*NATIVE, *MISSING})
+
+SOME = [next(call for name, call in calls(module) if name == one) for module, one in (
+    ("numpy", "add"), ("numpy", "mean"), ("numpy", "matmul"), ("nn", "softmax"), ("nn", "conv"),
+    ("nn", "gelu"), ("core", "cast"), ("math", "logsumexp"), ("linalg", "norm"),
+)]  # fmt: skip
+
+
+def module_of(package, name):
+    return importlib.import_module(f"{package.__name__}.{name}")
+
+
+def functions(name):
+    """Return the public functions that a module of Keras's backend defines."""
+    module = module_of(reference, name)
+    return {
+        attribute: getattr(value, "original", value)
+        for attribute, value in vars(module).items()
+        if not attribute.startswith("_")
+        and inspect.isfunction(value)
+        and value.__module__ == module.__name__
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Names
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", *MODULES])
+def test_public_names_and_signatures(name):
+    theirs, ours = (
+        importlib.import_module(f"{one.__name__}.{name}".rstrip("."))
+        for one in (reference, adapter)
+    )
+    compared = 0
+    for attribute, value in vars(theirs).items():
+        if attribute.startswith("_") or inspect.ismodule(value):
+            continue
+        found = getattr(ours, attribute)
+        if inspect.isfunction(value):
+            assert inspect.signature(found) == inspect.signature(value), attribute
+            assert found.__name__ == value.__name__
+            assert found.__doc__ == value.__doc__
+        else:
+            assert found is value, attribute
+        compared += 1
+    assert compared > 0
+
+
+def test_all_modules_are_attributes_of_the_package():
+    modules = {name for name, value in vars(reference).items() if inspect.ismodule(value)}
+    assert modules <= set(dir(adapter))
+    assert adapter.rnn is reference.rnn  # the function, as there, and not the module
+
+
+def table(name):
+    missing = [one for names in MISSING.get(name, {}) for one in names.split()]
+    return NATIVE.get(name, "").split(), missing
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_the_table_has_every_function_once(name):
+    native, missing = table(name)
+    assert sorted([*native, *missing]) == sorted(functions(name))
+    assert " ".join(native) == " ".join(sorted(native))
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_what_is_missing_is_keras_own(name):
+    _, missing = table(name)
+    ours = module_of(adapter, name)
+    for attribute, function in functions(name).items():
+        own = getattr(ours, attribute) is function
+        assert own == (attribute in missing), attribute
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_every_native_function_has_a_call(name):
+    assert {one for one, _ in calls(name)} == set(table(name)[0])
+
+
+def test_the_page_has_the_table(capsys):
+    assert keras_adapter.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_fastops_imports_none_of_it():
+    code = (
+        "import sys, tensorflow; before = set(sys.modules); import fastops, fastops.backend\n"
+        "new = {name for name in set(sys.modules) - before if name.partition('.')[0] == 'keras'}\n"
+        "assert not new, new\n"
+        "assert not [name for name in sys.modules if name.startswith('fastops.backend.keras')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# Results
+# ---------------------------------------------------------------------------------------------
+
+
+def world(kind="tensors"):
+    """Return inputs by their names: tensors, arrays or variables of Keras's; or of other dtypes."""
+    found = inputs()
+    if kind == "variables":
+        found = {name: keras.Variable(one, dtype=one.dtype.name) for name, one in found.items()}
+    elif kind != "arrays":
+        if kind != "tensors":
+            found = {
+                name: np.nan_to_num(one * 4).astype(kind) if one.dtype == np.float32 else one
+                for name, one in found.items()
+            }
+        found = {name: tf.constant(one) for name, one in found.items()}
+    sparse = tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4))
+    return found | {"sparse": sparse}
+
+
+@contextmanager
+def seeded():
+    """Yield a generator of seeds, with one of the same seed as the global one."""
+    attribute = "global_seed_generator"
+    before = global_state.get_global_attribute(attribute)
+    global_state.set_global_attribute(attribute, keras.random.SeedGenerator(5))
+    try:
+        yield keras.random.SeedGenerator(11)
+    finally:
+        global_state.set_global_attribute(attribute, before)
+
+
+def as_it_is(run, given):
+    return run(given)
+
+
+def outcome(call, module, given, around=as_it_is):
+    """Return what a call comes to, and the states of the generators after it."""
+
+    def run(given):
+        return eval(call, {**given, "K": module, "generator": generator})
+
+    with seeded() as generator, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            flat = tf.nest.flatten(around(run, given), expand_composites=True)
+            found = Outcome([plain(one) for one in flat])
+        except Exception as error:
+            found = Outcome([], error)
+        states = [generator, global_state.get_global_attribute("global_seed_generator")]
+        found.results += [plain(one.state.value) for one in states]
+    return found
+
+
+def compare(some, given, around=as_it_is, times=3):
+    """Compare calls with Keras's: first made, then recorded, then replayed."""
+    different = []
+    for call in some:
+        expected = outcome(call, reference, given, around)
+        for _ in range(times):
+            if (why := differ(expected, outcome(call, adapter, given, around))) is not None:
+                different.append(f"{call}: {why}")
+    assert not different, "\n".join(different)
+
+
+def all_calls(name):
+    return [call for _, call in calls(name)]
+
+
+def first_calls(name):
+    return list(dict(reversed(list(calls(name)))).values())
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("kind", ["tensors", "arrays", "variables"])
+def test_eager_calls(name, kind):
+    some = first_calls(name) if kind == "variables" else all_calls(name)
+    compare(some, world(kind))
+
+
+OF_DTYPES = [
+    call
+    for module, names in {
+        "core": "cast convert_to_tensor stop_gradient",
+        "numpy": "abs add argmax clip concatenate divide equal exp floor_divide logical_and matmul"
+        " max maximum mean multiply power prod round sign sqrt stack std subtract sum take tanh"
+        " transpose var where",
+        "nn": "batch_normalization conv gelu max_pool one_hot relu sigmoid silu softmax",
+        "math": "logsumexp rsqrt top_k",
+    }.items()
+    for name, call in calls(module)
+    if name in names.split()
+]
+
+
+@pytest.mark.parametrize("kind", ["float64", "bfloat16", "int32", "uint8", "bool"])
+def test_dtypes(kind):
+    compare(OF_DTYPES, world(kind))
+
+
+@pytest.mark.parametrize("kind", ["tensors", "arrays", "variables"])
+def test_wrong_arguments(kind):
+    given = world(kind)
+    assert all(outcome(call, reference, given).error for call in lines(WRONG))
+    compare(lines(WRONG), given)
+
+
+@pytest.mark.parametrize("kind", ["tensors", "arrays"])
+def test_tensors_without_elements(kind):
+    given = world(kind)
+    assert not any(outcome(call, reference, given).error for call in lines(EMPTY))
+    compare(lines(EMPTY), given)
+
+
+def in_function(run, given):
+    """Trace a call, with the tensors that it is given as arguments."""
+    tensors = {name: one for name, one in given.items() if isinstance(one, tf.Tensor)}
+    others = []
+
+    @tf.function(autograph=False)
+    def traced(tensors):
+        flat = tf.nest.flatten(run({**given, **tensors}), expand_composites=True)
+        others.extend(plain(one) for one in flat if not tf.is_tensor(one))
+        return [one for one in flat if tf.is_tensor(one)]
+
+    return [*traced(tensors), *others]
+
+
+def test_calls_in_functions():
+    compare([*SOME, *OF_DTYPES[::3]], world(), in_function, times=1)
+
+
+def with_gradients(run, given):
+    """Add gradients of the sum of all results to them."""
+    names = ("x", "y", "w", "p", "image", "kernel", "spd", "signal")
+    watched = [given[name] for name in names]
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        flat = tf.nest.flatten(run(given), expand_composites=True)
+        total = [tf.reduce_sum(one) for one in flat if tf.is_tensor(one) and one.dtype.is_floating]
+    found = tape.gradient(total, watched) if total else []
+    return [*flat, *(tf.convert_to_tensor(one) for one in found if one is not None)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients(name):
+    some = first_calls(name)
+    compare(some[::3] if name == "numpy" else some[::2], world(), with_gradients)
+
+
+def test_gradients_with_respect_to_variables():
+    def around(run, given):
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(run(given))
+        held = [given[name].value for name in ("x", "y", "w", "kernel", "image")]
+        found = tape.gradient(total, held)
+        return [total, *(tf.convert_to_tensor(one) for one in found if one is not None)]
+
+    some = [*SOME, "K.numpy.take(x, rows, axis=0)", "K.numpy.concatenate([x, y])"]
+    compare([call for call in some if "cast" not in call], world("variables"), around)
+
+
+def test_symbolic_values():
+    for call in SOME:
+        given = {
+            name: keras.KerasTensor(one.shape, one.dtype) if one.dtype == np.float32 else one
+            for name, one in inputs().items()
+        }
+        shapes = []
+        for module in (reference, adapter):
+            named = {name: one for name, one in given.items() if name in call}
+
+            def run(K, call=call, module=module, **named):  # noqa: N803
+                return eval(call, {**named, "K": module})
+
+            found = reference.compute_output_spec(run, None, **named)
+            shapes.append((found.shape, found.dtype))
+        assert shapes[0] == shapes[1], call
+        for module in (reference, adapter):
+            with pytest.raises((ValueError, TypeError, AttributeError)):
+                eval(call, {**given, "K": module})
+
+
+# ---------------------------------------------------------------------------------------------
+# What else is asked
+# ---------------------------------------------------------------------------------------------
+
+
+def test_settings_of_keras_are_asked_in_every_call():
+    x, labels = tf.constant([[0.2, 0.8]]), tf.constant([[0.0, 1.0]])
+    settings = [
+        (keras.config.set_floatx, keras.config.floatx(), "float64", "K.numpy.zeros((2,))"),
+        (keras.config.set_epsilon, keras.config.epsilon(), 0.3, "K.nn.binary_crossentropy(t, x)"),
+        (
+            keras.config.set_image_data_format,
+            keras.config.image_data_format(),
+            "channels_first",
+            "K.nn.average_pool(image, 1, 3)",
+        ),
+    ]
+    image = tf.reshape(tf.range(48.0), (1, 4, 4, 3))
+    for set_it, before, other, call in settings:
+        try:
+            for value in (before, other, before):
+                set_it("".join(value) if isinstance(value, str) else value)  # an equal object
+                compare([call], {"x": x, "t": labels, "image": image})
+                compiled = compile(call, call, "eval")
+                names = {"K": adapter, "x": x, "t": labels, "image": image}
+                for _ in range(3):
+                    eval(compiled, names)
+                with frames() as found:
+                    eval(compiled, names)
+                assert not found, call
+        finally:
+            set_it(before)
+
+
+def test_scopes_that_give_variables_other_values():
+    variable = keras.Variable(np.ones((2, 2), np.float32))
+    for module in (reference, adapter):
+        for _ in range(3):
+            with keras.src.backend.AutocastScope("float16"):
+                assert module.nn.relu(variable).dtype == tf.float16
+            with keras.StatelessScope(state_mapping=[(variable, tf.zeros((2, 2)))]):
+                assert module.numpy.sum(variable).numpy() == 0
+                assert module.numpy.var(variable * 2 + 1).numpy() == 0
+            assert module.numpy.sum(variable).numpy() == 4
+
+
+def test_under_install():
+    compare(SOME, world())
+    try:
+        fastops.install()
+        compare(SOME, world())
+        compare(SOME, world("variables"))
+    finally:
+        fastops.uninstall()
+    compare(SOME, world())
+
+
+# ---------------------------------------------------------------------------------------------
+# Paths
+# ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def frames():
+    """Yield a list that gets the Keras files whose Python runs."""
+    found = []
+
+    def note(frame, event, argument):
+        if event == "call" and "/keras/src/" in frame.f_code.co_filename:
+            found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("kind", ["tensors", "arrays", "variables"])
+def test_replays_are_kernels_and_no_python_of_keras(name, kind):
+    given = world(kind)
+    run = some = 0
+    for _, call in calls(name):
+        if "generator" in call or (name == "random" and "seed=" not in call):
+            continue  # the seed is Keras's
+        names = {**given, "K": adapter}
+        code = compile(call, call, "eval")
+        try:
+            for _ in range(5):
+                eval(code, names)
+        except Exception:
+            continue  # compared above
+        fastops.reset_stats()
+        with frames() as found:
+            eval(code, names)
+        counted = fastops.stats()
+        some += 1
+        if kind == "tensors":
+            assert not found, call
+            assert counted.tensorflow == counted.capi == 0, f"{call}: {counted}"
+        run += counted.direct > 0
+    least = {"core": 0.3, "image": 0.5, "numpy": 0.6, "random": 0.0}
+    assert run >= least.get(name, 0.75) * some, run
+
+
+# ---------------------------------------------------------------------------------------------
+# Keras's own tests
+# ---------------------------------------------------------------------------------------------
+
+
+def test_keras_own_tests():
+    """Some of them: `python tests/backend/keras_own_tests.py` runs all."""
+    wheel = Path(keras.__file__).parent / "src" / "ops" / "core_test.py"
+    if not (root := os.environ.get("KERAS_CHECKOUT")) and not wheel.exists():
+        pytest.skip("neither has Keras's wheel its tests, nor does KERAS_CHECKOUT name a checkout")
+    script = str(Path(__file__).with_name("keras_own_tests.py"))
+    options = ["--only", "core_test.py", "-k", "not Correctness and not scan and not map"]
+    options += ["--keras", root] if root else []
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, script, *options],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert len(done.stdout.splitlines()) == 4
