@@ -24,15 +24,30 @@ FILES = (
     *("ops/nn_test.py", "ops/numpy_test.py", "ops/ops_test.py", "random/random_test.py"),
 )
 
+RESETS = "test_moments_sync_with_distribution_strategy"
+"""A test that makes another context of TensorFlow's, after which everything is recorded anew."""
+
 MODULES = ("core", "image", "linalg", "math", "nn", "numpy", "random")
 
 
 class Outcomes:
-    """A plugin of pytest: what came of each test."""
+    """A plugin of pytest: what came of each test.
 
-    def __init__(self):
+    Parameters
+    ----------
+    last : bool
+        Whether no other pass comes that goes on with what this one recorded.
+    """
+
+    def __init__(self, last):
+        self.last = last
         self.of = {}
         self.why = {}
+
+    def pytest_collection_modifyitems(self, items):
+        others = [one for one in items if RESETS in one.name]
+        items[:] = [one for one in items if RESETS not in one.name]
+        items += others if self.last else []
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.outcome != "passed":
@@ -57,11 +72,11 @@ def put_in_place():
     return lambda: vars(backend).update(before)
 
 
-def run(files, arguments):
+def run(files, arguments, last):
     """Run the tests; return what came of them."""
     import pytest
 
-    outcomes = Outcomes()
+    outcomes = Outcomes(last)
     options = ["-q", "--no-header", "--no-summary", "--noconftest", "--import-mode=importlib"]
     options += ["-p", "no:cacheprovider", "-p", "no:benchmark", "-c", os.devnull]
     options += ["--continue-on-collection-errors"]
@@ -96,20 +111,21 @@ def main(arguments=None):
 
     import fastops
 
-    expected = run(files, options)
+    expected = run(files, options, True)
     print(json.dumps({"pass": "Keras's", **Counter(expected.of.values())}), flush=True)
     undo = put_in_place()
     others = {}
     try:
         for i in range(chosen.times):
             fastops.reset_stats()
-            found = run(files, options)
+            last = i == chosen.times - 1
+            found = run(files, options, last)
             calls = fastops.stats()
             counted = {"direct": calls.direct, "capi": calls.capi, "tensorflow": calls.tensorflow}
             print(json.dumps({"pass": i + 1, **Counter(found.of.values()), **counted}), flush=True)
             for name in sorted(expected.of.keys() | found.of.keys()):
                 before, now = expected.of.get(name), found.of.get(name)
-                if before != now:
+                if before != now and (last or RESETS not in name):
                     others[name] = {"before": before, "now": now, "why": found.why.get(name)}
     finally:
         undo()

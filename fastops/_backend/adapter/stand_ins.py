@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from fastops._backend import below
 from fastops._backend.adapter.draws import drawing
-from fastops._backend.adapter.settings import ASKED, settle
+from fastops._backend.adapter.settings import ASKED, Settings
 from fastops._backend.adapter.table import (
     ARRAYS_AS_THEY_ARE,
     NATIVE,
@@ -108,13 +108,22 @@ def _stand_in(function, replay):
 
 def _replayed(function, original=None):
     """Return what records and replays a function, or another one in its place."""
+    original = original or _as_set(function)
+    return Replayed(original, generated, handlers(function), ASKED, always=True)
+
+
+def _as_set(function):
+    """Return what makes calls that were not recorded under the present settings.
+
+    A signature is recorded under the settings of its first calls; others have their own replays.
+    """
+    others = Settings(lambda: _replayed(function, function))
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        settle()
-        return function(*args, **kwargs)
+        return (others.now() or function)(*args, **kwargs)
 
-    return Replayed(original or call, generated, handlers(function), ASKED, always=True)
+    return call
 
 
 @functools.cache
@@ -141,7 +150,7 @@ class _Read:
 
     def __init__(self, function):
         name = function.__name__
-        self._function = function
+        self._function = _as_set(function)
         self._holders = {list, tuple}
         if name not in VARIABLES_AS_THEY_ARE:
             self._holders.add(_Variable)
@@ -153,7 +162,6 @@ class _Read:
 
     def call(self, args, kwargs):
         """Make a call."""
-        settle()
         if self._may_read(args, kwargs):
             if self._converts and len(args) == 1 and not kwargs and type(args[0]) is np.ndarray:
                 return below.convert_to_tensor(args[0])
