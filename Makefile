@@ -6,6 +6,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin/
 PARITY := PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m parity
+QUIETLY := NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3
 INSTALL := python -m pip --disable-pip-version-check --quiet install
 
 # What the extensions are made of: where any of it is newer than they are, they are built again.
@@ -14,7 +15,8 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers bench-plot speed gen lint debug asan annotate clean
+.PHONY: help demo test parity fuzz bench bench-peers bench-plot speed gen lint docs docs-serve debug \
+	asan annotate clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -57,6 +59,13 @@ lint: $(VENV)/.dev $(VENV)/.built  ## check style, layers, types and spelling
 	$(BIN)codespell
 	$(BIN)mypy
 
+docs: $(VENV)/.docs $(VENV)/.built  ## build the documentation in build/site; a warning is an error
+	$(QUIETLY) $(BIN)python -m mkdocs build --quiet $(ARGS)
+	$(QUIETLY) $(BIN)python -m tools.site.links build/site
+
+docs-serve: $(VENV)/.docs $(VENV)/.built  ## show the documentation on http://127.0.0.1:8000 while you write it
+	$(QUIETLY) $(BIN)python -m mkdocs serve --no-strict $(ARGS)
+
 debug: $(VENV)/.test $(VENV)/.built  ## run ARGS in a build with assertions and bounds checks
 	$(BIN)python tools/variant.py debug $(ARGS)
 
@@ -86,7 +95,7 @@ $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
 	$(BIN)python setup.py --quiet build_ext --inplace
 	touch $@
 
-# The package, as it is here, and what is needed for something: .demo, .test, .bench or .dev.
+# The package, as it is here, and what is needed for something: .demo, .test, .bench, .dev or .docs.
 $(VENV)/.%: pyproject.toml | $(VENV)/.built
 	$(BIN)$(INSTALL) --no-build-isolation --editable '.[cpu,$*]'
 	$(BIN)$(INSTALL) --no-deps --group reference

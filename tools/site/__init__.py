@@ -1,0 +1,1 @@
+"""The documentation as a site: `mkdocs.yml` names the hooks of `mkdocs` that are here."""

@@ -1,0 +1,97 @@
+"""Check the site that was built: every link inside of it leads somewhere, and nothing is loaded.
+
+``python -m tools.site.links build/site`` prints what is wrong, and fails if anything is.
+"""
+
+import argparse
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("link", "href")}
+"""Attributes whose address a browser loads at once."""
+
+NOT_LOADED = ("canonical", "next", "prev", "alternate", "edit")
+"""Of these kinds are links that a browser does not load."""
+
+
+class Page(HTMLParser):
+    """What a page has: anchors, and addresses.
+
+    Attributes
+    ----------
+    anchors : set of str
+        What a link may name behind ``#``.
+    addresses : list of tuple
+        An address, and whether a browser loads it at once.
+    """
+
+    def __init__(self, text):
+        super().__init__()
+        self.anchors, self.addresses = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.anchors.update(found[name] for name in ("id", "name") if found.get(name))
+        for name in ("href", "src"):
+            if found.get(name):
+                loaded = (tag, name) in LOADED and found.get("rel") not in NOT_LOADED
+                self.addresses.append((found[name], loaded))
+
+
+def check(folder):
+    """Return what is wrong, and how many links there are.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The site.
+
+    Returns
+    -------
+    wrong : list of str
+        A line for each fault.
+    count : int
+        The links that were looked at.
+    """
+    folder = folder.resolve()
+    pages = {path: Page(path.read_text()) for path in sorted(folder.rglob("*.html"))}
+    wrong, count = [], 0
+    for path, page in pages.items():
+        shown = path.relative_to(folder)
+        for address, loaded in page.addresses:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                if loaded and parts.scheme != "data":
+                    wrong.append(f"{shown} loads {address}")
+                continue
+            count += 1
+            if path.name == "404.html":
+                continue  # its links begin at the root of wherever the site will be
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if target.is_dir():
+                target /= "index.html"
+            if not target.is_relative_to(folder) or not target.exists():
+                wrong.append(f"{shown} leads to {address}, which is not there")
+            elif parts.fragment and target in pages and not _has(pages[target], parts.fragment):
+                wrong.append(f"{shown} leads to {address}: there is no such anchor")
+    return wrong, count
+
+
+def _has(page, fragment):
+    return fragment in page.anchors or unquote(fragment) in page.anchors
+
+
+def main(arguments=None):
+    """Check a site; return 1 if anything is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="the site")
+    wrong, count = check(parser.parse_args(arguments).folder)
+    print(*wrong, f"{count:,} links, {len(wrong)} of them wrong", sep="\n")
+    return int(bool(wrong) or not count)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""From a docstring in numpydoc to Markdown."""
+
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass
+from itertools import pairwise
+
+ENTRIES = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
+"""Sections whose items are a line at the margin with a text that is indented."""
+
+RULE = re.compile(r"^-{3,}$")
+
+
+@dataclass(frozen=True)
+class Docstring:
+    """A docstring, taken apart.
+
+    Attributes
+    ----------
+    summary : str
+        The first paragraph.
+    text : str
+        What follows it, up to the first section.
+    sections : dict of str
+        The other texts, by their titles.
+    """
+
+    summary: str
+    text: str
+    sections: dict[str, str]
+
+
+def parse(text):
+    """Take a docstring apart.
+
+    Parameters
+    ----------
+    text : str or None
+        As an object has it.
+
+    Returns
+    -------
+    Docstring
+    """
+    lines = inspect.cleandoc(text or "").splitlines()
+    titles = [
+        number
+        for number in range(len(lines) - 1)
+        if RULE.match(lines[number + 1]) and len(lines[number + 1]) == len(lines[number])
+    ]
+    bounds = [*titles, len(lines)]
+    summary, _, rest = "\n".join(lines[: bounds[0]]).strip().partition("\n\n")
+    sections = {
+        lines[begin]: "\n".join(lines[begin + 2 : end]).strip("\n")
+        for begin, end in pairwise(bounds)
+    }
+    return Docstring(summary.replace("\n", " "), rest.strip(), sections)
+
+
+def entries(text):
+    """Yield the items of a section: its line, and what is said of it."""
+    for item in re.split(r"\n(?=\S)", text.strip("\n")):
+        head, _, body = item.partition("\n")
+        # A head that is too long goes on in lines that are indented further than a text is.
+        while (match := re.match(r" {8}(\S.*)(?:\n|$)", body)) and head:
+            head, body = f"{head} {match[1]}", body[match.end() :]
+        yield head, textwrap.dedent(body).strip()
+
+
+def markdown(docstring, *, without=()):
+    """Return a docstring as Markdown, without headings of its own.
+
+    Parameters
+    ----------
+    docstring : Docstring
+        The docstring.
+    without : tuple of str
+        Titles of sections that are left out.
+
+    Returns
+    -------
+    str
+    """
+    parts = [prose(docstring.summary)]
+    if docstring.text:
+        parts.append(prose(docstring.text))
+    for title, text in docstring.sections.items():
+        if title in without or not text.strip():
+            continue
+        if title == "Examples":
+            parts += [f"**{title}**", f"```pycon\n{text.strip()}\n```"]
+        elif title in ENTRIES:
+            parts.append(f"**{title}**")
+            several = title not in ("Returns", "Yields")
+            parts.append("\n".join(_item(*entry, several) for entry in entries(text)))
+        else:
+            parts += [f"**{title}**", prose(text)]
+    return "\n\n".join(parts) + "\n"
+
+
+def prose(text):
+    """Return running text as Markdown: what it quotes as reST does, as Markdown does."""
+    return re.sub(r"``(.+?)``", r"`\1`", text, flags=re.DOTALL).replace("*", r"\*").strip()
+
+
+def _item(head, body, several):
+    """Return one item of a section; of several, its line may begin with more than one name."""
+    names, colon, kind = head.partition(" : ")
+    if several:
+        names = ", ".join(f"`{name.strip()}`" for name in names.split(","))
+    elif colon or re.fullmatch(r"[\w.]+", names):
+        names = f"`{names}`"
+    said = prose(re.sub(r"\s*\n\s*", " ", body))
+    return f"- {names}" + (f" : {prose(kind)}" if colon else "") + (f"  \n  {said}" if said else "")

@@ -1,0 +1,266 @@
+"""The pages of the reference, made of the docstrings of what is public.
+
+They are read from the objects themselves, as `help` reads them: an op is made at its first use, and
+neither its signature nor its docstring stands in any source.
+"""
+
+import inspect
+import re
+
+import fastops
+from fastops import gen, graph, keras, ops, raw_ops
+
+from . import numpydoc
+
+NEITHER = ("gen", "graph", "keras", "ops", "raw_ops")
+"""Names of `fastops` that are modules, with pages of their own."""
+
+CONSTANTS = {
+    "REASONS": "The reasons for which a call does not take the direct path, and what each means, "
+    "as a dict. [Semantics](../semantics.md#why-a-call-was-not-direct) has all of them.",
+    "__version__": "The version of fastops, as a string.",
+}
+
+MODULES = {
+    "fastops": (fastops, "What `import fastops` brings, without the ops."),
+    "fastops.graph": (graph, None),
+    "fastops.keras": (keras, None),
+}
+
+HEAP_TYPE = 1 << 9
+"""A bit of `type.__flags__`: made by a class statement, not by an extension."""
+
+DETAILS = ("Source",)
+"""Sections that the reference leaves out."""
+
+
+def pages():
+    """Return the pages.
+
+    Returns
+    -------
+    dict of str
+        Their Markdown, by their paths below ``docs/``.
+    """
+    made = {
+        f"reference/{name}.md": module_page(name, module, text)
+        for name, (module, text) in MODULES.items()
+    }
+    families = {family: family_ops(family) for family in dir(gen)}
+    for family, members in families.items():
+        made[f"reference/ops/{family}.md"] = family_page(family, members)
+    made["reference/ops/index.md"] = index_page(families)
+    made["reference/index.md"] = overview_page(families)
+    return made
+
+
+def anchor(name):
+    """Return the anchor of a public name: the name, without what Markdown takes for emphasis."""
+    return name.replace("__", "")
+
+
+# The public functions and classes ----------------------------------------------------------------
+
+
+def module_page(name, module, text):
+    """Return the page of a module: its docstring, and each of its names."""
+    described = text or numpydoc.markdown(numpydoc.parse(module.__doc__))
+    parts = [f"# {name}\n", described]
+    for public in module.__all__:
+        if module is fastops and public in NEITHER:
+            continue
+        parts.append(entry(f"{name}.{public}", getattr(module, public)))
+    return "\n".join(parts)
+
+
+def entry(name, value, level=2):
+    """Return what the reference says of one public name."""
+    short = name.rpartition(".")[2]
+    head = f"{'#' * level} {_escaped(short)} {{ #{anchor(name)} }}\n"
+    if short in CONSTANTS:
+        return f"{head}\n`{name}`\n\n{CONSTANTS[short]}\n"
+    if is_tensorflows(value):
+        origin = f"{value.__module__}.{value.__qualname__}"
+        kind = "class" if isinstance(value, type) else "function"
+        return f"{head}\nTensorFlow's own {kind}, `{origin}`, under this name.\n"
+    parsed = numpydoc.parse(value.__doc__)
+    parts = [head, _code(name, value), numpydoc.markdown(parsed)]
+    if isinstance(value, type):
+        parts += [
+            entry(f"{name}.{member}", found, level + 1) for member, found in members(value).items()
+        ]
+    return "\n".join(parts)
+
+
+def is_tensorflows(value):
+    """Return whether something public is TensorFlow's."""
+    return getattr(value, "__module__", "").partition(".")[0] == "tensorflow"
+
+
+def members(kind):
+    """Return the public methods and properties of a class that have a docstring, by name."""
+    found = {}
+    for base in kind.__mro__[:-1]:
+        if base.__module__.partition(".")[0] != "fastops" or not base.__flags__ & HEAP_TYPE:
+            continue  # what a class has of an extension's class is not for its users
+        for name, value in vars(base).items():
+            if name.startswith("_") or name in found:
+                continue
+            if isinstance(value, classmethod | staticmethod):
+                value = value.__func__
+            if (callable(value) or isinstance(value, property)) and value.__doc__:
+                found[name] = value
+    return found
+
+
+def signature(value):
+    """Return the signature of something public as text, "" if it has none."""
+    if isinstance(value, property) or not callable(value):
+        return ""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return ""
+    try:
+        return str(inspect.signature(value))
+    except (TypeError, ValueError):
+        return ""
+
+
+def _code(name, value):
+    text = signature(value)
+    if isinstance(value, type) and issubclass(value, BaseException):
+        text = f"({', '.join(base.__name__ for base in value.__bases__)})"
+    text = text.replace("<factory>", "...")
+    return f"```python\n{_wrapped(name, text)}\n```\n"
+
+
+def _wrapped(name, text):
+    """Return a call, an argument a line if it is too long for one."""
+    line = f"{name}{text}"
+    if len(line) <= 88 or not text.startswith("("):
+        return line
+    closing = text.rindex(")")
+    inner, after = text[1:closing], text[closing:]
+    depth, begin, arguments = 0, 0, []
+    for place, letter in enumerate(inner):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            arguments.append(inner[begin:place])
+            begin = place + 1
+    arguments.append(inner[begin:])
+    listed = "".join(f"    {argument.strip()},\n" for argument in arguments if argument.strip())
+    return f"{name}(\n{listed}{after}"
+
+
+# The ops -----------------------------------------------------------------------------------------
+
+
+def family_ops(family):
+    """Return the ops of a family by their names, each once."""
+    module = getattr(gen, family)
+    found = {}
+    for name in dir(module):
+        op = getattr(module, name)
+        if not hasattr(op, "op_name"):
+            continue
+        if op not in found.values():
+            found[shown(op)] = op
+    return dict(sorted(found.items()))
+
+
+def family_page(family, members):
+    """Return the page of a family."""
+    count = f"{len(members)} ops" if len(members) != 1 else "One op"
+    head = (
+        f"# {_escaped(family)}\n\n{count} of TensorFlow's family `{family}`. "
+        f"Each is found as `fastops.ops`, `fastops.raw_ops` and `fastops.gen.{family}` have it; "
+        "its arguments are keyword-only. What TensorFlow says of an op is at the end of its "
+        "docstring: `help(fastops.ops.add_v2)` shows it. "
+        "[Coverage](../../coverage.md) has the dtypes that were verified.\n"
+    )
+    return "\n".join([head, *(op_entry(op) for op in members.values())])
+
+
+def op_entry(op):
+    """Return what the reference says of an op."""
+    name, raw = shown(op), raw_name(op)
+    parsed = numpydoc.parse(op.__doc__)
+    own = numpydoc.Docstring(
+        parsed.summary,
+        parsed.text,
+        {title: text for title, text in parsed.sections.items() if not title.endswith(" says")},
+    )
+    return "\n".join(
+        [
+            f"## {_escaped(name)} {{ #{anchor(name)} }}\n",
+            _code(f"fastops.ops.{name}", op),
+            f"Op `{op.op_name}`: `fastops.raw_ops.{raw}`, `tf.raw_ops.{raw}`.\n",
+            numpydoc.markdown(own, without=DETAILS),
+        ]
+    )
+
+
+def shown(op):
+    """Return the name that users write: without the underscore that keeps a builtin's name free."""
+    plain = op.__name__.removeprefix("_")
+    return plain if getattr(ops, plain, None) is op else op.__name__
+
+
+_RAW: dict[str, str] = {}
+
+
+def raw_name(op):
+    """Return the name that an op has in `fastops.raw_ops`."""
+    if not _RAW:
+        _RAW.update({getattr(raw_ops, name).op_name: name for name in dir(raw_ops)})
+    return _RAW.get(op.op_name, op.op_name)
+
+
+def index_page(families):
+    """Return the page that lists every op."""
+    found = {name: (family, op) for family, of in families.items() for name, op in of.items()}
+    rows = [
+        f"| [`{name}`]({family}.md#{anchor(name)}) | `{raw_name(op)}` | [{family}]({family}.md) |"
+        for name, (family, op) in sorted(found.items(), key=lambda item: item[0].strip("_"))
+    ]
+    head = (
+        f"# All ops\n\n{len(found)} ops in {len(families)} families. The search finds each by "
+        "either of its names.\n\n| `fastops.ops` | `fastops.raw_ops` | family |\n"
+        "| --- | --- | --- |"
+    )
+    return "\n".join([head, *rows]) + "\n"
+
+
+def overview_page(families):
+    """Return the first page of the reference: every public name with its summary."""
+    parts = [
+        "# Reference\n",
+        "Made of the docstrings when the site is built. "
+        f"[All ops](ops/index.md) lists the {sum(map(len, families.values()))} ops.\n",
+    ]
+    for name, (module, _) in MODULES.items():
+        parts += [f"## {name}\n", "| name | |", "| --- | --- |"]
+        for public in module.__all__:
+            if module is fastops and public in NEITHER:
+                continue
+            value = getattr(module, public)
+            said = summary(public, value)
+            parts.append(f"| [`{public}`]({name}.md#{anchor(f'{name}.{public}')}) | {said} |")
+        parts.append("")
+    parts += ["## Modules of ops\n", "| module | |", "| --- | --- |"]
+    for module in (ops, raw_ops, gen):
+        said = numpydoc.prose(numpydoc.parse(module.__doc__).summary)
+        parts.append(f"| `{module.__name__}` | {said} |")
+    return "\n".join(parts) + "\n"
+
+
+def summary(name, value):
+    """Return a line on something public."""
+    if name in CONSTANTS:
+        return re.split(r"(?<=\.)\s", CONSTANTS[name])[0].replace("../", "")
+    if is_tensorflows(value):
+        return f"TensorFlow's `{value.__module__}.{value.__qualname__}`."
+    return numpydoc.prose(numpydoc.parse(value.__doc__).summary)
+
+
+def _escaped(name):
+    return name.replace("_", r"\_")
