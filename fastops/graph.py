@@ -121,6 +121,17 @@ def save(graph, path):
         The graph.
     path : str or os.PathLike
         The file: as text if its name ends in ``txt``. It is replaced as a whole.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fastops import graph, ops
+    >>> with graph.Graph().as_default() as g:
+    ...     _ = ops.neg(x=[1.0, 2.0], name="minus")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     graph.save(g, os.path.join(folder, "minus.pb"))
+    ...     os.listdir(folder)
+    ['minus.pb']
     """
     path = os.fspath(path)
     is_text = path.endswith("txt")

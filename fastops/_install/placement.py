@@ -116,6 +116,14 @@ def uninstall():
     """Put back the very objects that `install` replaced.
 
     An attribute that somebody else has set meanwhile keeps what it has.
+
+    Examples
+    --------
+    >>> import fastops
+    >>> fastops.install()
+    >>> fastops.uninstall()
+    >>> fastops.is_installed()
+    False
     """
     global _holds
     with _LOCK:
@@ -129,7 +137,15 @@ def uninstall():
 
 
 def is_installed():
-    """Tell whether `install` is in force."""
+    """Tell whether `install` is in force.
+
+    Examples
+    --------
+    >>> import fastops
+    >>> with fastops.accelerated():
+    ...     fastops.is_installed()
+    True
+    """
     return bool(_placed)
 
 
@@ -139,6 +155,18 @@ def accelerated(*, only=None, exclude=None, functions=True, models=True):
 
     Blocks may nest and overlap between threads: the last one to end takes out what the first one
     put in. Inside `install` it changes nothing.
+
+    Parameters
+    ----------
+    only, exclude, functions, models
+        As for `install`.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> with fastops.accelerated(models=False):
+    ...     tf.constant(1.0) + 2.0
+    <tf.Tensor: shape=(), dtype=float32, numpy=3.0>
     """
     global _holds
     with _LOCK:

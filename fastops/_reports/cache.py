@@ -8,6 +8,13 @@ def clear_cache():
     """Drop every prepared kernel, cached operation and recorded call.
 
     The next call of each key runs through TensorFlow and prepares its kernel anew.
+
+    Examples
+    --------
+    >>> import fastops
+    >>> fastops.clear_cache()
+    >>> fastops.cache_info()["entries"]
+    {}
     """
     flush()
 
@@ -25,6 +32,15 @@ def set_cache_size(entries_per_op):
     ------
     ValueError
         The number is not positive.
+
+    Examples
+    --------
+    >>> import fastops
+    >>> before = fastops.cache_info()["entries_per_op"]
+    >>> fastops.set_cache_size(8)
+    >>> fastops.cache_info()["entries_per_op"]
+    8
+    >>> fastops.set_cache_size(before)
     """
     bound_cache(entries_per_op)
 
@@ -36,6 +52,14 @@ def cache_info():
     -------
     dict
         ``entries``: dict from op name to its number of entries; ``entries_per_op``: the bound.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, fastops
+    >>> fastops.clear_cache()
+    >>> _ = fastops.ops.neg(x=tf.constant(1.0)), fastops.ops.neg(x=tf.constant(1))
+    >>> fastops.cache_info()["entries"]
+    {'Neg': 2}
     """
     entries, bound = counters.cache_info()
     return {"entries": entries, "entries_per_op": bound}

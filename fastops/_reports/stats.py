@@ -159,7 +159,15 @@ def _methods():
 
 
 def reset_stats():
-    """Set all counters to zero."""
+    """Set all counters to zero.
+
+    Examples
+    --------
+    >>> import fastops
+    >>> fastops.reset_stats()
+    >>> fastops.stats().direct
+    0
+    """
     counters.reset_counters()
     for method in methods():
         method.reset_counters()

@@ -99,12 +99,15 @@ def is_tensorflows(value):
 
 def members(kind):
     """Return the public methods and properties of a class that have a docstring, by name."""
-    found = {}
+    found, machinery = {}, set()
+    for base in kind.__mro__[:-1]:
+        if not base.__flags__ & HEAP_TYPE:
+            machinery.update(name for name, value in vars(base).items() if callable(value))
     for base in kind.__mro__[:-1]:
         if base.__module__.partition(".")[0] != "fastops" or not base.__flags__ & HEAP_TYPE:
             continue  # what a class has of an extension's class is not for its users
         for name, value in vars(base).items():
-            if name.startswith("_") or name in found:
+            if name.startswith("_") or name in found or name in machinery:
                 continue
             if isinstance(value, classmethod | staticmethod):
                 value = value.__func__

@@ -1,0 +1,355 @@
+"""The conventions of `docs/conventions.md`, as far as a machine can apply them.
+
+`EXCEPTIONS` has what departs from them, and why; one that is no longer needed is a failure, too.
+"""
+
+import ast
+import enum
+import inspect
+import re
+import textwrap
+
+import pytest
+import tensorflow as tf
+from google.protobuf.message import Message
+
+import fastops
+from fastops import raw_ops
+from tools.site import numpydoc, reference
+
+pytestmark = pytest.mark.quick
+
+TENSORFLOWS = "the signature is TensorFlow's, whose callers it is for"
+
+EXCEPTIONS = {
+    "options": {
+        "fastops.graph.Session": TENSORFLOWS,
+        "fastops.graph.Session.run": TENSORFLOWS,
+        "fastops.graph.Session.make_callable": TENSORFLOWS,
+        "fastops.graph.load": "a file and its signature are what is loaded, as in a path",
+        "fastops.function": "the function itself, left out where it is a decorator",
+    },
+    "flags": {
+        "fastops.graph.Session.make_callable": TENSORFLOWS,
+    },
+    "protobufs": {
+        "fastops.raw_ops.DefaultAttrs": "an op of TensorFlow's own tests; the default is its",
+        "fastops.raw_ops.ImageSummary": "a color, whose default is TensorFlow's",
+    },
+    "examples": {
+        "fastops.load_ipython_extension": "IPython calls it: `%load_ext fastops`",
+        "fastops.load_op_library": "a library has to be compiled for it; tests do that",
+        "fastops.unload_ipython_extension": "IPython calls it: `%unload_ext fastops`",
+    },
+}
+"""By rule and public name."""
+
+OTHER_NAMES = {
+    "axes": "axis",
+    "dim": "axis",
+    "dims": "axis",
+    "dimension": "axis",
+    "reduction_indices": "axis",
+    "keep_dims": "keepdims",
+    "data_type": "dtype",
+    "dt": "dtype",
+    "op_name": "name",
+    "label": "name",
+    "verbosity": "verbose",
+}
+"""Names that a parameter must not have, and the one that it is to have."""
+
+
+def public():
+    """Yield the dotted names and objects of what is public, but for the ops and TensorFlow's."""
+    for module_name, (module, _) in reference.MODULES.items():
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.ismodule(value) or not callable(value) or reference.is_tensorflows(value):
+                continue
+            yield f"{module_name}.{name}", value
+            if isinstance(value, type):
+                for member, found in reference.members(value).items():
+                    yield f"{module_name}.{name}.{member}", found
+
+
+PUBLIC = dict(public())
+
+RECORDS = {
+    name
+    for name, value in PUBLIC.items()
+    if isinstance(value, type)
+    and not issubclass(value, BaseException)
+    and value not in (fastops.graph.Session,)
+}
+"""Classes of which users get instances, and make none."""
+
+CALLABLES = {
+    name: value
+    for name, value in PUBLIC.items()
+    if callable(value)
+    and name not in RECORDS
+    and not (isinstance(value, type) and issubclass(value, BaseException))
+}
+
+OPS = {name: getattr(raw_ops, name) for name in dir(raw_ops)}
+
+
+def parameters(value):
+    """Return the parameters that a caller gives."""
+    found = list(inspect.signature(value).parameters.values())
+    return found[1:] if found and found[0].name in ("self", "cls") else found
+
+
+def body_of(value):
+    """Yield the nodes of a function's own code; nothing if it is not written in Python."""
+    try:
+        source = textwrap.dedent(inspect.getsource(value))
+    except (OSError, TypeError):
+        return
+    waiting = list(ast.iter_child_nodes(ast.parse(source).body[0]))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+
+
+def leaves(value):
+    """Yield what is in nested lists."""
+    if isinstance(value, list):
+        for one in value:
+            yield from leaves(one)
+    else:
+        yield value
+
+
+def hold(rule, departures):
+    """Fail unless what departs from a rule is what may."""
+    assert sorted(departures) == sorted(EXCEPTIONS.get(rule, {})), rule
+
+
+# Names -------------------------------------------------------------------------------------------
+
+
+def test_names_of_classes_and_functions():
+    for name, value in PUBLIC.items():
+        short = name.rpartition(".")[2]
+        pattern = r"([A-Z][a-z0-9]*)+" if isinstance(value, type) else r"[a-z][a-z0-9_]*"
+        assert re.fullmatch(pattern, short), name
+
+
+def test_names_of_parameters():
+    for name, value in CALLABLES.items():
+        for parameter in parameters(value):
+            assert re.fullmatch(r"[a-z][a-z0-9_]*", parameter.name), name
+            assert parameter.name not in OTHER_NAMES, (name, OTHER_NAMES[parameter.name])
+
+
+def test_errors_are_named_so():
+    for name, value in PUBLIC.items():
+        if isinstance(value, type) and issubclass(value, BaseException):
+            ending = "Warning" if issubclass(value, Warning) else "Error"
+            assert name.endswith(ending)
+            assert value.__module__ == "fastops"
+
+
+# Options -----------------------------------------------------------------------------------------
+
+
+def test_options_are_keyword_only():
+    hold(
+        "options",
+        [
+            name
+            for name, value in CALLABLES.items()
+            if any(
+                parameter.default is not parameter.empty
+                and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+                for parameter in parameters(value)
+            )
+        ],
+    )
+
+
+def test_no_flag_is_positional():
+    hold(
+        "flags",
+        [
+            name
+            for name, value in CALLABLES.items()
+            if any(
+                isinstance(parameter.default, bool) and parameter.kind is not parameter.KEYWORD_ONLY
+                for parameter in parameters(value)
+            )
+        ],
+    )
+
+
+def test_defaults_are_plain():
+    for name, value in CALLABLES.items():
+        for parameter in parameters(value):
+            if parameter.default is not parameter.empty:
+                assert parameter.default is None or type(parameter.default) in (bool, int, str), (
+                    name
+                )
+
+
+def test_what_is_not_given_is_none():
+    """An empty text or a negative number stands for nothing else."""
+    for name, value in CALLABLES.items():
+        for parameter in parameters(value):
+            if type(parameter.default) is int:
+                assert parameter.default >= 0, name
+            if parameter.name == "name" and parameter.default is not parameter.empty:
+                assert parameter.default is None, name
+
+
+# Kinds -------------------------------------------------------------------------------------------
+
+
+def test_no_enumerations_and_no_protobufs():
+    for name, value in PUBLIC.items():
+        if isinstance(value, type):
+            assert not issubclass(value, enum.Enum | Message), name
+    for name, value in CALLABLES.items():
+        for parameter in parameters(value):
+            assert not isinstance(parameter.default, enum.Enum | Message), name
+            assert "Proto" not in str(parameter.annotation), name
+
+
+def test_choices_are_listed_as_strings():
+    """Who takes one of several strings says which, in braces."""
+    found = []
+    for name, value in CALLABLES.items():
+        text = numpydoc.parse(value.__doc__).sections.get("Parameters", "")
+        found += [(name, choice) for choice in re.findall(r"\{([^{}]+)\}", text)]
+    assert len(found) > 4
+    for name, choices in found:
+        for choice in choices.split(", "):
+            assert re.fullmatch(r'"\w+"|None', choice), (name, choices)
+
+
+# Stages ------------------------------------------------------------------------------------------
+
+
+def test_what_is_experimental_is_in_its_namespace():
+    for name, value in PUBLIC.items():
+        said = numpydoc.parse(value.__doc__).summary.lower()
+        is_inside = ".experimental." in f"{name}."
+        assert is_inside or ("experimental" not in name and "experimental" not in said), name
+
+
+def test_deprecations_name_versions_and_what_to_use():
+    pattern = (
+        r"Deprecated since fastops \d+\.\d+, to be removed in \d+\.\d+: use `[\w.]+` instead\."
+    )
+    for name, value in PUBLIC.items():
+        text = value.__doc__ or ""
+        if "Deprecated since" in text:
+            assert re.search(pattern, text), name
+
+
+# Docstrings --------------------------------------------------------------------------------------
+
+
+def test_summaries():
+    for name, value in PUBLIC.items():
+        first = (value.__doc__ or "").strip().splitlines()[:1]
+        assert first, name
+        assert first[0].endswith("."), name
+        assert len(first[0]) <= 100, name
+
+
+def test_parameters_are_documented():
+    departs = []
+    for name, value in CALLABLES.items():
+        wanted = [parameter.name for parameter in parameters(value)]
+        section = numpydoc.parse(value.__doc__).sections.get("Parameters", "")
+        found = [
+            one.strip().lstrip("*")
+            for head, _ in (numpydoc.entries(section) if section else ())
+            for one in head.partition(" : ")[0].split(",")
+        ]
+        if wanted != found:
+            departs.append(name)
+    hold("parameters", departs)
+
+
+def test_results_are_documented():
+    departs = []
+    for name, value in CALLABLES.items():
+        sections = numpydoc.parse(value.__doc__).sections
+        gives = any(
+            isinstance(node, ast.Return)
+            and node.value is not None
+            and ast.unparse(node.value) != "None"
+            for node in body_of(value)
+        )
+        said = numpydoc.parse(value.__doc__).summary
+        if not parameters(value) and re.match(r"(Return|Tell whether) ", said):
+            continue  # says all there is to say
+        if not isinstance(value, type) and gives and not {"Returns", "Yields"} & set(sections):
+            departs.append(name)
+    hold("results", departs)
+
+
+def test_errors_are_documented():
+    departs = []
+    for name, value in CALLABLES.items():
+        text = numpydoc.parse(value.__doc__).sections.get("Raises", "")
+        raised = {
+            ast.unparse(node.exc.func)
+            for node in body_of(value)
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
+        }
+        if not all(error in text for error in raised):
+            departs.append(name)
+    hold("errors", departs)
+
+
+def test_functions_have_an_example():
+    hold(
+        "examples",
+        [
+            name
+            for name, value in CALLABLES.items()
+            if inspect.isfunction(value)
+            and name.rpartition(".")[0] in reference.MODULES
+            and "Examples" not in numpydoc.parse(value.__doc__).sections
+        ],
+    )
+
+
+# The ops -----------------------------------------------------------------------------------------
+
+
+def test_ops_take_keywords_alone_and_a_name_at_the_end():
+    for name, op in OPS.items():
+        found = list(inspect.signature(op).parameters.values())
+        assert {parameter.kind for parameter in found} == {inspect.Parameter.KEYWORD_ONLY}, name
+        assert found[-1].name == "name", name
+        assert found[-1].default is None, name
+
+
+def test_ops_have_plain_defaults():
+    plain = bool | int | float | str | tf.DType | tf.TensorShape | None
+    hold(
+        "protobufs",
+        [
+            f"fastops.raw_ops.{name}"
+            for name, op in OPS.items()
+            if any(
+                value is not inspect.Parameter.empty and not isinstance(value, plain)
+                for parameter in inspect.signature(op).parameters.values()
+                for value in leaves(parameter.default)
+            )
+        ],
+    )
+
+
+def test_every_exception_has_a_reason():
+    for rule, names in EXCEPTIONS.items():
+        for name, reason in names.items():
+            assert name in PUBLIC or name.rpartition(".")[2] in OPS, (rule, name)
+            assert len(reason) > 10, (rule, name)
