@@ -17,7 +17,12 @@ sys.path.insert(0, str(ROOT))
 
 from tools.site import reference  # noqa: E402
 
-ELSEWHERE = ("CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")
+ELSEWHERE = {
+    "README.md": "overview.md",  # as README.md it would be the index
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "bench/README.md": "bench/README.md",
+}
 """Files outside of ``docs/`` that are pages: their paths in the repository, and in the site."""
 
 AWAITED = ("backend.md", "conv2d.md", "distributed.md", "keras_backend.md")
@@ -51,7 +56,7 @@ def _navigation(entries, families):
 def on_files(files, config):
     """Add the pages that are not in ``docs/``."""
     made = dict(reference_pages())
-    made |= {path: (ROOT / path).read_text() for path in ELSEWHERE}
+    made |= {path: (ROOT / source).read_text() for source, path in ELSEWHERE.items()}
     for program in sorted((ROOT / "examples").glob("*.py")):
         text = program.read_text()
         path = f"examples/{program.name}"
@@ -80,7 +85,7 @@ def on_page_markdown(markdown, page, config, files):
     markdown = _draw(markdown, source, config, files)
     if source.startswith("reference/"):
         return markdown
-    place = source if source in ELSEWHERE else f"docs/{source}"
+    place = {path: place for place, path in ELSEWHERE.items()}.get(source, f"docs/{source}")
     parts = FENCE.split(markdown)
     for number in range(0, len(parts), 2):
         parts[number] = LINK.sub(lambda match: _link(match, place, source, files), parts[number])
@@ -94,12 +99,10 @@ def _link(match, place, source, files):
         return match[0]
     path, sharp, fragment = target.partition("#")
     path = posixpath.normpath(posixpath.join(posixpath.dirname(place), path))
-    found = path.removeprefix("docs/")
+    found = ELSEWHERE.get(path, path.removeprefix("docs/"))
     for candidate in (found, f"{found}.md"):
         if files.get_file_from_path(candidate) is not None:
             return f"{mark}[{text}]({_relative(candidate, source)}{sharp}{fragment})"
-    if path == "README.md":
-        return f"[{text}]({_relative('index.md', source)})"
     if path.startswith("docs/") or mark or not (ROOT / path).exists():
         return match[0]  # MkDocs says what is wrong with it
     return text if text.startswith("`") else f"{text} (`{path}`)"

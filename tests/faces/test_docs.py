@@ -1,0 +1,206 @@
+"""The documentation: it names all that is public and every reason, and its examples are run."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from fastops import _registry, gen, ops
+from fastops._core.reasons import REASONS
+from tools.site import links, numpydoc, reference
+
+pytestmark = pytest.mark.quick
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+AWAITED = {"backend.md", "conv2d.md", "distributed.md", "keras_backend.md"}
+"""Pages that the navigation names and that may be missing."""
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return reference.pages()
+
+
+# The reference -----------------------------------------------------------------------------------
+
+
+def test_every_public_name_is_in_the_reference(pages):
+    for module_name, (module, _) in reference.MODULES.items():
+        page = pages[f"reference/{module_name}.md"]
+        for name in module.__all__:
+            if module_name != "fastops" or name not in reference.NEITHER:
+                assert f"{{ #{reference.anchor(f'{module_name}.{name}')} }}" in page, name
+
+
+def test_every_op_is_in_the_reference(pages):
+    for name in dir(ops):
+        op = getattr(ops, name)
+        family = op.__module__.rpartition(".")[2]
+        if family not in dir(gen):  # of a library, or of a later TensorFlow
+            continue
+        shown = reference.shown(op)
+        page = pages[f"reference/ops/{family}.md"]
+        assert f"{{ #{shown} }}" in page, name
+        assert f"]({family}.md#{shown})" in pages["reference/ops/index.md"], name
+    assert sum(text.count("\nOp `") for text in pages.values()) > 1500
+
+
+def test_nothing_is_documented_without_a_text():
+    for module, _ in reference.MODULES.values():
+        for public in module.__all__:
+            assert reference.summary(public, getattr(module, public)), public
+    for name in dir(ops):
+        assert numpydoc.parse(getattr(ops, name).__doc__).summary.endswith("."), name
+
+
+def test_texts_of_tensorflow_are_left_out(pages):
+    assert "says" in _registry.op("MatMul").__doc__
+    assert not [path for path, text in pages.items() if re.search(r"TensorFlow [\d.]+ says", text)]
+
+
+def test_numpydoc_is_understood():
+    parsed = numpydoc.parse("""Do it.
+
+    In a way.
+
+    Parameters
+    ----------
+    x, y : int
+        Some
+        numbers.
+    *args
+        More, in ``code``.
+
+    Returns
+    -------
+    int or str
+
+    Examples
+    --------
+    >>> 1
+    1
+    """)
+    assert (parsed.summary, parsed.text) == ("Do it.", "In a way.")
+    assert list(numpydoc.entries(parsed.sections["Parameters"])) == [
+        ("x, y : int", "Some\nnumbers."),
+        ("*args", "More, in ``code``."),
+    ]
+    assert numpydoc.markdown(parsed) == (
+        "Do it.\n\nIn a way.\n\n**Parameters**\n\n- `x`, `y` : int  \n  Some numbers.\n"
+        "- `*args`  \n  More, in `code`.\n\n**Returns**\n\n- int or str\n\n**Examples**\n\n"
+        "```pycon\n>>> 1\n1\n```\n"
+    )
+
+
+# Reasons -----------------------------------------------------------------------------------------
+
+SEMANTICS = (DOCS / "semantics.md").read_text()
+
+
+def test_every_reason_of_a_call_is_explained():
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \| [^|]+ \|$", SEMANTICS, re.MULTILINE)
+    assert rows == [*REASONS]
+
+
+RAISED = re.compile(
+    r"(?:(?:UnplannedError|NotReplayableError|StateError)\(|self\.note\(|\.objection = |"
+    r"\.obstacle = |self\.reason = |self\.reason = None, |^cdef str _[A-Z]+ = |"
+    r"^    (?:CHANGED|TIMED|FAILED): )\s*(f?\"[^\"\n]*\")",
+    re.MULTILINE,
+)
+
+
+def reasons_of(*folders):
+    """Return the texts that the sources of a part give for reasons, with … for what varies."""
+    found = set()
+    for folder in folders:
+        for path in sorted((ROOT / "fastops" / folder).iterdir()):
+            if path.suffix not in (".py", ".pyx"):
+                continue
+            for text in RAISED.findall(path.read_text()):
+                value = ast.literal_eval(text.removeprefix("f"))
+                if " " in value:
+                    found.add(re.sub(r"\{[^{}]*\}(\.\{[^{}]*\})?", "…", value))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folders", "least"),
+    [(["_plans"], 20), (["_graphs"], 10), (["_install/models", "_install/replay"], 45)],
+)
+def test_every_reason_of_functions_sessions_and_methods_is_explained(folders, least):
+    found = reasons_of(*folders)
+    assert len(found) >= least
+    assert not {reason for reason in found if f"| `{reason}` |" not in SEMANTICS}
+
+
+def test_no_reason_is_explained_that_nobody_gives():
+    listed = set(re.findall(r"^\| `([^`]* [^`]*)` \|", SEMANTICS, re.MULTILINE))
+    given = reasons_of("_plans", "_graphs", "_install/models", "_install/replay")
+    assert listed == given
+
+
+# Pages -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_every_block_of_python_is_an_example_that_runs(page):
+    text = page.read_text()
+    for block in re.findall(r"^```(?:python|py|pycon)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        assert block.startswith(">>> "), block
+        assert block.endswith("\n\n"), (
+            f"without a blank line ``` is part of what is expected: {block}"
+        )
+    assert "doctest: +SKIP" not in text
+    assert not re.search(
+        r"^```\n", re.sub(r"^```\w+\n.*?^```\n", "", text, flags=re.M | re.S), re.M
+    )
+
+
+def test_every_page_has_its_place():
+    named = set(re.findall(r"([\w.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert {page.name for page in PAGES} <= named
+    there = {page.name for page in PAGES} | {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    there.add("overview.md")  # the README of the repository
+    reference_pages = {"index.md", *(f"{name}.md" for name in reference.MODULES)}
+    assert named - there - reference_pages <= AWAITED
+
+
+def test_each_mechanism_has_its_diagram():
+    text = (DOCS / "how-it-works.md").read_text()
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert len(sections) == 6
+    for section in sections:
+        assert section.count("```mermaid") == 1
+        assert "accTitle: " in section
+
+
+# Links -------------------------------------------------------------------------------------------
+
+
+def test_links_in_the_sources_lead_to_files():
+    for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench/README.md"]:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^()\s#]+)(?:#[\w-]+)?\)", text):
+            if ":" in target or target in AWAITED or target.startswith("reference/"):
+                continue
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_checker_of_links(tmp_path, capsys):
+    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html#y">b</a><a href="#x">x</a>')
+    (tmp_path / "b.html").write_text('<p id="y"><a href="https://elsewhere.org">away</a>')
+    assert links.main([str(tmp_path)]) == 0
+    (tmp_path / "b.html").write_text(
+        '<a href="a.html#z"></a><a href="c.html"></a><script src="https://elsewhere.org/x.js">'
+    )
+    assert links.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "a.html leads to b.html#y: there is no such anchor" in said
+    assert "b.html leads to a.html#z: there is no such anchor" in said
+    assert "b.html leads to c.html, which is not there" in said
+    assert "b.html loads https://elsewhere.org/x.js" in said
