@@ -27,6 +27,10 @@ MODULES = {
     "fastops.keras": (keras, None),
 }
 
+FOUND_FIRST = "---\nsearch:\n  boost: 4\n---\n"
+NOT_FOUND = "---\nsearch:\n  exclude: true\n---\n"
+"""What the search is to make of a page: of an op, its entry comes first, and not the lists."""
+
 HEAP_TYPE = 1 << 9
 """A bit of `type.__flags__`: made by a class statement, not by an extension."""
 
@@ -174,7 +178,7 @@ def family_page(family, members):
     """Return the page of a family."""
     count = f"{len(members)} ops" if len(members) != 1 else "One op"
     head = (
-        f"# {_escaped(family)}\n\n{count} of TensorFlow's family `{family}`. "
+        f"{FOUND_FIRST}# {_escaped(family)}\n\n{count} of TensorFlow's family `{family}`. "
         f"Each is found as `fastops.ops`, `fastops.raw_ops` and `fastops.gen.{family}` have it; "
         "its arguments are keyword-only. What TensorFlow says of an op is at the end of its "
         "docstring: `help(fastops.ops.add_v2)` shows it. "
@@ -226,9 +230,9 @@ def index_page(families):
         for name, (family, op) in sorted(found.items(), key=lambda item: item[0].strip("_"))
     ]
     head = (
-        f"# All ops\n\n{len(found)} ops in {len(families)} families. The search finds each by "
-        "either of its names.\n\n| `fastops.ops` | `fastops.raw_ops` | family |\n"
-        "| --- | --- | --- |"
+        f"{NOT_FOUND}# All ops\n\n{len(found)} ops in {len(families)} families. "
+        "The search finds each by either of its names.\n\n"
+        "| `fastops.ops` | `fastops.raw_ops` | family |\n| --- | --- | --- |"
     )
     return "\n".join([head, *rows]) + "\n"
 
