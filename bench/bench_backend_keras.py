@@ -8,7 +8,7 @@ import statistics
 import keras
 import pytest
 import tensorflow as tf
-from common import Arm, Race
+from pytest_fastops.race import Arm, Race
 
 from fastops.backend import keras as adapter
 
