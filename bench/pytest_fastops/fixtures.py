@@ -41,11 +41,15 @@ class OpBenchmark:
         ----------
         call : callable
             An op of `fastops.ops`, or anything else.
+        *args
+            Its arguments by position.
         baseline : {"stock", "capi", "tensorflow"} or callable, optional
             Another callable, which gets the same arguments; the same call on another path of
             fastops; or TensorFlow as it is: for an op that of `tf.raw_ops`, for anything else the
             same without `fastops.install`, beside it with. By default what the marker says, or
             ``"stock"``.
+        **kwargs
+            Its arguments by name.
 
         Returns
         -------

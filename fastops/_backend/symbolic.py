@@ -51,9 +51,11 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragg
         How many axes, if there is no shape.
     dtype : str or tf.DType, optional
         `floatx`, if not given.
-    sparse, ragged : bool, default False
-        Whether it stands for a sparse or ragged tensor.
+    sparse : bool, default False
+        Whether it stands for a sparse tensor.
     name : str, optional
+    ragged : bool, default False
+        Whether it stands for a ragged tensor.
 
     Returns
     -------

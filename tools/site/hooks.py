@@ -25,9 +25,6 @@ ELSEWHERE = {
 }
 """Files outside of ``docs/`` that are pages: their paths in the repository, and in the site."""
 
-AWAITED = ("backend.md", "conv2d.md", "distributed.md", "keras_backend.md")
-"""Pages that the navigation names and that may be missing."""
-
 LINK = re.compile(r"(?<!`)(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
@@ -36,7 +33,7 @@ DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def on_config(config):
-    """Leave out of the navigation what is awaited; list the families of ops."""
+    """List the families of ops in the navigation."""
     families = {path for path in reference_pages() if path.startswith("reference/ops/")}
     config.nav = list(_navigation(config.nav, sorted(families - {"reference/ops/index.md"})))
     return config
@@ -49,7 +46,7 @@ def _navigation(entries, families):
             yield {title: list(_navigation(value, families))}
         elif value == "reference/ops/":
             yield {title: ["reference/ops/index.md", *families]}
-        elif value not in AWAITED or (ROOT / "docs" / value).exists():
+        else:
             yield entry
 
 

@@ -9,6 +9,11 @@ from itertools import pairwise
 ENTRIES = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 """Sections whose items are a line at the margin with a text that is indented."""
 
+DIRECTIVE = ".. code-block:: python\n"
+
+MARKED = re.compile(r"`[^`]+`|(?<![\w*])\*\w+\*(?![\w*])|\*")
+"""What is quoted, what is emphasized, and asterisks that are neither."""
+
 RULE = re.compile(r"^-{3,}$")
 
 
@@ -89,7 +94,7 @@ def markdown(docstring, *, without=()):
         if title in without or not text.strip():
             continue
         if title == "Examples":
-            parts += [f"**{title}**", f"```pycon\n{text.strip()}\n```"]
+            parts += [f"**{title}**", _examples(text)]
         elif title in ENTRIES:
             parts.append(f"**{title}**")
             several = title not in ("Returns", "Yields")
@@ -99,9 +104,18 @@ def markdown(docstring, *, without=()):
     return "\n\n".join(parts) + "\n"
 
 
+def _examples(text):
+    """Return examples; those that are no session are in a directive of reST."""
+    code = text.strip().removeprefix(DIRECTIVE)
+    if code == text.strip():
+        return f"```pycon\n{code}\n```"
+    return f"```python\n{textwrap.dedent(code).strip()}\n```"
+
+
 def prose(text):
     """Return running text as Markdown: what it quotes as reST does, as Markdown does."""
-    return re.sub(r"``(.+?)``", r"`\1`", text, flags=re.DOTALL).replace("*", r"\*").strip()
+    text = re.sub(r"``(.+?)``", r"`\1`", text.strip(), flags=re.DOTALL)
+    return MARKED.sub(lambda match: r"\*" if match[0] == "*" else match[0], text)
 
 
 def _item(head, body, several):

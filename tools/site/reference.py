@@ -4,16 +4,15 @@ They are read from the objects themselves, as `help` reads them: an op is made a
 neither its signature nor its docstring stands in any source.
 """
 
+import ast
 import inspect
 import re
+from pathlib import Path
 
 import fastops
-from fastops import gen, graph, keras, ops, raw_ops
+from fastops import backend, gen, graph, keras, ops, raw_ops
 
-from . import numpydoc
-
-NEITHER = ("gen", "graph", "keras", "ops", "raw_ops")
-"""Names of `fastops` that are modules, with pages of their own."""
+from . import numpydoc, plugin
 
 CONSTANTS = {
     "REASONS": "The reasons for which a call does not take the direct path, and what each means, "
@@ -23,9 +22,15 @@ CONSTANTS = {
 
 MODULES = {
     "fastops": (fastops, "What `import fastops` brings, without the ops."),
+    "fastops.backend": (backend, None),
+    "fastops.backend.experimental": (backend.experimental, None),
     "fastops.graph": (graph, None),
     "fastops.keras": (keras, None),
 }
+"""Modules of which each public name has an entry."""
+
+ADAPTER = "fastops.backend.keras"
+"""The package whose functions are Keras's, and so is what is said of them."""
 
 FOUND_FIRST = "---\nsearch:\n  boost: 4\n---\n"
 NOT_FOUND = "---\nsearch:\n  exclude: true\n---\n"
@@ -50,6 +55,8 @@ def pages():
         f"reference/{name}.md": module_page(name, module, text)
         for name, (module, text) in MODULES.items()
     }
+    made[f"reference/{ADAPTER}.md"] = adapter_page()
+    made[f"reference/{plugin.NAME}.md"] = plugin.page(entry, signature)
     families = {family: family_ops(family) for family in dir(gen)}
     for family, members in families.items():
         made[f"reference/ops/{family}.md"] = family_page(family, members)
@@ -68,13 +75,50 @@ def anchor(name):
 
 def module_page(name, module, text):
     """Return the page of a module: its docstring, and each of its names."""
-    described = text or numpydoc.markdown(numpydoc.parse(module.__doc__))
-    parts = [f"# {name}\n", described]
-    for public in module.__all__:
-        if module is fastops and public in NEITHER:
-            continue
-        parts.append(entry(f"{name}.{public}", getattr(module, public)))
+    parts = [f"# {name}\n", text or described(module.__doc__)]
+    parts += [entry(f"{name}.{public}", value) for public, value in names(module).items()]
     return "\n".join(parts)
+
+
+def names(module):
+    """Return what is public in a module by its names, but for other modules."""
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in found.items() if not inspect.ismodule(value)}
+
+
+def described(text):
+    """Return the docstring of a module; the pages that it names are links."""
+    return re.sub(
+        r"\bdocs/(\w+)\.md\b", r"[docs/\1.md](../\1.md)", numpydoc.markdown(numpydoc.parse(text))
+    )
+
+
+def adapter_page():
+    """Return the page of the package with Keras's functions: its modules, by what they hold."""
+    folder = Path(backend.__file__).parent / "keras"
+    parts = [
+        f"# {ADAPTER}\n",
+        described(_docstring(folder / "__init__.py")),
+        "Parameters and results are described by Keras, whose functions these are: "
+        "`help(fastops.backend.keras.numpy.mean)` shows it. "
+        "[The Keras backend](../keras_backend.md#which-functions) lists them all.\n",
+        "| module | what it has |\n| --- | --- |",
+    ]
+    for module, file in adapter_modules().items():
+        said = numpydoc.parse(_docstring(file)).summary
+        parts.append(f"| `{ADAPTER}.{module}` | {numpydoc.prose(said)} |")
+    return "\n".join(parts) + "\n"
+
+
+def adapter_modules():
+    """Return the files of that package's modules by name: to import them is to import Keras."""
+    folder = Path(backend.__file__).parent / "keras"
+    files = sorted(folder.glob("*.py"))
+    return {file.stem: file for file in files if file.stem != "__init__"}
+
+
+def _docstring(file):
+    return ast.get_docstring(ast.parse(file.read_text()))
 
 
 def entry(name, value, level=2):
@@ -108,7 +152,8 @@ def members(kind):
         if not base.__flags__ & HEAP_TYPE:
             machinery.update(name for name, value in vars(base).items() if callable(value))
     for base in kind.__mro__[:-1]:
-        if base.__module__.partition(".")[0] != "fastops" or not base.__flags__ & HEAP_TYPE:
+        package = base.__module__.partition(".")[0]
+        if package not in ("fastops", plugin.NAME) or not base.__flags__ & HEAP_TYPE:
             continue  # what a class has of an extension's class is not for its users
         for name, value in vars(base).items():
             if name.startswith("_") or name in found or name in machinery:
@@ -121,15 +166,17 @@ def members(kind):
 
 
 def signature(value):
-    """Return the signature of something public as text, "" if it has none."""
+    """Return the signature of something public, as it is called; "" if it has none."""
     if isinstance(value, property) or not callable(value):
         return ""
     if isinstance(value, type) and issubclass(value, BaseException):
         return ""
     try:
-        return str(inspect.signature(value))
+        found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
+    given = [one for one in found.parameters.values() if one.name != "self"]
+    return str(found.replace(parameters=given))
 
 
 def _code(name, value):
@@ -246,13 +293,17 @@ def overview_page(families):
     ]
     for name, (module, _) in MODULES.items():
         parts += [f"## {name}\n", "| name | |", "| --- | --- |"]
-        for public in module.__all__:
-            if module is fastops and public in NEITHER:
-                continue
-            value = getattr(module, public)
+        for public, value in names(module).items():
             said = summary(public, value)
             parts.append(f"| [`{public}`]({name}.md#{anchor(f'{name}.{public}')}) | {said} |")
         parts.append("")
+    parts += [
+        "## More modules\n",
+        "| module | |",
+        "| --- | --- |",
+        f"| [`{ADAPTER}`]({ADAPTER}.md) | The package of Keras's TensorFlow backend. |",
+        f"| [`{plugin.NAME}`]({plugin.NAME}.md) | A plugin for pytest: fixtures, options. |\n",
+    ]
     parts += ["## Modules of ops\n", "| module | |", "| --- | --- |"]
     for module in (ops, raw_ops, gen):
         said = numpydoc.prose(numpydoc.parse(module.__doc__).summary)

@@ -1,0 +1,102 @@
+"""The reference's page of the plugin for pytest: its fixtures, marker and options.
+
+What pytest is told of the marker and the options is what the page says.
+"""
+
+import inspect
+
+import pytest_fastops
+from pytest_fastops.comparison import Comparison
+from pytest_fastops.fixtures import NoFallback, OpBenchmark
+
+from . import numpydoc
+
+NAME = "pytest_fastops"
+
+
+class _Told:
+    """Stands for what pytest gives to a plugin, and keeps what it is told."""
+
+    def __init__(self):
+        self.options, self.markers = {}, []
+        self.pluginmanager = self
+
+    def getgroup(self, name, description):
+        return self
+
+    def addoption(self, name, **how):
+        self.options[name] = how
+
+    def addinivalue_line(self, name, line):
+        self.markers.append(line)
+
+    def register(self, plugin, name):
+        pass
+
+
+def told():
+    """Return what the plugin tells pytest.
+
+    Returns
+    -------
+    options : dict of dict
+        By name, how each is added.
+    markers : list of str
+        A marker with its parameters, a colon, and what it does.
+    """
+    told = _Told()
+    pytest_fastops.pytest_addoption(told)
+    pytest_fastops.pytest_configure(told)
+    return told.options, told.markers
+
+
+def fixtures():
+    """Return the functions of the plugin's fixtures, by their names."""
+    found = {name: inspect.unwrap(value) for name, value in vars(pytest_fastops).items()}
+    return {name: value for name, value in found.items() if value is not vars(pytest_fastops)[name]}
+
+
+def public():
+    """Return what users call and get, by its names."""
+    return {
+        "op_benchmark": OpBenchmark.__call__,
+        "no_fallback.fallbacks": NoFallback.fallbacks,
+        "no_fallback.check": NoFallback.check,
+        "Comparison": Comparison,
+    }
+
+
+def page(entry, signature):
+    """Return the page.
+
+    Parameters
+    ----------
+    entry : callable
+        Returns what the reference says of a name and a value.
+    signature : callable
+        Returns the signature of a value as text.
+    """
+    options, markers = told()
+    functions, called = fixtures(), public()
+    parts = [f"# {NAME}\n", numpydoc.markdown(numpydoc.parse(pytest_fastops.__doc__))]
+    parts.append("[Measuring](../measuring.md) shows it at work.\n\n## Fixtures\n")
+    for name, function in functions.items():
+        title = name.replace("_", r"\_")
+        parts.append(f"### {title} {{ #{NAME}.{name} }}\n")
+        parts.append(numpydoc.markdown(numpydoc.parse(function.__doc__)))
+        for one, value in called.items():
+            if one == name:
+                parts.append(f"```python\n{one}{signature(value)}\n```\n")
+                parts.append(numpydoc.markdown(numpydoc.parse(value.__doc__)))
+            elif one.partition(".")[0] == name:
+                parts.append(entry(f"{NAME}.{one}", value, 4))
+    parts.append("## Markers\n")
+    for marker in markers:
+        head, _, said = marker.rpartition("): ")
+        parts.append(f"`@pytest.mark.{head})`: {numpydoc.prose(said)}\n")
+    parts.append("## Options\n\n| option | what it does |\n| --- | --- |")
+    for name, how in options.items():
+        shown = f"{name}={how['metavar']}" if "metavar" in how else name
+        parts.append(f"| `{shown}` | {numpydoc.prose(how['help'])} |")
+    parts += ["", entry(f"{NAME}.Comparison", Comparison)]
+    return "\n".join(parts)
