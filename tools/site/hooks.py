@@ -18,12 +18,15 @@ sys.path.insert(0, str(ROOT))
 from tools.site import reference  # noqa: E402
 
 ELSEWHERE = {
-    "README.md": "overview.md",  # as README.md it would be the index
+    "README.md": "overview.md",  # a README.md would be the index of its folder
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
-    "bench/README.md": "bench/README.md",
+    "bench/README.md": "benchmarks.md",
 }
 """Files outside of ``docs/`` that are pages: their paths in the repository, and in the site."""
+
+WIDE = ("coverage.md", "crashes.md", "install.md", "reference/ops/index.md", "speed.md")
+"""Pages of wide tables, which get the room of the table of contents."""
 
 LINK = re.compile(r"(?<!`)(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
@@ -79,6 +82,8 @@ def reference_pages():
 def on_page_markdown(markdown, page, config, files):
     """Draw the diagrams of a page, and turn its links in the repository into links in the site."""
     source = page.file.src_uri
+    if source in WIDE:
+        page.meta["hide"] = ["toc"]
     markdown = _draw(markdown, source, config, files)
     if source.startswith("reference/"):
         return markdown
