@@ -1,13 +1,16 @@
 """The documentation: it names all that is public and every reason, and its examples are run."""
 
 import ast
+import fnmatch
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 import pytest_fastops as plugin
 
+import fastops
 from fastops import _registry, backend, gen, ops
 from fastops._core.reasons import REASONS
 from tools.site import links, numpydoc, reference
@@ -179,6 +182,135 @@ def test_no_reason_is_explained_that_nobody_gives():
     assert listed == given
 
 
+# Errors ------------------------------------------------------------------------------------------
+
+TROUBLES = (DOCS / "troubleshooting.md").read_text()
+
+SAYS = re.compile(r"\b(?:raise (\w+)|return (\w+Error)|sys\.exit|pytest\.fail)\(")
+
+NOT_MET = {
+    "_backend/adapter/draws.py": "a function of Keras's has changed: a test sees it",
+    "_backend/alias.pyx": "how an alias is written",
+    "_backend/catalogue.py: … is described twice": "how functions are described",
+    "_core/conversion.pyx": "caught: TensorFlow converts the value",
+    "_core/opdef.py": "how the package asks",
+    "_core/schema.pyx": "how ops are known",
+    "_graphs/resources.pyx": "a node that TensorFlow has run can be read",
+    "_install/construction.pyx": "caught: TensorFlow makes the variable",
+    "_install/helpers/answer.pyx": "how answers are written",
+    "_install/helpers/modules.pyx": "TensorFlow's message",
+    "_install/keras/helper.pyx": "how helpers are written",
+    "_install/public/lowering.pyx": "how lowerings are written",
+    "_install/target.py": "how replaced functions are described",
+    "_reports/floors.pyx": "of benchmarks",
+}
+"""Sources whose messages reach no user, or one of them, and why."""
+
+
+def said(path):
+    """Yield the classes and messages that a source ends calls with, with … for what varies."""
+    text = path.read_text()
+    for found in SAYS.finditer(text):
+        for end in range(found.end(), len(text)):
+            if text[end] == ")":
+                try:
+                    call = ast.parse(f"f{text[found.end() - 1 : end + 1]}", mode="eval").body
+                except SyntaxError:
+                    continue  # within a text or an inner pair
+                if (message := template(call.args[0], text) if call.args else None) is not None:
+                    yield found[1] or found[2], message
+                break
+
+
+def template(node, text):
+    """Return a text with … for what varies; `None` if it is put together elsewhere."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            value.value if isinstance(value, ast.Constant) else "…" for value in node.values
+        )
+    if isinstance(node, ast.Name) and (found := re.search(rf'\b{node.id} = (f?".+")$', text, re.M)):
+        return template(ast.parse(found[1], mode="eval").body, text)
+    return None
+
+
+def messages():
+    """Return what users may meet."""
+    found = set()
+    for path in (ROOT / "fastops").rglob("*.py*"):
+        place = path.relative_to(ROOT / "fastops").as_posix()
+        if path.suffix not in (".py", ".pyx") or place.startswith("gen/") or place in NOT_MET:
+            continue
+        for kind, message in said(path):
+            internal = f"{place}: {message}" in NOT_MET or kind in (
+                "SystemError",
+                "UnplannedError",
+                "NotReplayableError",
+                "StateError",
+            )
+            keras = place.startswith("_backend/") and re.match(r"[A-Z`]|mask_t ", message)
+            if not internal and " " in message and (not keras or "Keras runs" in message):
+                found.add((kind, message))
+    for folder in ("bench/pytest_fastops", "tools/pep517/fastops_build"):
+        for path in (ROOT / folder).glob("*.py"):
+            found.update(said(path))
+    return found
+
+
+def shown():
+    """Yield the classes and messages that the page has in code, each as a pattern, too."""
+    text = re.sub(r"^```.*?^```\n", "", TROUBLES, flags=re.MULTILINE | re.DOTALL)
+    for twice, once in re.findall(r"``(.+?) ?``|`([^`]+)`", text, re.DOTALL):
+        kind, message = re.fullmatch(
+            r"(?:(?:fastops\.)?(\w*(?:Error|Warning)): )?(.*)", " ".join((twice or once).split())
+        ).groups()
+        if len(message.replace("…", "").strip()) > 7:
+            yield kind, message, like(message)
+
+
+def like(message):
+    """Return a pattern of what a message may be, where … stands for anything."""
+    return re.compile(".*".join(map(re.escape, message.split("…"))))
+
+
+def test_every_message_is_in_troubleshooting():
+    listed = [*shown()]
+    missing = {
+        (kind, message)
+        for kind, message in messages()
+        if not any(
+            pattern.fullmatch(message) and (of is None or kind in (None, of))
+            for of, _, pattern in listed
+        )
+    }
+    assert missing == set()
+    assert len(messages()) > 70
+
+
+def test_what_is_said_not_to_be_met_is_there():
+    for place in NOT_MET:
+        path, _, message = place.partition(": ")
+        given = {one for _, one in said(ROOT / "fastops" / path)}
+        assert message in given if message else given, place
+
+
+def test_every_class_of_errors_is_in_troubleshooting():
+    kinds = [name for name in fastops.__all__ if name.endswith(("Error", "Warning"))]
+    assert len(kinds) >= 4
+    assert all(f"**`fastops.{name}" in TROUBLES for name in kinds)
+
+
+def test_no_message_is_explained_that_nobody_gives():
+    given = messages()
+    for kind, text, pattern in shown():
+        if kind is not None:
+            assert any(
+                of in (None, kind) and (pattern.fullmatch(message) or like(message).fullmatch(text))
+                for of, message in given
+            ), text
+
+
 # Pages -------------------------------------------------------------------------------------------
 
 
@@ -204,6 +336,43 @@ def test_every_page_has_its_place():
     made = {path.rpartition("/")[2] for path in reference.pages() if "/ops/" not in path}
     assert made <= named
     assert named <= there | made
+
+
+PROSE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "bench/README.md"]
+
+MADE = ("build/", "bench/results/")
+"""What the texts name and only tools make."""
+
+ABSENT = {"fastops.experimental": "of what does not exist yet"}
+
+
+def quoted(page):
+    """Return what a page has in code, but for its blocks."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def test_files_that_are_named_exist():
+    folders = ("fastops", "tests", "tools", "bench", "examples", "docs", ".ci")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    there = {f"/{path.relative_to(ROOT)}" for path in [*files, *ROOT.iterdir()]}
+    named = re.compile(r"(\.\./)?([\w.*-]+/)+[\w.*-]*|[\w-]+\.(py|pyx|pxd|h|toml|md|json|pbtxt)")
+    for page in PROSE:
+        for text in quoted(page):
+            if named.fullmatch(text) and not text.startswith(MADE):
+                end = "/" + text.removeprefix("../").rstrip("/")
+                found = [path for path in there if path.endswith(end)]
+                assert found or fnmatch.filter(there, f"*{end}"), (page.name, text)
+
+
+def test_names_of_the_package_exist():
+    for page in PROSE:
+        for text in quoted(page):
+            if (found := re.match(r"fastops(\.\w+)+", text)) and found[0] not in ABSENT:
+                assert pkgutil.resolve_name(found[0]) is not None, page.name
+    for name in ABSENT:
+        with pytest.raises((AttributeError, ImportError)):
+            pkgutil.resolve_name(name)
 
 
 def test_each_mechanism_has_its_diagram():
