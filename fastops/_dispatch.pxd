@@ -101,6 +101,8 @@ cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that f
 
 # Runs a call whose arguments are in their slots; the op must be loaded.
 cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL
+# Says whether first calls of keys are direct where TensorFlow is known to accept them.
+cdef int run_at_once(bint value) except -1
 # Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it.
 cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 # Whether this thread may run kernels now: a reason, R_DIRECT if it may. The device name is borrowed

@@ -39,7 +39,7 @@ from fastops._core.attributes cimport (
     MISSING, hash_of, is_comparable, is_constant, mix, same, snapshot, to_bytes,
 )
 from fastops._core.conversion cimport (
-    convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
+    convert_items, forget, is_chosen, is_convertible, is_list, is_numpy, is_shape, may_convert,
     sizes_or_itself, to_tensor_or_pack,
 )
 from fastops._core.measuring cimport Measurement, is_recording
@@ -57,7 +57,7 @@ from fastops._cpp.frame cimport FRAME_INPUTS, FRAME_UNWRAPPED, Frame
 from fastops._cpp.handle cimport (
     HandleDtype, InputState, kForeign, kOtherDevice, kReady,
 )
-from fastops._cpp.kernel cimport Manner, PreparedKernel
+from fastops._cpp.kernel cimport Accepts, Manner, PreparedKernel
 from fastops._cpp.opdef cimport (
     DataTypeVector, HasLengths, InputArg, IsHandleType, MayBeLength, OutputLength, OutputTypes,
     kHeterogeneous, kList, kNone, kSingle, kTensor,
@@ -106,6 +106,7 @@ from fastops._core.threads import ON_FALLBACK
 # ---------------------------------------------------------------------------------------------
 
 cdef object _NO_DEVICE = ""
+cdef bint _at_once = False  # whether first calls need not be TensorFlow's
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 
 cdef Runtime _runtime               # what the cached kernels were made for
@@ -445,6 +446,8 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # First: may this thread run kernels now?
     reason = gate(&device_name)
     if reason != R_DIRECT:
+        if reason == R_CALLBACKS and thread.noted:
+            return _noted(op, slots, call, thread)
         return _tensorflow(op, call, reason, slots, None)
     if options.path == kTensorflow:
         return _tensorflow(op, call, R_OPTIONS, slots, None)
@@ -470,10 +473,9 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
                 reason = _convert(op, slots, device_name, &frame)
                 if reason != R_DIRECT:
                     return _tensorflow(op, call, reason, slots, None)
-            if _is_known_but_for_lengths(op, slots, device_name, &frame, options.onednn):
-                entry = _prepare(op, key, slots, device_name, &frame, options.onednn)
-            if entry is None or entry.reason != R_DIRECT:
-                return _first_call(op, key, slots, device_name, &frame, options.onednn, call)
+            return _first_call(
+                op, key, slots, device_name, &frame, options, reason == R_DIRECT, call
+            )
     if reason == R_DIRECT:
         reason = entry.reason
         if reason == R_DIRECT:
@@ -486,7 +488,7 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
 
     # Finally: run.
     if reason == R_DIRECT:
-        return _direct(op, entry, &frame, slots, options.threads, call)
+        return _direct(op, entry, &frame, slots, options.threads, R_KERNEL_ERROR, call)
     if entry.node.get() == NULL or options.path == kDirect or (
         frame.num_unwrapped and _convert(op, slots, device_name, &frame) != R_DIRECT
     ):
@@ -513,12 +515,33 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL:
 
 
 cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
-                           Frame* frame, bint onednn, Invocation* call) except NULL:
-    """TensorFlow runs a key's first call: what it rejects is never prepared."""
+                           Frame* frame, Options* options, bint ready,
+                           Invocation* call) except NULL:
+    """The first call of a key: TensorFlow's, unless it is known what that would do.
+
+    To make the first kernel of a key takes TensorFlow one to three milliseconds, since it makes a
+    function of the op, and sends that through all passes for graphs.
+    """
     cdef PyObject* now
     cdef PyObject* result
+    cdef Entry entry
+    cdef bint onednn = options.onednn
     if call.measured != NULL:
         (<Measurement>call.measured).changes = _changes(op, slots, device_name, frame, onednn)
+    # What is stateful stays with TensorFlow: after an error its call could not be made again.
+    if (
+        ready and op.direct and not op.facts.stateful and options.path != kCapi
+        and not Async(_runtime) and not Observed(_runtime) and not StoresGraphs(_runtime)
+        and (_at_once or call.target != NULL
+             or _is_known_but_for_lengths(op, slots, device_name, frame, onednn))
+    ):
+        try:
+            entry = _prepare(op, key, slots, device_name, frame, onednn, True)
+        except Exception:  # a defect of fastops, but TensorFlow has a result
+            PyErr_WriteUnraisable(op)
+            entry = None
+        if entry is not None:
+            return _untried(op, key, entry, frame, slots, options.threads, call)
     result = _tensorflow(op, call, R_FIRST_CALL, slots, None)
     now = GetPyEagerContext()
     if now == NULL:
@@ -529,10 +552,120 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
         try:
             # TensorFlow's function may have come through here itself: see _install/intercept.pyx.
             if _find(op, key, slots, device_name, frame, onednn) is None:
-                _prepare(op, key, slots, device_name, frame, onednn)
+                _prepare(op, key, slots, device_name, frame, onednn, False)
         except Exception:  # a defect of fastops, but the caller has his result
             PyErr_WriteUnraisable(op)
     return result
+
+
+cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject** slots,
+                        Threads threads, Invocation* call) except NULL:
+    """Runs a new kernel. What it rejects stays unprepared, as what TensorFlow rejects does."""
+    try:
+        return _direct(op, entry, frame, slots, threads, R_FIRST_CALL, call)
+    except BaseException:
+        if op.table.get(key) is entry:
+            op.table.pop(key, None)
+            op.last = None
+        raise
+
+
+cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread) except NULL:
+    """A call that is part of one which is noted down, by an op callback that is the only one.
+
+    As direct as others, and told as TensorFlow tells of its calls. What is converted by ops is
+    TensorFlow's to convert, since it has to tell of these as well.
+    """
+    cdef PyObject* inline_results[INLINE_RESULTS]
+    cdef Frame frame
+    cdef Entry entry
+    cdef Status status
+    cdef Manner manner
+    cdef int code, reason, i
+    cdef uint64_t key
+    cdef PyObject* value
+    cdef PyObject* result
+    cdef Options* options = &thread.options
+    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(_runtime.py_context)
+    callbacks = <object>local.op_callbacks.get()
+    device = <object>local.device_name.get()
+    if device is None:
+        device = _NO_DEVICE
+    if (
+        len(callbacks) != 1 or call.measured != NULL
+        or options.path == kTensorflow or options.path == kCapi
+        or Async(_runtime) or Observed(_runtime) or StoresGraphs(_runtime)
+    ):
+        return _tensorflow(op, call, R_CALLBACKS, slots, None)
+    reason = collect(op, slots, &frame)
+    if reason == R_CONVERT and _needs_no_ops(op, slots):
+        reason = _convert(op, slots, <PyObject*>device, &frame)
+    if reason != R_DIRECT:
+        return _tensorflow(op, call, R_CALLBACKS, slots, None)
+    key = _key_of(op, slots, <PyObject*>device, &frame, options.onednn)
+    entry = None
+    if key != 0:
+        entry = _find(op, key, slots, <PyObject*>device, &frame, options.onednn)
+        if entry is None and op.direct and not op.facts.stateful:
+            entry = _prepare(op, key, slots, <PyObject*>device, &frame, options.onednn, True)
+    if entry is None or entry.reason != R_DIRECT or entry.num_outputs > INLINE_RESULTS:
+        return _tensorflow(op, call, R_CALLBACKS, slots, None)
+    told = callbacks[0]
+    given = []
+    for i in range(op.num_attrs):
+        value = slots[op.attr_slots[i]]
+        given.append(MISSING if value == NULL else <object>value)
+    attrs = op.attrs_for_gradient(tuple(given), &frame)
+    inputs = tuple([<object>frame.objects[i] for i in range(frame.size)])
+    manner.release_gil = op.unbounded or frame.bytes > GIL_BYTES
+    manner.threads = options.threads
+    manner.bytes = frame.bytes
+    code = deref(entry.kernel).Run(frame.tensors, inline_results, &status, &manner)
+    if code < 0:
+        return NULL
+    if code > 0:
+        if not op.facts.stateful or not op.handles:
+            return _tensorflow(op, call, R_CALLBACKS, slots, entry)
+        return _raise(
+            op, entry, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode()
+        )
+    op.calls_direct += call.counts
+    outputs = [<object>inline_results[i] for i in range(entry.num_outputs)]
+    result = _finish(op, entry, &frame, inline_results)
+    name = slots[op.num_params - 1]
+    try:
+        told(op.op_name, inputs, attrs, outputs, None if name == NULL else <object>name)
+    except BaseException:
+        Py_DECREF(<object>result)
+        raise
+    return result
+
+
+cdef bint _needs_no_ops(Op op, PyObject** slots) except -1:
+    """Whether no op is run to convert the inputs of a call, but for those that read variables."""
+    cdef int i
+    cdef PyObject* value
+    for i in range(op.num_inputs):
+        value = slots[op.input_slots[i]]
+        if value == NULL or op.facts.inputs[i].kind != kSingle:
+            return False
+        if (
+            not IsEagerTensor(value)
+            and Py_TYPE(<object>value) != _variable_type
+            and not is_numpy(value)
+            and not _is_of_numbers(<object>value)
+        ):
+            return False
+    return True
+
+
+cdef bint _is_of_numbers(object value) except -1:
+    if type(value) is list or type(value) is tuple:
+        for item in value:
+            if not _is_of_numbers(item):
+                return False
+        return True
+    return type(value) is int or type(value) is float or type(value) is bool
 
 
 # ---------------------------------------------------------------------------------------------
@@ -897,6 +1030,12 @@ cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, F
     return entry
 
 
+cdef int run_at_once(bint value) except -1:
+    global _at_once
+    _at_once = value
+    return 0
+
+
 cdef bint _is_known_but_for_lengths(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
                                     bint onednn) except -1:
     """Whether an entry is direct that differs from a call in the lengths of lists alone.
@@ -907,7 +1046,7 @@ cdef bint _is_known_but_for_lengths(Op op, PyObject** slots, PyObject* device_na
     cdef Entry entry
     cdef int i, lists = 0
     cdef unsigned long long lengths = 0  # bit i: attribute i is the length of a list
-    if not HasLengths(op.facts) or StoresGraphs(_runtime):
+    if not HasLengths(op.facts):
         return False
     for i in range(op.num_inputs):
         if op.facts.inputs[i].kind == kHeterogeneous:
@@ -938,8 +1077,11 @@ cdef bint _is_known_but_for_lengths(Op op, PyObject** slots, PyObject* device_na
 
 
 cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                    bint onednn):
-    """Makes the entry for a call that TensorFlow has just run with success."""
+                    bint onednn, bint untried):
+    """Makes the entry for a call that TensorFlow has just run with success.
+
+    Of an untried one, only if it is direct and TensorFlow is known to accept it; or None.
+    """
     cdef Entry entry = Entry.__new__(Entry)
     cdef int i
     cdef PyObject* given
@@ -963,6 +1105,8 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
         entry.node.reset()
         entry.reason = R_DEVICE
     elif op.encode(slots, frame, entry.node.get()):
+        if untried and not Accepts(deref(entry.node), frame.tensors, frame.size):
+            return None
         entry.dispatched = not op.facts.stateful or op.attrs_are_taken(slots)
         entry.num_outputs = OutputTypes(deref(entry.node), op.facts, &outputs)
         entry.lengths = [
@@ -994,6 +1138,8 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
     else:
         entry.node.reset()
         entry.reason = R_ATTR_VALUE
+    if untried and entry.reason != R_DIRECT:
+        return None
     while len(op.table) >= cache_size:
         op.table.pop(next(iter(op.table)), None)
     op.table[key] = entry
@@ -1014,7 +1160,7 @@ cdef bint _has_handles(Frame* frame) noexcept:
 # ---------------------------------------------------------------------------------------------
 
 cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threads threads,
-                       Invocation* call) except NULL:
+                       int failure, Invocation* call) except NULL:
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef PyObject** results = inline_results
     cdef Status status
@@ -1043,7 +1189,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
     if code < 0:
         return NULL  # the exception of EagerTensorFromHandle
     if not op.facts.stateful or not op.handles:
-        return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
+        return _tensorflow(op, call, failure, slots, entry)
     # What this kernel may have changed must not be changed again.
     op.calls_direct += call.counts
     prefix = _fallback.kernel_error_prefix(op.op_name).encode()

@@ -3,6 +3,7 @@
 #ifndef FASTOPS_CPP_DEFINITIONS_H_
 #define FASTOPS_CPP_DEFINITIONS_H_
 
+#include "acceptance.h"
 #include "arrays.h"
 #include "capi.h"
 #include "frame.h"

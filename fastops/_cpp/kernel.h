@@ -59,8 +59,8 @@ struct Manner {
 class PreparedKernel {
  public:
   // Makes the kernel that TensorFlow would run for `node`, which it has run with success on the
-  // host, if with lists of other lengths. `num_outputs` is that of the original op: oneDNN's
-  // kernels may have more. Null with a status when the direct path is not open. The GIL is held.
+  // host, or would (acceptance.h). `num_outputs` is that of the original op: oneDNN's kernels may
+  // have more. Null with a status when the direct path is not open. The GIL is held.
   static std::shared_ptr<PreparedKernel> Make(const Runtime& runtime, tensorflow::NodeDef node,
                                               int num_outputs, bool onednn, bool thorough,
                                               absl::Status* status) {

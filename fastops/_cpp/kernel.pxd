@@ -29,6 +29,8 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass ThreadChoice:
         vector[FoundThreads] Describe()
 
+    bool Accepts(const NodeDef&, const TensorValue*, int) except +
+
     cdef cppclass PreparedKernel:
         @staticmethod
         shared_ptr[PreparedKernel] Make(

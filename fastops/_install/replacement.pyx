@@ -11,6 +11,7 @@ from cpython.object cimport PyTypeObject
 
 from fastops._cpp.python cimport Py_TPFLAGS_METHOD_DESCRIPTOR, PyVectorcall_Call
 from fastops._cpp.vectorcall cimport EnableVectorcall
+from fastops._dispatch cimport run_at_once
 
 from types import MethodType
 
@@ -96,6 +97,7 @@ def set_live(value):
     """Sets whether replacements do anything but call what they replace."""
     global live
     live = value
+    run_at_once(value)
 
 
 def standing_alone(Replacement one not None):

@@ -73,7 +73,9 @@ cdef enum:
     MOST_STEPS = 8192      # of one replay
     MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
     MOST_CLASSES = 1024
-    ENOUGH_OTHERS = 3      # calls of one more signature: a last batch, say, comes but once an epoch
+    # Calls of one more signature: a last batch, say, comes but once an epoch, and a recording takes
+    # the time of four calls that are not replayed.
+    ENOUGH_OTHERS = 4
     ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped
     ENOUGH_REFUSED = 8     # objects of one class, without success
     SLOTS = 16
