@@ -77,6 +77,7 @@ from fastops._cpp.runtime cimport (
     UnknownKernels,
 )
 from fastops._cpp.text cimport Message, RaiseNotOk
+from fastops._cpp.timer cimport Nanoseconds
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     EagerContextThreadLocalData, EagerTensor_Handle, GetEagerContextThreadLocalData,
@@ -934,6 +935,7 @@ cdef bint _read_measured(Op op, Entry entry, Frame* frame, Tensor* value,
     cdef Measurement measured = Measurement.__new__(Measurement)
     cdef bint ran
     measured.begin(thread)
+    measured.kernel_start = Nanoseconds()
     ran = deref(entry.kernel).RunUnwrapped(frame.tensors, value, &measured.kernel_ns)
     measured.end(op.op_name if ran else None, thread)
     return ran
@@ -1171,6 +1173,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
     manner.bytes = frame.bytes
     if call.measured != NULL:
         manner.kernel_ns = &(<Measurement>call.measured).kernel_ns
+        (<Measurement>call.measured).kernel_start = Nanoseconds()
     if entry.num_outputs > INLINE_RESULTS:
         results = <PyObject**>malloc(entry.num_outputs * sizeof(PyObject*))
         if results == NULL:

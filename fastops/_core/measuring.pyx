@@ -7,11 +7,17 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
 
-from fastops._core.reasons cimport NUM_PATHS, P_DIRECT
+from fastops._core.reasons cimport P_DIRECT
 from fastops._core.threads cimport Thread, default_thread, this_thread
 from fastops._cpp.timer cimport Nanoseconds
 
+from threading import enumerate as _threads
+from threading import get_ident
+
 from fastops._core.reasons import PATHS, REASONS
+
+# 80 bytes each. A program that is profiled to its end makes more calls than a picture can show.
+cdef size_t MOST_EVENTS = 200_000
 
 
 @cython.final
@@ -28,18 +34,22 @@ cdef class Measurement:
         """Notes that TensorFlow takes over."""
         self.inside_left = self.inside_ns
         self.left = Nanoseconds()
+        if self.first_left == 0:
+            self.first_left = self.left
 
     cdef void come_back(self) noexcept:
-        self.tensorflow_ns += Nanoseconds() - self.left
+        self.back = Nanoseconds()
+        self.tensorflow_ns += self.back - self.left
         self.tensorflow_ns -= self.inside_ns - self.inside_left
 
     cdef int end(self, str op_name, Thread* thread) except -1:
         """Ends the measurement. None for the op's name: the call did not take place."""
-        cdef int64_t now = Nanoseconds()
         cdef int64_t dispatch_ns
         cdef Recorder recorder = self.recorder
+        self.stop = Nanoseconds()
         _put(&thread.measurement, self.outer)
-        dispatch_ns = now - self.start - self.inside_ns - self.kernel_ns - self.tensorflow_ns
+        dispatch_ns = self.stop - self.start - self.inside_ns
+        dispatch_ns -= self.kernel_ns + self.tensorflow_ns
         while op_name is not None and recorder is not None:
             recorder.add(op_name, self, dispatch_ns)
             recorder = recorder.outer
@@ -57,12 +67,6 @@ cdef class Measurement:
 @cython.final
 cdef class Tally:
     """The calls of one op."""
-    cdef long long calls[NUM_PATHS]
-    cdef long long in_caller
-    cdef int64_t dispatch_ns
-    cdef int64_t kernel_ns
-    cdef int64_t tensorflow_ns
-    cdef dict reasons         # (path, reason, detail, changes) -> number of calls
 
 
 @cython.final
@@ -73,9 +77,14 @@ cdef class Recorder:
     """
     def __cinit__(self):
         self.tallies = {}
+        self.threads = {}
 
-    def open(self, *, new_threads=False):
-        """Begins. With `new_threads`, calls on threads that start later are recorded, too."""
+    def open(self, *, new_threads=False, keep=False):
+        """Begins.
+
+        With `new_threads`, calls on threads that start later are recorded, too. With `keep`, there
+        are also the `timeline`'s.
+        """
         cdef Thread* thread = this_thread()
         is_recording(thread)
         self.outer = <Recorder>thread.recorder if thread.recorder != NULL else None
@@ -83,6 +92,9 @@ cdef class Recorder:
         if new_threads:
             _put(&default_thread().recorder, self)
         self.thread = thread
+        self.keeps = keep
+        self.opener = thread.number
+        self._name(thread.number)
         self.is_open = True
         self.start = Nanoseconds()
 
@@ -97,6 +109,35 @@ cdef class Recorder:
     def times(self):
         """Nanoseconds since it was opened, and those of them spent in calls or their recording."""
         return (Nanoseconds() if self.is_open else self.stop) - self.start, self.inside_ns
+
+    def interval(self):
+        """The number of the thread that opened it, and when it was opened, and closed (or now)."""
+        return self.opener, self.start, Nanoseconds() if self.is_open else self.stop
+
+    def timeline(self):
+        """The calls in the order in which they ended, and by number the names of their threads.
+
+        Each is the op's name, the thread's number, path and reason, and in nanoseconds when the
+        call began and ended, when its kernel began and how long that took, and when the call went
+        to TensorFlow and came back; zeros where it did not. The first ones only, if there are many.
+        """
+        cdef Event* event
+        cdef size_t i
+        found = []
+        for i in range(self.events.size()):
+            event = &self.events[i]
+            found.append((
+                (<Tally>event.tally).op_name, event.thread, PATHS[event.path],
+                REASONS[event.reason][0], event.start, event.stop, event.kernel_start,
+                event.kernel_ns, event.left, event.back,
+            ))
+        return found, dict(self.threads)
+
+    def _name(self, number):
+        """Notes the name of this thread. Those that Python has not begun have none."""
+        here = get_ident()
+        names = [thread.name for thread in _threads() if thread.ident == here]
+        self.threads[number] = names[0] if names else f"thread {number}"
 
     def calls(self):
         """By op name: calls by path, time in dispatch, kernel and TensorFlow, the calls whose
@@ -123,12 +164,15 @@ cdef class Recorder:
         found = PyDict_GetItem(self.tallies, op_name)
         if found == NULL:
             tally = Tally.__new__(Tally)
+            tally.op_name = op_name
             tally.reasons = {}
             self.tallies[op_name] = tally
         else:
             tally = <Tally>found
         if self.entries is not None:
             self.entries.append(measured.entry)
+        if self.keeps and self.events.size() < MOST_EVENTS:
+            self.keep(tally, measured)
         tally.calls[measured.path] += 1
         tally.in_caller += measured.in_caller
         tally.dispatch_ns += dispatch_ns
@@ -138,6 +182,26 @@ cdef class Recorder:
             key = (PATHS[measured.path], REASONS[measured.reason][0], measured.detail,
                    measured.changes)
             tally.reasons[key] = tally.reasons.get(key, 0) + 1
+        return 0
+
+    cdef int keep(self, Tally tally, Measurement measured) except -1:
+        cdef Event event
+        cdef long number = this_thread().number
+        if (self.events.size() == 0 or self.events.back().thread != number) and (
+            number not in self.threads
+        ):
+            self._name(number)
+        event.tally = <void*>tally
+        event.thread = number
+        event.path = measured.path
+        event.reason = measured.reason
+        event.start = measured.start
+        event.stop = measured.stop
+        event.kernel_start = measured.kernel_start
+        event.kernel_ns = measured.kernel_ns
+        event.left = measured.first_left
+        event.back = measured.back
+        self.events.push_back(event)
         return 0
 
 

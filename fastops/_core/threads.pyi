@@ -9,6 +9,7 @@ ON_FALLBACK: tuple[str, ...]
 ONEDNN: tuple[str, ...]
 THREADS: tuple[str, ...]
 
+def thread_number() -> int: ...
 def get_options(*, default: bool = False) -> dict[str, str]: ...
 def set_options(
     *,

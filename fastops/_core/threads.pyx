@@ -20,6 +20,11 @@ cdef Thread* default_thread() noexcept:
     return &DefaultThread()
 
 
+def thread_number():
+    """The number of this thread, which no other one of the process has or had."""
+    return this_thread().number
+
+
 _PATHS = ("auto", "direct", "capi", "tensorflow")
 ON_FALLBACK = ("ignore", "warn", "log", "raise")
 THREADS = ("auto", "caller", "pool")

@@ -19,11 +19,16 @@ struct Options {
 
 struct Thread {
   Thread() = default;
-  Thread(const Thread& start) : options(start.options), recorder(start.recorder) {
+  Thread(const Thread& start)
+      : options(start.options), number(++last_number), recorder(start.recorder) {
     Py_XINCREF(recorder);
   }
 
   Options options;
+  // No other thread of the process has or had it, which the system's numbers do not promise. The
+  // GIL guards the last one.
+  const long number = 0;
+  inline static long last_number = 0;
   // The op whose call TensorFlow's own function is making: where that function comes through
   // fastops again, it is still the same call. Borrowed.
   PyObject* underway = nullptr;

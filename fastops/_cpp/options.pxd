@@ -28,6 +28,7 @@ cdef extern from "options.h" namespace "fastops":
 
     cdef cppclass Thread:
         Options options
+        long number
         PyObject* underway
         PyObject* recorder
         PyObject* measurement

@@ -1,12 +1,32 @@
 """Who asks which functions run: a profile."""
 
 import threading
+import time
 from contextlib import contextmanager
 
+from fastops._core.threads import thread_number
 from fastops._plans.runner import observe
 
 _OBSERVERS: list[tuple] = []
-"""Pairs of a thread's number, None for all, and of a dict from `Planned` to its calls."""
+"""Pairs of a thread's number, None for all, and of its `Runs`."""
+
+_MOST_TIMES = 200_000
+"""How many times are kept: more than a picture can show."""
+
+
+class Runs(dict):
+    """By `Planned`, and by executor, the number of calls, and their nanoseconds.
+
+    Attributes
+    ----------
+    times : list of tuple
+        The number of the thread, the function, the executor, and when by the monotonic clock the
+        call began and ended; of the first ones only, if there are many.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.times = []
 
 
 def observe_all():
@@ -14,8 +34,8 @@ def observe_all():
 
     Returns
     -------
-    dict of Planned to dict of str to list of int
-        By executor, the number of calls, and their nanoseconds.
+    Runs
+        What it is told.
     """
     return _begin(None)[1]
 
@@ -26,8 +46,8 @@ def observed():
 
     Yields
     ------
-    dict of Planned to dict of str to list of int
-        See `observe_all`.
+    Runs
+        What it is told.
     """
     mine = _begin(threading.get_ident())
     try:
@@ -38,7 +58,7 @@ def observed():
 
 
 def _begin(thread):
-    mine = thread, {}
+    mine = thread, Runs()
     _OBSERVERS.append(mine)
     observe(1)
     return mine
@@ -46,8 +66,11 @@ def _begin(thread):
 
 def tell(planned, executor, ns):
     """Tell those who ask that a call of a function was run by that, and how long it took."""
+    now = time.monotonic_ns()
     for thread, calls in list(_OBSERVERS):
         if thread in (None, threading.get_ident()):
+            if len(calls.times) < _MOST_TIMES:
+                calls.times.append((thread_number(), planned, executor, now - ns, now))
             sums = calls.setdefault(planned, {}).setdefault(executor, [0, 0])
             sums[0] += 1
             sums[1] += ns

@@ -1,7 +1,7 @@
 """What profiles show: which path calls took, why, and where the time went."""
 
-import html
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Group
 from rich.text import Text
@@ -9,7 +9,10 @@ from rich.text import Text
 from fastops._core.printing import Printed
 from fastops._core.reasons import PATHS
 from fastops._install.placement import is_installed
-from fastops._reports.tables import as_html, as_rich, in_units
+from fastops._reports import page, trace
+from fastops._reports.costs import costs_of_noting
+from fastops._reports.spans import Noted, Seen
+from fastops._reports.tables import as_rich, in_units
 
 
 @dataclass(frozen=True)
@@ -188,10 +191,11 @@ class Profile(Printed):
         Calls of Keras's objects that `install` replayed, or did not, and why.
     """
 
-    def __init__(self, recorder, functions, methods):
+    def __init__(self, recorder, functions, methods, frames=None):
         self._recorder = recorder
         self._functions = functions
         self._methods = methods
+        self._frames = frames
 
     @property
     def ops(self):
@@ -251,12 +255,96 @@ class Profile(Printed):
             "methods": [dict(vars(method)) for method in self.methods],
         }
 
+    def to_html(self, path=None):
+        """Return the profile as a page of HTML: a flame picture, the tables, how it was measured.
+
+        Parameters
+        ----------
+        path : str or os.PathLike or None
+            A file to write it to, in UTF-8.
+
+        Returns
+        -------
+        str
+            The page. It needs no other file, and shows itself light or dark as its reader does.
+
+        Notes
+        -----
+        In the picture a bar is as wide as it took time, and lies below what called it: Python's
+        functions (where there is ``profile(frames=True)``), the op and fastops's dispatch of it,
+        its kernel, or TensorFlow. Calls of one name in one place are one bar.
+
+        Examples
+        --------
+        >>> import tensorflow as tf, fastops
+        >>> report = fastops.explain(fastops.ops.relu, features=tf.constant([-1.0, 2.0]))
+        >>> page = report.to_html()
+        >>> page[:15], "Relu" in page
+        ('<!DOCTYPE html>', True)
+        """
+        text = page.as_page(self, f"fastops: {type(self).__name__.lower()}")
+        return _written(text, path)
+
+    def to_chrome_trace(self, path=None):
+        """Return the profile as a trace that Perfetto and chrome://tracing open.
+
+        Parameters
+        ----------
+        path : str or os.PathLike or None
+            A file to write it to.
+
+        Returns
+        -------
+        str
+            JSON in the Trace Event Format: a track for each thread, on it the calls of ops, their
+            kernels, TensorFlow, traced functions, and Python's functions where they were noted.
+
+        Notes
+        -----
+        Times are those of the monotonic clock, as it showed them: events of several profiles of a
+        process may be put into one list.
+
+        Examples
+        --------
+        >>> import json, tensorflow as tf, fastops
+        >>> report = fastops.explain(fastops.ops.relu, features=tf.constant([-1.0, 2.0]))
+        >>> events = json.loads(report.to_chrome_trace())["traceEvents"]
+        >>> [event["name"] for event in events if event["ph"] == "X"][:2]
+        ['MainThread', 'Relu']
+        """
+        return _written(trace.as_json(self), path)
+
     def __rich__(self):
         return Group(*(as_rich(*table) for table in self._tables()), Text(self._summary()))
 
     def _repr_html_(self):
-        tables = "".join(as_html(*table) for table in self._tables())
-        return f"{tables}<p>{html.escape(self._summary())}</p>"
+        return page.as_fragment(self)
+
+    def _seen(self):
+        """Return what pictures are made of."""
+        calls, threads = self._recorder.timeline()
+        opener, start, stop = self._recorder.interval()
+        noted = None
+        if self._frames and (moments := self._frames.moments()):
+            noted = Noted(moments, self._frames.called(), costs_of_noting())
+        runs = [
+            (thread, planned.title, executor, began, ended)
+            for thread, planned, executor, began, ended in list(self._functions.times)
+        ]
+        return Seen(opener, start, stop, calls, threads, runs, noted)
+
+    def _limits(self):
+        """Return what has to be known of pictures, as plain data."""
+        calls = sum(op.calls for op in self.ops.values())
+        limits = {"calls_left_out": calls - len(self._recorder.timeline()[0])}
+        if self._frames and self._frames.is_refused:
+            limits["no_frames"] = "Another profile function was set: Python's calls are not noted."
+        elif self._frames:
+            of_python, of_c = costs_of_noting()
+            limits["cost_of_python_call_ns"] = round(of_python, 1)
+            limits["cost_of_c_call_ns"] = round(of_c, 1)
+            limits["frames_cut"] = self._frames.is_cut()
+        return limits
 
     def _tables(self):
         """Yield each table as its columns and its rows."""
@@ -316,6 +404,13 @@ class Explanation(Profile):
     def __init__(self, recorder, functions, methods, result):
         super().__init__(recorder, functions, methods)
         self.result = result
+
+
+def _written(text, path):
+    """Return a text, which is written to a file, too, where there is to be one."""
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
 
 
 _COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow", "in caller")

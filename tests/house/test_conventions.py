@@ -19,10 +19,15 @@ from tools.site import numpydoc, plugin, reference
 
 pytestmark = pytest.mark.quick
 
+A_FILE = "the file to write, or none, which pandas takes by position as well"
 TENSORFLOWS = "the signature is TensorFlow's, whose callers it is for"
 
 EXCEPTIONS = {
     "options": {
+        "fastops.Explanation.to_chrome_trace": A_FILE,
+        "fastops.Explanation.to_html": A_FILE,
+        "fastops.Profile.to_chrome_trace": A_FILE,
+        "fastops.Profile.to_html": A_FILE,
         "fastops.graph.Session": TENSORFLOWS,
         "fastops.graph.Session.run": TENSORFLOWS,
         "fastops.graph.Session.make_callable": TENSORFLOWS,

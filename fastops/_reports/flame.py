@@ -1,0 +1,159 @@
+"""Flame pictures: what was called in what, and how much of the time that took, as nested bars."""
+
+import html
+from dataclasses import dataclass, field
+
+from fastops._reports.spans import KINDS, tracks
+from fastops._reports.tables import in_units
+
+_LEAST = 0.0005
+"""The share of the whole below which a bar is not drawn: nobody can see it."""
+
+STYLE = """
+.fastops-flame { --ground: #fff; --ink: #1d2330; --faint: #5b6474; --line: #d4d9e2;
+  --program: #b9d2f5; --library: #dcd3f7; --dispatch: #ffb86b; --kernel: #8fd694;
+  --tensorflow: #f5a3b7; font: 14px/1.5 system-ui, sans-serif; color: var(--ink);
+  background: var(--ground); }
+@media (prefers-color-scheme: dark) {
+  .fastops-flame { --ground: #14171d; --ink: #e6e9ef; --faint: #9aa4b5; --line: #343b48;
+    --program: #2d4f80; --library: #4c3f7d; --dispatch: #8a4f12; --kernel: #23662d;
+    --tensorflow: #83304a; } }
+.fastops-flame .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 8px 0; padding: 0;
+  list-style: none; }
+.fastops-flame .legend li { white-space: nowrap; margin: 0; }
+.fastops-flame .legend b { font-weight: 600; font-variant-numeric: tabular-nums; }
+.fastops-flame .legend i { display: inline-block; width: 12px; height: 12px; margin-right: 6px;
+  border-radius: 2px; vertical-align: -1px; }
+.fastops-flame .shares { display: flex; height: 10px; border-radius: 3px; overflow: hidden; }
+.fastops-flame .bars { position: relative; overflow: hidden; margin: 4px 0 12px; }
+.fastops-flame .bars div { position: absolute; box-sizing: border-box; height: 21px;
+  padding: 0 4px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; cursor: default;
+  font-size: 12px; line-height: 20px; border-right: 1px solid var(--ground); border-radius: 2px; }
+.fastops-flame .bars div:hover, .fastops-flame .bars div:focus { outline: 2px solid var(--ink);
+  outline-offset: -2px; }
+.fastops-flame .note { color: var(--faint); margin: 4px 0; }
+""" + "".join(f".fastops-flame .{kind} {{ background: var(--{kind}); }}\n" for kind in KINDS)
+
+
+@dataclass
+class Bar:
+    """Spans of one name in the same place, as one.
+
+    Attributes
+    ----------
+    name, kind : str
+        Those of the spans.
+    ns, own_ns : int
+        Their time, and what of it was not spent within other bars.
+    count : int
+        How many they are.
+    about : dict
+        What is known of the first one.
+    inner : dict of tuple to Bar
+        What is within them, by name and kind.
+    """
+
+    name: str
+    kind: str
+    ns: int = 0
+    own_ns: int = 0
+    count: int = 0
+    about: dict = field(default_factory=dict)
+    inner: dict = field(default_factory=dict)
+
+
+def merged(root):
+    """Return a span, and what is within it, as bars."""
+    top = Bar(root.name, root.kind)
+    waiting = [(top, root)]
+    while waiting:
+        bar, span = waiting.pop()
+        took = span.stop - span.start
+        bar.ns += took
+        bar.own_ns += took - sum(one.stop - one.start for one in span.inner)
+        bar.count += 1
+        bar.about = bar.about or span.about
+        for one in span.inner:
+            key = one.name, one.kind, one.about.get("file")
+            waiting.append((bar.inner.setdefault(key, Bar(one.name, one.kind)), one))
+    return top
+
+
+def shares(bar):
+    """Return how many nanoseconds each kind took, as a dict; together they are the bar's."""
+    found = dict.fromkeys(KINDS, 0)
+    waiting = [bar]
+    while waiting:
+        one = waiting.pop()
+        found[one.kind] += one.own_ns
+        waiting += one.inner.values()
+    return found
+
+
+def as_html(profile):
+    """Return the picture of a profile, one for each thread, without a style."""
+    return "".join(map(_of_track, tracks(profile, corrected=True)))
+
+
+def _of_track(track):
+    top = merged(track.root)
+    found = {kind: ns for kind, ns in shares(top).items() if ns}
+    whole = max(top.ns, 1)
+    legend = "".join(
+        f'<li><i class="{kind}"></i>{html.escape(KINDS[kind])} '
+        f"<b>{in_units(ns)}</b> ({ns / whole:.1%})</li>"
+        for kind, ns in found.items()
+    )
+    parts = "".join(
+        f'<span class="{kind}" style="width:{ns / whole:.3%}"></span>' for kind, ns in found.items()
+    )
+    bars, depth, hidden = _bars(top, whole)
+    text = f'<div class="shares">{parts}</div><ul class="legend">{legend}</ul>'
+    text += f'<div class="bars" style="height:{22 * depth}px">{bars}</div>'
+    if hidden:
+        text += f'<p class="note">{hidden:,} bars are too narrow to be drawn.</p>'
+    return text
+
+
+def _bars(top, whole):
+    """Return the bars as HTML, how deep they are nested, and how many are not drawn."""
+    drawn, deepest, hidden = [], 0, 0
+    waiting = [(top, 0, 0)]
+    while waiting:
+        bar, depth, left = waiting.pop()
+        if bar.ns < _LEAST * whole and depth:
+            hidden += 1 + _number_within(bar)
+            continue
+        deepest = max(deepest, depth + 1)
+        drawn.append(_bar(bar, depth, left / whole, bar.ns / whole))
+        for one in sorted(bar.inner.values(), key=lambda one: -one.ns):
+            waiting.append((one, depth + 1, left))
+            left += one.ns
+    return "".join(drawn), deepest, hidden
+
+
+def _number_within(bar):
+    return sum(1 + _number_within(one) for one in bar.inner.values())
+
+
+def _bar(bar, depth, left, width):
+    times = f" &times;{bar.count:,}" if bar.count > 1 else ""
+    name = html.escape(bar.name)
+    return (
+        f'<div class="{bar.kind}" tabindex="0" title="{_title(bar, width)}" '
+        f'style="left:{left:.4%};width:{width:.4%};top:{22 * depth}px">{name}{times}</div>'
+    )
+
+
+def _title(bar, width):
+    """Return what is known of a bar, a line each."""
+    lines = [
+        bar.name,
+        f"{in_units(bar.ns)} ({width:.1%}), {in_units(bar.own_ns)} of it its own",
+        f"{KINDS[bar.kind]}, {bar.count:,} calls, {in_units(round(bar.ns / bar.count))} each",
+    ]
+    about = bar.about
+    if "file" in about:
+        lines.append(f"{about['file']}:{about['line']}")
+    lines += [f"{key}: {about[key]}" for key in ("path", "reason", "module") if key in about]
+    return "&#10;".join(html.escape(line) for line in lines)

@@ -1,0 +1,208 @@
+# distutils: language = c++
+"""Which Python a thread runs, and when: noted by a profile function of that thread."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int32_t, int64_t
+from libcpp.unordered_map cimport unordered_map
+from libcpp.vector cimport vector
+
+import sys
+
+from fastops._core.threads cimport this_thread
+from fastops._cpp.timer cimport Nanoseconds
+
+cdef extern from "Python.h":
+    """
+    // Which the frame keeps.
+    static inline PyObject* CodeOf(PyFrameObject* frame) {
+      PyCodeObject* code = PyFrame_GetCode(frame);
+      Py_DECREF(code);
+      return (PyObject*)code;
+    }
+
+    // What a function that is written in C is, whatever it is bound to. Null for others.
+    static inline const void* DefinitionOf(PyObject* function) {
+      return PyCFunction_Check(function) ? ((PyCFunctionObject*)function)->m_ml : NULL;
+    }
+    """
+    ctypedef struct PyFrameObject
+    ctypedef int (*Py_tracefunc)(PyObject*, PyFrameObject*, int, PyObject*) except -1
+    int PyTrace_CALL, PyTrace_RETURN, PyTrace_C_CALL
+    void PyEval_SetProfile(Py_tracefunc function, object told)
+    PyObject* CodeOf(PyFrameObject*)
+    const void* DefinitionOf(PyObject*)
+
+# 16 bytes each.
+cdef size_t MOST_MOMENTS = 2_000_000
+
+cdef enum:
+    RETURNS = -1    # of a function of Python
+    C_RETURNS = -2
+
+
+cdef struct Moment:
+    int64_t when
+    int32_t what    # the number of what is called, or one of the above
+    int32_t lost    # nanoseconds that noting it for the first time took
+
+
+@cython.final
+cdef class Log:
+    """What a thread runs, as long as somebody reads it."""
+
+    cdef vector[Moment] moments
+    cdef unordered_map[const void*, int32_t] numbers  # of code, and of definitions of C functions
+    cdef list called      # by number: code, or the module and name of a C function
+    cdef int readers
+
+    def __cinit__(self):
+        self.called = []
+
+    cdef int32_t number(self, const void* key, PyObject* what, bint is_code) except -1:
+        found = self.numbers.find(key)
+        if found != self.numbers.end():
+            return deref(found).second
+        if is_code:
+            self.called.append(<object>what)  # kept, so that no other is at its place
+        else:
+            function = <object>what
+            module = getattr(function, "__module__", None)
+            name = getattr(function, "__name__", None)
+            self.called.append((str(module or ""), str(name or "?")))
+        self.numbers[key] = <int32_t>(len(self.called) - 1)
+        return <int32_t>(len(self.called) - 1)
+
+    cdef int see(self, int event, PyFrameObject* frame, PyObject* given) except -1:
+        cdef Moment moment
+        cdef const void* key
+        cdef size_t known = self.numbers.size()
+        moment.when = Nanoseconds()
+        moment.lost = 0
+        if event == PyTrace_CALL:
+            key = CodeOf(frame)
+            moment.what = self.number(key, <PyObject*>key, True)
+        elif event == PyTrace_RETURN:
+            moment.what = RETURNS
+        elif event == PyTrace_C_CALL:
+            key = DefinitionOf(given)
+            moment.what = self.number(key if key != NULL else <void*>given, given, False)
+        else:
+            moment.what = C_RETURNS
+        if self.numbers.size() != known:
+            moment.lost = <int32_t>(Nanoseconds() - moment.when)
+        self.moments.push_back(moment)
+        return 0
+
+
+cdef int _see(PyObject* told, PyFrameObject* frame, int event, PyObject* given) except -1:
+    cdef Log log = <Log>told  # held: it may be taken off meanwhile
+    if log.readers == 0 or log.moments.size() >= MOST_MOMENTS:
+        PyEval_SetProfile(NULL, None)
+        return 0
+    return log.see(event, frame, given)
+
+
+@cython.final
+cdef class Frames:
+    """The calls of functions, in Python and in C, that this thread makes from `open` to `close`.
+
+    Attributes
+    ----------
+    thread : int
+        The thread's number.
+    is_refused : bool
+        Whether nothing is noted, since somebody else has a profile function.
+    """
+
+    cdef Log log
+    cdef size_t first
+    cdef size_t last
+    cdef bint is_open
+    cdef readonly long thread
+    cdef readonly bint is_refused
+
+    def open(self):
+        """Begin. Readers of one thread share its log."""
+        before = sys.getprofile()
+        self.thread = this_thread().number
+        self.is_refused = before is not None and not isinstance(before, Log)
+        if self.is_refused:
+            return
+        self.log = <Log>before if before is not None else Log()
+        self.log.readers += 1
+        self.is_open = True
+        self.first = self.log.moments.size()
+        if before is None:
+            PyEval_SetProfile(_see, self.log)
+
+    def close(self):
+        """End, on whichever thread: on its own at once, else as soon as that one goes on."""
+        if self.is_open:
+            self.is_open = False
+            self.last = self.log.moments.size()
+            self.log.readers -= 1
+            if self.log.readers == 0 and sys.getprofile() is self.log:
+                PyEval_SetProfile(NULL, None)
+
+    def moments(self):
+        """When it was noted what: nanoseconds, a number, and nanoseconds that the noting lost.
+
+        The number is that of what is called, -1 where a function of Python returns, and -2 where
+        one in C does.
+        """
+        cdef size_t i
+        cdef size_t last
+        if self.log is None:
+            return []
+        last = self.log.moments.size() if self.is_open else self.last
+        return [
+            (self.log.moments[i].when, self.log.moments[i].what, self.log.moments[i].lost)
+            for i in range(self.first, last)
+        ]
+
+    def called(self):
+        """By number what is called: code, or the module and the name of a function in C."""
+        return [] if self.log is None else list(self.log.called)
+
+    def is_cut(self):
+        """Whether there was more than is kept."""
+        return self.log is not None and self.log.moments.size() >= MOST_MOMENTS
+
+
+cdef double _cost(calls, int count) except -1:
+    """Nanoseconds that noting a call and its return takes: the least of some rounds."""
+    cdef double plain = 1e18
+    cdef double noted = 1e18
+    cdef int64_t start
+    cdef Frames frames
+    for _ in range(7):
+        start = Nanoseconds()
+        calls(count)
+        plain = min(plain, Nanoseconds() - start)
+        frames = Frames()
+        frames.open()
+        start = Nanoseconds()
+        calls(count)
+        noted = min(noted, Nanoseconds() - start)
+        frames.close()
+    return max(0.0, (noted - plain) / count)
+
+
+def costs(of_python, of_c, int count):
+    """Measure what noting takes.
+
+    Parameters
+    ----------
+    of_python, of_c : callable
+        What makes as many calls of functions in Python, and in C, as it is told to.
+    count : int
+        How many.
+
+    Returns
+    -------
+    tuple of float
+        Nanoseconds of a call and its return, of a function in Python, and of one in C.
+    """
+    return _cost(of_python, count), _cost(of_c, count)

@@ -1,0 +1,104 @@
+"""Profiles as a page of HTML that needs nothing else."""
+
+import html
+
+from fastops._reports import flame
+from fastops._reports.tables import as_html
+
+_STYLE = """
+body { margin: 0; background: #fff; }
+@media (prefers-color-scheme: dark) { body { background: #14171d; } }
+main { box-sizing: border-box; max-width: 1200px; margin: auto; padding: 16px; }
+h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 24px 0 4px; }
+.scrolls { overflow-x: auto; }
+table { border-collapse: collapse; margin: 8px 0; font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { font-weight: 600; white-space: nowrap; }
+td:last-child { min-width: 8em; }
+#told { position: sticky; bottom: 0; min-height: 3em; padding: 6px 0; white-space: pre-line;
+  overflow-wrap: anywhere; background: var(--ground); border-top: 1px solid var(--line);
+  font-size: 13px; }
+"""
+
+_SCRIPT = """
+const told = document.getElementById("told"), start = told.textContent;
+for (const picture of document.querySelectorAll(".bars")) {
+  const bars = [...picture.children].map(bar => ({bar, left: parseFloat(bar.style.left),
+    width: parseFloat(bar.style.width)}));
+  const zoom = to => bars.forEach(one => {
+    const left = (one.left - to.left) / to.width * 100, width = one.width / to.width * 100;
+    const from = Math.max(left, 0), until = Math.min(left + width, 100);
+    one.bar.style.left = from + "%";
+    one.bar.style.width = Math.max(until - from, 0) + "%";
+    one.bar.style.visibility = until - from > 0.02 ? "" : "hidden";
+  });
+  for (const one of bars) {
+    const tell = () => { told.textContent = one.bar.title; };
+    one.bar.addEventListener("mouseenter", tell);
+    one.bar.addEventListener("focus", tell);
+    one.bar.addEventListener("click", () => zoom(one));
+    one.bar.addEventListener("keydown", event => {
+      if (event.key === "Enter") zoom(one);
+      if (event.key === "Escape") zoom(bars[0]);
+    });
+  }
+  picture.addEventListener("mouseleave", () => { told.textContent = start; });
+}
+"""
+
+_HINT = "Point at a bar to read about it, click to have it fill the width, the top one to go back."
+
+
+def as_page(profile, title):
+    """Return a profile as a document: picture, tables, and what has been measured how."""
+    tables = "".join(f'<div class="scrolls">{as_html(*table)}</div>' for table in profile._tables())
+    notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes_of(profile))
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{html.escape(title)}</title><style>{flame.STYLE}{_STYLE}</style></head>"
+        f'<body class="fastops-flame"><main><h1>{html.escape(title)}</h1>'
+        f"<p>{html.escape(profile._summary())}</p>"
+        f"<h2>Where the time goes</h2>{flame.as_html(profile)}"
+        f'<div id="told">{_HINT}</div>'
+        f"<h2>Calls of ops</h2>{tables}<h2>How this was measured</h2>{notes}"
+        f"</main><script>{_SCRIPT}</script></body></html>\n"
+    )
+
+
+def as_fragment(profile):
+    """Return the same for notebooks: the picture and the tables, without a script."""
+    tables = "".join(as_html(*table) for table in profile._tables())
+    return (
+        f'<style>{flame.STYLE}</style><div class="fastops-flame">{flame.as_html(profile)}</div>'
+        f"{tables}<p>{html.escape(profile._summary())}</p>"
+    )
+
+
+def notes_of(profile):
+    """Yield what has been measured, what has been derived, and what is missing."""
+    yield (
+        "Measured by the clock: the block, each call of an op, its kernel alone, and its time with "
+        "TensorFlow. Derived: the dispatch, which is the rest of a call."
+    )
+    limits = profile._limits()
+    if "cost_of_python_call_ns" in limits:
+        yield (
+            "Measured by a profile function: the calls of Python's functions, and those into "
+            "TensorFlow's C++. Noting one took "
+            f"{limits['cost_of_python_call_ns']:.0f} ns and {limits['cost_of_c_call_ns']:.0f} ns, "
+            "as measured on others, which the picture leaves out; the tables have it."
+        )
+        yield (
+            "Python's own time may be too long by half all the same: while calls are noted, "
+            "Python 3.11 and older run code less fast. C++ is as fast as ever."
+        )
+    else:
+        yield limits.get("no_frames") or (
+            "What is above the ops is one bar: profile(frames=True) has Python's functions, too."
+        )
+    if limits["calls_left_out"]:
+        yield f"The last {limits['calls_left_out']:,} calls of ops are missing in the picture."
+    if limits.get("frames_cut"):
+        yield "There were more calls of Python's functions than are kept: the last are missing."

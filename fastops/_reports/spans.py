@@ -1,0 +1,290 @@
+"""What a profile has seen, as spans that lie within each other: what pictures are drawn from."""
+
+import os
+import sys
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cache
+
+from fastops._install.models import observers as models
+from fastops._plans import observers as plans
+
+KINDS = {
+    "program": "Python: program and others",
+    "library": "Python: TensorFlow, Keras",
+    "dispatch": "fastops: dispatch",
+    "kernel": "kernel",
+    "tensorflow": "TensorFlow's runtime",
+}
+"""What a span's own time is spent in, from above to below."""
+
+_PACKAGES = {
+    "tensorflow": "library",
+    "keras": "library",
+    "tf_keras": "library",
+    "fastops": "dispatch",
+}
+"""Whose functions are of which kind; the program's are all others."""
+
+
+_TOLD = frozenset({plans.__file__, models.__file__})
+
+
+@dataclass
+class Span:
+    """Something that took time, and what was called in it.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    kind : str
+        One of `KINDS`.
+    start, stop : int
+        Nanoseconds of the monotonic clock.
+    about : dict
+        What else is known of it, plain values.
+    inner : list of Span
+        What is within it, in the order of time; none laps over another.
+    """
+
+    name: str
+    kind: str
+    start: int
+    stop: int
+    about: dict = field(default_factory=dict)
+    inner: list = field(default_factory=list)
+
+
+@dataclass
+class Track:
+    """What one thread did.
+
+    Attributes
+    ----------
+    number : int
+        The thread's number.
+    name : str
+        Its name.
+    root : Span
+        All of it.
+    """
+
+    number: int
+    name: str
+    root: Span
+
+
+@dataclass
+class Seen:
+    """What a profile has seen, as it was noted down.
+
+    Attributes
+    ----------
+    opener : int
+        The number of the thread that opened the profile.
+    start, stop : int
+        When it was opened, and closed or read.
+    calls : list of tuple
+        As `Recorder.timeline` has them.
+    threads : dict of int to str
+        The names of threads.
+    runs : list of tuple
+        Calls of traced functions: the thread, the title, the executor, begin and end.
+    noted : Noted or None
+        Calls of Python's functions by the opener.
+    """
+
+    opener: int
+    start: int
+    stop: int
+    calls: list
+    threads: dict
+    runs: list
+    noted: "Noted | None"
+
+
+class Noted:
+    """What `Frames` noted of a thread, and what its clock would have shown without the noting.
+
+    Noting a call takes time, which is measured on other calls (`costs`), and taken out between any
+    two moments: half of it is before the moment, half of it after. What a profile is told of calls
+    in Python is taken out as a whole.
+
+    Attributes
+    ----------
+    called : list
+        By number what is called.
+    spans : list of tuple
+        The number of what is called, and when that began and ended.
+    """
+
+    def __init__(self, moments, called, costs):
+        self.called = called
+        self._whens = [when for when, _, _ in moments]
+        self._halves = [_cost_of(what, called, costs) / 2 for _, what, _ in moments]
+        self._corrected = self._correct(moments)
+        self.spans = list(_matched(moments))
+
+    def _correct(self, moments):
+        ours = {number for number, one in enumerate(self.called) if _is_told(one)}
+        corrected = []
+        within, before, lost = [], 0, 0
+        for place, (when, what, now_lost) in enumerate(moments):
+            if not place:
+                corrected.append(when)
+            else:
+                took = when - before - lost - self._halves[place - 1] - self._halves[place]
+                took = 0 if within and within[-1] else max(0, round(took))
+                corrected.append(corrected[-1] + took)
+            if what >= 0:
+                within.append(what in ours or bool(within and within[-1]))
+            elif within:
+                within.pop()
+            before, lost = when, now_lost
+        return corrected
+
+    def corrected(self, when):
+        """Return a time without what had been taken by then."""
+        place = bisect_right(self._whens, when) - 1
+        if place < 0:
+            return when
+        known = self._corrected[place]
+        passed = when - self._whens[place]
+        if passed:
+            passed = max(0, round(passed - self._halves[place]))
+        if place + 1 < len(self._corrected):
+            passed = min(passed, self._corrected[place + 1] - known)
+        return known + passed
+
+
+def _cost_of(what, called, costs):
+    of_python, of_c = costs
+    if what >= 0:
+        return (of_c if isinstance(called[what], tuple) else of_python) / 2
+    return (of_python if what == -1 else of_c) / 2
+
+
+def _is_told(called):
+    """Whether this is what tells profiles of calls."""
+    return not isinstance(called, tuple) and called.co_filename in _TOLD
+
+
+def _matched(moments):
+    """Yield what was called, and when that began and ended; nothing of what has no end or begin."""
+    under_way = []
+    for when, what, _ in moments:
+        if what >= 0:
+            under_way.append((what, when))
+        elif under_way:
+            called, began = under_way.pop()
+            yield called, began, when
+
+
+def tracks(profile, *, corrected):
+    """Return what each thread did.
+
+    Parameters
+    ----------
+    profile : Profile
+        Where it was seen.
+    corrected : bool
+        Whether what noting the calls of Python took is taken out.
+
+    Returns
+    -------
+    list of Track
+        The thread that opened the profile is the first.
+    """
+    seen = profile._seen()
+    clock = seen.noted.corrected if corrected and seen.noted else None
+    found = {seen.opener: []}
+    if seen.noted:
+        found[seen.opener] += _of_functions(seen.noted)
+    for thread, name, executor, start, stop in seen.runs:
+        kind = "kernel" if executor == "plan" else "tensorflow"
+        title = f"{name} ({'plan' if executor == 'plan' else 'graph'})"
+        found.setdefault(thread, []).append(Span(title, kind, start, stop, {"executor": executor}))
+    for event in seen.calls:
+        found.setdefault(event[1], []).extend(_of_call(*event))
+    result = []
+    for thread, spans in found.items():
+        name = seen.threads.get(thread, f"thread {thread}")
+        if thread == seen.opener:
+            root = Span(name, "program", seen.start, seen.stop)
+        else:
+            start, stop = min(one.start for one in spans), max(one.stop for one in spans)
+            root = Span(name, "program", start, stop)
+        nest(root, spans)
+        if clock and thread == seen.opener:
+            for span in (root, *spans):
+                span.start, span.stop = clock(span.start), clock(span.stop)
+        result.append(Track(thread, name, root))
+    return result
+
+
+def _of_call(name, thread, path, reason, start, stop, kernel_start, kernel_ns, left, back):
+    """Yield a call's spans."""
+    about = {"path": path}
+    if path != "direct":
+        about["reason"] = reason
+        name = f"{name} ({reason})"
+    yield Span(name, "dispatch", start, stop, about)
+    if kernel_ns:
+        yield Span("kernel", "kernel", kernel_start, min(kernel_start + kernel_ns, stop))
+    if back:
+        yield Span("TensorFlow", "tensorflow", left, back)
+
+
+def _of_functions(noted):
+    """Yield the spans of functions, but of C's only those that lead into TensorFlow."""
+    described = [_described(one) for one in noted.called]
+    for what, start, stop in noted.spans:
+        found = described[what]
+        if found is not None:
+            name, kind, about = found
+            yield Span(name, kind, start, stop, about)
+
+
+def _described(called):
+    """Return the name and the kind of a function, and where it is; None where it is left out."""
+    if _is_told(called):
+        return None
+    if isinstance(called, tuple):
+        module, name = called
+        if module.partition(".")[0] == "tensorflow" or "_pywrap_" in module:
+            return name, "tensorflow", {"module": module}
+        return None
+    name = getattr(called, "co_qualname", called.co_name)
+    where = {"file": called.co_filename, "line": called.co_firstlineno}
+    return name, _kind_of(called.co_filename), where
+
+
+@cache
+def _kind_of(filename):
+    for package, kind in _PACKAGES.items():
+        found = getattr(sys.modules.get(package), "__file__", None)
+        if found and filename.startswith(os.path.join(os.path.dirname(found), "")):
+            return kind
+    return "program"
+
+
+def nest(root, spans):
+    """Put spans into each other, and all into the root. What laps over the end of one is cut.
+
+    Parameters
+    ----------
+    root : Span
+        What they are put into.
+    spans : list of Span
+        Spans in any order. Of two that are alike the former is the outer one.
+    """
+    around = [root]
+    for span in sorted(spans, key=lambda one: (one.start, -one.stop)):
+        while len(around) > 1 and around[-1].stop <= span.start:
+            around.pop()
+        outer = around[-1]
+        span.start = max(span.start, outer.start)
+        span.stop = max(span.start, min(span.stop, outer.stop))
+        outer.inner.append(span)
+        around.append(span)
