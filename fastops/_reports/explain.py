@@ -29,7 +29,7 @@ def _recorded(noted=None):
             yield recorder, functions, methods
         finally:
             if noted:
-                noted.close()  # who opened it knows what else is to be done before
+                noted.close()
             recorder.close()
 
 

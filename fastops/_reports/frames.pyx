@@ -171,38 +171,36 @@ cdef class Frames:
         return self.log is not None and self.log.moments.size() >= MOST_MOMENTS
 
 
-cdef double _cost(calls, int count) except -1:
-    """Nanoseconds that noting a call and its return takes: the least of some rounds."""
-    cdef double plain = 1e18
-    cdef double noted = 1e18
-    cdef int64_t start
-    cdef Frames frames
-    for _ in range(7):
-        start = Nanoseconds()
-        calls(count)
-        plain = min(plain, Nanoseconds() - start)
-        frames = Frames()
-        frames.open()
-        start = Nanoseconds()
-        calls(count)
-        noted = min(noted, Nanoseconds() - start)
-        frames.close()
-    return max(0.0, (noted - plain) / count)
-
-
-def costs(of_python, of_c, int count):
+def times(calls, int count):
     """Measure what noting takes.
 
     Parameters
     ----------
-    of_python, of_c : callable
-        What makes as many calls of functions in Python, and in C, as it is told to.
+    calls : callable
+        What does something as often as it is told to.
     count : int
-        How many.
+        How often.
 
     Returns
     -------
-    tuple of float
-        Nanoseconds of a call and its return, of a function in Python, and of one in C.
+    tuple of int, int and Frames
+        Nanoseconds of all of it, and of the same while this thread's calls are noted, each the
+        least of some rounds; and what was noted in the last one.
     """
-    return _cost(of_python, count), _cost(of_c, count)
+    cdef int64_t start
+    cdef int64_t took
+    cdef Frames frames
+    plain = noted = None
+    for _ in range(7):
+        start = Nanoseconds()
+        calls(count)
+        took = Nanoseconds() - start
+        plain = took if plain is None else min(plain, took)
+        frames = Frames()
+        frames.open()
+        start = Nanoseconds()
+        calls(count)
+        took = Nanoseconds() - start
+        frames.close()
+        noted = took if noted is None else min(noted, took)
+    return plain, noted, frames

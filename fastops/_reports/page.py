@@ -91,8 +91,8 @@ def notes_of(profile):
             "as measured on others, which the picture leaves out; the tables have it."
         )
         yield (
-            "Python's own time may be too long by half all the same: while calls are noted, "
-            "Python 3.11 and older run code less fast. C++ is as fast as ever."
+            f"Python's own code took {limits['slowdown_of_python']:.2f} times as long meanwhile, "
+            "as measured on other code, by which it is divided: its share is an estimate."
         )
     else:
         yield limits.get("no_frames") or (

@@ -320,13 +320,20 @@ class Profile(Printed):
     def _repr_html_(self):
         return page.as_fragment(self)
 
+    def _stop(self):
+        """End it, where no block does."""
+        if self._frames:
+            self._frames.close()
+        self._recorder.close()
+
     def _seen(self):
         """Return what pictures are made of."""
         calls, threads = self._recorder.timeline()
         opener, start, stop = self._recorder.interval()
         noted = None
         if self._frames and (moments := self._frames.moments()):
-            noted = Noted(moments, self._frames.called(), costs_of_noting())
+            within = [(event[4], event[5]) for event in calls if event[1] == opener]
+            noted = Noted(moments, self._frames.called(), within, costs_of_noting())
         runs = [
             (thread, planned.title, executor, began, ended)
             for thread, planned, executor, began, ended in list(self._functions.times)
@@ -340,9 +347,10 @@ class Profile(Printed):
         if self._frames and self._frames.is_refused:
             limits["no_frames"] = "Another profile function was set: Python's calls are not noted."
         elif self._frames:
-            of_python, of_c = costs_of_noting()
-            limits["cost_of_python_call_ns"] = round(of_python, 1)
-            limits["cost_of_c_call_ns"] = round(of_c, 1)
+            costs = costs_of_noting()
+            limits["cost_of_python_call_ns"] = round(costs.of_python, 1)
+            limits["cost_of_c_call_ns"] = round(costs.of_c, 1)
+            limits["slowdown_of_python"] = round(costs.slowdown, 2)
             limits["frames_cut"] = self._frames.is_cut()
         return limits
 

@@ -108,8 +108,18 @@ class Noted:
     """What `Frames` noted of a thread, and what its clock would have shown without the noting.
 
     Noting a call takes time, which is measured on other calls (`costs`), and taken out between any
-    two moments: half of it is before the moment, half of it after. What a profile is told of calls
-    in Python is taken out as a whole.
+    two moments: half of it is before the moment, half of it after. What Python itself takes is
+    divided by how much slower it is meanwhile. What a profile is told of calls in Python is taken
+    out as a whole.
+
+    Parameters
+    ----------
+    moments, called
+        As `Frames` has them.
+    calls : list of tuple of int
+        When calls of ops began and ended: what is not Python, though no moment says so.
+    costs : Costs
+        What the noting takes.
 
     Attributes
     ----------
@@ -119,29 +129,47 @@ class Noted:
         The number of what is called, and when that began and ended.
     """
 
-    def __init__(self, moments, called, costs):
+    def __init__(self, moments, called, calls, costs):
         self.called = called
+        self.spans = list(_matched(moments))
+        moments = [
+            *moments,
+            *((start, _BEGINS, 0) for start, _ in calls),
+            *((stop, _ENDS, 0) for _, stop in calls),
+        ]
+        moments.sort(key=lambda moment: moment[0])
+        self._costs = costs
         self._whens = [when for when, _, _ in moments]
         self._halves = [_cost_of(what, called, costs) / 2 for _, what, _ in moments]
+        self._paces = list(self._paces_of(moments))
         self._corrected = self._correct(moments)
-        self.spans = list(_matched(moments))
+
+    def _paces_of(self, moments):
+        """Yield for each moment by what the time after it is to be multiplied."""
+        told = {number for number, one in enumerate(self.called) if _is_told(one)}
+        in_c = {number for number, one in enumerate(self.called) if isinstance(one, tuple)}
+        in_python = 1 / self._costs.slowdown
+        around = [in_python]
+        for _, what, _ in moments:
+            if what >= 0:
+                pace = 0 if what in told or not around[-1] else 1 if what in in_c else in_python
+                around.append(pace)
+            elif what == _BEGINS:
+                around.append(1 if around[-1] else 0)
+            elif len(around) > 1:
+                around.pop()
+            yield around[-1]
 
     def _correct(self, moments):
-        ours = {number for number, one in enumerate(self.called) if _is_told(one)}
         corrected = []
-        within, before, lost = [], 0, 0
-        for place, (when, what, now_lost) in enumerate(moments):
-            if not place:
-                corrected.append(when)
-            else:
+        for place, (when, _, _) in enumerate(moments):
+            if place:
+                before, _, lost = moments[place - 1]
                 took = when - before - lost - self._halves[place - 1] - self._halves[place]
-                took = 0 if within and within[-1] else max(0, round(took))
+                took = max(0, round(took * self._paces[place - 1]))
                 corrected.append(corrected[-1] + took)
-            if what >= 0:
-                within.append(what in ours or bool(within and within[-1]))
-            elif within:
-                within.pop()
-            before, lost = when, now_lost
+            else:
+                corrected.append(when)
         return corrected
 
     def corrected(self, when):
@@ -152,17 +180,22 @@ class Noted:
         known = self._corrected[place]
         passed = when - self._whens[place]
         if passed:
-            passed = max(0, round(passed - self._halves[place]))
+            passed = max(0, round((passed - self._halves[place]) * self._paces[place]))
         if place + 1 < len(self._corrected):
             passed = min(passed, self._corrected[place + 1] - known)
         return known + passed
 
 
+_BEGINS, _ENDS = -3, -4
+"""Moments of calls of ops, in addition to those of `Frames`."""
+
+
 def _cost_of(what, called, costs):
-    of_python, of_c = costs
+    if what in (_BEGINS, _ENDS):
+        return 0
     if what >= 0:
-        return (of_c if isinstance(called[what], tuple) else of_python) / 2
-    return (of_python if what == -1 else of_c) / 2
+        return (costs.of_c if isinstance(called[what], tuple) else costs.of_python) / 2
+    return (costs.of_python if what == -1 else costs.of_c) / 2
 
 
 def _is_told(called):

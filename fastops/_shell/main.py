@@ -53,8 +53,7 @@ commands:
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m fastops",
-        usage="%(prog)s [--exclude=NAMES] [--profile] [--strict] program [arguments ...]\n"
-        "       %(prog)s command [arguments ...]",
+        usage="%(prog)s [options] program [arguments ...]\n       %(prog)s command [arguments ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_PROGRAMS + "".join(f"  {n:<17}{c.__doc__}\n" for n, c in COMMANDS.items()),
@@ -63,6 +62,15 @@ def _parser():
         "--profile",
         action="store_true",
         help="at the end, report to stderr what became of the program's calls, and their time",
+    )
+    for name, what in (("--html", "a page with a picture"), ("--trace", "a trace for Perfetto")):
+        # From where it is now: the program may go elsewhere.
+        text = f"at the end, write the report as {what} (attached by =)"
+        parser.add_argument(name, metavar="FILE", type=os.path.abspath, help=text)
+    parser.add_argument(
+        "--frames",
+        action="store_true",
+        help="with one of these: the Python of the main thread, too, which takes time",
     )
     parser.add_argument(
         "--exclude",
@@ -128,14 +136,27 @@ def _accelerate(chosen, profiles):
     install(exclude=chosen.exclude)
     if chosen.strict:
         options.set_everywhere(on_fallback="raise")
-    if chosen.profile:
-        profiles.append(explain.start())
+    if chosen.profile or chosen.html or chosen.trace:
+        profiles.append(explain.start(frames=chosen.frames))
 
 
-def _report(profiles, process):
+def _report(profiles, chosen, process):
     if os.getpid() == process:  # and not one that was forked
         for profile in profiles:
-            print(profile, file=sys.stderr)
+            profile._stop()
+            if chosen.profile:
+                print(profile, file=sys.stderr)
+            _write(profile.to_html, chosen.html)
+            _write(profile.to_chrome_trace, chosen.trace)
+
+
+def _write(method, path):
+    """Write a file that was asked for; what the program has done is not to fail over it."""
+    try:
+        if path:
+            method(path)
+    except OSError as error:
+        print(f"fastops: cannot write {path}: {error}", file=sys.stderr)
 
 
 def main(arguments=None):
@@ -156,8 +177,10 @@ def main(arguments=None):
         return COMMANDS[name](Console(), **chosen)
     if program[0] in ("-m", "-c") and len(program) == 1:
         parser.error(f"argument expected for the {program[0]} option")
+    if chosen.frames and not (chosen.html or chosen.trace):
+        parser.error("--frames needs --html=FILE or --trace=FILE")
     profiles = []
-    atexit.register(_report, profiles, os.getpid())  # first in, last out
+    atexit.register(_report, profiles, chosen, os.getpid())  # first in, last out
     launch.when_imported(lambda: _accelerate(chosen, profiles))
     programs.run(program)
     return 0

@@ -16,6 +16,7 @@ from support import python
 import fastops
 from fastops import ops
 from fastops._reports import flame, page, spans
+from fastops._reports.costs import Costs, costs_of_noting
 from fastops._reports.spans import Noted, Span, nest, tracks
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
@@ -468,7 +469,7 @@ def test_noting_is_taken_out():
     """A call of 100 ns each, of which noting took 40: half before and half after a moment."""
     code = outer.__code__
     moments = [(1000, 0, 0), (1100, 0, 0), (1200, -1, 0), (1300, -1, 0)]
-    noted = Noted(moments, [code], (40.0, 10.0))
+    noted = Noted(moments, [code], [], Costs(of_python=40.0))
     assert noted.spans == [(0, 1100, 1200), (0, 1000, 1300)]
     assert [noted.corrected(when) for when, _, _ in moments] == [1000, 1080, 1160, 1240]
     assert noted.corrected(900) == 900
@@ -479,8 +480,25 @@ def test_noting_is_taken_out():
     assert sorted(map(noted.corrected, whens)) == list(map(noted.corrected, whens))
 
 
+def test_what_python_takes_is_divided_and_what_c_takes_is_not():
+    """A function of 300 ns: in them a call of an op, from 110 to 210, and one of C, 220 to 270."""
+    called = [outer.__code__, ("math", "sin")]
+    moments = [(100, 0, 0), (220, 1, 0), (270, -2, 0), (400, -1, 0)]
+    noted = Noted(moments, called, [(110, 210)], Costs(slowdown=2.0))
+    whens = (100, 110, 210, 220, 270, 400, 410)
+    assert [noted.corrected(when) for when in whens] == [100, 105, 205, 210, 260, 325, 330]
+
+
+def test_what_noting_takes_is_measured():
+    costs = costs_of_noting()
+    assert costs_of_noting() is costs
+    assert min(costs.of_python, costs.of_c) >= 0
+    assert costs.slowdown >= 1
+
+
 def test_less_than_nothing_is_nothing():
-    noted = Noted([(0, 0, 0), (10, -1, 0), (500, 0, 450), (1000, -1, 0)], [outer.__code__], (40, 0))
+    moments = [(0, 0, 0), (10, -1, 0), (500, 0, 450), (1000, -1, 0)]
+    noted = Noted(moments, [outer.__code__], [], Costs(of_python=40.0))
     assert [noted.corrected(when) for when in (0, 10, 500, 1000)] == [0, 0, 470, 500]
 
 
@@ -488,12 +506,13 @@ def test_what_profiles_are_told_takes_no_time():
     from fastops._plans import observers
 
     moments = [(0, 0, 0), (100, 1, 0), (150, 0, 0), (170, -1, 0), (200, -1, 0), (300, -1, 0)]
-    noted = Noted(moments, [outer.__code__, observers.tell.__code__], (0.0, 0.0))
+    noted = Noted(moments, [outer.__code__, observers.tell.__code__], [], Costs())
     assert noted.corrected(300) == 200
 
 
 def test_returns_without_a_call_are_left_out():
-    noted = Noted([(0, -1, 0), (10, 0, 0), (20, -1, 0), (30, 0, 0)], [outer.__code__], (0, 0))
+    moments = [(0, -1, 0), (10, 0, 0), (20, -1, 0), (30, 0, 0)]
+    noted = Noted(moments, [outer.__code__], [], Costs())
     assert noted.spans == [(0, 10, 20)]
 
 

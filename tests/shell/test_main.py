@@ -3,6 +3,7 @@
 How an interpreter starts and ends is what is asked: each program begins with a new one.
 """
 
+import json
 import os
 import re
 import signal
@@ -224,6 +225,27 @@ def test_the_profile(end, tmp_path):
         assert error.index("ZeroDivisionError") < error.index("Tanh")
 
 
+def test_the_profile_as_files(tmp_path):
+    (tmp_path / "script.py").write_text("import os; os.mkdir('in'); os.chdir('in')" + PROGRAM)
+    options = ["--html=page.html", "--trace=trace.json", "--frames"]
+    ended = start(["-m", "fastops", *options, "script.py"], tmp_path)
+    assert ended == (0, "True 19\n", "noise\n")
+    assert "Tanh" in (tmp_path / "page.html").read_text()
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    tracks = [event["tid"] for event in events if event["name"] == "thread_name"]
+    tanh = [event["tid"] for event in events if event["name"].startswith("Tanh")]
+    assert [tanh.count(track) for track in tracks] == [10, 10]
+    assert "work" in {event["name"] for event in events}
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    options = ["--html=nowhere/page.html", "--trace=trace.json"]
+    status, _, error = start(["-m", "fastops", *options, "-c", "import fastops"], tmp_path)
+    assert status == 0
+    assert "fastops: cannot write" in error
+    assert (tmp_path / "trace.json").exists()
+
+
 def test_the_profile_of_functions(tmp_path):
     code = (
         "import tensorflow as tf\n@tf.function\ndef squared(x): return x * x\n"
@@ -307,7 +329,19 @@ def test_errors_of_tensorflow_show_no_line_of_fastops(tmp_path):
 def test_help_and_version(tmp_path):
     status, out, error = start(["-m", "fastops", "--help"], tmp_path)
     assert (status, error) == (0, "")
-    assert all(word in out for word in ("--profile", "--strict", "doctor", "config", "-m module"))
+    assert all(
+        word in out
+        for word in (
+            "--profile",
+            "--html",
+            "--trace",
+            "--frames",
+            "--strict",
+            "doctor",
+            "config",
+            "-m module",
+        )
+    )
     assert start(["-m", "fastops", "--version"], tmp_path)[1] == f"fastops {fastops.__version__}\n"
 
 
@@ -416,6 +450,8 @@ def test_inspect(model, tmp_path):
         (["--strict", "run", "m"], "run takes no options before it"),
         ([], "a program or a command is missing"),
         (["--profile"], "a program or a command is missing"),
+        (["--frames", "script.py"], "--frames needs --html=FILE or --trace=FILE"),
+        (["--html", "script.py"], "argument --html: expected one argument"),
         (["--wrong", "script.py"], "unrecognized arguments: --wrong"),
         (["-m"], "argument expected for the -m option"),
         (["config", "x"], "config takes no arguments"),
