@@ -93,7 +93,8 @@ def explain(function, /, *args, **kwargs):
 
     See Also
     --------
-    profile : the same for a block, where the details are told.
+    profile : the same for a block, where the details are told; with ``frames=True`` its picture
+        has the functions of Python that are above the ops, which are one bar here.
 
     Examples
     --------

@@ -98,6 +98,11 @@ def notes_of(profile):
         yield limits.get("no_frames") or (
             "What is above the ops is one bar: profile(frames=True) has Python's functions, too."
         )
+    if any(method.reason is None for method in profile.methods):
+        yield (
+            "What fastops checks before a replayed call of Keras's is in the bar of its caller, in "
+            "the color of Python. A profile has replays run op by op, which takes longer."
+        )
     if limits["calls_left_out"]:
         yield f"The last {limits['calls_left_out']:,} calls of ops are missing in the picture."
     if limits.get("frames_cut"):
