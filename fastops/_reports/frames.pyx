@@ -48,6 +48,14 @@ cdef struct Moment:
     int32_t lost    # nanoseconds that noting it for the first time took
 
 
+cdef tuple _title(object function):
+    """The module and the name of a function in C. No fault in either is to end the program."""
+    try:
+        return str(function.__module__ or ""), str(function.__name__)
+    except Exception:
+        return "", "?"
+
+
 @cython.final
 cdef class Log:
     """What a thread runs, as long as somebody reads it."""
@@ -67,10 +75,7 @@ cdef class Log:
         if is_code:
             self.called.append(<object>what)  # kept, so that no other is at its place
         else:
-            function = <object>what
-            module = getattr(function, "__module__", None)
-            name = getattr(function, "__name__", None)
-            self.called.append((str(module or ""), str(name or "?")))
+            self.called.append(_title(<object>what))
         self.numbers[key] = <int32_t>(len(self.called) - 1)
         return <int32_t>(len(self.called) - 1)
 
