@@ -15,14 +15,14 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers bench-plot speed gen lint docs docs-serve debug \
+.PHONY: help demo test parity fuzz bench bench-peers gen lint docs docs-serve debug \
 	asan annotate clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(VENV)/.demo $(VENV)/.built  ## train a small network on handwritten digits, by three libraries
-	$(BIN)python examples/digits_online.py --peers $(PEERS)/bin/python $(ARGS)
+	$(BIN)python examples/digits_online.py --peers $(PEERS)/torch/bin/python $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.built  ## run the tests
 	$(BIN)python -m pytest --numprocesses=auto --maxprocesses=16 --dist=worksteal $(ARGS)
@@ -34,16 +34,10 @@ fuzz: $(VENV)/.test $(VENV)/.built  ## draw calls at random and compare them, un
 	$(PARITY) --forever $(ARGS)
 
 bench: $(VENV)/.bench $(VENV)/.built  ## measure, and hold the figures against what was promised
-	$(BIN)python bench/run.py $(ARGS)
+	$(BIN)python -m fastops bench $(ARGS)
 
-bench-plot: $(VENV)/.bench $(VENV)/.built  ## draw docs/install.svg from the figures of `make bench`
-	$(BIN)python bench/plot.py $(ARGS)
-
-speed: $(VENV)/.bench $(VENV)/.built  ## measure every public function under install, write docs/speed.md
-	$(BIN)python bench/bench_public.py --output docs/speed.md $(ARGS)
-
-bench-peers: $(PEERS)/.built  ## measure PyTorch, JAX and ONNX Runtime; the next `make bench` shows them too
-	$(PEERS)/bin/python bench/run.py --peers-only $(ARGS)
+bench-peers: $(VENV)/.bench $(VENV)/.built  ## make the environments of PyTorch, JAX and ONNX Runtime, which `--peers` measures
+	$(BIN)python -m fastops_bench.peers $(ARGS) $(PEERS)
 
 gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen, docs/install.md and what follows from fastops/_backend anew
 	$(BIN)python tools/gen.py $(ARGS)
@@ -76,7 +70,7 @@ annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as H
 	PYTHONPATH=tools/pep517 $(BIN)python -m fastops_build.annotate $(ARGS)
 
 clean:  ## remove the environments and everything that was built
-	rm -rf $(VENV) $(PEERS) build dist *.egg-info bench/results
+	rm -rf $(VENV) $(PEERS) build dist *.egg-info
 	find fastops -name '*.so' -delete -o -name _build_info.py -delete
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
@@ -99,12 +93,4 @@ $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
 $(VENV)/.%: pyproject.toml | $(VENV)/.built
 	$(BIN)$(INSTALL) --no-build-isolation --editable '.[cpu,$*]'
 	$(BIN)$(INSTALL) --no-deps --group reference
-	touch $@
-
-# PyTorch's own package index has smaller wheels, for the CPU alone: pip's usual settings
-# (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS) choose them.
-$(PEERS)/.built: pyproject.toml
-	$(PYTHON) -m venv --clear $(PEERS)
-	$(PEERS)/bin/$(INSTALL) --upgrade 'pip>=25.1'
-	$(PEERS)/bin/$(INSTALL) --group peers
 	touch $@

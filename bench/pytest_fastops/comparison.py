@@ -6,15 +6,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median, quantiles
-from time import perf_counter_ns
 
 import tensorflow as tf
 
 import fastops
 from fastops._dispatch import Op
-from pytest_fastops.race import Arm, Race
+from pytest_fastops.race import Arm, Race, median_interval
 
-CONFIDENCE = 0.95
 COUNTED = 64
 """How many calls are made to count which paths they take."""
 IN_TURN = 50
@@ -96,29 +94,6 @@ class Comparison:
         names = ("name", "baseline", "samples", "paths", "reasons", "tail")
         shown = ("median", "spread", "ratio", "interval", "null", "null_interval")
         return {name: getattr(self, name) for name in (*names, *shown)}
-
-
-def median_interval(values, confidence=CONFIDENCE):
-    """Return the median of some values, and the ends of its confidence interval.
-
-    The ends are order statistics: the interval holds for any distribution.
-
-    Returns
-    -------
-    tuple of float
-        The ends are `None` for so few values that even their range holds the median less surely.
-    """
-    values = sorted(values)
-    n = len(values)
-    # The median is outside of values[k] to values[-1 - k] with twice this probability.
-    below, outside, k = 0.0, (1 - confidence) / 2, -1
-    for i in range(n):
-        below += math.comb(n, i) / 2**n
-        if below > outside:
-            break
-        k = i
-    ends = (values[k], values[-1 - k]) if k >= 0 else (None, None)
-    return median(values), *ends
 
 
 def candidate_and_baseline(call, args, kwargs, baseline):
@@ -218,13 +193,9 @@ def _tail(arms, calls):
     taken = {arm.name: [] for arm in arms}
     while len(taken[arms[0].name]) < calls:
         for arm in arms:
-            once = eval(f"lambda: {arm.statement}", arm.names)
             with arm.scope():
                 arm.repeat(arm.warm)
-                for _ in range(IN_TURN):
-                    begin = perf_counter_ns()
-                    once()
-                    taken[arm.name].append(perf_counter_ns() - begin)
+                taken[arm.name] += arm.singly(IN_TURN)
     return {name: _late(sorted(times)) for name, times in taken.items()}
 
 

@@ -5,6 +5,7 @@ the garbage collector off. A round times a block of calls of each arm, beginning
 each time; ratios are taken within a round and summarised over rounds.
 """
 
+import math
 import timeit
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
+from time import perf_counter_ns
+
+CONFIDENCE = 0.95
 
 
 @dataclass
@@ -58,6 +62,16 @@ class Arm:
             self._timer.timeit(self.warm)
             seconds = median(self._timer.timeit(self.calls) for _ in range(blocks))
         self.samples.append(seconds / self.calls * 1e9)
+
+    def singly(self, calls):
+        """Time calls one by one, in the scope that the caller has entered; return nanoseconds."""
+        once = eval(f"lambda: {self.statement}", self.names)
+        taken = []
+        for _ in range(calls):
+            begin = perf_counter_ns()
+            once()
+            taken.append(perf_counter_ns() - begin)
+        return taken
 
     def repeat(self, calls):
         """Make some calls, in the scope that the caller has entered."""
@@ -106,3 +120,26 @@ class Race:
 
     def samples(self):
         return {arm.name: arm.samples for arm in self.arms}
+
+
+def median_interval(values, confidence=CONFIDENCE):
+    """Return the median of some values, and the ends of its confidence interval.
+
+    The ends are order statistics: the interval holds for any distribution.
+
+    Returns
+    -------
+    tuple of float
+        The ends are `None` for so few values that even their range holds the median less surely.
+    """
+    values = sorted(values)
+    n = len(values)
+    # The median is outside of values[k] to values[-1 - k] with twice this probability.
+    below, outside, k = 0.0, (1 - confidence) / 2, -1
+    for i in range(n):
+        below += math.comb(n, i) / 2**n
+        if below > outside:
+            break
+        k = i
+    ends = (values[k], values[-1 - k]) if k >= 0 else (None, None)
+    return median(values), *ends

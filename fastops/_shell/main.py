@@ -37,7 +37,14 @@ def run(console, **arguments):
     return models.run(console, **arguments)
 
 
-COMMANDS = {"config": config, "doctor": doctor, "inspect": inspect, "run": run}
+def bench(arguments):
+    """Measure fastops beside TensorFlow and its peers; bench --help says how."""
+    from fastops._shell import bench
+
+    return bench.run(arguments)
+
+
+COMMANDS = {"bench": bench, "config": config, "doctor": doctor, "inspect": inspect, "run": run}
 MODEL_COMMANDS = frozenset({"inspect", "run"})
 
 _PROGRAMS = """\
@@ -168,8 +175,11 @@ def main(arguments=None):
         parser.error("a program or a command is missing")
     if program[0] in COMMANDS:
         name, *rest = program
-        if options or (rest and name not in MODEL_COMMANDS):
+        takes = name in MODEL_COMMANDS or name == "bench"
+        if options or (rest and not takes):
             parser.error(f"{name} takes no {'options before it' if options else 'arguments'}")
+        if name == "bench":  # which measures in other processes, and needs no TensorFlow in this
+            return bench(rest)
         chosen = _command_arguments(name, rest) if name in MODEL_COMMANDS else {}
         launch.load()
         from rich.console import Console

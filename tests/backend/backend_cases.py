@@ -1,6 +1,7 @@
 """Calls of the backend's functions: those that are timed, and variants of them.
 
-Each is an expression of ``K``, a module, and of inputs, by the names in `bench.backend_calls`.
+Each is an expression of ``K``, a module, and of inputs, by the names that
+`fastops_bench.backend_calls` gives them.
 """
 
 import sys
@@ -10,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from fastops_bench.backend_calls import CALLS, arrays
 from tensorflow.python.eager import context
-
-from bench.backend_calls import CALLS, arrays
 
 if sys.version_info >= (3, 11):
     import tomllib

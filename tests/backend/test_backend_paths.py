@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from backend.backend_cases import world
+from fastops_bench.backend_calls import CALLS
 
 import fastops
-from bench.backend_calls import CALLS
 from fastops import backend, ops
 
 ALIASES = [one.name for one in backend.describe().values() if one.category == "alias"]

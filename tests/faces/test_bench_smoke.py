@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from fastops_bench import report
+from fastops_bench.runs import Run
+from fastops_bench.suites import SUITES
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,25 +23,29 @@ def run(*arguments):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    results = tmp_path_factory.mktemp("results")
-    done = run("bench/run.py", "--quick", "--results", results)
+def tried(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    files = [f"--json={folder / 'run.json'}", f"--html={folder / 'run.html'}"]
+    done = run("-m", "fastops", "bench", "--once", *files)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, results
+    return Run.load(folder / "run.json")
 
 
-def test_report_shows_every_op(report):
-    text, results = report
-    benchmarks = json.loads((results / "main.json").read_text())["benchmarks"]
-    labels = {each["extra_info"]["label"] for each in benchmarks if each["group"] == "ladder"}
+def test_every_suite_measures_something(tried):
+    assert not [process["failed"] for process in tried.processes.values() if process["failed"]]
+    measured = {record["suite"] for record in tried.records()}
+    skipped = {one["name"].partition(":")[0] for one in tried.processes["main"]["skipped"]}
+    skipped = {name.removeprefix("bench_") for name in skipped}
+    assert measured | skipped == set(SUITES)
+    labels = {record["label"] for record in tried.records(group="ladder")}
     assert len({label.split()[0] for label in labels}) >= 40
-    assert all(label in text for label in labels)
+    assert {"ladder", "functions"} <= {one["group"] for one in tried.records("plain")}
 
 
-def test_report_compares_every_promise(report):
-    text, _ = report
-    assert text.count("PASS") + text.count("MISS") >= 20
-    assert "10,000 calls" in text
+def test_every_promise_is_compared(tried):
+    kept = list(report.promises(tried))
+    assert sum(promise.verdict in ("PASS", "MISS") for promise in kept) >= 90
+    assert "10,000 calls: MB of growth" in {promise.text for promise in kept}
 
 
 def test_demo_says_whether_weights_agree(tmp_path):

@@ -1,4 +1,4 @@
-"""The list of public functions in bench/public: that it is complete, and that no call changes."""
+"""The list of public functions in `fastops_bench`: it is complete, and no call changes."""
 
 from fnmatch import fnmatchcase
 from functools import partial
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from fastops_bench.public import inputs, inventory, recipes, results, without
 
 import fastops
-from bench.public import inputs, inventory, recipes, results, without
 from fastops._core.tables import facts
 
 pytestmark = pytest.mark.usefixtures("fresh")

@@ -4,7 +4,8 @@ import json
 from statistics import median
 
 import pytest
-from pytest_fastops.comparison import Comparison, candidate_and_baseline, fallbacks, median_interval
+from pytest_fastops.comparison import Comparison, candidate_and_baseline, fallbacks
+from pytest_fastops.race import median_interval
 
 import fastops
 

@@ -1,0 +1,320 @@
+"""Keras models on small data: as they are, under `fastops.install`, and in PyTorch.
+
+NumPy's addition of two numbers stands beside each, as the measure between two processes.
+"""
+
+from functools import partial
+from time import perf_counter_ns
+
+import numpy as np
+import pytest
+from pytest_fastops.race import Arm
+
+from fastops_bench.common import installed, long_but
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+CALL = "call()"
+YARDSTICK = {"np": np, "one": np.float32(1)}
+
+
+def normal(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+IDS = np.arange(6, dtype=np.int64)[None]
+
+
+# ---------------------------------------------------------------------------------------------
+# Keras
+# ---------------------------------------------------------------------------------------------
+
+
+def keras_models():
+    """Return by name what makes a model, its input, and its call's arguments."""
+    import keras
+    from keras import layers as L  # noqa: N812
+
+    def sequential(shape, *layers, **kwargs):
+        return keras.Sequential([keras.Input(shape, **kwargs), *layers])
+
+    def perceptron():
+        return [L.Dense(32, activation="relu"), L.Dense(32, activation="relu"), L.Dense(3)]
+
+    def functional():
+        x = one = keras.Input((4,))
+        for layer in perceptron():
+            x = layer(x)
+        return keras.Model(one, x)
+
+    class Subclassed(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other, self.out = perceptron()
+
+        def call(self, x):
+            return self.out(self.other(self.one(x)))
+
+    def attention():
+        one = keras.Input((8, 16))
+        x = L.LayerNormalization()(L.MultiHeadAttention(2, 8)(one, one) + one)
+        return keras.Model(one, L.Dense(3)(x))
+
+    def convolutional():
+        layers = [L.Conv2D(8, 3, activation="relu"), L.BatchNormalization(), L.MaxPooling2D()]
+        return sequential((8, 8, 1), *layers, L.Flatten(), L.Dense(10))
+
+    def regularized():
+        layers = [L.Dense(32), L.BatchNormalization(), L.Dropout(0.3), L.LayerNormalization()]
+        return sequential((32,), *layers, L.Dense(3))
+
+    def embedding():
+        layers = [L.Embedding(50, 8), L.GlobalAveragePooling1D(), L.Dense(3)]
+        return sequential((6,), *layers, dtype="int32")
+
+    return {
+        "perceptron, Sequential": (lambda: sequential((4,), *perceptron()), normal(1, 4), {}),
+        "perceptron, Functional": (functional, normal(1, 4), {}),
+        "perceptron, subclassed": (Subclassed, normal(1, 4), {}),
+        "convolutions": (convolutional, normal(1, 8, 8, 1), {}),
+        "LSTM": (lambda: sequential((8, 4), L.LSTM(16), L.Dense(3)), normal(1, 8, 4), {}),
+        "GRU": (lambda: sequential((8, 4), L.GRU(16), L.Dense(3)), normal(1, 8, 4), {}),
+        "attention": (attention, normal(1, 8, 16), {}),
+        "embedding": (embedding, IDS.astype(np.int32), {}),
+        "normalization and dropout, training": (regularized, normal(32, 32), {"training": True}),
+    }
+
+
+def keras_call(name):
+    import keras
+    import tensorflow as tf
+
+    make, x, arguments = keras_models()[name]
+    keras.utils.set_random_seed(0)
+    model, x = make(), tf.constant(x)
+    return lambda: model(x, **arguments)
+
+
+OPTIMIZERS = {
+    "Adam": lambda of: of.Adam(1e-4),
+    "SGD with momentum": lambda of: of.SGD(1e-4, momentum=0.9),
+    "RMSprop": lambda of: of.RMSprop(1e-4),
+    "AdamW": lambda of: of.AdamW(1e-4),
+}
+
+
+def keras_step(name):
+    import keras
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    model, loss = keras_models()["perceptron, Sequential"][0](), keras.losses.MeanSquaredError()
+    optimizer = OPTIMIZERS[name](keras.optimizers)
+    x, y = tf.constant(normal(32, 4)), tf.constant(normal(32, 3))
+
+    def step():
+        with tf.GradientTape() as tape:
+            value = loss(y, model(x, training=True))
+        slopes = tape.gradient(value, model.trainable_variables)
+        optimizer.apply_gradients(zip(slopes, model.trainable_variables, strict=True))
+        return value
+
+    return step
+
+
+LOOPS = ("fit, eager", "fit", "evaluate", "predict")
+
+
+def keras_loop(name):
+    import keras
+
+    keras.utils.set_random_seed(0)
+    model = keras_models()["perceptron, Sequential"][0]()
+    model.compile("adam", "mse", run_eagerly=name.endswith("eager"))
+    x, y = normal(512, 4), normal(512, 3)
+    if name == "predict":
+        return lambda: model.predict(x[:32], verbose=0)
+    if name == "evaluate":
+        return lambda: model.evaluate(x, y, verbose=0)
+    return lambda: model.fit(x, y, batch_size=32, verbose=0)
+
+
+# ---------------------------------------------------------------------------------------------
+# PyTorch
+# ---------------------------------------------------------------------------------------------
+
+
+def torch_models():
+    """Return the same models."""
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+
+    def perceptron():
+        return nn.Sequential(
+            *(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3))
+        )
+
+    class Last(nn.Module):
+        def __init__(self, cell):
+            super().__init__()
+            self.cell, self.out = cell, nn.Linear(16, 3)
+
+        def forward(self, x):
+            return self.out(self.cell(x)[0][:, -1])
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attend = nn.MultiheadAttention(16, 2, batch_first=True)
+            self.normalize, self.out = nn.LayerNorm(16), nn.Linear(16, 3)
+
+        def forward(self, x):
+            return self.out(self.normalize(self.attend(x, x, x)[0] + x))
+
+    class Embedding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.out = nn.Embedding(50, 8), nn.Linear(8, 3)
+
+        def forward(self, ids):
+            return self.out(self.embed(ids).mean(1))
+
+    convolutional = nn.Sequential(
+        *(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.BatchNorm2d(8), nn.MaxPool2d(2), nn.Flatten()),
+        nn.Linear(72, 10),
+    )
+    regularized = nn.Sequential(
+        *(nn.Linear(32, 32), nn.BatchNorm1d(32), nn.Dropout(0.3), nn.LayerNorm(32)),
+        nn.Linear(32, 3),
+    )
+    small = normal(1, 4)
+    return {
+        "perceptron, Sequential": (perceptron(), small),
+        "perceptron, Functional": (perceptron(), small),
+        "perceptron, subclassed": (perceptron(), small),
+        "convolutions": (convolutional.eval(), normal(1, 1, 8, 8)),
+        "LSTM": (Last(nn.LSTM(4, 16, batch_first=True)), normal(1, 8, 4)),
+        "GRU": (Last(nn.GRU(4, 16, batch_first=True)), normal(1, 8, 4)),
+        "attention": (Attention().eval(), normal(1, 8, 16)),
+        "embedding": (Embedding(), IDS),
+        "normalization and dropout, training": (regularized.train(), normal(32, 32)),
+    }
+
+
+def torch_call(name):
+    import torch
+
+    model, x = torch_models()[name]
+    x = torch.tensor(x)
+
+    def call():
+        with torch.no_grad():
+            return model(x)
+
+    return call
+
+
+def torch_step(name):
+    import torch
+
+    model = torch_models()["perceptron, Sequential"][0]
+    make = {
+        "Adam": partial(torch.optim.Adam, lr=1e-4),
+        "SGD with momentum": partial(torch.optim.SGD, lr=1e-4, momentum=0.9),
+        "RMSprop": partial(torch.optim.RMSprop, lr=1e-4),
+        "AdamW": partial(torch.optim.AdamW, lr=1e-4),
+    }[name]
+    optimizer, loss = make(model.parameters()), torch.nn.MSELoss()
+    x, y = torch.tensor(normal(32, 4)), torch.tensor(normal(32, 3))
+
+    def step():
+        optimizer.zero_grad()
+        value = loss(model(x), y)
+        value.backward()
+        optimizer.step()
+        return value
+
+    return step
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def arms(make_keras, make_torch, name):
+    yield Arm("numpy", "np.add(one, one)", YARDSTICK)
+    if installed("tensorflow"):
+        import fastops
+
+        for arm, scope in {
+            "stock": None,
+            "installed": partial(fastops.accelerated, exclude=["models"]),
+            "replayed": fastops.accelerated,
+        }.items():
+            names = {"call": make_keras(name)}  # each begins with the same weights
+            # Who installs anew has the first calls recorded anew.
+            yield Arm(arm, CALL, names, *([scope] if scope else []), warm=10 if scope else 2)
+    if make_torch is not None and installed("torch"):
+        yield Arm("torch", CALL, {"call": make_torch(name)})
+
+
+CALLS = (
+    *("perceptron, Sequential", "perceptron, Functional", "perceptron, subclassed"),
+    *("convolutions", "LSTM", "GRU", "attention", "embedding"),
+    "normalization and dropout, training",
+)
+SHORT = ("perceptron, Sequential", "convolutions", "LSTM")
+
+
+@pytest.mark.parametrize("name", long_but(CALLS, SHORT))
+def test_keras_calls(race, name):
+    race("keras", f"Keras, {name}", list(arms(keras_call, torch_call, name)))
+
+
+@pytest.mark.parametrize("name", long_but(OPTIMIZERS, ["Adam"]))
+def test_keras_steps(race, name):
+    race("keras", f"Keras, training step, {name}", list(arms(keras_step, torch_step, name)))
+
+
+@pytest.mark.skipif(not installed("tensorflow"), reason="the loops are Keras's")
+@pytest.mark.parametrize("name", long_but(LOOPS, ["predict"]))
+def test_keras_loops(race, name):
+    race("keras", f"Keras, {name}", list(arms(keras_loop, None, name)))
+
+
+FIRST = 3
+"""How many calls are slower than others: one meets the kernels, one is recorded, one is checked."""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not installed("tensorflow"), reason="they are Keras's")
+@pytest.mark.parametrize("name", CALLS)
+def test_keras_first_calls(record, times, name):
+    """The first calls of a model, beside the first call of it in `tf.function`."""
+    import tensorflow as tf
+
+    import fastops
+
+    make, x, arguments = keras_models()[name]
+    x = tf.constant(x)
+    samples = {"tf.function": [], "installed": []}
+
+    def timed(call, times):
+        begin = perf_counter_ns()
+        for _ in range(times):
+            call(x, **arguments)
+        return perf_counter_ns() - begin
+
+    def race():
+        models = make(), make()
+        for model in models:
+            model(x, **arguments)  # which builds it
+        samples["tf.function"].append(timed(tf.function(models[0]), 1))
+        with fastops.accelerated():
+            samples["installed"].append(timed(models[1], FIRST))
+
+    for _ in range(times(11) + 1):
+        race()
+    samples = {arm: taken[1:] for arm, taken in samples.items()}
+    record("first calls", f"Keras, {name}", samples=samples)

@@ -1,0 +1,116 @@
+"""Two saved runs side by side: what changed, and what only seems so.
+
+Times of two runs are not compared: the machine has changed meanwhile. In each run a call of fastops
+was timed in turn with the same call without it; how the ratio of these differs is what is compared.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Change:
+    """How many times faster a call is beside its baseline, before and after.
+
+    Attributes
+    ----------
+    name : str
+    before, after : float
+        Medians over rounds.
+    factor : float
+        The latter as a multiple of the former: above 1 it has become faster.
+    low, high : float or None
+        The interval of `factor`, from the ends of those of the ratios (95 %, so that both together
+        are rarely left): `None` where the rounds are too few.
+    noise : float
+        By which factor a call differs from itself within a run, at most.
+    """
+
+    name: str
+    before: float
+    after: float
+    factor: float
+    low: float | None
+    high: float | None
+    noise: float
+
+    @property
+    def verdict(self):
+        if self.low is None:
+            return "too few rounds"
+        if self.low > 1 and self.factor > self.noise:
+            return "faster"
+        if self.high < 1 and self.factor < 1 / self.noise:
+            return "slower"
+        return "noise"
+
+
+def changes(before, after):
+    """Yield a `Change` for each call that is in two runs beside the same baseline."""
+    earlier = {(row.about["group"], row.label): row for row in before.rows()}
+    for row in after.rows():
+        old = earlier.get((row.about["group"], row.label))
+        if old is None or row.pair is None or row.pair != old.pair:
+            continue
+        candidate, baseline = row.pair
+        was, was_low, was_high = old.interval(baseline, candidate)
+        now, now_low, now_high = row.interval(baseline, candidate)
+        sure = None not in (was_low, now_low)
+        nulls = [one.null(arm)[0] for one in (old, row) for arm in row.pair]
+        yield Change(
+            f"{row.about['group']}: {row.label}",
+            was,
+            now,
+            now / was,
+            now_low / was_high if sure else None,
+            now_high / was_low if sure else None,
+            max(math.exp(abs(math.log(null))) for null in nulls),
+        )
+
+
+def drift(before, after):
+    """Return how much longer calls without fastops take in the second run: the machine's part."""
+    earlier = {(row.about["group"], row.label): row for row in before.rows()}
+    ratios = [
+        row.time(row.pair[1]) / old.time(row.pair[1])
+        for row in after.rows()
+        if row.pair
+        and (old := earlier.get((row.about["group"], row.label)))
+        and row.pair == old.pair
+    ]
+    return median(ratios) if ratios else None
+
+
+def show(before, after, console):
+    """Print what changed, the largest changes first.
+
+    Raises
+    ------
+    ValueError
+        If the runs have nothing in common.
+    """
+    found = sorted(changes(before, after), key=lambda change: -abs(math.log(change.factor)))
+    if not found:
+        raise ValueError("the runs have no call in common")
+    table = Table(title="Times faster than the baseline, before and after")
+    for number, column in enumerate(("call", "before", "after", "change", "95 %", "noise", "")):
+        table.add_column(column, justify="right" if 0 < number < 6 else "left")
+    styles = {"faster": "green", "slower": "red"}
+    for change in found:
+        span = "" if change.low is None else f"{change.low:.2f} to {change.high:.2f}"
+        cells = (f"{change.before:.2f}", f"{change.after:.2f}", f"{change.factor:.3f}", span)
+        last = (f"{change.noise:.3f}", change.verdict)
+        table.add_row(change.name, *cells, *last, style=styles.get(change.verdict, "dim"))
+    console.print(table)
+    verdicts = [change.verdict for change in found]
+    counts = ", ".join(f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts))
+    middle = geometric_mean(change.factor for change in found)
+    console.print(
+        f"{len(found)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
+        f"What is not fastops' takes {drift(before, after):.2f} times as long as before: "
+        "that is the machine, and no part of the changes.",
+        highlight=False,
+    )

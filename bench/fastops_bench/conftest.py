@@ -1,0 +1,79 @@
+"""What the suites measure with: arms in turn, and a record of what they took."""
+
+import pytest
+from pytest_fastops.race import Race
+
+RECORD = "fastops_bench"
+"""The property of a test under which it leaves its record."""
+
+QUICK_ROUNDS, QUICK_BLOCK = 7, 5e-4
+"""At most so much is measured in a quick run: of fewer rounds no median is sure to 95 %."""
+
+
+def pytest_addoption(parser):
+    parser.addoption("--effort", choices=["full", "quick", "once"], default="full")
+    parser.addoption("--wanted", action="append", default=[])
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "onednn: the kernel may be oneDNN's")
+    config.addinivalue_line("markers", "covers(*names): what else it measures than its name says")
+    config.addinivalue_line("markers", "long: not in a quick run")
+
+
+@pytest.fixture
+def effort(request):
+    """How well is measured: ``"full"``, ``"quick"``, or ``"once"``, which tries everything."""
+    return request.config.getoption("--effort")
+
+
+@pytest.fixture
+def wanted(request):
+    """Say whether a name has a part that was asked for."""
+    parts = [part.lower() for part in request.config.getoption("--wanted")]
+    return lambda name: not parts or any(part in name.lower() for part in parts)
+
+
+@pytest.fixture
+def quick(effort):
+    return effort != "full"
+
+
+@pytest.fixture
+def record(request):
+    """Leave what a test has measured: in which group, what it is called, and figures."""
+
+    def leave(group, label, **figures):
+        suite = request.path.stem.removeprefix("bench_")
+        tag = "long" if request.node.get_closest_marker("long") else "short"
+        about = {"suite": suite, "group": group, "label": label, "tag": tag}
+        request.node.user_properties.append((RECORD, about | figures))
+
+    return leave
+
+
+@pytest.fixture
+def times(effort):
+    """Say how often something is measured that a full run measures so often."""
+
+    def capped(full, quick=QUICK_ROUNDS):
+        return {"full": full, "quick": min(full, quick), "once": 1}[effort]
+
+    return capped
+
+
+@pytest.fixture
+def race(effort, times, record):
+    """Race arms, and leave their samples, in nanoseconds per call, one a round."""
+
+    def run(group, label, arms, rounds=31, block=2e-3, **figures):
+        length = {"full": block, "quick": min(block, QUICK_BLOCK), "once": None}[effort]
+        runners = Race(arms, length)
+        try:
+            for _ in range(times(rounds)):
+                runners.round()
+        finally:
+            runners.close()
+        record(group, label, samples=runners.samples(), **figures)
+
+    return run

@@ -1,0 +1,296 @@
+"""Pictures of a run, as SVG: ladders as bars, sweeps as lines, single calls as violins.
+
+Text and axes have the colour of the text around them, light or dark; arms have one of their own.
+"""
+
+import io
+import re
+from statistics import geometric_mean
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+COLORS = {
+    "fastops": "#0b7285",
+    "raw_ops": "#e8590c",
+    "torch": "#c2255c",
+    "numpy": "#5f8f2f",
+    "jax": "#7048e8",
+    "kernel": "#868e96",
+    "tf": "#b08900",
+    "fast path": "#d9a066",
+}
+"""By arm: the same in each picture, dark enough on white and light enough on black."""
+
+LIKE = {
+    "installed": "fastops",
+    "replayed": "fastops",
+    "auto": "fastops",
+    "plan": "fastops",
+    "alias": "fastops",
+    "stock": "raw_ops",
+    "tensorflow": "raw_ops",
+    "signature": "raw_ops",
+    "tf_keras": "raw_ops",
+    "Keras": "raw_ops",
+    "op": "raw_ops",
+    "tf.function": "tf",
+    "raw_ops, alone": "fast path",
+    "tf, alone": "fast path",
+    "jax.jit": "jax",
+    "onnxruntime": "numpy",
+}
+"""Arms that have the colour of another one: where both are drawn, lines differ."""
+
+INK = "#123456"
+"""Stands for what the page decides: the colour of text and axes."""
+
+STYLE = {
+    "svg.hashsalt": "fastops",  # the same picture for the same figures
+    "svg.fonttype": "none",  # text as text
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 12,
+    "axes.titlelocation": "left",
+    "axes.grid.axis": "x",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "grid.color": INK,
+    "grid.alpha": 0.15,
+}
+
+
+def color(arm):
+    return COLORS.get(LIKE.get(arm, arm), "#868e96")
+
+
+def logarithmic(axis, low, high):
+    """Make an axis logarithmic, with ticks that have room for what is written at them."""
+    few = high / low < 30
+    subs = (1, 2, 5) if few else (1,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+    axis.set_major_formatter(_thousands)
+    axis.set_minor_formatter(NullFormatter())
+
+
+def drawn(draw):
+    """Make of a function that fills a figure one that returns it as SVG."""
+
+    def make(*args, **kwargs):
+        with mpl.rc_context(STYLE):
+            figure = Figure(layout="constrained")
+            draw(figure, *args, **kwargs)
+            text = io.StringIO()
+            figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+        svg = text.getvalue()
+        return svg[svg.index("<svg") :]
+
+    return make
+
+
+def inline(svg, name):
+    """Return a picture as a page has it: colours from the page, ids of its own."""
+    svg = svg.replace(INK, "currentColor")
+    svg = re.sub(r'\b(id="|url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return re.sub(r'(<svg [^>]*?)width="[\d.]+pt" height="[\d.]+pt"', r"\1", svg, count=1)
+
+
+def width(svg):
+    """Return how wide a picture is, in pixels at which its text has the size of the page's."""
+    return round(float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1]) * 4 / 3)
+
+
+@drawn
+def layers(figure, rows):
+    """Draw a bar for each layer: geometric means over the ops for which all of them are there."""
+    wanted = ["floor", "numpy", "kernel", "fastops", "fast path", "raw_ops", "tf"]
+    wanted += ["raw_ops, alone", "torch", "jax", "jax.jit"]
+    arms = [arm for arm in wanted if any(row.has(arm) for row in rows)]
+    shared = [row for row in rows if row.has(*arms)]
+    times = [geometric_mean(row.time(arm) for row in shared) for arm in arms] if shared else []
+    figure.set_size_inches(7.5, 0.7 + 0.38 * len(arms))
+    axes = figure.add_subplot()
+    if times:
+        bars = axes.barh(arms, times, color=[color(arm) for arm in arms], height=0.7)
+        axes.bar_label(bars, [f" {time:,.0f}" for time in times], padding=2)
+        axes.set_xscale("log")
+        axes.set_xlim(left=min(times) / 1.5, right=max(times) * 2)
+        logarithmic(axes.xaxis, min(times), max(times))
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(f"ns per call, geometric mean of {len(shared)} ops (logarithmic)")
+
+
+@drawn
+def ladder(figure, rows):
+    """Draw three bars for each op: fastops, TensorFlow, and a peer or NumPy."""
+    last = "torch" if any(row.has("torch") for row in rows) else "numpy"
+    arms = ["fastops", "raw_ops", last]
+    _grouped(figure, [(row.label, row) for row in rows], arms, "ns per call (logarithmic)", 1)
+
+
+@drawn
+def bars(figure, rows):
+    """Draw for each call how long it takes with fastops, without, and with PyTorch."""
+    candidate, baseline = rows[0].pair
+    arms = [candidate, baseline]
+    arms += ["torch"] if any(row.has("torch") for row in rows) else []
+    _grouped(figure, [(row.label, row) for row in rows], arms, "us per call (logarithmic)", 1e3)
+
+
+def _grouped(figure, rows, arms, label, divisor):
+    height = 0.8 / len(arms)
+    figure.set_size_inches(8.5, 1.1 + len(rows) * 0.17 * len(arms))
+    axes = figure.add_subplot()
+    places = np.arange(len(rows))
+    drawn_times = []
+    for number, arm in enumerate(arms):
+        times = [row.time(arm) / divisor if row.has(arm) else np.nan for _, row in rows]
+        place = places + (number - (len(arms) - 1) / 2) * height
+        axes.barh(place, times, height=height, color=color(arm), label=arm)
+        drawn_times += times
+    axes.set_yticks(places, [_short(name) for name, _ in rows])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xscale("log")
+    low, high = np.nanmin(drawn_times) / 2, np.nanmax(drawn_times) * 1.2
+    axes.set_xlim(low, high)
+    logarithmic(axes.xaxis, low, high)
+    axes.set_xlabel(label)
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside upper left", ncols=len(arms))
+
+
+@drawn
+def gains(figure, named, groups=()):
+    """Draw one bar for each call: how many times faster it is; slowest gain first."""
+    ratios, labels, colors = zip(*named, strict=True)
+    figure.set_size_inches(8.5, 1 + 0.2 * len(named))
+    axes = figure.add_subplot()
+    axes.barh([_short(label) for label in labels], ratios, color=colors, height=0.7)
+    axes.set_xscale("log")
+    axes.set_xlim(left=min(0.8, min(ratios)), right=max(ratios) * 1.5)
+    axes.axvline(1, color=INK, linewidth=0.8)
+    logarithmic(axes.xaxis, min(ratios), max(ratios))
+    axes.tick_params(axis="y", labelsize=9, length=0)
+    axes.margins(y=0.005)
+    for place, ratio in enumerate(ratios):
+        axes.text(ratio, place, f" {ratio:.1f}", va="center", fontsize=9)
+    axes.set_xlabel("times faster than TensorFlow, after fastops.install() (logarithmic)")
+
+
+@drawn
+def sweep(figure, title, along, series, crossings=()):
+    """Draw lines on logarithmic axes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    title, along : str
+        What is drawn, and along what.
+    series : dict of str to list of (float, float)
+        By arm, places and nanoseconds.
+    crossings : iterable of (str, float)
+        Arms, and where their lines reach something.
+    """
+    figure.set_size_inches(7.5, 4.4)
+    axes = figure.add_subplot()
+    for arm, points in series.items():
+        at, times = zip(*points, strict=True)
+        style = "--" if arm in ("kernel", "plan") else "-"
+        axes.plot(
+            at,
+            [time / 1e3 for time in times],
+            color=color(arm),
+            label=arm,
+            linestyle=style,
+            marker="o",
+            markersize=3.5,
+            linewidth=1.8,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for number, (arm, place) in enumerate(crossings):
+        axes.axvline(place, color=color(arm), linestyle=":", linewidth=1.4)
+        axes.annotate(
+            f"{arm}: {place:,.0f}",
+            (place, 1),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            xytext=(-4, -12 - 15 * number),
+            ha="right",
+            color=color(arm),
+        )
+    if along == "attributes":
+        axes.set_xscale("linear")
+    else:
+        logarithmic(axes.xaxis, *_ends(at for points in series.values() for at, _ in points))
+    ends = _ends(time / 1e3 for points in series.values() for _, time in points)
+    logarithmic(axes.yaxis, *ends)
+    axes.set_xlabel(along)
+    axes.set_ylabel("us per call")
+    axes.set_title(title)
+    axes.grid(visible=True, axis="both")
+    figure.legend(loc="outside lower left", ncols=min(4, len(series)))
+
+
+def _ends(values):
+    values = [value for value in values if value]
+    return min(values), max(values)
+
+
+def _thousands(value, _):
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+@drawn
+def violins(figure, title, single):
+    """Draw how single calls are distributed: by arm, their nanoseconds."""
+    arms = list(single)
+    figure.set_size_inches(7.5, 0.9 + 0.75 * len(arms))
+    axes = figure.add_subplot()
+    for place, arm in enumerate(arms):
+        values = np.log10(single[arm])
+        # What is rarer than one in two hundred would make a line of it all: it is in the table.
+        values = values[values <= np.quantile(values, 0.995)]
+        if np.ptp(values) == 0:
+            values = np.append(values, values[0] + 1e-3)
+        found = axes.violinplot(
+            [values], [place], orientation="horizontal", widths=0.85, showmedians=True
+        )
+        for body in found["bodies"]:
+            body.set(facecolor=color(arm), edgecolor=color(arm), alpha=0.6)
+        for part in ("cmedians", "cmins", "cmaxes", "cbars"):
+            found[part].set(color=color(arm), linewidth=1.2)
+    axes.set_yticks(range(len(arms)), arms)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    low, high = axes.get_xlim()
+    ticks = [t for t in _decades(low, high) if low <= t <= high]
+    axes.set_xticks(ticks, [f"{10**t:,.0f}" for t in ticks])
+    axes.grid(visible=True)
+    axes.set_xlabel("ns of single calls (logarithmic)")
+    axes.set_title(title)
+
+
+def _decades(low, high):
+    for power in range(int(np.floor(low)), int(np.ceil(high)) + 1):
+        yield from (power, power + np.log10(2), power + np.log10(5))
+
+
+def _short(label):
+    return label if len(label) <= 48 else label[:46] + " …"

@@ -1,0 +1,106 @@
+"""Processes that measure: each is `worker`, and what it tells is followed here."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest_fastops
+
+import fastops_bench
+from fastops_bench.common import LIBRARIES
+
+
+@dataclass
+class Process:
+    """What is to be measured in a process.
+
+    Attributes
+    ----------
+    name : str
+        ``"main"``, ``"plain"``, or that of a peer.
+    suites, wanted : list of str
+        Which suites, and parts of names of which one is in what is measured.
+    tag : {"short", "long", "all"}
+    effort : {"full", "quick", "once"}
+    python : str
+        The interpreter.
+    libraries : str, optional
+        The only ones to be measured, with commas.
+    marked : str, optional
+        An expression of pytest's markers.
+    environment : dict of str to str
+    """
+
+    name: str
+    suites: list[str]
+    wanted: list[str] = field(default_factory=list)
+    tag: str = "all"
+    effort: str = "full"
+    python: str = sys.executable
+    libraries: str = ""
+    marked: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def start(self, only_list=False):
+        """Start it; yield what it tells, and at the end how it ended.
+
+        Yields
+        ------
+        dict
+            An ``"event"`` and what there is to say of it. The last one is ``"end"``, with the
+            ``"status"`` of the process and the last lines of its ``"output"``.
+        """
+        reading, writing = os.pipe()
+        asked = {
+            "suites": self.suites,
+            "wanted": self.wanted,
+            "tag": self.tag,
+            "effort": self.effort,
+            "marked": self.marked,
+            "list": only_list,
+            "events": writing,
+        }
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryDirectory() as folder:
+            child = subprocess.Popen(
+                [self.python, "-m", "fastops_bench.worker"],
+                env=self._environment(Path(folder)),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[writing],
+                start_new_session=True,  # an interrupt is for us: we end it
+                text=True,
+            )
+            os.close(writing)
+            try:
+                with open(reading) as events:
+                    try:
+                        json.dump(asked, child.stdin)
+                        child.stdin.close()
+                    except BrokenPipeError:
+                        pass  # it has ended, and said why
+                    yield from map(json.loads, events)
+                status = child.wait()
+            finally:
+                child.kill()
+                child.wait()
+            output.seek(0)
+            yield {"event": "end", "status": status, "output": output.read()[-4000:]}
+
+    def _environment(self, folder):
+        """Let a peer's interpreter import what measures, and nothing else of this environment."""
+        found = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        # Threads of NumPy's and PyTorch's that wait for work would take time from what comes next.
+        found |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        if self.libraries:
+            found[LIBRARIES] = self.libraries
+        if self.python != sys.executable:
+            for package in (fastops_bench, pytest_fastops):
+                source = Path(package.__file__).resolve().parent
+                (folder / source.name).symlink_to(source)
+            found["PYTHONPATH"] = str(folder)
+        return os.environ | found | self.environment

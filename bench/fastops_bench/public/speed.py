@@ -1,0 +1,125 @@
+"""docs/speed.md: each call with and without `fastops.install`, slowest first."""
+
+from dataclasses import dataclass
+from statistics import median
+
+SLOW, LOST = 5, 0.97
+MOST = 0.6
+"""The share of a call from which its kernels are the reason why it is slow."""
+
+SHOWN = 2
+"""So many of the ops that were not direct are named."""
+
+TEXT = """\
+# How fast each public call is
+
+Written by `make figures`, from the recipes in `bench/fastops_bench/public/`: a plain call of each
+public function and method that eager programs make, on small tensors, unchanged, without
+`fastops.install` and with it. How is measured says [bench/README.md](../bench/README.md): the two
+in turn, medians over rounds. The machine may have had other work meanwhile: ratios carry over,
+microseconds do not.
+
+- {with_ops} that run ops: {with_ops_summary}
+- {without_ops} that run none: {without_ops_summary}
+{differ}
+*Ops* are those that TensorFlow runs for a call, *kernels* is the part of the time under
+`fastops.install` that their kernels take, as `fastops.profile()` sees it; what it does not see
+leaves that empty. Where a call is less than {slow} times faster, the last column says why, as far
+as it is known: because of its kernels, or of what they do, or of ops that do not take the direct
+path ([design.md](design.md) and `fastops.REASONS` explain these).
+
+## Calls that run ops
+
+{with_ops_table}
+## Calls that run none
+
+{without_ops_table}"""
+
+HEAD = """\
+| call | ops | stock, us | installed, us | times faster | kernels, us | why |
+| --- | ---: | ---: | ---: | ---: | ---: | --- |
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A call, its medians in nanoseconds, and the median of the ratios of its rounds."""
+
+    title: str
+    ops: int
+    stock: float
+    installed: float
+    ratio: float
+    kernel: float
+    detours: tuple[str, ...]
+    reason: str
+    differs: bool
+
+    @classmethod
+    def of(cls, record):
+        """Make the row of a record of the suite."""
+        stock, installed = record["samples"]["stock"], record["samples"]["installed"]
+        ratios = [one / other for one, other in zip(stock, installed, strict=True)]
+        return cls(
+            record["label"],
+            record["ops"],
+            median(stock),
+            median(installed),
+            median(ratios),
+            record["kernel"],
+            tuple(record["detours"]),
+            record["reason"],
+            record["differs"],
+        )
+
+    def __str__(self):
+        times = (f"{nanoseconds / 1e3:,.2f}" for nanoseconds in (self.stock, self.installed))
+        kernel = f"{self.kernel / 1e3:,.2f}" if self.kernel else ""
+        cells = [f"`{self.title}`", str(self.ops), *times, f"{self.ratio:.2f}", kernel]
+        cells.append("; ".join(self._notes()))
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+    def _notes(self):
+        if self.differs:
+            yield "**its results differ**"
+        if self.ratio < SLOW:
+            if self.kernel > MOST * self.installed:
+                yield "its kernels take most of it"
+            if self.reason:
+                yield self.reason
+            yield from self.detours[:SHOWN]
+            if len(self.detours) > SHOWN:
+                yield f"and {len(self.detours) - SHOWN} more"
+
+
+def render(rows):
+    """Return the page."""
+    rows = sorted(rows, key=lambda row: row.ratio)
+    with_ops = [row for row in rows if row.ops]
+    without_ops = [row for row in rows if not row.ops]
+    differ = sum(row.differs for row in rows)
+    return TEXT.format(
+        with_ops=len(with_ops),
+        with_ops_summary=_summary(with_ops),
+        with_ops_table=_table(with_ops),
+        without_ops=len(without_ops),
+        without_ops_summary=_summary(without_ops),
+        without_ops_table=_table(without_ops),
+        differ=f"- {differ} with results that differ\n" if differ else "",
+        slow=SLOW,
+    )
+
+
+def _summary(rows):
+    if not rows:
+        return "none was measured."
+    ratios = [row.ratio for row in rows]
+    slow, lost = (sum(ratio < bound for ratio in ratios) for bound in (SLOW, LOST))
+    return (
+        f"{median(ratios):.1f} times faster in the median, {slow} ({slow / len(rows):.0%}) "
+        f"less than {SLOW} times, {lost} below {LOST} of stock."
+    )
+
+
+def _table(rows):
+    return HEAD + "".join(map(str, rows)) if rows else ""

@@ -1,0 +1,170 @@
+"""What a run says: numbers, pictures, the page, and two runs side by side."""
+
+import io
+import re
+from xml.etree import ElementTree
+
+import pytest
+from fastops_bench import compare, page, plots, report, sweeps
+from fastops_bench.runs import Row, Run
+from made_runs import made, race, samples
+from rich.console import Console
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.fixture(scope="module")
+def run():
+    return made()
+
+
+def printed(show, *args, width=100, **kwargs):
+    text = io.StringIO()
+    show(*args, Console(file=text, width=width), **kwargs)
+    return text.getvalue()
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_saved_and_read(run, tmp_path):
+    run.save(tmp_path / "run.json")
+    assert Run.load(tmp_path / "run.json") == run
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"benchmarks": []}', '{"format": 0}', "\xff"])
+def test_what_is_no_run_is_refused(text, tmp_path):
+    (tmp_path / "run.json").write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"run\.json"):
+        Run.load(tmp_path / "run.json")
+    with pytest.raises(ValueError, match="cannot be read"):
+        Run.load(tmp_path / "none.json")
+
+
+def test_peers_are_scaled_by_numpy(run):
+    row, other = run.rows("ladder")
+    assert row.time("torch") == pytest.approx(800)
+    assert row.time("raw_ops") == pytest.approx(6000)
+    assert row.time("raw_ops, alone") == pytest.approx(6000)
+    assert not other.has("torch")
+    assert run.peers == ["torch", "tensorflow"]
+
+
+def test_a_row_has_a_pair_an_interval_and_a_null():
+    row = Row("x", {"numpy": samples(1), "stock": samples(60), "installed": samples(10)})
+    assert row.pair == ("installed", "stock")
+    ratio, low, high = row.interval("stock", "installed")
+    assert low <= ratio <= high
+    assert ratio == pytest.approx(6)
+    assert row.null("installed")[0] == pytest.approx(1, abs=0.05)
+    assert Row("x", {"numpy": [1.0]}).pair is None
+    assert Row("x", {"numpy": [1.0]}).null("numpy")[0] == 1
+
+
+# Tables and sweeps --------------------------------------------------------------------------------
+
+
+def test_tables_have_all_that_was_raced(run):
+    found = {table.title: table for table in report.tables(run)}
+    assert list(found) == ["ladder", "calls", "chain", "sizes", "scaling, attributes"]
+    assert found["ladder"].columns[1:4] == ["floor", "numpy", "kernel"]
+    assert found["chain"].columns == ["chain, us", "kernel", "plan"]
+    assert found["calls"].lines[1][:3] == ["x[0] < y", "0.90", "60.0"]
+    assert r"| a \| b |" in found["calls"].markdown()
+
+
+def test_a_terminal_has_a_summary_of_many_rows_or_all_of_few(run):
+    shown = printed(lambda *args, **more: report.show(args[0], args[1], **more), run)
+    for text in ("fastops beside raw_ops", "x[0] < y", "To hold", "1 skipped: sonnet"):
+        assert text in shown
+    many = made()
+    rows = [race("install", "calls", f"x{i}", {"installed": 1, "stock": 9}) for i in range(60)]
+    many.processes["main"]["records"] += rows
+    shown = printed(report.show, many)
+    assert "geometric mean" in shown
+    assert "x59" not in shown
+    assert "x59" in printed(report.show, many, detailed=True)
+
+
+def test_promises_are_held_or_missed(run):
+    verdicts = {promise.text: promise.verdict for promise in report.promises(run)}
+    assert verdicts["AddV2 scalar: times faster than raw_ops"] == "PASS"
+    assert verdicts["import fastops: ms"] == "PASS"
+    slow = {p.text: p.verdict for p in report.promises(made(factor=0.2))}
+    assert slow["AddV2 scalar: times faster than raw_ops"] == "MISS"
+
+
+def test_where_dispatch_stops_mattering(run):
+    ((key, arms),) = sweeps.series(run.rows("sizes")).items()
+    assert key == ("AddV2", "elements")
+    found = sweeps.crossings(arms)
+    # 100 ns are a tenth of 1000, 6000 of 60000: at 600 and at 53,700 elements, but for the lines.
+    assert 100 < found["fastops"] < 1000
+    assert 10_000 < found["raw_ops"] < 100_000
+    kernel = [(1, 100.0), (10, 100.0)]
+    assert sweeps.crossing([(1, 200.0), (10, 200.0)], kernel) is None
+    assert sweeps.crossing([(1, 101.0), (10, 200.0)], kernel) == 1
+    assert sweeps.crossing([(1, 200.0), (10, 2000.0)], kernel) == pytest.approx(7.07, rel=0.5)
+
+
+# Pictures and the page ----------------------------------------------------------------------------
+
+
+def test_pictures_are_the_same_for_the_same_figures(run):
+    rows = run.rows("ladder")
+    single = run.records(group="latency")[0]["single"]
+    for draw in (
+        lambda: plots.layers(rows),
+        lambda: plots.ladder(rows),
+        lambda: plots.bars(run.rows("calls")),
+        lambda: plots.gains([(2.0, "a", "red"), (3.0, "b", "blue")]),
+        lambda: plots.violins("AddV2", single),
+    ):
+        svg = draw()
+        assert svg == draw()
+        ElementTree.fromstring(svg)
+
+
+def test_the_page_is_one_file(run):
+    text = page.render(run)
+    assert text == page.render(run)
+    assert text.count("<svg") == text.count("</svg>") == 6
+    assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|@import", text)
+    addresses = set(re.findall(r'(?:href|src)="([^"]*)"', text))
+    assert {one for one in addresses if not one.startswith(("#", "data:,"))} == set()
+    assert "A &lt;processor&gt;" in text
+    assert "x[0] &lt; y" in text
+    ids = re.findall(r' id="([^"]*)"', text)
+    assert len(ids) == len(set(ids))
+    assert {one[1:] for one in addresses if one.startswith("#")} <= set(ids)
+    for words in ("Where dispatch stops mattering", "p99.9", "To hold", "sonnet is not installed"):
+        assert words in text
+
+
+# Two runs -----------------------------------------------------------------------------------------
+
+
+def test_what_changed_and_what_is_noise():
+    found = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
+    assert found["ladder: AddV2 scalar"].verdict == "faster"
+    assert found["ladder: AddV2 scalar"].factor == pytest.approx(1.5)
+    assert found["calls: a | b"].verdict == "noise"
+    back = {change.name: change for change in compare.changes(made(factor=1.5), made())}
+    assert back["ladder: AddV2 scalar"].verdict == "slower"
+
+
+def test_few_rounds_decide_nothing():
+    runs = made(), made(factor=9)
+    for run in runs:
+        for record in run.processes["main"]["records"]:
+            for arm, times in record.get("samples", {}).items():
+                record["samples"][arm] = times[:3]
+    assert {change.verdict for change in compare.changes(*runs)} == {"too few rounds"}
+
+
+def test_a_comparison_is_printed():
+    shown = printed(compare.show, made(), made(factor=1.5))
+    assert re.search(r"ladder: AddV2 scalar .* faster", shown)
+    assert "that is the machine" in shown.replace("\n", " ")
+    with pytest.raises(ValueError, match="no call in common"):
+        compare.show(made(), Run({"main": {"records": []}}), Console(file=io.StringIO()))
