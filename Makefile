@@ -15,7 +15,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers gen lint docs docs-serve debug \
+.PHONY: help demo test parity fuzz bench bench-peers figures gen lint docs docs-serve debug \
 	asan annotate clean
 
 help:  ## list the targets
@@ -38,6 +38,10 @@ bench: $(VENV)/.bench $(VENV)/.built  ## measure, and hold the figures against w
 
 bench-peers: $(VENV)/.bench $(VENV)/.built  ## make the environments of PyTorch, JAX and ONNX Runtime, which `--peers` measures
 	$(BIN)python -m fastops_bench.peers $(ARGS) $(PEERS)
+
+figures: $(VENV)/.bench $(VENV)/.built  ## measure everything, in one run, and write the tables of README.md and docs
+	$(BIN)python -m fastops bench --peers --all --html build/bench.html --json build/bench.json $(ARGS)
+	$(BIN)python tools/figures.py build/bench.json
 
 gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen, docs/install.md and what follows from fastops/_backend anew
 	$(BIN)python tools/gen.py $(ARGS)

@@ -294,3 +294,11 @@ def _decades(low, high):
 
 def _short(label):
     return label if len(label) <= 48 else label[:46] + " …"
+
+
+def alone(svg):
+    """Return a picture as a file of its own, which no page gives a colour."""
+    head = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
+    background = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    svg = re.sub(r"(<svg [^>]*>)", lambda found: found[1] + background, svg, count=1)
+    return head + svg.replace(INK, "#1d2429")

@@ -1,0 +1,126 @@
+"""README.md and docs say what a run has measured: the tool that writes it, and where it does."""
+
+import re
+import shutil
+
+import pytest
+from fastops_bench.runs import PLAIN
+from made_runs import made, race
+from support import ROOT
+
+from tools import figures
+
+pytestmark = pytest.mark.quick
+
+TIMES = re.compile(r"\b(us|ns|times faster|spread)\b")
+
+ELSEWHERE = {
+    "docs/speed.md": "written as a whole",
+    "docs/distributed.md": "of examples/rollouts.py, which needs several processes and Ray",
+}
+"""Files with tables of times that are in no block, and why."""
+
+FILES = ["README.md", "bench/README.md", *(f"docs/{one.name}" for one in ROOT.glob("docs/*.md"))]
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Copy all files that are written."""
+    for path in figures.BLOCKS:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    return tmp_path
+
+
+def full():
+    """Return a run that has something for each block."""
+    run = made()
+    records = run.processes["main"]["records"]
+    installed, plan = {"stock": 9000, "installed": 500}, {"plan": 1000, "tf.function": 200_000}
+    for label in figures.PROGRAMS:
+        records.append(race("install", "programs", label, installed))
+    for name in figures.KERAS:
+        arms = {"stock": 1e6, "replayed": 7000, "torch": 24_000}
+        records.append(race("keras", "keras", f"Keras, {name}", arms))
+    for name in figures.WHOLE:
+        records.append(race("programs", "whole programs", name, installed))
+    for label in (
+        *("two ops", "eight products of 512x512 matrices"),
+        "convolutional block with a shortcut, batch 32",
+    ):
+        records.append(race("function", "functions", label, plan))
+    two = race("function", "functions", "two ops", plan)
+    run.processes[PLAIN] = {"versions": {}, "failed": [], "skipped": [], "records": [two]}
+    records.append(race("backend_keras", "keras backend", "x", {"fastops": 1000, "Keras": 9000}))
+    arms = {"tf_keras": 65e6, "fastops": 1e6, "declared": 1e6, "not replayed": 18e6}
+    records.append(race("backend", "backend, rnn", "LSTM over 50 steps", arms))
+    records.append(race("install", "calls", "a + b", installed))
+    about = {"ops": 1, "kernel": 100.0, "detours": [], "reason": "", "differs": False}
+    records.append(race("public", "public", "tf.abs(x)", installed, **about))
+    return run
+
+
+def test_all_is_written_from_one_run_and_the_same_each_time(root):
+    run = full()
+    assert figures.write(run, root) == []
+    first = {path: path.read_text() for path in root.rglob("*.*") if path.is_file()}
+    assert figures.write(run, root) == []
+    assert {path: path.read_text() for path in first} == first
+    readme = first[root / "README.md"]
+    assert "| AddV2 scalar | 400 | 6,000 | 12,000 | 800 | 200 | 15.0 |" in readme
+    assert "over the 2 rows of the ladder fastops is 18.4 times faster" in readme
+    assert "| `a + b` | 9.00 | 0.50 | 18.0 |" in readme
+    assert "| the same without oneDNN, on both sides | 200 | 1.00 | 200 |" in readme
+    assert "takes tf_keras 65.0 ms; this `rnn` 18.0, and 1.00" in first[root / "docs/backend.md"]
+    assert "- machine: A <processor>, 2 cores" in first[root / "bench/README.md"]
+    assert "`tf.abs(x)`" in first[root / "docs/speed.md"]
+    assert "<svg" in first[root / "docs/install.svg"]
+    # Nothing but the blocks has changed.
+    for path in figures.BLOCKS:
+        before, after = (ROOT / path).read_text(), (root / path).read_text()
+        assert figures.MARKED.sub(r"\1", before) == figures.MARKED.sub(r"\1", after)
+
+
+def test_what_was_not_measured_stays_and_is_named(root):
+    run = made()
+    run.processes["main"]["records"] = []
+    kept = figures.write(run, root)
+    assert len(kept) == sum(map(len, figures.BLOCKS.values()))
+    assert "README.md: keras" in kept
+    for path in figures.BLOCKS:
+        assert (root / path).read_text() == (ROOT / path).read_text()
+
+
+def test_a_block_has_one_place_and_a_place_has_a_block():
+    of = figures.Figures(made())
+    with pytest.raises(ValueError, match="nothing makes the figures oops; there are ops"):
+        figures.render("<!-- figures: oops -->1<!-- /figures -->", {"ops": figures.ops}, of)
+    with pytest.raises(ValueError, match="no place for the figures ops"):
+        figures.render("", {"ops": figures.ops}, of)
+    for path in FILES:
+        names = [match[2] for match in figures.MARKED.finditer((ROOT / path).read_text())]
+        assert sorted(names) == sorted(figures.BLOCKS.get(path, {})), path
+
+
+def test_a_marker_in_a_text_begins_no_line():
+    """There, Markdown would take the rest of the line for HTML."""
+    for path in figures.BLOCKS:
+        assert not re.search(r"^<!-- /?figures.*-->.", (ROOT / path).read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_every_table_of_times_is_written_so(path):
+    text = figures.MARKED.sub("", (ROOT / path).read_text())
+    heads = re.findall(r"^(\|.*\|)\n\|(?: *:?-+:? *\|)+$", text, re.MULTILINE)
+    assert bool([head for head in heads if TIMES.search(head)]) == (path in ELSEWHERE)
+
+
+def test_figures_of_a_quick_run_are_not_told(tmp_path, monkeypatch, capsys):
+    run = made()
+    run.method["effort"] = "quick"
+    run.save(tmp_path / "run.json")
+    monkeypatch.setattr("sys.argv", ["figures.py", str(tmp_path / "run.json")])
+    with pytest.raises(SystemExit) as caught:
+        figures.main()
+    assert caught.value.code == 2
+    assert "is a quick run" in capsys.readouterr().err

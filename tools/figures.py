@@ -1,0 +1,396 @@
+"""Writes what README.md and docs say was measured, all of it from one saved run.
+
+``make figures`` measures, and calls this with the run. In the files, what is written stands between
+``<!-- figures: NAME -->`` and ``<!-- /figures -->``; what has such a name is a function here.
+docs/speed.md and docs/install.svg are written as a whole.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from statistics import geometric_mean, median
+
+from fastops_bench import plots, report
+from fastops_bench.public import speed
+from fastops_bench.runs import PLAIN, Run
+
+ROOT = Path(__file__).parents[1]
+
+MARKED = re.compile(r"(<!-- figures: (\S+) -->)(\s*)(.*?)(\s*)(<!-- /figures -->)", re.DOTALL)
+
+BLOCKS: dict[str, dict] = {}
+"""By file, what makes each of its blocks, by name. A maker returns "" for what was not measured."""
+
+
+def block(path):
+    """Say in which file a block is; its name is the function's, with - for _."""
+
+    def keep(make):
+        BLOCKS.setdefault(path, {})[make.__name__.replace("_", "-")] = make
+        return make
+
+    return keep
+
+
+class Figures:
+    """Looks up what a run has measured.
+
+    Parameters
+    ----------
+    run : fastops_bench.runs.Run
+    """
+
+    def __init__(self, run):
+        self.run = run
+        self._groups = {}
+
+    def rows(self, group, process="main"):
+        """Return the rows of a group by label."""
+        if (group, process) not in self._groups:
+            found = {row.label: row for row in self.run.rows(group, process)}
+            self._groups[group, process] = found
+        return self._groups[group, process]
+
+    def table(self, columns, lines, *, unit):
+        """Return a table of times, in the order of the lines; what was not measured is left out.
+
+        Parameters
+        ----------
+        columns : dict of str to str
+            Titles, and the arms below them, or ``"A / B"`` for how many times longer A takes.
+        lines : iterable of (str, str, Row or None)
+            What stands in the first column, as what it is written, and the row.
+        unit : float
+            Nanoseconds.
+        """
+        cells = [
+            [shown, *(_cell(row, arm, unit) for arm in list(columns.values())[1:])]
+            for shown, row in lines
+            if row is not None
+        ]
+        return report.Table("", "", list(columns), cells).markdown().rstrip() if cells else ""
+
+    def lines(self, group, labels, process="main"):
+        """Return the lines of some labels of a group: a dict says how they are written."""
+        rows = self.rows(group, process)
+        shown = labels if isinstance(labels, dict) else {label: label for label in labels}
+        return [(text, rows.get(label)) for label, text in shown.items()]
+
+
+def _cell(row, arm, unit):
+    slow, _, fast = arm.partition(" / ")
+    if not row.has(slow, *([fast] if fast else [])):
+        return ""
+    return report.amount(row.ratio(slow, fast) if fast else row.time(slow) / unit)
+
+
+# README.md ---------------------------------------------------------------------------------------
+
+US, NS = 1e3, 1
+
+OPS = (
+    *("AddV2 scalar", "MatMul 1x32x32", "Sum", "ConcatV2", "GatherV2", "Reshape"),
+    "ReadVariableOp",
+)
+
+
+@block("README.md")
+def ops(of):
+    columns = {
+        "one call, ns": "",
+        "fastops": "fastops",
+        "`tf.raw_ops`": "raw_ops",
+        "`tf.*`": "tf",
+        "PyTorch": "torch",
+        "NumPy": "numpy",
+        "times faster than `tf.raw_ops`": "raw_ops / fastops",
+    }
+    return of.table(columns, of.lines("ladder", OPS), unit=NS)
+
+
+@block("README.md")
+def ladder(of):
+    ratios = _ladder_ratios(of)
+    if not ratios:
+        return ""
+    return (
+        f"over the {len(ratios)} rows of the ladder fastops is {geometric_mean(ratios):.1f} times "
+        f"faster than `tf.raw_ops` in the geometric mean\nand at least {min(ratios):.1f} times on "
+        "each"
+    )
+
+
+def _ladder_ratios(of):
+    short = [row for row in of.rows("ladder").values() if row.about["tag"] == "short"]
+    return [row.ratio("raw_ops", "fastops") for row in short if row.pair]
+
+
+CALLS = (
+    *("a + b", "2.0 * x", "x[0]", "tf.matmul(m, n)", "tf.reshape(m, [4])", "tf.reduce_sum(m)"),
+    *("tf.zeros([4])", "tf.cast(x, tf.int32)", "tf.where(flags, x, x)", "tf.one_hot(labels, 3)"),
+)
+PROGRAMS = {
+    "three-layer perceptron on one row": "three-layer perceptron on one row, with variables",
+    "gradient of one multiplication": "gradient of one multiplication",
+    "training step of the perceptron": (
+        "training step of the perceptron: forward, gradient, `assign_sub`"
+    ),
+}
+INSTALLED = {
+    "TensorFlow, us": "stock",
+    "installed, us": "installed",
+    "times faster": "stock / installed",
+}
+
+
+@block("README.md")
+def unchanged(of):
+    calls = of.lines("calls", {call: f"`{call}`" for call in CALLS})
+    ratios = [row.ratio("stock", "installed") for row in of.rows("calls").values()]
+    text = of.table({"": "", **INSTALLED}, calls, unit=US)
+    if not text:
+        return ""
+    middle = f"| median over {len(ratios)} calls |  |  | {report.amount(median(ratios))} |"
+    programs = of.table({"": "", **INSTALLED}, of.lines("programs", PROGRAMS), unit=US)
+    return "\n".join([text, middle, *programs.splitlines()[2:]])
+
+
+KERAS = {
+    "perceptron, Sequential": "three-layer perceptron on one row, `Sequential`",
+    "perceptron, Functional": "the same, functional",
+    "perceptron, subclassed": "the same, subclassed: its `call` runs as Python",
+    "convolutions": "convolution, batch normalization, pooling",
+    "LSTM": "LSTM over 8 steps",
+    "GRU": "GRU over 8 steps",
+    "attention": "multi-head attention, layer normalization",
+    "embedding": "embedding, pooling",
+    "normalization and dropout, training": "normalization and dropout, training, 32 rows",
+    "training step, Adam": "training step, Adam",
+    "training step, SGD with momentum": "training step, SGD with momentum",
+    "training step, RMSprop": "training step, RMSprop",
+    "training step, AdamW": "training step, AdamW",
+    "fit, eager": "`fit(run_eagerly=True)`",
+    "fit": "`fit`",
+    "evaluate": "`evaluate`",
+    "predict": "`predict`",
+}
+
+
+@block("README.md")
+def keras(of):
+    columns = {
+        "": "",
+        "TensorFlow, us": "stock",
+        "installed, us": "replayed",
+        "PyTorch, us": "torch",
+        "times faster": "stock / replayed",
+    }
+    labels = {f"Keras, {name}": shown for name, shown in KERAS.items()}
+    return of.table(columns, of.lines("keras", labels), unit=US)
+
+
+WHOLE = {
+    "actor-critic": "actor-critic on CartPole, 80 episodes: a step",
+    "DDPG": "DDPG on Pendulum, 20 episodes: a step",
+    "online request": "a request to a model, array in, array out, p50",
+}
+
+
+@block("README.md")
+def whole_programs(of):
+    columns = {
+        "": "",
+        "TensorFlow, us": "stock",
+        "`python -m fastops`, us": "installed",
+        "PyTorch, us": "torch",
+        "times faster": "stock / installed",
+    }
+    return of.table(columns, of.lines("whole programs", WHOLE), unit=US)
+
+
+@block("README.md")
+def functions(of):
+    parts = []
+    for label, row in of.rows("functions").items():
+        parts.append((label, row, "tf.function", "plan"))
+        if other := of.rows("functions", PLAIN).get(label):
+            parts.append(("the same without oneDNN, on both sides", other, "tf.function", "plan"))
+    for label, row in of.rows("traced").items():
+        parts.append((f"{label}, `install()`", row, "stock", "installed"))
+    for label, row in of.rows("sessions").items():
+        parts.append((f"{label}, `Session.run`", row, "tensorflow", "fastops"))
+    for label, row in of.rows("serving").items():
+        parts.append((f"{label}, `graph.load`", row, "signature", "fastops"))
+    lines = []
+    for label, row, slow, fast in parts:
+        numbers = (row.time(slow) / US, row.time(fast) / US, row.ratio(slow, fast))
+        lines.append([label, *map(report.amount, numbers)])
+    columns = ["", "TensorFlow, us", "fastops, us", "times faster"]
+    return report.Table("", "", columns, lines).markdown().rstrip() if lines else ""
+
+
+# Elsewhere ---------------------------------------------------------------------------------------
+
+
+@block("bench/README.md")
+def measured(of):
+    """Return all tables of the run, and what it was measured on."""
+    about = [f"- {title}: {text}" for title, text in report.describe(of.run) if title != "method"]
+    found = [table for table in report.tables(of.run) if table.suite != "public"]
+    kept = report.promised(of.run)
+    parts = ["\n".join(about), *([f"### To hold\n\n{kept.markdown()}"] if kept.lines else [])]
+    parts += [f"### {table.title}\n\n{table.markdown()}" for table in found]
+    return "\n\n".join(part.rstrip() for part in parts) if found else ""
+
+
+@block("docs/index.md")
+def one_addition(of):
+    row, ratios = of.rows("ladder").get("AddV2 scalar"), _ladder_ratios(of)
+    if row is None:
+        return ""
+    fast, raw, full = (f"{row.time(arm):,.0f}" for arm in ("fastops", "raw_ops", "tf"))
+    return (
+        f"One scalar addition takes\n{fast} ns, of `tf.raw_ops` {raw}, of `tf.add` {full}; over "
+        f"the {len(ratios)} rows of the ladder fastops is {geometric_mean(ratios):.1f}\n"
+        "times faster than `tf.raw_ops` in the geometric mean."
+    )
+
+
+@block("docs/index.md")
+def no_gain(of):
+    rows = of.rows("functions")
+    products = rows.get("eight products of 512x512 matrices")
+    convolution = rows.get("convolutional block with a shortcut, batch 32")
+    if None in (products, convolution):
+        return ""
+    one, two = (row.ratio("tf.function", "plan") for row in (products, convolution))
+    return (
+        f"Eight products of 512x512 matrices in a traced function are {one:.1f}\n  times faster, a "
+        f"convolutional block on a batch of 32 is {two:.1f} times."
+    )
+
+
+@block("docs/keras.md")
+def keras_in_short(of):
+    found = of.rows("keras")
+    names = ("perceptron, Sequential", "training step, Adam", "fit", "predict")
+    rows = [found.get(f"Keras, {name}") for name in names]
+    if None in rows:
+        return ""
+    times = [[report.amount(row.time(arm) / US) for arm in ("replayed", "stock")] for row in rows]
+    ratios = [f"{row.ratio('stock', 'replayed'):.0f}" for row in rows]
+    return (
+        f"a three-layer perceptron on one row takes {times[0][0]} us instead of {times[0][1]}, a "
+        f"training step with Adam {times[1][0]}\ninstead of {times[1][1]}, `fit` is {ratios[2]} "
+        f"times faster and `predict` {ratios[3]} times"
+    )
+
+
+@block("docs/graphs.md")
+def two_ops(of):
+    row = of.rows("functions").get("two ops")
+    if row is None:
+        return ""
+    plan, function = (report.amount(row.time(arm) / US) for arm in ("plan", "tf.function"))
+    return f"of two ops in {plan} us, where `tf.function` takes {function}."
+
+
+@block("docs/keras_backend.md")
+def keras_backend(of):
+    ratios = [row.ratio("Keras", "fastops") for row in of.rows("keras backend").values()]
+    if not ratios:
+        return ""
+    return (
+        f"{len(ratios)} calls are {geometric_mean(ratios):.0f} times as fast, by their geometric "
+        f"mean ({min(ratios):.0f} to {max(ratios):.0f})"
+    )
+
+
+@block("docs/backend.md")
+def recurrent(of):
+    row = of.rows("backend, rnn").get("LSTM over 50 steps")
+    if row is None:
+        return ""
+    arms = ("tf_keras", "not replayed", "fastops")
+    theirs, plain, replayed = (report.amount(row.time(arm) / 1e6) for arm in arms)
+    return (
+        f"takes tf_keras {theirs} ms; this `rnn` {plain}, and {replayed} where the step is replayed"
+    )
+
+
+# Whole files -------------------------------------------------------------------------------------
+
+
+def whole_files(of):
+    """Yield the paths and the contents of the files that are written as a whole."""
+    public = of.run.records(group="public")
+    if public:
+        yield "docs/speed.md", speed.render([speed.Row.of(record) for record in public])
+    colors = {"programs": "#e37400", "calls": "#1a73e8"}
+    bars = sorted(
+        (row.ratio("stock", "installed"), label, color)
+        for group, color in colors.items()
+        for label, row in of.rows(group).items()
+    )
+    if bars:
+        yield "docs/install.svg", plots.alone(plots.gains(bars))
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+def render(text, blocks, of):
+    """Return a text with its blocks written anew, and the names of those that stay as they are."""
+    kept = []
+
+    def write(match):
+        begin, name, before, _, after, end = match.groups()
+        if name not in blocks:
+            raise ValueError(f"nothing makes the figures {name}; there are {', '.join(blocks)}")
+        new = blocks[name](of)
+        if not new:
+            kept.append(name)
+            return match[0]
+        return f"{begin}{before}{new}{after}{end}"
+
+    text = MARKED.sub(write, text)
+    missing = blocks.keys() - {match[2] for match in MARKED.finditer(text)}
+    if missing:
+        raise ValueError(f"there is no place for the figures {', '.join(sorted(missing))}")
+    return text, kept
+
+
+def write(run, root=ROOT):
+    """Write all figures; return what stays as it is, since the run has nothing of it."""
+    of, kept = Figures(run), []
+    for path, blocks in BLOCKS.items():
+        file = root / path
+        try:
+            text, stays = render(file.read_text(), blocks, of)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        file.write_text(text)
+        kept += [f"{path}: {name}" for name in stays]
+    for path, text in whole_files(of):
+        (root / path).write_text(text)
+    return kept
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="what `python -m fastops bench --json` has saved")
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout, by default this one")
+    parser.add_argument("--rough", action="store_true", help="take a quick run, too")
+    args = parser.parse_args()
+    run = Run.load(args.run)
+    if run.method["effort"] != "full" and not args.rough:
+        parser.error(f"{args.run} is a quick run, of which no figure is to be told")
+    kept = write(run, args.root)
+    for one in kept:
+        print(f"stays as it is, not measured: {one}", file=sys.stderr)
+    sys.exit(bool(kept))
+
+
+if __name__ == "__main__":
+    main()
