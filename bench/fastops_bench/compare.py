@@ -8,7 +8,9 @@ import math
 from dataclasses import dataclass
 from statistics import geometric_mean, median
 
+from rich import box
 from rich.table import Table
+from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def show(before, after, console):
     found = sorted(changes(before, after), key=lambda change: -abs(math.log(change.factor)))
     if not found:
         raise ValueError("the runs have no call in common")
-    table = Table(title="Times faster than the baseline, before and after")
+    title = "Times faster than the baseline, before and after"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(("call", "before", "after", "change", "95 %", "noise", "")):
         table.add_column(column, justify="right" if 0 < number < 6 else "left")
     styles = {"faster": "green", "slower": "red"}
@@ -103,7 +106,7 @@ def show(before, after, console):
         span = "" if change.low is None else f"{change.low:.2f} to {change.high:.2f}"
         cells = (f"{change.before:.2f}", f"{change.after:.2f}", f"{change.factor:.3f}", span)
         last = (f"{change.noise:.3f}", change.verdict)
-        table.add_row(change.name, *cells, *last, style=styles.get(change.verdict, "dim"))
+        table.add_row(Text(change.name), *cells, *last, style=styles.get(change.verdict, "dim"))
     console.print(table)
     verdicts = [change.verdict for change in found]
     counts = ", ".join(f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts))
@@ -111,6 +114,7 @@ def show(before, after, console):
     console.print(
         f"{len(found)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
         f"What is not fastops' takes {drift(before, after):.2f} times as long as before: "
-        "that is the machine, and no part of the changes.",
+        "that is the machine, and no part of the changes. Of many calls a few differ without a "
+        "cause: those of which a second pair of runs says the same have changed.",
         highlight=False,
     )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 COLORS = {
-    "fastops": "#0b7285",
+    "fastops": "#0c8599",
     "raw_ops": "#e8590c",
     "torch": "#c2255c",
     "numpy": "#5f8f2f",

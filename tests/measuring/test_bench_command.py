@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import setuptools
 from fastops_bench import command, page, peers, suites
 from fastops_bench.processes import Process
 from fastops_bench.runs import Run
@@ -262,8 +263,20 @@ def test_the_page_in_a_browser(tmp_path, width):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+# As installed -------------------------------------------------------------------------------------
+
+PYPROJECT = (ROOT / "pyproject.toml").read_text()
+
+
 def test_the_extra_has_what_is_asked_for():
-    text = (ROOT / "pyproject.toml").read_text()
-    (extra,) = re.findall(r"^bench = \[(.*)\]$", text, re.MULTILINE)
+    (extra,) = re.findall(r"^bench = \[(.*)\]$", PYPROJECT, re.MULTILINE)
     outside = [name for name in bench.NEEDED if name not in ("fastops_bench", "pytest_fastops")]
     assert all(f'"{name}>=' in extra for name in outside)
+
+
+def test_packages_have_all_that_measures():
+    (patterns,) = re.findall(r"^include = (\[.*\])$", PYPROJECT, re.MULTILINE)
+    found = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
+    folders = {path.parent for path in suites.HERE.rglob("*.py")}
+    assert {".".join(one.relative_to(suites.HERE.parent).parts) for one in folders} <= set(found)
+    assert "pytest_fastops" in found
