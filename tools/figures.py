@@ -2,7 +2,7 @@
 
 ``make figures`` measures, and calls this with the run. In the files, what is written stands between
 ``<!-- figures: NAME -->`` and ``<!-- /figures -->``; what has such a name is a function here.
-docs/speed.md and docs/install.svg are written as a whole.
+docs/speed.md and the pictures are written as a whole.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def _cell(row, arm, unit):
     return report.amount(row.ratio(slow, fast) if fast else row.time(slow) / unit)
 
 
-# README.md ---------------------------------------------------------------------------------------
+# README.md and docs/performance.md ---------------------------------------------------------------
 
 US, NS = 1e3, 1
 
@@ -144,7 +144,7 @@ INSTALLED = {
 }
 
 
-@block("README.md")
+@block("docs/performance.md")
 def unchanged(of):
     calls = of.lines("calls", {call: f"`{call}`" for call in CALLS})
     ratios = [row.ratio("stock", "installed") for row in of.rows("calls").values()]
@@ -177,7 +177,7 @@ KERAS = {
 }
 
 
-@block("README.md")
+@block("docs/performance.md")
 def keras(of):
     columns = {
         "": "",
@@ -209,7 +209,7 @@ def whole_programs(of):
     return of.table(columns, of.lines("whole programs", WHOLE), unit=US)
 
 
-@block("README.md")
+@block("docs/performance.md")
 def functions(of):
     parts = []
     for label, row in of.rows("functions").items():
@@ -327,6 +327,9 @@ def whole_files(of):
     public = of.run.records(group="public")
     if public:
         yield "docs/speed.md", speed.render([speed.Row.of(record) for record in public])
+    short = [row for row in of.rows("ladder").values() if row.about["tag"] == "short"]
+    if short:
+        yield "docs/ladder.svg", plots.alone(plots.layers(short))
     colors = {"programs": "#e37400", "calls": "#1a73e8"}
     bars = sorted(
         (row.ratio("stock", "installed"), label, color)

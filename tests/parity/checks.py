@@ -6,6 +6,7 @@
 import dataclasses
 import itertools
 import re
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 
 import numpy as np
@@ -18,6 +19,8 @@ from tensorflow.python.framework.ops import gradient_registry
 import fastops
 from fastops import _registry
 from fastops._core import fallback
+from fastops._dispatch import Op
+from fastops._install.replacement import set_live
 from fastops._reports import counters
 from parity import cases, malformed, recipes
 from parity.draw import PLAIN
@@ -358,16 +361,32 @@ def built(function, arguments):
 # ---------------------------------------------------------------------------------------------
 
 
-def compare_malformed(op_name, call, progress=lambda arm: None):
-    """Hold a malformed call against TensorFlow; return the difference, and whether it raises."""
-    op, theirs = _registry.op(op_name), reference(op_name)
+@contextmanager
+def at_once(op_name):
+    """Give an op without a key, whose first call need not be TensorFlow's: as under `install`."""
+    set_live(True)
+    try:
+        yield Op(op_name)
+    finally:
+        set_live(False)
+
+
+def compare_malformed(op_name, call, progress=lambda arm: None, *, first=False):
+    """Hold a malformed call against TensorFlow; return the difference, and whether it raises.
+
+    With `first` it is also made as the first call of all, as under `install`.
+    """
+    theirs = reference(op_name)
     progress("tensorflow")
     again = partial(outcome, partial(call.of, theirs))
     want = again()
     left = outcome(call.state)
-    for _ in range(2):  # from the second call on it may take another path than TensorFlow's
+    # From the second call on it may take another path than TensorFlow's.
+    ways = [at_once] * first + [lambda op_name: nullcontext(_registry.op(op_name))] * 2
+    for way in ways:
         progress("fastops")
-        got = outcome(partial(call.of, op))
+        with way(op_name) as op:
+            got = outcome(partial(call.of, op))
         problem = unlike(op_name, got, want, again)
         leaks = any(what.endswith("a huge integer") for what in call.mistakes)
         if leaks and isinstance(got, Failure) and isinstance(want, Failure):
@@ -377,7 +396,7 @@ def compare_malformed(op_name, call, progress=lambda arm: None):
         problem = difference(outcome(call.state), left)
         if problem and not leaves_it_to_chance(call, again, left):
             return f"what it leaves in the variables: {problem}", isinstance(want, Failure)
-        if isinstance(got, Failure) and op_name not in recipes.RECIPES:
+        if way is not at_once and isinstance(got, Failure) and op_name not in recipes.RECIPES:
             break  # which is TensorFlow's the next time, too
     return None, isinstance(want, Failure)
 
