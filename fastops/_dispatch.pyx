@@ -39,7 +39,7 @@ from fastops._core.attributes cimport (
     MISSING, hash_of, is_comparable, is_constant, mix, same, snapshot, to_bytes,
 )
 from fastops._core.conversion cimport (
-    convert_items, forget, is_chosen, is_convertible, is_list, is_numpy, is_shape, may_convert,
+    convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
     sizes_or_itself, to_tensor_or_pack,
 )
 from fastops._core.measuring cimport Measurement, is_recording
@@ -447,7 +447,8 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # First: may this thread run kernels now?
     reason = gate(&device_name)
     if reason != R_DIRECT:
-        if reason == R_CALLBACKS and thread.noted:
+        # Functions above TensorFlow's dispatch call do more than to run an op: they stop tapes, say.
+        if reason == R_CALLBACKS and thread.noted and call.raises_status:
             return _noted(op, slots, call, thread)
         return _tensorflow(op, call, reason, slots, None)
     if options.path == kTensorflow:
@@ -574,15 +575,15 @@ cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject
 cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread) except NULL:
     """A call that is part of one which is noted down, by an op callback that is the only one.
 
-    As direct as others, and told as TensorFlow tells of its calls. What is converted by ops is
-    TensorFlow's to convert, since it has to tell of these as well.
+    As direct as others if all is a tensor already, and told as TensorFlow tells of its calls. What
+    has to be converted is TensorFlow's, which tells of the ops that do so.
     """
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef Frame frame
     cdef Entry entry
     cdef Status status
     cdef Manner manner
-    cdef int code, reason, i
+    cdef int code, i
     cdef uint64_t key
     cdef PyObject* value
     cdef PyObject* result
@@ -596,12 +597,8 @@ cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread)
         len(callbacks) != 1 or call.measured != NULL
         or options.path == kTensorflow or options.path == kCapi
         or Async(_runtime) or Observed(_runtime) or StoresGraphs(_runtime)
+        or collect(op, slots, &frame) != R_DIRECT
     ):
-        return _tensorflow(op, call, R_CALLBACKS, slots, None)
-    reason = collect(op, slots, &frame)
-    if reason == R_CONVERT and _needs_no_ops(op, slots):
-        reason = _convert(op, slots, <PyObject*>device, &frame)
-    if reason != R_DIRECT:
         return _tensorflow(op, call, R_CALLBACKS, slots, None)
     key = _key_of(op, slots, <PyObject*>device, &frame, options.onednn)
     entry = None
@@ -630,7 +627,10 @@ cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread)
         return _raise(
             op, entry, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode()
         )
-    op.calls_direct += call.counts
+    op.calls_direct += 1
+    if not call.counts:  # the function above has been counted, as TensorFlow's
+        op.calls_tensorflow -= 1
+        op.calls_reason[R_FIRST_CALL] -= 1
     outputs = [<object>inline_results[i] for i in range(entry.num_outputs)]
     result = _finish(op, entry, &frame, inline_results)
     name = slots[op.num_params - 1]
@@ -640,33 +640,6 @@ cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread)
         Py_DECREF(<object>result)
         raise
     return result
-
-
-cdef bint _needs_no_ops(Op op, PyObject** slots) except -1:
-    """Whether no op is run to convert the inputs of a call, but for those that read variables."""
-    cdef int i
-    cdef PyObject* value
-    for i in range(op.num_inputs):
-        value = slots[op.input_slots[i]]
-        if value == NULL or op.facts.inputs[i].kind != kSingle:
-            return False
-        if (
-            not IsEagerTensor(value)
-            and Py_TYPE(<object>value) != _variable_type
-            and not is_numpy(value)
-            and not _is_of_numbers(<object>value)
-        ):
-            return False
-    return True
-
-
-cdef bint _is_of_numbers(object value) except -1:
-    if type(value) is list or type(value) is tuple:
-        for item in value:
-            if not _is_of_numbers(item):
-                return False
-        return True
-    return type(value) is int or type(value) is float or type(value) is bool
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1242,7 +1215,7 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     cdef PyObject* before = thread.underway
     cdef PyObject* target = call.target
     cdef PyObject* result
-    if reason == R_CALLBACKS and thread.noted:
+    if reason == R_CALLBACKS and thread.noted and call.raises_status:
         reason = R_FIRST_CALL  # the callback is ours
     op.calls_tensorflow += call.counts
     op.calls_reason[reason] += call.counts

@@ -61,9 +61,9 @@ def profile(*, frames=False):
     --------
     >>> import tensorflow as tf, fastops
     >>> x = tf.constant([1.0, 2.0])
-    >>> with fastops.accelerated(), fastops.profile() as report:
+    >>> with fastops.profile() as report:
     ...     for _ in range(10):
-    ...         y = tf.math.softsign(x)
+    ...         y = fastops.ops.softsign(features=x)
     >>> softsign = report.ops["Softsign"]
     >>> softsign.calls, softsign.direct, str(softsign.detours[0])
     (10, 9, '1 first_call')

@@ -190,12 +190,39 @@ def test_a_call_that_is_recorded_is_as_direct():
     def three():
         return [tf.nn.moments(IMAGE, [0, 1, 2]) for _ in range(3)]
 
-    got, (_, reasons) = counted(three, "Mean")
+    got, (direct, reasons) = counted(three, "SquaredDifference")
     for one, other in zip(got, three(), strict=True):
         assert_same(one[0], other[0])
         assert_same(one[1], other[1])
-    assert not reasons
-    assert fastops.stats().ops["Squeeze"].direct == 6
+    assert (direct, reasons) == (3, {})
+
+
+def test_what_is_recorded_without_a_tape_is_stopped_for_tapes_later():
+    def normalized():
+        mean, variance = tf.nn.moments(X, [-1], keepdims=True)  # its mean is no path of gradients
+        scale = tf.math.rsqrt(variance + 1e-3)
+        return X * scale - mean * scale
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = tf.reduce_sum(normalized() ** 2.0 + normalized())
+        return tape.gradient(y, X)
+
+    want = gradient()
+    fastops.clear_cache()
+    with fastops.accelerated():
+        for _ in range(3):
+            normalized()
+        fastops.reset_stats()
+        got = gradient()
+        negated = fastops.stats().ops["Neg"].direct
+        assert_same(got, want)
+    fastops.reset_stats()
+    with fastops.accelerated(models=False, functions=False):
+        fastops.clear_cache()
+        assert_same(gradient(), want)
+    assert fastops.stats().ops["Neg"].direct == negated
 
 
 def test_nobody_sees_the_calls_of_a_recording_twice():

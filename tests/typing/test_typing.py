@@ -29,4 +29,5 @@ def test_mypy_understands_calls(tmp_path):
 def test_stubs_describe_what_exists():
     pytest.importorskip("mypy")
     modules = ["fastops.backend", "fastops.gen", "fastops.ops", "fastops.raw_ops"]
-    run("mypy.stubtest", *modules, "--concise", "--mypy-config-file", "pyproject.toml")
+    options = ["--mypy-config-file", "pyproject.toml", "--allowlist", "tests/typing/no_stubs.txt"]
+    run("mypy.stubtest", *modules, "--concise", *options)
