@@ -447,7 +447,7 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # First: may this thread run kernels now?
     reason = gate(&device_name)
     if reason != R_DIRECT:
-        # Functions above TensorFlow's dispatch call do more than to run an op: they stop tapes, say.
+        # Functions above the dispatch call do more than to run an op: they stop tapes, say.
         if reason == R_CALLBACKS and thread.noted and call.raises_status:
             return _noted(op, slots, call, thread)
         return _tensorflow(op, call, reason, slots, None)
