@@ -1215,7 +1215,7 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     cdef PyObject* before = thread.underway
     cdef PyObject* target = call.target
     cdef PyObject* result
-    if reason == R_CALLBACKS and thread.noted and call.raises_status:
+    if reason == R_CALLBACKS and thread.noted:
         reason = R_FIRST_CALL  # the callback is ours
     op.calls_tensorflow += call.counts
     op.calls_reason[reason] += call.counts
