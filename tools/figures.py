@@ -53,7 +53,7 @@ class Figures:
         return self._groups[group, process]
 
     def table(self, columns, lines, *, unit):
-        """Return a table of times, in the order of the lines; what was not measured is left out.
+        """Return a table of times, in the order of the lines; empty lines and columns are left out.
 
         Parameters
         ----------
@@ -69,7 +69,12 @@ class Figures:
             for shown, row in lines
             if row is not None
         ]
-        return report.Table("", "", list(columns), cells).markdown().rstrip() if cells else ""
+        if not cells:
+            return ""
+        full = [place for place, column in enumerate(zip(*cells, strict=True)) if any(column)]
+        titles = [list(columns)[place] for place in full]
+        cells = [[line[place] for place in full] for line in cells]
+        return report.Table("", "", titles, cells).markdown().rstrip()
 
     def lines(self, group, labels, process="main"):
         """Return the lines of some labels of a group: a dict says how they are written."""
