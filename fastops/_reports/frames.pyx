@@ -11,28 +11,11 @@ from libcpp.vector cimport vector
 import sys
 
 from fastops._core.threads cimport this_thread
+from fastops._cpp.profiling cimport (
+    CodeOf, DefinitionOf, PyEval_SetProfile, PyFrameObject, PyTrace_C_CALL,
+    PyTrace_CALL, PyTrace_RETURN,
+)
 from fastops._cpp.timer cimport Nanoseconds
-
-cdef extern from "Python.h":
-    """
-    // Which the frame keeps.
-    static inline PyObject* CodeOf(PyFrameObject* frame) {
-      PyCodeObject* code = PyFrame_GetCode(frame);
-      Py_DECREF(code);
-      return (PyObject*)code;
-    }
-
-    // What a function that is written in C is, whatever it is bound to. Null for others.
-    static inline const void* DefinitionOf(PyObject* function) {
-      return PyCFunction_Check(function) ? ((PyCFunctionObject*)function)->m_ml : NULL;
-    }
-    """
-    ctypedef struct PyFrameObject
-    ctypedef int (*Py_tracefunc)(PyObject*, PyFrameObject*, int, PyObject*) except -1
-    int PyTrace_CALL, PyTrace_RETURN, PyTrace_C_CALL
-    void PyEval_SetProfile(Py_tracefunc function, object told)
-    PyObject* CodeOf(PyFrameObject*)
-    const void* DefinitionOf(PyObject*)
 
 # 16 bytes each.
 cdef size_t MOST_MOMENTS = 2_000_000

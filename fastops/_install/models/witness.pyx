@@ -5,33 +5,16 @@ cimport cython
 from cpython.object cimport PyObject
 from libcpp.unordered_set cimport unordered_set
 
+from fastops._cpp.profiling cimport (
+    CodeOf, DefinitionOf, PyEval_SetProfile, PyFrameObject, PyTrace_C_CALL,
+    PyTrace_CALL,
+)
+
 import sys
 
 import numpy as np
 
 from fastops._install.models.library import is_own, is_pure
-
-cdef extern from "Python.h":
-    """
-    // Which the frame keeps.
-    static inline PyObject* CodeOf(PyFrameObject* frame) {
-      PyCodeObject* code = PyFrame_GetCode(frame);
-      Py_DECREF(code);
-      return (PyObject*)code;
-    }
-
-    // What a function that is written in C is, whatever it is bound to. Null for others.
-    static inline const void* DefinitionOf(PyObject* function) {
-      return PyCFunction_Check(function) ? ((PyCFunctionObject*)function)->m_ml : NULL;
-    }
-    """
-    ctypedef struct PyFrameObject
-    ctypedef int (*Py_tracefunc)(PyObject*, PyFrameObject*, int, PyObject*) except -1
-    int PyTrace_CALL, PyTrace_C_CALL
-    void PyEval_SetProfile(Py_tracefunc function, object told)
-    PyObject* CodeOf(PyFrameObject*)
-    const void* DefinitionOf(PyObject*)
-
 
 cdef dict _OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # which goes by another name
 
