@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastops_bench.common import installed
+from fastops_bench.common import interpreter
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -31,11 +31,9 @@ PROGRAMS = {
 
 
 def run(*command):
-    """Run a Python program; return its microseconds a piece of work, and what else it prints."""
+    """Run a program; return its microseconds a piece of work, and what else it prints."""
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
-    output = subprocess.check_output(
-        [sys.executable, *command], cwd=EXAMPLES, env=environment, text=True
-    )
+    output = subprocess.check_output(command, cwd=EXAMPLES, env=environment, text=True)
     *computed, told = output.splitlines()
     return float(re.search(r"([\d.,]+) us", told)[1].replace(",", "")), computed
 
@@ -44,9 +42,13 @@ def run(*command):
 def test_programs(record, quick, times, name):
     file, full, short = PROGRAMS[name]
     options = short if quick else full
-    commands = {"stock": [file, *options], "installed": ["-m", "fastops", file, *options]}
-    if installed("torch"):
-        commands["torch"] = [file, *options, "--library=torch"]
+    program = [file, *options]
+    commands = {
+        "stock": [sys.executable, *program],
+        "installed": [sys.executable, "-m", "fastops", *program],
+    }
+    if torch := interpreter("torch"):
+        commands["torch"] = [torch, *program, "--library=torch"]
     samples = {arm: [] for arm in commands}
 
     for _ in range(times(3, quick=1)):

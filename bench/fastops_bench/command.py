@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fastops_bench import compare, peers, report
+from fastops_bench.common import PEERS
 from fastops_bench.processes import Process
 from fastops_bench.runs import MAIN, PLAIN, Run
 from fastops_bench.suites import SUITES
@@ -146,7 +147,8 @@ def plan(args):
     """Return the processes that a command asks for."""
     effort = "quick" if args.quick else "once" if args.once else "full"
     settings = {"wanted": args.filter, "tag": args.tag, "effort": effort}
-    found = [Process(MAIN, args.suites, **settings)]
+    beside = {} if args.peers is None else {PEERS: str(args.peers.absolute())}
+    found = [Process(MAIN, args.suites, environment=beside, **settings)]
     plain = [name for name in args.suites if SUITES[name].plain]
     if plain and effort != "quick":
         without = {"TF_ENABLE_ONEDNN_OPTS": "0"}

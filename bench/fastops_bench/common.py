@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,18 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 LIBRARIES = "FASTOPS_BENCH_LIBRARIES"
 """The environment variable with the libraries to measure: by default those that are installed."""
+
+
+PEERS = "FASTOPS_BENCH_PEERS"
+"""The environment variable with the folder of the peers' environments, where they take part."""
+
+
+def interpreter(library):
+    """Return the Python that has a library, for programs of their own; `None` if there is none."""
+    own = Path(os.environ.get(PEERS, os.devnull), library, "bin", "python")
+    if own.exists():
+        return str(own)
+    return sys.executable if installed(library) else None
 
 
 def installed(module):
