@@ -530,9 +530,11 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
     cdef bint onednn = options.onednn
     if call.measured != NULL:
         (<Measurement>call.measured).changes = _changes(op, slots, device_name, frame, onednn)
-    # What is stateful stays with TensorFlow: after an error its call could not be made again.
+    # What is stateful stays with TensorFlow: after an error its call could not be made again. But
+    # what only makes something has made nothing then.
     if (
-        ready and op.direct and not op.facts.stateful and options.path != kCapi
+        ready and op.direct and options.path != kCapi
+        and (not op.facts.stateful or op.makes and not op.is_bound(slots))
         and not Async(_runtime) and not Observed(_runtime) and not StoresGraphs(_runtime)
         and (_at_once or call.target != NULL
              or _is_known_but_for_lengths(op, slots, device_name, frame, onednn))
@@ -1095,7 +1097,7 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
         if op.direct and not op.is_bound(slots):
             entry.reason = R_DTYPE
             for j in range(outputs.size()):
-                if IsHandleType(outputs[j]):
+                if IsHandleType(outputs[j]) and not op.makes:
                     break
             else:
                 if op.handles or not _has_handles(frame):

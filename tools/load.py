@@ -129,11 +129,11 @@ def read_policy(path, snapshot, facts):
             excluded.setdefault(name, rule["reason"])
     direct = {
         table: tuple(matching(f"direct.{table}", data.get("direct", {}).get(table, [])))
-        for table in ("handles", "stateless", "unseeded", "value_sized")
+        for table in ("handles", "stateless", "unseeded", "makers", "value_sized")
     }
     binding = tuple(data.get("direct", {}).get("binding", ()))
     allowed = set()
-    for table in ("handles", "stateless", "unseeded"):
+    for table in ("handles", "stateless", "unseeded", "makers"):
         for name in direct[table]:
             if name in excluded or name in allowed:
                 where = "excluded" if name in excluded else "on another allow-list"
@@ -202,6 +202,7 @@ def _bind(op, snapshot, policy, facts):
             facts.gradients.get(op.name),
             policy.exclusion(op),
             policy.bound_by(op),
+            op.name in policy.makers,
             policy.since.get(op.name, {}),
             policy.replacements.get(op.name, ""),
         ),

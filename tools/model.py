@@ -37,6 +37,7 @@ class Policy:
     handles: tuple[str, ...] = ()
     stateless: tuple[str, ...] = ()
     unseeded: tuple[str, ...] = ()
+    makers: tuple[str, ...] = ()
     binding: tuple[str, ...] = ()
     value_sized: tuple[str, ...] = ()
     replacements: dict[str, str] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Policy:
 
     def exclusion(self, op):
         """Return why an op never runs in a kernel of ours, or `None`."""
-        if op.name in (*self.handles, *self.stateless, *self.unseeded):
+        if op.name in (*self.handles, *self.stateless, *self.unseeded, *self.makers):
             return None
         return self.excluded.get(op.name) or op.obstacle
 

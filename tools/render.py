@@ -140,6 +140,8 @@ NEVER = EXCLUDED.keys() | _OBSTRUCTED
 
 {_assignment("UNSEEDED", set(policy.unseeded))}
 
+{_assignment("MAKERS", set(policy.makers))}
+
 {_assignment("BINDING", set(policy.binding))}
 
 {_assignment("VALUE_SIZED", set(policy.value_sized))}
@@ -340,7 +342,7 @@ def _flat(value):
         case dict():
             return "{" + ", ".join(f"{_flat(k)}: {_flat(v)}" for k, v in value.items()) + "}"
         case set():
-            return "{" + ", ".join(map(_flat, _ordered(value))) + "}"
+            return "{" + ", ".join(map(_flat, _ordered(value))) + "}" if value else "set()"
         case list():
             return "[" + ", ".join(map(_flat, value)) + "]"
         case tuple():

@@ -14,6 +14,8 @@ cdef bint same(object stored, object given) except -1
 cdef uint64_t hash_of(object value) except? 0
 # A value that stays as it is when the caller changes his list.
 cdef object snapshot(object value)
+# What a snapshot was made of, or what equals it.
+cdef object restored(object value)
 # Encodes as TensorFlow would, for an attribute of that type of OpDefs; False for what TensorFlow
 # accepts and this does not.
 cdef bint encode(object value, str kind, AttrValue* out) except -1

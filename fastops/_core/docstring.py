@@ -26,6 +26,8 @@ class Facts:
         Why the op never runs in a kernel of ours.
     bound_by : tuple of str
         The attributes that bind a call to the kernel that TensorFlow keeps, by the OpDef's names.
+    makes : bool
+        Whether it makes something anew in each call, if it is not given a "shared_name".
     since : dict of str
         The first TensorFlow with an argument, by the OpDef's names; "" stands for the op.
     replacement : str
@@ -38,6 +40,7 @@ class Facts:
     gradients: tuple[str, ...] | None = None
     exclusion: str | None = None
     bound_by: tuple[str, ...] = ()
+    makes: bool = False
     since: dict[str, str] = field(default_factory=dict)
     replacement: str = ""
 
@@ -158,7 +161,12 @@ def _notes(op, names, facts):
             notes.append(f"Every call runs through TensorFlow's runtime: {facts.exclusion}.")
         else:
             notes.append("Falls back to TensorFlow's runtime where its kernel cannot run alone.")
-            if facts.bound_by:
+            if facts.makes:
+                notes.append(
+                    f"So does every call whose `{names['shared_name']}` is not "
+                    "`tensorflow.python.eager.context.anonymous_name()`."
+                )
+            elif facts.bound_by:
                 given = " or ".join(f"`{names[name]}`" for name in facts.bound_by)
                 notes.append(
                     f"So does every call with {given}: TensorFlow's kernel goes on from the last."

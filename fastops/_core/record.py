@@ -16,7 +16,7 @@ from fastops._core.fallback import reference
 from fastops._core.loading import LOCK
 from fastops._core.tables import index, policy
 
-_ALLOWED = policy.HANDLES | policy.STATELESS | policy.UNSEEDED
+_ALLOWED = policy.HANDLES | policy.STATELESS | policy.UNSEEDED | policy.MAKERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,11 @@ class Record:
         return self.op_name in policy.UNSEEDED
 
     @property
+    def makes(self):
+        """Whether it makes something anew in each call, if it is not given a "shared_name"."""
+        return self.op_name in policy.MAKERS
+
+    @property
     def bound_by(self):
         """The attributes that bind a call to the kernel that TensorFlow keeps, by OpDef names."""
         if not self.draws:
@@ -101,6 +106,8 @@ class Record:
     @property
     def bound(self):
         """Why a call with these attributes never runs in a kernel of ours, or `None`."""
+        if self.makes:
+            return "with a shared_name it makes what others may have, too"
         given = " or ".join(self.bound_by)
         return f"with {given} TensorFlow's kernel goes on from the last call" if given else None
 
@@ -136,6 +143,7 @@ class Record:
             gradients=facts.GRADIENTS.get(name),
             exclusion=self.exclusion,
             bound_by=self.bound_by,
+            makes=self.makes,
             since=policy.SINCE.get(name, {}),
             replacement=policy.REPLACEMENTS.get(name, ""),
         )

@@ -24,6 +24,7 @@ cdef class Schema:
     cdef list attr_names            # OpDef names of the explicit attributes
     cdef list attr_defaults
     cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
+    cdef bint makes                 # something anew in each call, if it has no name
     cdef int num_binding            # how many of them bind a call to the kernel of TensorFlow's
     cdef unsigned char binding[FASTOPS_MAX_PARAMS]  # their slots
 

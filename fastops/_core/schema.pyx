@@ -4,7 +4,7 @@
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
 
-from fastops._core.attributes cimport MISSING, is_taken, same, shown
+from fastops._core.attributes cimport MISSING, is_taken, restored, same, shown
 from fastops._core.attributes cimport encode as encode_attr
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.handle cimport HandleDtype
@@ -18,10 +18,12 @@ cdef extern from "definitions.h":
 
 import sys
 
+from tensorflow.python.eager import context as _context
 from tensorflow.python.framework import dtypes as _dtypes
 
 from fastops._core.threads import ONEDNN
 
+cdef object _ANONYMOUS = _context.anonymous_name()
 cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
 
 
@@ -57,17 +59,21 @@ cdef class Schema:
                 self.attr_defaults.append(param.default)
                 self.attr_kinds.append(kinds[param.op_def_name])
         self.num_attrs = len(self.attr_names)
+        self.makes = record.makes
         self.num_binding = 0
         for slot, param in enumerate(params):
-            if param.op_def_name in record.bound_by:
+            if param.op_def_name in (("shared_name",) if self.makes else record.bound_by):
                 self.binding[self.num_binding] = slot
                 self.num_binding += 1
         return 0
 
     cdef bint is_bound(self, PyObject** slots) except -1:
-        """Whether a call must go on in the kernel that TensorFlow keeps: it has a seed, say."""
+        """Whether only TensorFlow's kernel will do: it has a seed, say, and goes on from there."""
         cdef int i
         cdef PyObject* given
+        if self.makes:
+            given = slots[self.binding[0]]
+            return given == NULL or <object>given != _ANONYMOUS
         for i in range(self.num_binding):
             given = slots[self.binding[i]]
             if given == NULL or <object>given is None:
@@ -172,7 +178,8 @@ cdef class Schema:
         attrs = []
         for i in range(self.num_attrs):
             value = given[i]
-            attrs += [self.attr_names[i], self.attr_defaults[i] if value is MISSING else value]
+            value = self.attr_defaults[i] if value is MISSING else restored(value)
+            attrs += [self.attr_names[i], value]
         for i in range(self.num_inputs):
             arg = &self.facts.inputs[i]
             length = 1

@@ -25,6 +25,7 @@
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/python/util/stack_trace.h"
 #include "timer.h"
 
 namespace fastops {
@@ -204,6 +205,7 @@ class PreparedKernel {
   int Execute(const tensorflow::TensorValue* inputs, Manner* manner, Consume consume) const {
     tensorflow::OpKernelContext::Params params;
     Describe(&params);
+    if (keeps_trace_) params.stack_trace = Trace();
     params.inputs = absl::MakeConstSpan(inputs, input_attrs_.size());
 
     tensorflow::OpKernelContext context(&params);
@@ -226,6 +228,7 @@ class PreparedKernel {
       TF_RETURN_IF_ERROR(MakeKernel(WithoutOneDnn(node), &plain_owner_, &plain_));
     }
     held_ = HeldPrimitive::Make(node);
+    keeps_trace_ = node.op() == "VarHandleOp";
     calls_functions_ = CallsFunctions(node);
     // Of the asynchronous kernels that plans get to have it is known that they compute in the same
     // way while a thread waits for them, without the GIL. No eager call calls functions.
@@ -317,6 +320,12 @@ class PreparedKernel {
     return bytes;
   }
 
+  // Where the program is, as TensorFlow asks at each call. The GIL is held.
+  static tensorflow::ManagedStackTrace Trace() {
+    return tensorflow::ManagedStackTrace(
+        tensorflow::GetStackTrace(tensorflow::StackTrace::kStackTraceInitialSize));
+  }
+
   static bool CallsFunctions(const tensorflow::NodeDef& node) {
     for (const auto& [name, value] : node.attr()) {
       if (value.has_func() || value.list().func_size() > 0) return true;
@@ -349,6 +358,7 @@ class PreparedKernel {
   const int num_outputs_;
   int shape_ = -1;
   bool calls_functions_ = false;
+  bool keeps_trace_ = false;  // of the call that made what it makes, for messages about that
   std::unique_ptr<tensorflow::CollectiveExecutor::Handle> collective_;
   std::unique_ptr<tensorflow::RendezvousInterface> rendezvous_;
   const bool thorough_;  // also give what only kernels unknown to fastops may ask for

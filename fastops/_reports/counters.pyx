@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
-from fastops._core.attributes cimport MISSING
+from fastops._core.attributes cimport MISSING, restored
 from fastops._core.reasons cimport NUM_REASONS, R_ASYNC, R_DIRECT, R_OBSERVED
 from fastops._cpp.kernel cimport FoundThreads
 from fastops._cpp.runtime cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
@@ -54,7 +54,7 @@ def cached_keys(Op op):
     return [
         {
             "attrs": {
-                name: value
+                name: restored(value)
                 for name, value in zip(op.attr_names, entry.attrs)
                 if value is not MISSING
             },

@@ -750,7 +750,9 @@ def var_handle_op(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
+    So does every call whose `shared_name` is not
+    `tensorflow.python.eager.context.anonymous_name()`.
 
     Source
     ------

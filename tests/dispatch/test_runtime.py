@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from memory import tensors_left
 from support import (
     DIRECT,
+    FIRST,
     assert_same,
     assert_same_bits,
     both,
@@ -19,6 +21,7 @@ from support import (
     python,
     took,
 )
+from tensorflow.python.eager import context
 
 import fastops
 from fastops import ops, raw_ops
@@ -283,6 +286,62 @@ def test_two_variables_of_one_name_are_two():
     assert [
         raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32).numpy() for handle in named
     ] == [0.0, 1.0]
+
+
+NAMELESS = {
+    "dtype": tf.float32,
+    "shared_name": context.anonymous_name(),
+    "debug_name": "weight",
+    "container": "",
+}
+
+
+def test_a_variable_without_a_name_is_anothers_each_time():
+    """Each call makes one: the first two by TensorFlow, since there are two keys; then ours."""
+    results, paths = zip(
+        *(took(raw_ops.VarHandleOp, shape=shape, **NAMELESS) for shape in ([2], None) * 3),
+        strict=True,
+    )
+    assert paths == (FIRST,) * 2 + (DIRECT,) * 4
+    for value, handle in enumerate(results):
+        tf.raw_ops.AssignVariableOp(resource=handle, value=[value, value + 0.5])
+    for value, handle in enumerate(results):
+        read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+        assert_same(read, tf.constant([value, value + 0.5]))
+        theirs = tf.raw_ops.VarHandleOp(shape=[2] if value % 2 == 0 else None, **NAMELESS)
+        # Beside the number they tell the same: name, device, container, dtype and shape.
+        assert re.sub(r"\d+", "", repr(handle)) == re.sub(r"\d+", "", repr(theirs))
+    # It goes when its last handle goes, as TensorFlow's does.
+    kept = tf.raw_ops.Identity(input=results[0])
+    results = None
+    assert tf.raw_ops.ReadVariableOp(resource=kept, dtype=tf.float32)[0] == 0.0
+
+
+def test_a_variable_with_a_name_is_tensorflows():
+    for shared_name in ("", "known", "known"):
+        arguments = NAMELESS | {"shape": [2], "shared_name": shared_name}
+        paths = [took(raw_ops.VarHandleOp, **arguments)[1] for _ in range(3)]
+        assert DIRECT not in paths
+    detour = fastops.explain(raw_ops.VarHandleOp, **arguments).ops["VarHandleOp"].detours[0]
+    assert detour.detail == "with a shared_name it makes what others may have, too"
+
+
+def test_what_is_kept_of_a_key_is_no_shape():
+    """TensorFlow's tests take shapes that are left after a test for leaks."""
+    before = tensors_left()
+    for _ in range(3):
+        raw_ops.VarHandleOp(shape=tf.TensorShape([None, 3]), **NAMELESS)
+        assert took(raw_ops.EnsureShape, input=X, shape=tf.TensorShape([3, None]))[1] in (
+            FIRST,
+            DIRECT,
+        )
+    assert took(raw_ops.EnsureShape, input=X, shape=tf.TensorShape([3, None]))[1] == DIRECT
+    assert took(raw_ops.EnsureShape, input=X, shape=tf.TensorShape(None))[1] == FIRST
+    assert tensors_left() == before
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        result = raw_ops.EnsureShape(input=X, shape=tf.TensorShape([3, None]))
+    assert_same(tape.gradient(result, X), tf.ones_like(X))
 
 
 def test_variables_are_updated_in_place_and_reads_are_not():

@@ -305,6 +305,9 @@ def test_policy_says_nothing_superfluous():
             if op.name in api.policy.unseeded:
                 assert op.obstacle in ("stateful", None), f"{op.name} may not be direct"
                 assert api.policy.bound_by(op), op.name
+            if op.name in api.policy.makers:
+                assert op.obstacle == "takes or returns resources", op.name
+                assert any(attr.name == "shared_name" for attr in op.attrs), op.name
             for old, new in api.policy.renames.get(op.name, {}).items():
                 assert old != new
             if op.name in api.policy.replacements:

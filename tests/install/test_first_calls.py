@@ -1,5 +1,6 @@
 """First calls of keys in an unchanged program: direct, where TensorFlow is known to accept them."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -69,6 +70,42 @@ def test_a_first_call_is_direct(op_name):
     assert_same(got, call())
     assert direct
     assert not reasons
+
+
+def test_variables_are_made_at_once():
+    """Each has a name of its own, so that each call to make one is the first of its key."""
+    fastops.clear_cache()
+    fastops.reset_stats()
+    with fastops.accelerated():
+        variables = [tf.Variable(X, name=f"weight_{i}") for i in range(5)]
+        variables[0].assign_add(X)
+    for variable, want in zip(variables, [2 * X, X, X, X, X], strict=True):
+        assert_same(variable.value(), want)
+    seen = fastops.stats().ops["VarHandleOp"]
+    assert (seen.direct, dict(seen.reasons)) == (5, {})
+
+
+def test_where_a_variable_was_made_is_said():
+    """By an error of a function that XLA compiles, which names file and line."""
+
+    def make():
+        return tf.Variable([1.0, 2.0], shape=tf.TensorShape(None), name="weight")
+
+    def message(variable):
+        @tf.function(jit_compile=True)
+        def longer():
+            tf.raw_ops.AssignVariableOp(resource=variable.handle, value=[1.0, 2.0, 3.0])
+
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            longer()
+        return re.search(r"old shape .*", str(caught.value))[0]
+
+    want = message(make())
+    with fastops.accelerated():
+        made = make()
+    assert fastops.stats().ops["VarHandleOp"].direct == 1
+    assert message(made) == want
+    assert f"(defined @ {__file__}:{make.__code__.co_firstlineno + 1})" in want
 
 
 def test_its_gradient():

@@ -908,7 +908,6 @@ _OBSTRUCTED = {
     "Unstage",
     "UnwrapDatasetVariant",
     "UpdateTaskIdAndGlobalCoreArray",
-    "VarHandleOp",
     "Variable",
     "VariableV2",
     "WeightedFlatMapDataset",
@@ -1027,6 +1026,8 @@ UNSEEDED = {
     "TruncatedNormal",
     "UniformCandidateSampler",
 }
+
+MAKERS = {"VarHandleOp"}
 
 BINDING = {"deterministic", "seed", "seed2", "vocab_file"}
 

@@ -362,7 +362,7 @@ class _Maker:
         record = _record(event.op_name)
         seed = self.seed_of(event, record)
         step = Step(event.op_name, stopped=event.stopped, seed=seed)
-        if record.missing or (seed is None and record.exclusion is not None):
+        if record.missing or record.makes or (seed is None and record.exclusion is not None):
             raise NotReplayableError(f"{event.op_name} has effects")
         if seed is None and any(event.attrs.get(name) for name in record.bound_by):
             raise NotReplayableError(f"{event.op_name} goes on in a sequence")

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
 
 from parity.draw import WORDS, ints, longs
@@ -32,6 +33,13 @@ def gathered(d, value):
     handle = d.variable(value)
     tf.raw_ops.ResourceGather(resource=handle, indices=ints([]), dtype=value.dtype)
     return handle
+
+
+@recipe("VarHandleOp")
+def without_a_name(d):
+    """Yield only calls that make a variable of their own: others are TensorFlow's."""
+    for shape in ([], [3], [2, None], None):
+        yield {"shape": shape, "shared_name": context.anonymous_name(), "debug_name": "weight"}
 
 
 NOT_HELD = (tf.qint16, tf.quint16)
