@@ -24,6 +24,11 @@ namespace fastops {
 constexpr int kArrayDimensions = 8;
 constexpr int64_t kArrayBytes = 16 << 10;
 
+// PyArray_ISNOTSWAPPED, which since NumPy 2.5 asks a function of NumPy's that has to be imported.
+inline bool InNativeOrder(PyArrayObject* array) {
+  return PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
+}
+
 // The classes of NumPy's, and the numbers of the dtypes that are not NumPy's own.
 struct ArrayTypes {
   PyTypeObject* array = nullptr;
@@ -179,8 +184,8 @@ inline bool ViewOf(PyObject* object, ArrayView* view) {
     if (view->count > kArrayBytes) return false;
   }
   view->data = static_cast<const char*>(PyArray_DATA(array));
-  view->swapped = !PyArray_ISNOTSWAPPED(array);
-  view->contiguous = PyArray_ISCARRAY_RO(array);
+  view->swapped = !InNativeOrder(array);
+  view->contiguous = !view->swapped && PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY_RO);
   return true;
 }
 
@@ -244,7 +249,7 @@ inline PyObject* CopyOfStrings(PyArrayObject* array, const Runtime& here) {
   const int kind = PyArray_TYPE(array);
   const int rank = PyArray_NDIM(array);
   if ((kind != NPY_STRING && kind != NPY_UNICODE && kind != NPY_OBJECT) ||
-      rank > kArrayDimensions || !PyArray_ISNOTSWAPPED(array) || !PyArray_ISALIGNED(array)) {
+      rank > kArrayDimensions || !InNativeOrder(array) || !PyArray_ISALIGNED(array)) {
     return nullptr;
   }
   ArrayView view;
