@@ -80,6 +80,33 @@ def report(changed):
     return "".join(lines)
 
 
+def take(found, facts, ops=load.OPS, facts_file=load.FACTS):
+    """Keep the OpDefs of a TensorFlow, those of an earlier one by what is other in them.
+
+    Parameters
+    ----------
+    found : str
+        What `tools.snapshot.op_defs` has found.
+    facts : callable
+        Gives the text of facts.toml.
+    """
+    before = ops.read_text()
+    version, kept = (load.minor(text) for text in (found, before))
+    if version < kept:
+        name = ".".join(map(str, version))
+        ops.with_name(f"{ops.stem}-{name}{ops.suffix}").write_text(load.difference(before, found))
+        return 0
+    for path in load.earlier(ops):  # they are told by what they differ from
+        difference = path.read_text()
+        path.write_text(load.difference(found, load.written(before, difference)))
+    if version > kept:
+        name = ".".join(map(str, kept))
+        ops.with_name(f"{ops.stem}-{name}{ops.suffix}").write_text(load.difference(found, before))
+    ops.write_text(found)
+    facts_file.write_text(facts())
+    return 0
+
+
 def main(argv=None):
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
@@ -92,7 +119,8 @@ def main(argv=None):
         choices=["write", "snapshot"],
         default="write",
         help="write: update the generated files (default); snapshot: update tools/ops.pbtxt and "
-        "tools/facts.toml from the installed TensorFlow",
+        "tools/facts.toml from the installed TensorFlow, or what says in what it is other, "
+        "tools/ops-VERSION.pbtxt, where it is an earlier one",
     )
     parser.add_argument(
         "--check", action="store_true", help="change nothing; fail with a diff if a file is stale"
@@ -101,9 +129,7 @@ def main(argv=None):
     if options.action == "snapshot":
         from tools import snapshot
 
-        load.OPS.write_text(snapshot.op_defs())
-        load.FACTS.write_text(snapshot.facts())
-        return 0
+        return take(snapshot.op_defs(), snapshot.facts)
     try:
         api = load.load()
     except load.LoadError as error:

@@ -4,6 +4,7 @@ Only this module and `tools.snapshot` see protobufs; only this one sees TOML.
 """
 
 import hashlib
+import itertools
 import keyword
 import re
 import sys
@@ -50,17 +51,113 @@ def load(ops=OPS, policy=POLICY, facts=FACTS):
 
 
 def read_snapshot(path):
-    """Return the `Snapshot` in a file of OpDefs in text format."""
+    """Return the `Snapshot` in a file of OpDefs in text format, and in those of earlier ones."""
     text = Path(path).read_text()
-    with context(f"{path.name}, first line"):
-        version = re.match(r"# TensorFlow (\S+)\n", text)[1]
-    ops = []
-    for proto in text_format.Parse(text, op_def_pb2.OpList()).op:
-        with context(f"{path.name}, op {proto.name}"):
-            ops.append(opdef.from_proto(proto))
+    version = _version(path, text)
+    ops = _from_protos(path, parse(text).values())
     if (names := [op.name for op in ops]) != sorted(set(names)):
         raise LoadError(f"{path.name}: ops are not sorted or not unique")
-    return Snapshot(version, hashlib.sha256(text.encode()).hexdigest()[:16], tuple(ops))
+    known = {version: {op.name: op for op in ops}}
+    for one in earlier(path):
+        difference = one.read_text()
+        found = _from_protos(one, restore(text, difference).values())
+        known[_version(one, difference)] = {op.name: op for op in found}
+        if gone := known[_version(one, difference)].keys() - known[version].keys():
+            # None has gone so far; a face of one would have to be made of the earlier OpDef.
+            raise LoadError(f"{one.name}: {sorted(gone)} are no more, and nothing says so to users")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Snapshot(version, digest, tuple(ops), first_seen(known))
+
+
+def _version(path, text):
+    with context(f"{path.name}, first line"):
+        return re.match(r"# TensorFlow (\S+)", text)[1].rstrip(",")
+
+
+def _from_protos(path, protos):
+    found = []
+    for proto in protos:
+        with context(f"{path.name}, op {proto.name}"):
+            found.append(opdef.from_proto(proto))
+    return found
+
+
+def earlier(path=OPS):
+    """Return the files beside a snapshot that say in what an earlier TensorFlow is other."""
+    return sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
+
+
+def parse(text):
+    """Return the OpDefs in a text by their names."""
+    return {op.name: op for op in text_format.Parse(text, op_def_pb2.OpList()).op}
+
+
+LACKS = "# lacks "
+"""What a line begins with that names an op which an earlier TensorFlow does not have."""
+
+
+def difference(text, other):
+    """Return in what a text of OpDefs is other than the snapshot: what it lacks, what is its own.
+
+    Parameters
+    ----------
+    text, other : str
+        The snapshot, and what `tools.snapshot.op_defs` has found in another TensorFlow.
+    """
+    new, old = parse(text), parse(other)
+    head = f"{other.splitlines()[0]}, where it is other than tools/{OPS.name}\n"
+    lacks = "".join(f"{LACKS}{name}\n" for name in sorted(new.keys() - old.keys()))
+    own = [op for name, op in sorted(old.items()) if new.get(name) != op]
+    return head + lacks + text_format.MessageToString(op_def_pb2.OpList(op=own))
+
+
+def restore(text, difference):
+    """Return all OpDefs of the TensorFlow that a difference from the snapshot is about, by name."""
+    lacks = {line.removeprefix(LACKS) for line in difference.splitlines() if line.startswith(LACKS)}
+    found = parse(text) | parse(difference)
+    return {name: op for name, op in sorted(found.items()) if name not in lacks}
+
+
+def written(text, difference):
+    """Return what `tools.snapshot.op_defs` found, by what it differs from the snapshot."""
+    ops = op_def_pb2.OpList(op=restore(text, difference).values())
+    head = difference.splitlines()[0].partition(",")[0]
+    return f"{head}\n{text_format.MessageToString(ops)}"
+
+
+def minor(text):
+    """Return the minor version that a text of OpDefs is of, as numbers."""
+    return [*map(int, re.match(r"# TensorFlow (\d+)\.(\d+)", text).groups())]
+
+
+def first_seen(known):
+    """Return which TensorFlow first has what, of what an earlier one lacks: see `Snapshot.since`.
+
+    Parameters
+    ----------
+    known : dict
+        By version the ops by their names.
+    """
+    versions = sorted(known, key=lambda version: [*map(int, version.split(".")[:2])])
+    since = {}
+    for before, after in itertools.pairwise(versions):
+        for name, op in known[versions[-1]].items():
+            old = known[before].get(name)
+            lacked = _features(op) - _features(old) if old else {""}
+            for feature in lacked:
+                if "=" in feature and feature.partition("=")[0] in lacked:
+                    continue  # the values of an attribute that is new itself
+                since.setdefault(name, {})[feature] = ".".join(after.split(".")[:2])
+    return {name: dict(sorted(found.items())) for name, found in sorted(since.items())}
+
+
+def _features(op):
+    """Return the attributes of an op, and the values that one may have."""
+    return {
+        feature
+        for attr in op.attrs
+        for feature in (attr.name, *(f"{attr.name}={value}" for value in attr.allowed or ()))
+    }
 
 
 def read_facts(path):
@@ -106,15 +203,6 @@ def read_policy(path, snapshot, facts):
                 raise LoadError(
                     f"{path.name}, [{table}], op {name}: {sorted(unknown)} are not its {members}"
                 )
-    since = {}
-    for key, version in data.get("since", {}).items():
-        name, _, attr = key.partition(".")
-        known("since", [name])
-        since.setdefault(name, {})[attr] = version
-        if attr:
-            with context(f"{path.name}, [since], {key}"):
-                ops[name].attr(attr)
-
     families = {}
     for family, patterns in data.get("families", {}).items():
         for name in matching("families", patterns):
@@ -152,7 +240,6 @@ def read_policy(path, snapshot, facts):
         **direct,
         binding=binding,
         replacements=data.get("replacements", {}),
-        since=since,
     )
 
 
@@ -203,7 +290,7 @@ def _bind(op, snapshot, policy, facts):
             policy.exclusion(op),
             policy.bound_by(op),
             op.name in policy.makers,
-            policy.since.get(op.name, {}),
+            snapshot.since.get(op.name, {}),
             policy.replacements.get(op.name, ""),
         ),
     )

@@ -17,11 +17,15 @@ class Snapshot:
         Start of the SHA-256 of the file.
     ops : tuple of fastops._core.opdef.Op
         Sorted by name.
+    since : dict of dict of str
+        By op and, in it, by attribute, the TensorFlow that first has it, where an earlier one that
+        is supported lacks it: ``""`` stands for the op, ``"T=uint64"`` for a value of `T`.
     """
 
     version: str
     digest: str
     ops: tuple[opdef.Op, ...]
+    since: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,6 @@ class Policy:
     binding: tuple[str, ...] = ()
     value_sized: tuple[str, ...] = ()
     replacements: dict[str, str] = field(default_factory=dict)
-    since: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def exclusion(self, op):
         """Return why an op never runs in a kernel of ours, or `None`."""

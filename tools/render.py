@@ -120,7 +120,7 @@ def _policy(api):
     bindings = (binding for module in api.modules for binding in module.bindings)
     never = {binding.op.name for binding in bindings if policy.exclusion(binding.op)}
     obstructed = never - policy.excluded.keys()
-    return f'''"""What tools/policy.toml decides about ops, patterns resolved."""
+    return f'''"""What tools/policy.toml decides about ops, and since when they exist."""
 
 {_assignment("RENAMES", policy.renames)}
 
@@ -148,7 +148,7 @@ NEVER = EXCLUDED.keys() | _OBSTRUCTED
 
 {_assignment("REPLACEMENTS", policy.replacements)}
 
-{_assignment("SINCE", policy.since)}
+{_assignment("SINCE", api.snapshot.since)}
 '''
 
 

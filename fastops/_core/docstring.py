@@ -29,7 +29,8 @@ class Facts:
     makes : bool
         Whether it makes something anew in each call, if it is not given a "shared_name".
     since : dict of str
-        The first TensorFlow with an argument, by the OpDef's names; "" stands for the op.
+        The first TensorFlow with an argument, by the OpDef's names; "" stands for the op,
+        ``"T=uint64"`` for a value of `T`.
     replacement : str
         The op to use instead, if this one cannot run.
     """
@@ -61,7 +62,7 @@ def render(op, params, facts):
     sections = {
         "Parameters": [*_parameters(op, params, names, facts), *_entry("name : str, optional")],
         "Returns": _returns(op, names, facts),
-        "Raises": _raises(op),
+        "Raises": _raises(op, facts),
         "Notes": _notes(op, names, facts),
         "Source": [f"Op {op.name} of TensorFlow {facts.version}."],
     }
@@ -107,6 +108,7 @@ def _parameters(op, params, names, facts):
         remark = [f"Since TensorFlow {added}."] if added else []
         if param.is_input:
             arg = args[param.op_def_name]
+            remark += _newer(arg.type_attr or arg.type_list_attr, facts)
             shape = facts.inputs.get(arg.name)
             yield from _entry(
                 f"{param.name} : {'list of tensors' if arg.is_list else 'tensor'}",
@@ -116,10 +118,21 @@ def _parameters(op, params, names, facts):
             )
         else:
             attr = op.attr(param.op_def_name)
+            remark += _newer(attr.name, facts)
             default = "" if param.default is REQUIRED else f", default {_shown(param.default)}"
             yield from _entry(
                 f"{param.name} : {_kind(attr)}{default}", *_restrictions(attr), *remark
             )
+
+
+def _newer(attr, facts):
+    """Return which values of an attribute are not those of all versions, in sentences."""
+    found = {}
+    for feature, version in facts.since.items():
+        name, _, value = feature.partition("=")
+        if value and name == attr:
+            found.setdefault(version, []).append(value)
+    return [f"{', '.join(values)} since TensorFlow {version}." for version, values in found.items()]
 
 
 def _returns(op, names, facts):
@@ -138,10 +151,13 @@ def _returns(op, names, facts):
     return lines
 
 
-def _raises(op):
+def _raises(op, facts):
     if unavailable(op):
         return _entry("fastops.DeprecatedOpError", "Always.")
+    since = facts.since.get("")
+    missing = _entry("fastops.MissingOpError", f"Before TensorFlow {since}.") if since else []
     return [
+        *missing,
         *_entry("TypeError", "An argument is missing, unknown, positional or of a wrong dtype."),
         *_entry(
             "ValueError, tf.errors.InvalidArgumentError",

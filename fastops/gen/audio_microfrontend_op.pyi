@@ -78,7 +78,6 @@ def audio_microfrontend(
     Not differentiable.
     Every call runs through TensorFlow's runtime: its kernel keeps a signal processor with a
     state.
-    Exists since TensorFlow 2.21.
 
     Source
     ------

@@ -607,6 +607,8 @@ def decode_jxl(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.21.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -688,6 +690,8 @@ def decode_web_p(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError

@@ -3745,11 +3745,12 @@ def range(
     ----------
     start : tensor
         Dtype among bfloat16, float16, float32, float64, int8, int16, int32, int64, uint16,
-        uint32, uint64; numbers of Python become int32. Shape: scalar.
+        uint32, uint64; numbers of Python become int32. Shape: scalar. uint64 since TensorFlow
+        2.20.
     limit : tensor
-        Dtype of `start`. Shape: scalar.
+        Dtype of `start`. Shape: scalar. uint64 since TensorFlow 2.20.
     delta : tensor
-        Dtype of `start`. Shape: scalar.
+        Dtype of `start`. Shape: scalar. uint64 since TensorFlow 2.20.
     name : str, optional
 
     Returns

@@ -3425,6 +3425,8 @@ def tpu_dummy_input(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3434,6 +3436,7 @@ def tpu_dummy_input(
     -----
     Not differentiable.
     Every call runs through TensorFlow's runtime: stateful.
+    Exists since TensorFlow 2.20.
 
     Source
     ------

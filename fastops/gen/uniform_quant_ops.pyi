@@ -21,7 +21,7 @@ def uniform_dequantize(
     Parameters
     ----------
     input : tensor
-        Dtype among qint8, quint8, qint32.
+        Dtype among qint8, quint8, qint32. quint8 since TensorFlow 2.20.
     scales : tensor
         Dtype float32.
     zero_points : tensor
@@ -77,7 +77,7 @@ def uniform_quantize(
     zero_points : tensor
         Dtype int32.
     Tout : tf.DType
-        One of qint8, quint8, qint32.
+        One of qint8, quint8, qint32. quint8 since TensorFlow 2.20.
     quantization_min_val : int
     quantization_max_val : int
     quantization_axis : int, default -1

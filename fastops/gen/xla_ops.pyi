@@ -2518,6 +2518,8 @@ def xla_sparse_activations_unstack(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3011,6 +3013,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_grad_with_adagrad_and_csr_inpu
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3129,6 +3133,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_grad_with_adagrad_momentum_and
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3245,6 +3251,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_grad_with_adam_and_csr_input(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3339,6 +3347,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_grad_with_csr_input(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3457,6 +3467,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_grad_with_ftrl_and_csr_input(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3553,6 +3565,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_grad_with_sgd_and_csr_input(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -3638,6 +3652,8 @@ def xla_sparse_dense_matmul_custom_combiner_on_tc_with_csr_input(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError
@@ -4721,6 +4737,8 @@ def xla_sparse_gradients_stack(
 
     Raises
     ------
+    fastops.MissingOpError
+        Before TensorFlow 2.20.
     TypeError
         An argument is missing, unknown, positional or of a wrong dtype.
     ValueError, tf.errors.InvalidArgumentError

@@ -109,9 +109,6 @@ Sum = { reduction_indices = "axis" }
 Sum = { keep = true }
 [families]
 other_ops = ["None", "Old", "Throw", "Tick"]
-[since]
-Cast2D = "9.7"
-"Blend.weights" = "9.8"
 [replacements]
 Assign = "AssignVariableOp"
 [[exclude]]
@@ -139,11 +136,39 @@ Blend = { z = "`x` and `y` broadcast" }
 """
 
 
+WITHOUT_WEIGHTS = """\
+op {
+  name: "Blend"
+  input_arg { name: "x" type_attr: "T" }
+  input_arg { name: "y" type_attr: "T" }
+  output_arg { name: "z" type_attr: "T" }
+  attr {
+    name: "mode"
+    type: "string"
+    allowed_values { list { s: "HARD" s: "SOFT" } }
+  }
+  attr {
+    name: "T"
+    type: "type"
+    allowed_values { list { type: DT_FLOAT } }
+  }
+  attr { name: "Tout" type: "type" default_value { type: DT_INT32 } }
+  attr { name: "shape" type: "shape" default_value { shape { unknown_rank: true } } }
+}
+"""
+EARLIER = {
+    "9.6": f"# TensorFlow 9.6.0, where it is other\n# lacks Cast2D\n{WITHOUT_WEIGHTS}",
+    "9.7": f"# TensorFlow 9.7.1, where it is other\n{WITHOUT_WEIGHTS}",
+}
+
+
 @pytest.fixture
 def sources(tmp_path):
-    """Write the three inputs of the generator, parts replaced, and load them."""
+    """Write the inputs of the generator, parts replaced, and load them."""
 
-    def make(ops=OPS, policy=POLICY, facts=FACTS):
+    def make(ops=OPS, policy=POLICY, facts=FACTS, earlier=EARLIER):
+        for version, text in earlier.items():
+            (tmp_path / f"ops-{version}.pbtxt").write_text(text)
         paths = [tmp_path / name for name in ("ops.pbtxt", "policy.toml", "facts.toml")]
         for path, text in zip(paths, (ops, policy, facts), strict=True):
             path.write_text(text)
@@ -179,7 +204,6 @@ def test_generated_python_compiles(sources):
         ("policy", '= ["None"]', '= ["Cast*"]', r"\[direct\.handles\]: Cast2D is excluded"),
         ("policy", '= ["Throw"]', '= ["Tick"]', r"\[direct\.unseeded\]: Tick is on another"),
         ("policy", '"seed", "seed2"', '"edges"', r"\[direct\.unseeded\]: Throw has none of"),
-        ("policy", '"Blend.weights"', '"Blend.height"', r"\[since\], Blend\.height"),
         ("policy", 'Sum = "_sum"', 'Sum = "blend"', r"op Sum: .*'blend' is taken by Blend"),
         ("policy", 'Sum = "_sum"', 'Sum = "not"', r"op Sum: 'not' .* see \[names\]"),
         ("policy", 'None = "None_"', "", r"op None: 'None' .* see \[raw_names\]"),
@@ -249,6 +273,17 @@ def test_generator_needs_nothing_generated():
     subprocess.run([sys.executable, "-c", code], cwd=gen.ROOT, check=True)
 
 
+@pytest.mark.quick
+def test_the_running_registry_is_known():
+    """Of the snapshot's TensorFlow, or of an earlier one that is supported."""
+    known = {tuple(load.minor(load.OPS.read_text())): load.OPS.read_text()}
+    for path in load.earlier():
+        difference = path.read_text()
+        known[tuple(load.minor(difference))] = load.written(load.OPS.read_text(), difference)
+    running = snapshot.op_defs()
+    assert load.parse(running) == load.parse(known[tuple(load.minor(running))])
+
+
 snapshot_runs = pytest.mark.skipif(
     f"# TensorFlow {tf.version.VERSION}\n" not in load.OPS.read_text()[:40],
     reason="the snapshot is of another TensorFlow",
@@ -280,17 +315,67 @@ def test_snapshot_holds_no_prose():
     assert not any(field in text for field in ("summary:", "description:", "explanation:"))
 
 
-def test_since_holds_for_the_running_tensorflow():
-    policy = load.load().policy
+def test_since_says_what_the_running_tensorflow_has():
     running = tuple(map(int, tf.version.VERSION.split(".")[:2]))
-    for op_name, entries in policy.since.items():
+    since = load.load().snapshot.since
+    assert since["DecodeJxl"] == {"": "2.21"}
+    for op_name, entries in since.items():
         op = opdef.registered(op_name)
-        for attr, version in entries.items():
-            present = op is not None and (not attr or attr in {a.name for a in op.attrs})
-            if running >= tuple(map(int, version.split("."))):
-                assert present, (op_name, attr)
-            elif attr:  # an op may be there all the same, from a library that TensorFlow loads late
-                assert not present, (op_name, attr)
+        for feature, version in entries.items():
+            attr, _, value = feature.partition("=")
+            found = op if op is None or not attr else {a.name: a for a in op.attrs}.get(attr)
+            present = found is not None and (not value or value in found.allowed)
+            assert present == (running >= tuple(map(int, version.split(".")))), (op_name, feature)
+
+
+def test_first_seen_is_after_the_last_that_lacks_it(sources):
+    since = sources().snapshot.since
+    assert since == {"Blend": {"T=float16": "9.8", "weights": "9.8"}, "Cast2D": {"": "9.7"}}
+
+
+def test_an_op_that_is_no_more_has_no_face(sources):
+    gone = EARLIER["9.7"] + 'op { name: "Bygone" }\n'
+    with pytest.raises(load.LoadError, match=r"ops-9\.7\.pbtxt: \['Bygone'\] are no more"):
+        sources(earlier=EARLIER | {"9.7": gone})
+
+
+def test_a_difference_restores_what_it_was_made_of():
+    text = load.written(OPS, EARLIER["9.6"])
+    assert 'name: "Cast2D"' not in text
+    difference = load.difference(OPS, text)
+    assert "\n# lacks Cast2D\n" in difference
+    assert 'name: "Sum"' not in difference
+    assert load.written(OPS, difference) == text
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Write a snapshot of 9.8 and what is other in 9.7."""
+    (tmp_path / "ops.pbtxt").write_text(OPS)
+    (tmp_path / "ops-9.7.pbtxt").write_text(EARLIER["9.7"])
+    return tmp_path / "ops.pbtxt"
+
+
+def take(found, ops):
+    facts = ops.with_name("facts.toml")
+    gen.take(found, lambda: "facts", ops, facts)
+    return facts.exists()
+
+
+def test_an_earlier_tensorflow_is_kept_as_a_difference(kept):
+    assert not take(load.written(OPS, EARLIER["9.6"]), kept)
+    assert kept.read_text() == OPS
+    assert "# lacks Cast2D" in kept.with_name("ops-9.6.pbtxt").read_text()
+
+
+def test_a_later_tensorflow_becomes_the_snapshot(kept):
+    later = OPS.replace("9.8.7", "9.9.0").replace('"Tick"', '"Tock"')
+    assert take(later, kept)
+    assert kept.read_text() == later
+    before = load.restore(later, kept.with_name("ops-9.8.pbtxt").read_text())
+    assert before == load.parse(OPS)
+    first = load.restore(later, kept.with_name("ops-9.7.pbtxt").read_text())
+    assert first == load.restore(OPS, EARLIER["9.7"])
 
 
 def test_policy_says_nothing_superfluous():
