@@ -2,8 +2,6 @@
 #ifndef FASTOPS_CPP_KERNEL_H_
 #define FASTOPS_CPP_KERNEL_H_
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,6 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "float_mode.h"
 #include "gil.h"
 #include "handle.h"
 #include "invariants.h"
@@ -29,24 +28,6 @@
 #include "timer.h"
 
 namespace fastops {
-
-// Flushes denormals and rounds to nearest while a kernel computes, as TensorFlow does around its
-// own. port::ScopedFlushDenormal and port::ScopedSetRound do the same in 95 ns; this takes 8.
-class ScopedFloatMode {
- public:
-  ScopedFloatMode() : saved_(_mm_getcsr()) {
-    _mm_setcsr((saved_ | kFlushToZero | kDenormalsAreZero) & ~kRounding);
-  }
-  ~ScopedFloatMode() { _mm_setcsr(saved_); }
-  ScopedFloatMode(const ScopedFloatMode&) = delete;
-  ScopedFloatMode& operator=(const ScopedFloatMode&) = delete;
-
- private:
-  static constexpr unsigned kDenormalsAreZero = 0x0040;
-  static constexpr unsigned kFlushToZero = 0x8000;
-  static constexpr unsigned kRounding = 0x6000;  // both bits clear: to nearest
-  const unsigned saved_;
-};
 
 // How one call is to be made, and what became of it.
 struct Manner {

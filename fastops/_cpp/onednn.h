@@ -10,14 +10,20 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/eager/eager_op_rewrite_registry.h"
 #include "tensorflow/core/common_runtime/eager/eager_operation.h"
-#include "tensorflow/core/common_runtime/mkl_layout_pass.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
+
+#ifdef INTEL_MKL
+#include "tensorflow/core/common_runtime/mkl_layout_pass.h"
 #include "tensorflow/core/graph/mkl_graph_util.h"
+#endif
 
 namespace fastops {
+
+#ifdef INTEL_MKL
 
 inline absl::Status RewriteEager(tensorflow::EagerContext* context, tensorflow::Device* device,
                                  tensorflow::NodeDef* node) {
@@ -102,6 +108,16 @@ inline absl::Status ResolveOneDnn(tensorflow::EagerContext* context, tensorflow:
   tensorflow::AddDefaultsToNodeDef(*def, node);
   return absl::OkStatus();
 }
+
+#else
+
+// A TensorFlow that is built without oneDNN replaces nothing.
+inline absl::Status ResolveOneDnn(tensorflow::EagerContext*, tensorflow::Device*,
+                                  tensorflow::NodeDef*) {
+  return absl::OkStatus();
+}
+
+#endif
 
 }  // namespace fastops
 

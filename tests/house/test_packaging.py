@@ -18,7 +18,7 @@ else:
     import tomli as tomllib
 
 from tools.pep517.fastops_build import compile as building
-from tools.pep517.fastops_build import needs
+from tools.pep517.fastops_build import needs, systems
 from tools.pep517.fastops_build.command import BuildExtension
 from tools.pep517.fastops_build.progress import Progress
 
@@ -80,8 +80,29 @@ def test_no_headers_of_python(monkeypatch, tmp_path):
 
 
 def test_another_system(monkeypatch):
-    monkeypatch.setattr(needs.sys, "platform", "darwin")
-    assert "runs on Linux" in one_line(needs.compiler)
+    monkeypatch.setattr(systems.sys, "platform", "win32")
+    assert "runs on Linux and macOS" in one_line(needs.compiler)
+    assert "not on win32" in one_line(needs.compiler)
+
+
+@pytest.mark.parametrize(
+    ("system", "machine"), [("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64")]
+)
+def test_systems_with_what_fastops_calls(monkeypatch, system, machine):
+    monkeypatch.setattr(systems.sys, "platform", system)
+    monkeypatch.setattr(systems.platform, "machine", lambda: machine)
+    assert systems.unsupported() is None
+    assert systems.distribution(">=2.19") == (
+        "tensorflow-cpu>=2.19" if machine == "x86_64" else "tensorflow>=2.19"
+    )
+
+
+def test_macos_has_no_onednn_and_leaves_names_to_the_loader(monkeypatch):
+    assert "-DINTEL_MKL" in systems.defines()
+    assert "libtensorflow_cc.so.2" in systems.needed_libraries()
+    monkeypatch.setattr(systems, "MACOS", True)
+    assert "-DINTEL_MKL" not in systems.defines()
+    assert systems.needed_libraries() == ()
 
 
 @pytest.fixture
@@ -120,10 +141,12 @@ def test_a_tensorflow_of_another_version(tensorflow, version):
     assert f"pip install 'tensorflow-cpu{needs.supported_tensorflow()}'" in message
 
 
-def test_a_tensorflow_that_will_do(tensorflow, tmp_path):
+@pytest.mark.parametrize("onednn", systems.ONEDNN_HEADERS)
+def test_a_tensorflow_that_will_do(tensorflow, tmp_path, onednn):
     tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
     package = tmp_path / "instead"
-    flags = ["-I/include", f"-I{np.get_include()}", f"-I{package}/include/external/onednn/include"]
+    (package / "include" / onednn).mkdir(parents=True)
+    flags = ["-I/include", f"-I{np.get_include()}", f"-I{package}/include/{onednn}"]
     expected = (package, "2.20.0", "v2.20.0-x", flags)
     assert needs.tensorflow() == expected
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403  (the hooks that are not replaced below)
 
-from . import needs
+from . import needs, systems
 
 
 def _find_tensorflow():
@@ -42,7 +42,7 @@ def _get_requires(config_settings=None):
         return []
     if chosen := (config_settings or {}).get("tensorflow"):
         return [chosen]
-    return [f"tensorflow-cpu{needs.supported_tensorflow()}"]
+    return [systems.distribution(needs.supported_tensorflow())]
 
 
 get_requires_for_build_wheel = _get_requires

@@ -20,7 +20,7 @@ from pathlib import Path
 import Cython
 from Cython.Build.Dependencies import create_dependency_tree
 
-from . import needs
+from . import needs, systems
 from .progress import Progress
 from .translate import translate
 from .variants import VARIANTS
@@ -34,12 +34,6 @@ WORTH_PRECOMPILING = 5
 MEMORY_PER_JOB = 2 << 30
 # What each module begins with: it decides what the code that Cython adds does to tracebacks.
 TRACES = ("-include", "traces.h")
-# What defines the symbols that the modules call.
-LIBRARIES = (
-    "libtensorflow_framework.so.2",
-    "libtensorflow_cc.so.2",
-    "lib_pywrap_tensorflow_common.so",
-)
 
 
 def sources():
@@ -53,7 +47,7 @@ def jobs():
     if chosen := os.environ.get("FASTOPS_JOBS"):
         return max(1, int(chosen))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_PER_JOB))
+    return max(1, min(systems.processors(), memory // MEMORY_PER_JOB))
 
 
 def compile_all(compiler, linker):
@@ -149,7 +143,9 @@ class _Build:
         tree = create_dependency_tree(quiet=True)
         files = sorted(tree.all_dependencies(str(self._sources[name])))
         texts = (Path(file).read_text() for file in files)
-        digest = _digest(Cython.__version__, self._variant.directives, *files, *texts)
+        # Cython's own declarations are the same wherever it is installed.
+        names = (file.removeprefix(os.path.dirname(Cython.__file__)) for file in files)
+        digest = _digest(Cython.__version__, self._variant.directives, *names, *texts)
         return self._place / f"{name}.{digest}.cpp"
 
     def _find_tensorflow(self):
@@ -169,8 +165,7 @@ class _Build:
             *self._compiler,
             # As system headers: their warnings are not ours.
             *(flag.replace("-I", "-isystem", 1) for flag in tensorflow.flags),
-            # What TensorFlow was compiled with: without NDEBUG its structs have another layout.
-            *("-DNDEBUG", "-DINTEL_MKL", "-DEIGEN_USE_THREADS", "-DPY_SSIZE_T_CLEAN"),
+            *systems.defines(),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
             *("-Wno-unused-function", "-Wno-cpp"),
             *(f"-I{HELPERS / 'shim'}", f"-I{HELPERS}", f"-I{sysconfig.get_path('include')}"),
@@ -178,8 +173,9 @@ class _Build:
         ]
 
     def _link_command(self):
-        libraries = (f"-l:{library}" for library in LIBRARIES)
-        return [*self._linker, *self._variant.link_flags, "-Wl,--no-as-needed", *libraries]
+        libraries = [f"-l:{library}" for library in systems.needed_libraries()]
+        needed = ["-Wl,--no-as-needed", *libraries] if libraries else []
+        return [*self._linker, *self._variant.link_flags, *needed]
 
     def _make_stand_ins(self, tensorflow):
         """Make empty libraries of the names of TensorFlow's, and return their folder.
@@ -188,7 +184,7 @@ class _Build:
         loaded. To read TensorFlow's own takes the linker as long as compiling a module.
         """
         tensorflow.result()
-        for library in LIBRARIES if self._stale() else ():
+        for library in systems.needed_libraries() if self._stale() else ():
             made = self._scratch / library
             command = [*self._linker, f"-Wl,-soname,{library}", "-x", "c", os.devnull, "-o", made]
             _call(command, f"the linker does not make {library}")

@@ -11,6 +11,8 @@ import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
+from . import systems
+
 PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
 DESCRIBE_TENSORFLOW = """
@@ -18,7 +20,7 @@ import json, numpy, tensorflow as tf
 flags = [*tf.sysconfig.get_compile_flags(), "-I" + numpy.get_include()]
 print(json.dumps([tf.__file__, tf.version.VERSION, tf.version.GIT_VERSION, flags]))
 """
-INSTALL_TENSORFLOW = "Install one, then fastops: pip install 'tensorflow-cpu{}'"
+INSTALL_TENSORFLOW = "Install one, then fastops: pip install '{}'"
 SMALLEST_MODULE = """
 #include <Python.h>
 #if __cplusplus < 201703L
@@ -62,24 +64,25 @@ def tensorflow():
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         sys.exit(
             "fastops is compiled against the installed TensorFlow, and none can be imported "
-            f"({reason}). {INSTALL_TENSORFLOW.format(versions)}"
+            f"({reason}). {INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
         )
     file, version, build, flags = json.loads(done.stdout.splitlines()[-1])
     if not _in_range(version, versions):
         sys.exit(
             f"fastops supports TensorFlow {versions}, and {version} is installed. "
-            f"{INSTALL_TENSORFLOW.format(versions)}"
+            f"{INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
         )
     package = Path(file).parent
     # TensorFlow's headers include oneDNN's without saying where they are.
-    flags.append(f"-I{package}/include/external/onednn/include")
+    headers = (package / "include" / place for place in systems.ONEDNN_HEADERS)
+    flags += [f"-I{place}" for place in headers if place.is_dir()]
     return TensorFlow(package, version, build, flags)
 
 
 def compiler():
     """Return what the compiler defines, by which it is known; exit where none will do."""
-    if sys.platform != "linux":
-        sys.exit("fastops runs on Linux: that is where TensorFlow's wheels have what it calls.")
+    if reason := systems.unsupported():
+        sys.exit(reason)
     command = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
     if not command or shutil.which(command[0]) is None:
         sys.exit(
