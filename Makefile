@@ -4,6 +4,7 @@ ARGS ?=
 
 VENV := .venv
 PEERS := .venv-peers
+MATRIX := .venv-matrix
 BIN := $(VENV)/bin/
 PARITY := PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m parity
 QUIETLY := NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3
@@ -15,7 +16,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test parity fuzz bench bench-peers figures gen lint docs docs-serve debug \
+.PHONY: help demo test matrix canary parity fuzz bench bench-peers figures gen lint docs docs-serve debug \
 	asan annotate clean
 
 help:  ## list the targets
@@ -29,6 +30,12 @@ test: $(VENV)/.test $(VENV)/.built  ## run the tests
 
 parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
 	$(PARITY) $(ARGS)
+
+matrix: $(VENV)/.test  ## run the tests with every supported Python and TensorFlow, write docs/matrix.md
+	$(BIN)python tools/matrix.py $(ARGS)
+
+canary: $(VENV)/.test $(VENV)/.built  ## try a nightly build of TensorFlow, and say what has moved in it
+	$(BIN)python tools/canary.py $(ARGS)
 
 fuzz: $(VENV)/.test $(VENV)/.built  ## draw calls at random and compare them, until interrupted
 	$(PARITY) --forever $(ARGS)
@@ -74,7 +81,7 @@ annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as H
 	PYTHONPATH=tools/pep517 $(BIN)python -m fastops_build.annotate $(ARGS)
 
 clean:  ## remove the environments and everything that was built
-	rm -rf $(VENV) $(PEERS) build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(MATRIX) build dist *.egg-info
 	find fastops -name '*.so' -delete -o -name _build_info.py -delete
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 

@@ -5,6 +5,7 @@ Writes docs/coverage.md and docs/crashes.md, and prints the figures.
 
 import argparse
 import dataclasses
+import json
 import re
 import sys
 import time
@@ -198,6 +199,7 @@ def main():
     parser.add_argument(
         "--forever", action="store_true", help="draw examples with ever new seeds until stopped"
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
     console = Console()
     recipes.load()
@@ -228,6 +230,8 @@ def main():
         table.add_row(what, f"{count:,}")
     table.add_row("minutes", f"{(time.perf_counter() - begin) / 60:.1f}")
     console.print(table)
+    if options.json:
+        options.json.write_text(json.dumps(dict(figures(reports))))
     if not options.ops and not options.world:
         if not options.check:
             (DOCS / "coverage.md").write_text(coverage.render(reports))

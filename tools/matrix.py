@@ -1,0 +1,561 @@
+"""Runs the tests with every supported pair of Python and TensorFlow, and writes docs/matrix.md.
+
+A cell of the matrix has an environment and a copy of this checkout to itself, in ``.venv-matrix``:
+builds and runs of several cells do not meet. What a cell has given is kept as JSON when each of its
+steps is complete, so that a run that was stopped goes on where it was; a step that has failed is
+made again. ``tools/matrix.json`` has what docs/matrix.md shows.
+
+Examples
+--------
+``make matrix`` runs the quick tests in every cell that has no result yet;
+``make matrix ARGS="--tests whole --python 3.12 --again"`` all tests of some, once more;
+``make matrix ARGS=--write`` writes the page from what there is.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import geometric_mean, median
+from threading import Lock
+from typing import NamedTuple
+
+from rich.console import Console
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools import matrix_page  # noqa: E402
+from tools.pep517.fastops_build import needs  # noqa: E402
+
+PLACE = ROOT / ".venv-matrix"
+RESULTS = ROOT / "tools" / "matrix.json"
+
+OLDEST_KERAS = "3.8"
+"""The oldest that `install` knows. The newest that fits is what pip brings with TensorFlow."""
+
+MEMORY_PER_WORKER = 3 << 30
+"""What a process of tests takes at most, with those that it starts."""
+
+EXTENTS = {"quick": ["-m", "quick"], "whole": []}
+
+LIMIT = 3 * 3600
+"""Seconds after which a command is taken to hang."""
+
+
+class Cell(NamedTuple):
+    """A Python and a TensorFlow, by their minor versions, and perhaps another Keras."""
+
+    python: str
+    tensorflow: str
+    keras: str = ""
+
+    def __str__(self):
+        return "-".join(filter(None, (self.python, self.tensorflow, self.keras)))
+
+    @property
+    def base(self):
+        """The cell in whose environment this one runs."""
+        return self._replace(keras="")
+
+
+class FailedError(Exception):
+    """A step has failed; the message is the reason, in one line."""
+
+
+# Which cells -------------------------------------------------------------------------------------
+
+
+def pythons():
+    """Return the versions of Python that pyproject.toml names."""
+    text = needs.PYPROJECT.read_text()
+    return re.findall(r"Programming Language :: Python :: (3\.\d+)", text)
+
+
+def tensorflows():
+    """Return the versions of TensorFlow in the range of pyproject.toml."""
+    (major, low), (_, end) = re.findall(r"(\d+)\.(\d+)", needs.supported_tensorflow())
+    return [f"{major}.{minor}" for minor in range(int(low), int(end))]
+
+
+def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
+    """Return the cells of some versions, or of all; the corners first."""
+    rows, columns = pythons(), tensorflows()
+    found = [
+        Cell(python, tensorflow, keras)
+        for keras in kerases
+        for python in rows
+        for tensorflow in columns
+        if python in (chosen_pythons or rows) and tensorflow in (chosen_tensorflows or columns)
+    ]
+    edges = {rows[0], rows[-1]}, {columns[0], columns[-1]}
+    return sorted(found, key=lambda one: -(one.python in edges[0]) - (one.tensorflow in edges[1]))
+
+
+def interpreter(version):
+    """Return the path of an interpreter; `FailedError` where there is none."""
+    places = [*sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin")), None]
+    for place in places:
+        if found := shutil.which(f"python{version}", path=place and str(place)):
+            return found
+    raise FailedError(f"there is no python{version} here")
+
+
+# What a cell has given ---------------------------------------------------------------------------
+
+
+class Record:
+    """What a cell has given, kept in a file of its own."""
+
+    def __init__(self, cell, folder=None):
+        self.file = (folder or PLACE / "results") / f"{cell}.json"
+        self.content = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.content |= {"cell": list(cell)}
+
+    def keep(self, **found):
+        """Add what was found, and write the file as a whole or not at all."""
+        self.content |= found
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        incomplete = self.file.with_suffix(".incomplete")
+        incomplete.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
+        incomplete.replace(self.file)
+
+    def has(self, step, extent):
+        """Say whether a step is complete and was good: of tests, those that are asked for."""
+        found = self.content.get(step)
+        if step == "tests" and found:
+            enough = found["extent"] in (extent, "whole")
+            return enough and not found["failed"]
+        return found is not None and "failure" not in self.content
+
+
+def recorded(folder=None, file=RESULTS):
+    """Return what each cell has given: what was checked in, and over it what was run here."""
+    found = {tuple(cell): {"cell": list(cell)} for cell in cells()}
+    kept = json.loads(file.read_text()) if file.exists() else []
+    here = sorted((folder or PLACE / "results").glob("*.json"))
+    for one in (*kept, *(json.loads(path.read_text()) for path in here)):
+        found[tuple(one["cell"])] = one
+    order = (pythons(), tensorflows())
+    known = [one for key, one in found.items() if key[0] in order[0] and key[1] in order[1]]
+    return sorted(known, key=lambda one: (one["cell"][2], *_place(one["cell"], order)))
+
+
+def _place(cell, order):
+    return order[0].index(cell[0]), order[1].index(cell[1])
+
+
+# What runs in a cell -----------------------------------------------------------------------------
+
+
+class Runner:
+    """Makes one cell's environment and runs in it.
+
+    Parameters
+    ----------
+    cell : Cell
+    workers : int
+        Processes of tests, and of compilers.
+    wheels : Path, optional
+        A folder with a wheel of fastops, which is installed instead of a build.
+    say : callable
+        Is told of each step.
+    """
+
+    def __init__(self, cell, workers=1, wheels=None, say=print):
+        self.cell = cell
+        self.folder = PLACE / str(cell.base)
+        self.tree = self.folder / "tree"
+        self.python = self.folder / "venv" / "bin" / "python"
+        self._keras = self.folder / f"keras-{cell.keras}" if cell.keras else None
+        self._workers = workers
+        self._wheels = wheels
+        self._say = say
+
+    def call(self, step, *command, check=True):
+        """Run a command in the copy; return its status and what it printed, which is in the log."""
+        self._say(step)
+        environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+        environment |= {"FASTOPS_JOBS": str(self._workers), "COLUMNS": "100"}
+        if self._keras is not None and self._keras.is_dir():
+            environment["PYTHONPATH"] = str(self._keras)
+        environment["PATH"] = f"{self.python.parent}{os.pathsep}{environment['PATH']}"
+        log = self.folder / f"{self.cell}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a+") as out:
+            out.write(f"\n$ {' '.join(map(str, command))}\n")
+            out.flush()
+            begin = out.tell()
+            try:
+                done = subprocess.run(
+                    [*map(str, command)],
+                    cwd=self.tree if self.tree.is_dir() else self.folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    timeout=LIMIT,
+                )
+            except subprocess.TimeoutExpired:
+                raise FailedError(f"{step}: takes more than {LIMIT / 3600:g} hours") from None
+            out.seek(begin)
+            text = out.read()
+        if check and done.returncode != 0:
+            raise FailedError(f"{step}: {reason(text) or f'exit status {done.returncode}'}")
+        return done.returncode, text
+
+    def pip(self, step, *arguments):
+        quietly = ("--quiet", "--disable-pip-version-check", "--no-input")
+        self.call(step, self.python, "-m", "pip", "install", *quietly, *arguments)
+
+    def prepare(self):
+        """Make environment and copy, and build, as far as that is not done; return the versions."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.copy()
+        made = self.folder / "venv" / ".made"
+        if not made.exists():
+            python = interpreter(self.cell.python)
+            self.call("environment", python, "-m", "venv", "--clear", self.python.parents[1])
+            self.pip("environment", "--upgrade", "pip>=25.1")
+            self.pip("TensorFlow", *self._requirements())
+            made.touch()
+        (self._install if self._wheels else self._build)()
+        if self._keras is not None and not self._keras.is_dir():
+            self._add_keras()
+        return self.describe()
+
+    def copy(self):
+        """Make the copy of this checkout as the checkout is."""
+        copy(ROOT, self.tree)
+
+    def _requirements(self):
+        return [f"tensorflow-cpu=={self.cell.tensorflow}.*", *isolated_requirements()]
+
+    def _build(self):
+        # Files have a digest of what they are made of in their names: those of other cells do, too.
+        abi = f"cpython-{self.cell.python.replace('.', '')}-{platform.machine()}-linux-gnu"
+        place = self.tree / "build" / f"release-{abi}"
+        place.mkdir(parents=True, exist_ok=True)
+        others = ("*/tree/build/*/*.cpp", f"*/tree/build/{place.name}/*.so")
+        for made in (path for pattern in others for path in PLACE.glob(pattern)):
+            if not (place / made.name).exists():
+                shutil.copy2(made, place)
+        self.call("build", self.python, "setup.py", "--quiet", "build_ext", "--inplace")
+        self._once("dependencies", "--no-build-isolation", "--editable", ".[test]")
+
+    def _install(self):
+        """Install a wheel, and lay its files over the copy: tests run what was installed."""
+        tag = f"cp{self.cell.python.replace('.', '')}"
+        found = sorted(self._wheels.glob(f"fastops-*{tag}-*.whl"))
+        if not found:
+            raise FailedError(f"wheel: {self._wheels} has none for CPython {self.cell.python}")
+        self.pip("wheel", "--no-deps", "--force-reinstall", found[-1])
+        self._once("dependencies", f"{found[-1]}[test]")
+        for left in (self.tree / "fastops").rglob("*.so"):
+            left.unlink()
+        with zipfile.ZipFile(found[-1]) as wheel:
+            wheel.extractall(self.tree)
+
+    def _once(self, step, *arguments):
+        """Install what the tests need, with TensorFlow held where it is, where that is not done."""
+        made = self.folder / "venv" / ".test"
+        if not made.exists():
+            self.pip(step, *self._requirements(), *arguments)
+            self.pip(step, "--no-deps", "--group", "reference")
+            made.touch()
+
+    def _add_keras(self):
+        """Install another Keras beside the environment's, if TensorFlow takes it."""
+        asks = (
+            "from importlib.metadata import requires\n"
+            "from packaging.requirements import Requirement\n"
+            "asked = map(Requirement, requires('tensorflow-cpu'))\n"
+            "print(*(str(one.specifier) for one in asked if one.name == 'keras'))"
+        )
+        _, text = self.call("Keras", self.python, "-c", asks)
+        specifier = text.split()[-1] if text.split() else ""
+        lowest = re.fullmatch(r">=(\d+)\.(\d+).*", specifier)
+        if lowest and _numbers(self.cell.keras) < [*map(int, lowest.groups())]:
+            raise FailedError(f"Keras: TensorFlow {self.cell.tensorflow} asks for keras{specifier}")
+        incomplete = self._keras.with_suffix(".incomplete")
+        self.pip("Keras", "--no-deps", "--target", incomplete, f"keras=={self.cell.keras}.*")
+        incomplete.rename(self._keras)
+
+    def describe(self):
+        """Return the versions of what is there."""
+        names = ["tensorflow-cpu", "keras", "tf_keras", "numpy"]
+        code = (
+            "import json, platform\n"
+            "from importlib.metadata import version\n"
+            f"found = {{name: version(name) for name in {names}}}\n"
+            "print(json.dumps({'python': platform.python_version()} | found))"
+        )
+        _, text = self.call("versions", self.python, "-c", code)
+        return json.loads(text.splitlines()[-1])
+
+    def tests(self, extent):
+        """Run the tests, and return what came of them."""
+        report = self.folder / f"{self.cell}.xml"
+        report.unlink(missing_ok=True)
+        plain = ("-q", "-p", "no:cacheprovider", f"--junitxml={report}")
+        spread = (f"--numprocesses={self._workers}", "--dist=worksteal")
+        command = [self.python, "-m", "pytest", *plain, *spread, *EXTENTS[extent]]
+        status, text = self.call("tests", *command, check=False)
+        if not report.exists():
+            raise FailedError(f"tests: {reason(text) or f'exit status {status}'}")
+        found = outcomes(report.read_text()) | {"extent": extent}
+        if status and not found["failed"]:
+            found |= {"failed": 1, "failures": [["the run itself", reason(text)]]}
+        return found
+
+    def ladder(self):
+        """Measure the ladder, and return its geometric mean."""
+        saved = self.folder / "ladder.json"
+        command = ("-m", "fastops", "bench", "ladder", "--quick", "--json", saved)
+        self.call("ladder", self.python, *command)
+        return ladder(json.loads(saved.read_text()))
+
+    def parity(self):
+        """Compare every op, as much as the tests do, and return the figures."""
+        saved = self.folder / "parity.json"
+        saved.unlink(missing_ok=True)
+        environment = ("env", "PYTHONPATH=tests", "TF_CPP_MIN_LOG_LEVEL=3")
+        command = (self.python, "-m", "parity", "--quick", "--json", saved)
+        _, text = self.call("parity", *environment, *command, check=False)
+        if not saved.exists():
+            raise FailedError(f"parity: {reason(text)}")
+        return json.loads(saved.read_text())
+
+    def snapshot(self):
+        """Return the ops that this TensorFlow has otherwise than the snapshot, as text."""
+        _, text = self.call("ops", self.python, "tools/gen.py", "--check", check=False)
+        return text
+
+
+def _numbers(version):
+    return [*map(int, version.split("."))]
+
+
+def isolated_requirements():
+    """Return what pyproject.toml asks for to build."""
+    return re.findall(r'"(.*?)"', re.search(r"requires = \[(.*)\]", needs.PYPROJECT.read_text())[1])
+
+
+def copy(source, target):
+    """Make the copy of a checkout as the checkout is: what git tracks, and what it does not ignore.
+
+    What is built in the copy stays.
+    """
+    listed = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    found = subprocess.run(["git", *listed], cwd=source, check=True, capture_output=True, text=True)
+    names = {name for name in found.stdout.split("\0") if name and (source / name).is_file()}
+    manifest = target / ".copied"
+    before = set(manifest.read_text().split("\0")) if manifest.exists() else set()
+    for name in before - names:
+        (target / name).unlink(missing_ok=True)
+    for name in names:
+        here, there = source / name, target / name
+        if not there.exists() or there.read_bytes() != here.read_bytes():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(here, there)
+    manifest.write_text("\0".join(sorted(names)))
+
+
+def state():
+    """Return git's name of what is tested: of the folder fastops, and whether it was changed."""
+    name = ["git", "rev-parse", "--short=10", "HEAD:fastops"]
+    found = subprocess.run(name, cwd=ROOT, check=True, capture_output=True, text=True)
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "fastops"], cwd=ROOT)
+    return found.stdout.strip() + ("+" if changed.returncode else "")
+
+
+def reason(text):
+    """Return the line of an output that says best why it failed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"ERROR|E  |\w*Error\b|fastops ", line)]
+    return re.sub(r"^ERROR: ", "", (errors or lines or [""])[-1])[:300]
+
+
+def outcomes(report):
+    """Return how many tests passed, failed and were skipped, by a report in JUnit's form."""
+    found = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
+    skips = Counter()
+    for test in ElementTree.fromstring(report).iter("testcase"):
+        [*bad] = (one for one in test if one.tag in ("failure", "error"))
+        skipped = test.find("skipped")
+        if bad:
+            lines = (bad[0].get("message") or bad[0].text or "").strip().splitlines() or [""]
+            name = f"{test.get('classname')}.{test.get('name')}"
+            found["failures"].append([name, lines[0][:200]])
+            found["failed"] += 1
+        elif skipped is not None:
+            skips[skipped.get("message") or ""] += 1
+            found["skipped"] += 1
+        else:
+            found["passed"] += 1
+    return found | {"skips": dict(skips.most_common())}
+
+
+def ladder(run):
+    """Return the geometric mean over the short rows of a saved run, the least, and their number."""
+    rows = [
+        record["samples"]
+        for record in run["processes"]["main"]["records"]
+        if record["group"] == "ladder" and record["tag"] == "short" and record.get("samples")
+    ]
+    ratios = [
+        median(one["raw_ops"]) / median(one["fastops"])
+        for one in rows
+        if {"raw_ops", "fastops"} <= one.keys()
+    ]
+    if not ratios:
+        raise FailedError("ladder: nothing was measured")
+    return {
+        "mean": round(geometric_mean(ratios), 2),
+        "least": round(min(ratios), 2),
+        "rows": len(ratios),
+    }
+
+
+# All of them -------------------------------------------------------------------------------------
+
+
+def run(runner, options, alone):
+    """Go through a cell's steps, as far as they are not done.
+
+    Parameters
+    ----------
+    alone : threading.Lock
+        Held while something is timed.
+    """
+    record = Record(runner.cell)
+    steps = [step for step in options.steps if not record.has(step, options.tests)]
+    if not steps and not options.again:
+        return record.content
+    record.content.pop("failure", None)
+    try:
+        record.keep(versions=runner.prepare(), state=state())
+        for step in options.steps if options.again else steps:
+            if step == "tests":
+                record.keep(tests=runner.tests(options.tests))
+            elif step == "ladder":
+                with alone:
+                    record.keep(ladder=runner.ladder())
+            else:
+                record.keep(parity=runner.parity())
+    except FailedError as failed:
+        record.keep(failure=str(failed))
+    return record.content
+
+
+def room(count):
+    """Return how many cells may run at once, and with how many processes each."""
+    cores = len(os.sched_getaffinity(0))
+    available = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
+    affordable = max(1, int(available[1]) * 1024 // MEMORY_PER_WORKER)
+    workers = max(1, min(cores, affordable))
+    at_once = max(1, min(count, workers // 4))
+    return at_once, workers // at_once
+
+
+def shown(content):
+    """Return in a line what a cell has given."""
+    if failure := content.get("failure"):
+        return failure
+    parts = []
+    if tests := content.get("tests"):
+        parts.append(f"{tests['passed']} passed, {tests['failed']} failed, {tests['extent']}")
+    if measured := content.get("ladder"):
+        parts.append(f"ladder {measured['mean']}")
+    if compared := content.get("parity"):
+        parts.append(f"{compared['ops compared']} ops compared")
+    return "; ".join(parts)
+
+
+def good(content):
+    """Say whether nothing of a cell failed; that there is no wheel is no failure of ours."""
+    failure = content.get("failure", "")
+    lacking = "No matching distribution" in failure or "asks for keras" in failure
+    return (not failure or lacking) and not content.get("tests", {}).get("failed")
+
+
+def parser():
+    found = argparse.ArgumentParser(prog="tools/matrix.py", description=__doc__.splitlines()[0])
+    add = found.add_argument
+    add("--python", action="append", choices=pythons(), help="one only; may be repeated")
+    add("--tensorflow", action="append", choices=tensorflows(), help="one only; may be repeated")
+    add("--keras", action="append", choices=["brought", OLDEST_KERAS], help="default: both")
+    add("--tests", choices=EXTENTS, default="quick", help="how many (default: quick)")
+    add(
+        "--steps",
+        nargs="+",
+        choices=["tests", "ladder", "parity"],
+        help="default: tests and ladder",
+        default=["tests", "ladder"],
+    )
+    add("--wheel", type=Path, metavar="DIR", help="install the wheels there, build nothing")
+    add("--again", action="store_true", help="also what has a result")
+    add("--drop", action="store_true", help="remove each environment when its cell is done")
+    add("--at-once", type=int, help="cells that run at once (default: by cores and memory)")
+    add("--workers", type=int, help="processes of a cell's tests (default: likewise)")
+    add("--list", action="store_true", help="run nothing: list the cells and what they have given")
+    add("--write", action="store_true", help="run nothing: write docs/matrix.md")
+    return found
+
+
+def main(argv=None):
+    """Run the command; return its exit status."""
+    options = parser().parse_args(argv)
+    console = Console(highlight=False)
+    kerases = [
+        "" if one == "brought" else one for one in options.keras or ["brought", OLDEST_KERAS]
+    ]
+    chosen = cells(options.python or (), options.tensorflow or (), kerases)
+    if options.list:
+        for cell in chosen:
+            console.print(f"{cell!s:<14} {shown(Record(cell).content)}")
+        return 0
+    if not options.write:
+        results = perform(chosen, options, console)
+    matrix_page.write(recorded(), RESULTS)
+    return 0 if options.write or all(map(good, results)) else 1
+
+
+def perform(chosen, options, console):
+    """Run cells, those of one environment one after another; return what they have given."""
+    at_once, workers = room(len(chosen))
+    at_once = options.at_once or at_once
+    workers = options.workers or workers
+    alone, printing = Lock(), Lock()
+
+    def say(cell, text):
+        with printing:
+            console.print(f"{cell!s:<14} {text}")
+
+    def together(base):
+        found = []
+        for cell in (one for one in chosen if one.base == base):
+            runner = Runner(cell, workers, options.wheel, lambda step, cell=cell: say(cell, step))
+            found.append(run(runner, options, alone))
+            say(cell, shown(found[-1]))
+        if options.drop:
+            shutil.rmtree(PLACE / str(base), ignore_errors=True)
+        return found
+
+    with ThreadPoolExecutor(at_once) as pool:
+        groups = pool.map(together, dict.fromkeys(one.base for one in chosen))
+        return [content for group in groups for content in group]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

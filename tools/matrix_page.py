@@ -1,0 +1,162 @@
+"""From the results of the matrix to the text of docs/matrix.md."""
+
+import json
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "matrix.md"
+
+HEAD = """\
+# Every supported version
+
+Written by `make matrix`, of the runs in `tools/matrix.json`, and held true by a test.
+
+A cell is a CPython and a TensorFlow with the Keras that pip brings along with them, in an
+environment of its own, where fastops was {how} and its tests were run. **Ladder** is how many
+times faster than `tf.raw_ops` fastops is, as the geometric mean over the short rows of
+`python -m fastops bench ladder --quick`: a rough figure, of machines that were busy with other
+things, in which both arms take turns. [Speed](performance.md) has the others.
+
+{extents}
+"""
+
+EXTENT = {
+    "whole": "**whole**: all tests",
+    "quick": "**quick**: what `pytest -m quick` runs, which asks something of each part",
+}
+
+MOST_SKIPS = 3
+"""Reasons of skips that a row of them names."""
+
+
+def write(results, file, page=PAGE):
+    """Write the page, and the file of results that it shows.
+
+    Parameters
+    ----------
+    results : list of dict
+        What each cell has given, see `tools.matrix.Record`.
+    """
+    file.write_text(json.dumps([*map(kept, results)], indent=1, sort_keys=True) + "\n")
+    page.write_text(render(json.loads(file.read_text())))
+
+
+def kept(result):
+    """Return of a result what is checked in: of long lists of failures and skips the beginnings."""
+    result = dict(result)
+    if tests := result.get("tests"):
+        few = dict(list(tests["skips"].items())[:20])
+        result["tests"] = tests | {"failures": tests["failures"][:20], "skips": few}
+    return result
+
+
+def render(results):
+    """Return the text of the page."""
+    plain = [one for one in results if not one["cell"][2]]
+    others = [one for one in results if one["cell"][2]]
+    used = {one["tests"]["extent"] for one in results if "tests" in one}
+    extents = ";\n".join(f"- {text}" for extent, text in EXTENT.items() if extent in used)
+    how = "installed from a wheel" if any(one.get("wheel") for one in plain) else "compiled"
+    parts = [HEAD.format(extents=f"{extents}." if extents else "", how=how)]
+    parts += ["\n", _table(plain)]
+    if others:
+        parts += [
+            "\n## The oldest Keras\n\n",
+            "The same environments with the oldest Keras that `install` knows.\n\n",
+            _table(others),
+        ]
+    failed = [one for one in results if one.get("tests", {}).get("failures")]
+    if failed:
+        parts += ["\n## What failed\n\n", *_failures(failed)]
+    parts += _parity([one for one in results if "parity" in one])
+    parts += _skips(results)
+    states = sorted({one["state"] for one in results if "state" in one})
+    if states:
+        parts.append(
+            "\n## States\n\nWhat was tested, by git's name of its folder "
+            f"(`git rev-parse HEAD:fastops`): {', '.join(f'`{one}`' for one in states)}.\n"
+        )
+    return "".join(parts)
+
+
+def _table(results):
+    head = ["CPython", "TensorFlow", "Keras", "NumPy", "tests", "passed", "failed", "skipped"]
+    lines = [_row(*head, "ladder"), _row(*["---"] * 5, *["---:"] * 4)]
+    for one in results:
+        versions = one.get("versions", {})
+        python, tensorflow, keras = one["cell"]
+        tests, measured = one.get("tests"), one.get("ladder")
+        cells = [
+            versions.get("python", python),
+            versions.get("tensorflow-cpu", tensorflow),
+            versions.get("keras", keras),
+            versions.get("numpy", ""),
+        ]
+        if tests:
+            counts = (f"{tests[name]:,}" for name in ("passed", "failed", "skipped"))
+            cells += [tests["extent"], *counts]
+        else:
+            cells += [explain(one.get("failure", "not run")), "", "", ""]
+        lines.append(_row(*cells, f"{measured['mean']:.1f}" if measured else ""))
+    return "".join(lines)
+
+
+def explain(failure):
+    """Return a reason in a word or two where it is a known one."""
+    if "No matching distribution" in failure and "tensorflow" in failure:
+        return "no wheel of TensorFlow"
+    return failure.replace("|", "\\|").removeprefix("Keras: ")
+
+
+def _failures(results):
+    yield _row("CPython", "TensorFlow", "Keras", "test", "what it says")
+    yield _row(*["---"] * 5)
+    for one in results:
+        for name, message in one["tests"]["failures"]:
+            yield _row(*_names(one), f"`{name}`", message.replace("|", "\\|"))
+
+
+def _names(one):
+    versions = one.get("versions", {})
+    python, tensorflow, keras = one["cell"]
+    return python, tensorflow, keras or ".".join(versions.get("keras", "").split(".")[:2])
+
+
+def _parity(results):
+    if not results:
+        return
+    yield "\n## Parity with each TensorFlow\n\n"
+    yield "What `make parity ARGS=--quick` found, which the tests run as well: every op that may\n"
+    yield "be direct, held against the same TensorFlow's `tf.raw_ops`, bit for bit.\n\n"
+    yield _row("", *(f"{one['versions']['tensorflow-cpu']}" for one in results))
+    yield _row("---", *["---:"] * len(results))
+    for what in results[0]["parity"]:
+        yield _row(what, *(f"{one['parity'][what]:,}" for one in results))
+
+
+def _skips(results):
+    reasons = {}
+    for one in results:
+        for reason, count in one.get("tests", {}).get("skips", {}).items():
+            reasons.setdefault(reason, {})[_short(one)] = count
+    if not reasons:
+        return
+    yield "\n## What was skipped\n\n"
+    yield _row("reason", "tests, and where") + _row("---", "---")
+    for reason, places in sorted(reasons.items()):
+        by_count = {}
+        for place, count in places.items():
+            by_count.setdefault(count, []).append(place)
+        total = sum("tests" in one for one in results)
+        texts = (
+            f"{count} in {'every cell' if len(found) == total else ', '.join(found)}"
+            for count, found in by_count.items()
+        )
+        yield _row(reason.replace("|", "\\|").replace("\n", " "), "; ".join(texts))
+
+
+def _short(one):
+    return " with ".join(filter(None, one["cell"]))
+
+
+def _row(*cells):
+    return f"| {' | '.join(cells)} |\n"
