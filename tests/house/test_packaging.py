@@ -340,6 +340,7 @@ def test_a_library_without_a_module_goes(project):
 
 def test_a_job_for_each_processor_or_as_many_as_one_says(monkeypatch):
     monkeypatch.delenv("FASTOPS_JOBS", raising=False)
+    monkeypatch.setattr(systems, "LIMITS", ())
     monkeypatch.setattr(building.os, "sched_getaffinity", lambda process: range(3))
     monkeypatch.setattr(building.os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 64 << 30}.get)
     assert building.jobs() == 3
@@ -347,6 +348,17 @@ def test_a_job_for_each_processor_or_as_many_as_one_says(monkeypatch):
     assert building.jobs() == 2
     monkeypatch.setenv("FASTOPS_JOBS", "7")
     assert building.jobs() == 7
+
+
+@pytest.mark.parametrize(("text", "expected"), [(str(2 << 30), 1), ("max", 3), ("", 3)])
+def test_a_container_has_the_memory_that_it_may_use(monkeypatch, tmp_path, text, expected):
+    monkeypatch.delenv("FASTOPS_JOBS", raising=False)
+    limit = tmp_path / "memory.max"
+    limit.write_text(f"{text}\n")
+    monkeypatch.setattr(systems, "LIMITS", (tmp_path / "none", limit))
+    monkeypatch.setattr(building.os, "sched_getaffinity", lambda process: range(3))
+    monkeypatch.setattr(building.os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 64 << 30}.get)
+    assert building.jobs() == expected
 
 
 def test_progress_is_a_line_for_each_module(project, capfd):

@@ -46,8 +46,7 @@ def jobs():
     """Return how many compilers run at once: what FASTOPS_JOBS says, or one for each processor."""
     if chosen := os.environ.get("FASTOPS_JOBS"):
         return max(1, int(chosen))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(systems.processors(), memory // MEMORY_PER_JOB))
+    return max(1, min(systems.processors(), systems.memory() // MEMORY_PER_JOB))
 
 
 def compile_all(compiler, linker):

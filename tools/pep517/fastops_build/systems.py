@@ -7,6 +7,8 @@ and symbols (`tools/cross.py` looks), and were never run.
 import os
 import platform
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 MACOS = sys.platform == "darwin"
 
@@ -53,6 +55,19 @@ def needed_libraries():
     TensorFlow, which is imported before, has its libraries loaded by then.
     """
     return () if MACOS else LIBRARIES
+
+
+# Where Linux says what a container may use, in the two versions of its control groups.
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def memory():
+    """Return the bytes of memory of this machine, or those that its container may use."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for place in LIMITS:
+        with suppress(OSError, ValueError):  # there is none, or it is "max"
+            found = min(found, int(Path(place).read_text()))
+    return found
 
 
 def processors():
