@@ -5,50 +5,49 @@ from types import ModuleType as _ModuleType
 
 from fastops._core import build as _build
 
-_build.check()
-
-from fastops import gen, graph, keras, ops, raw_ops  # noqa: E402
-from fastops._core.errors import (  # noqa: E402
-    DeprecatedOpError,
-    FallbackError,
-    FallbackWarning,
-    MissingOpError,
-)
-from fastops._core.options import options  # noqa: E402
-from fastops._core.reasons import REASONS as _REASONS  # noqa: E402
-from fastops._install.placement import accelerated, install, is_installed, uninstall  # noqa: E402
-from fastops._plans import description as _description  # noqa: E402
-from fastops._plans.description import PlanDescription, PlanNode  # noqa: E402
-from fastops._plans.function import Function, function  # noqa: E402
-from fastops._registry import load_op_library  # noqa: E402
-from fastops._reports import explain as _explain  # noqa: E402
-from fastops._reports import profile as _profile  # noqa: E402
-from fastops._reports import stats as _stats  # noqa: E402
-from fastops._reports.cache import cache_info, clear_cache, set_cache_size  # noqa: E402
-from fastops._reports.explain import explain, profile  # noqa: E402
-from fastops._reports.profile import (  # noqa: E402
-    Change,
-    Detour,
-    Explanation,
-    FunctionProfile,
-    MethodProfile,
-    OpProfile,
-    Profile,
-)
-from fastops._reports.stats import (  # noqa: E402
-    FunctionStats,
-    MethodStats,
-    OpStats,
-    Stats,
-    reset_stats,
-    stats,
-)
-from fastops._shell.environment import read_environment  # noqa: E402
-from fastops._shell.ipython import (  # noqa: E402
-    load_ipython_extension,
-    unload_ipython_extension,
-)
-from fastops._version import __version__  # noqa: E402
+with _build.chosen():
+    from fastops import gen, graph, keras, ops, raw_ops
+    from fastops._core.errors import (
+        DeprecatedOpError,
+        FallbackError,
+        FallbackWarning,
+        MissingOpError,
+    )
+    from fastops._core.options import options
+    from fastops._core.reasons import REASONS as _REASONS
+    from fastops._install.placement import accelerated, install, is_installed, uninstall
+    from fastops._plans import description as _description
+    from fastops._plans.description import PlanDescription, PlanNode
+    from fastops._plans.function import Function, function
+    from fastops._registry import load_op_library
+    from fastops._reports import explain as _explain
+    from fastops._reports import profile as _profile
+    from fastops._reports import stats as _stats
+    from fastops._reports.cache import cache_info, clear_cache, set_cache_size
+    from fastops._reports.explain import explain, profile
+    from fastops._reports.profile import (
+        Change,
+        Detour,
+        Explanation,
+        FunctionProfile,
+        MethodProfile,
+        OpProfile,
+        Profile,
+    )
+    from fastops._reports.stats import (
+        FunctionStats,
+        MethodStats,
+        OpStats,
+        Stats,
+        reset_stats,
+        stats,
+    )
+    from fastops._shell.environment import read_environment
+    from fastops._shell.ipython import (
+        load_ipython_extension,
+        unload_ipython_extension,
+    )
+    from fastops._version import __version__
 
 REASONS = dict(_REASONS)
 

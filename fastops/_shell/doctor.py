@@ -7,8 +7,9 @@ import numpy as np
 import tensorflow as tf
 from rich.table import Table
 
-from fastops import _build_info, _registry
-from fastops._core import threads
+from fastops import _registry
+from fastops._build_info import BUILDS
+from fastops._core import build, threads
 from fastops._core.reasons import REASONS
 from fastops._install import placement, targets
 from fastops._reports import counters
@@ -51,6 +52,7 @@ def doctor(console):
         key = counters.cached_keys(add)[-1]
         obstacle = f"{dict(REASONS)[key['reason']]} ({key['detail']})"
 
+    running = build.describe(tf)
     table = _table("fastops doctor", "what", "value")
     rows = {
         "fastops": __version__,
@@ -58,7 +60,8 @@ def doctor(console):
         "NumPy": np.__version__,
         "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
         "Keras": getattr(sys.modules.get("keras"), "__version__", "not imported"),
-        "compiled for": f"{_build_info.TENSORFLOW_VERSION} ({_build_info.TENSORFLOW_BUILD})",
+        "extensions": build.choose(running, BUILDS) or "compiled in place",
+        "compiled for": build.versions(BUILDS),
         "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
         "oneDNN kernels": "on" if counters.onednn_enabled() else "off",
         "options": ", ".join(f"{k}={v}" for k, v in threads.get_options().items()),

@@ -548,27 +548,6 @@ def test_the_first_call_initialises_the_context_and_is_right():
     """)
 
 
-def test_another_build_is_refused():
-    """None, or one for another TensorFlow: before any of the extension is loaded."""
-    out = interpreter("""
-        import sys, types
-        info = types.ModuleType("fastops._build_info")
-        info.TENSORFLOW_VERSION, info.TENSORFLOW_BUILD, info.COMPILER = "2.99.0", "v2.99.0-x", ""
-        for build in (None, info):
-            sys.modules["fastops._build_info"] = build
-            try:
-                import fastops
-            except ImportError as error:
-                print(error)
-            assert "fastops._dispatch" not in sys.modules
-    """)
-    none, other = out.splitlines()
-    assert "not compiled" in none
-    for part in ("2.99.0", "v2.99.0-x", tf.version.VERSION, tf.version.GIT_VERSION):
-        assert part in other
-    assert all("pip install --no-build-isolation" in line for line in (none, other))
-
-
 def test_the_environment_sets_what_threads_start_with():
     python(
         """

@@ -119,11 +119,20 @@ def tensorflow(monkeypatch, tmp_path):
 
 SOME_TENSORFLOW = """
 class version:
-    VERSION, GIT_VERSION = "{}", "v{}-x"
+    VERSION, GIT_VERSION, COMPILER_VERSION = "{}", "v{}-x", "some compiler"
 class sysconfig:
-    get_compile_flags = staticmethod(lambda: ["-I/include"])
+    get_compile_flags = staticmethod(lambda: ["-I/include", "-DABI"])
+    MONOLITHIC_BUILD = 0
 print("something that it says")
 """
+
+
+SOME_BUILD = {
+    "version": "2.20.0",
+    "build": "v2.20.0-x",
+    "compiler": "some compiler",
+    "flags": "-DABI",
+}
 
 
 def test_no_tensorflow(tensorflow):
@@ -146,9 +155,9 @@ def test_a_tensorflow_that_will_do(tensorflow, tmp_path, onednn):
     tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
     package = tmp_path / "instead"
     (package / "include" / onednn).mkdir(parents=True)
-    flags = ["-I/include", f"-I{np.get_include()}", f"-I{package}/include/{onednn}"]
-    expected = (package, "2.20.0", "v2.20.0-x", flags)
-    assert needs.tensorflow() == expected
+    place = package / "include" / onednn
+    flags = ["-I/include", "-DABI", f"-I{np.get_include()}", f"-I{place}"]
+    assert needs.tensorflow() == (package, SOME_BUILD, flags)
 
 
 def test_a_compiler_is_asked_for_before_anything_is_downloaded():
@@ -167,7 +176,7 @@ def test_a_compiler_is_asked_for_before_anything_is_downloaded():
 
 def test_an_unknown_kind_of_build(monkeypatch):
     monkeypatch.setenv("FASTOPS_BUILD", "quick")
-    assert "release, profile, debug, asan" in one_line(lambda: building.compile_all([], []))
+    assert "release, wheel, profile, debug, asan" in one_line(lambda: building.compile_all([], []))
 
 
 # What is left behind -----------------------------------------------------------------------------
@@ -181,7 +190,11 @@ def translated(modules, directives):
         yield name
 
 
+# Of TensorFlow's headers it sees what is in the file `headers`.
 COMPILER = """
+case "$*" in
+  *" -E "*) cat headers > "${*##* -o }" 2> /dev/null; exit 0 ;;
+esac
 echo "$@" >> calls
 test -e broken && { echo "error: broken" >&2; exit 1; }
 while test $# -gt 1; do
@@ -216,7 +229,7 @@ def build(project):
     calls = project / "calls"
     calls.unlink(missing_ok=True)
     try:
-        libraries, _ = building.compile_all([compiler], [compiler])
+        libraries = building.compile_all([compiler], [compiler]).libraries
     finally:
         assert not list(project.glob("build/*/incomplete-*"))
     assert all(path.exists() for path in libraries.values())
@@ -242,6 +255,23 @@ def test_what_has_not_changed_is_not_compiled(project):
     assert before["fastops._part.second"] == after["fastops._part.second"]
     (project / "fastops" / "_cpp" / "helper.h").write_text("// another one\n")
     assert build(project)[1] == 2
+
+
+def test_a_reader_is_compiled_again_where_it_sees_other_headers(project, monkeypatch):
+    """And for a wheel what sees the first ones stays, as does what reads none, for all of them."""
+    monkeypatch.setenv("FASTOPS_BUILD", "wheel")
+    (project / "fastops" / "_first.pyx").write_text('cdef extern from "definitions.h": pass\n')
+    before, count = build(project)
+    assert count == 3  # with what is linked to both
+    (project / "instead" / "tensorflow.py").write_text(SOME_TENSORFLOW.format("2.20.1", "2.20.1"))
+    assert build(project) == (before, 0)
+    (project / "headers").write_text("struct Tensor {};")
+    after, count = build(project)
+    assert count == 2
+    assert after["fastops._first"] != before["fastops._first"]
+    assert after["fastops._part.second"] == before["fastops._part.second"]
+    (project / "headers").unlink()
+    assert build(project) == (before, 0)
 
 
 def test_another_kind_is_built_beside_the_ordinary_one(project, monkeypatch):
@@ -305,8 +335,8 @@ class Command(BuildExtension):
     """Of setuptools' class only that it knows what a library is called."""
 
     def __init__(self, libraries):
-        self._libraries = libraries
-        self._tensorflow = needs.TensorFlow(Path(), "2.20.0", "v2.20.0-x", [])
+        tensorflow = needs.TensorFlow(Path(), SOME_BUILD, [])
+        self._compiled = building.Compiled(libraries, set(), tensorflow, "")
 
     def get_ext_filename(self, name):
         return name.replace(".", "/") + SUFFIX

@@ -1,6 +1,7 @@
 """What setuptools calls to build the extensions."""
 
 import os
+import pprint
 import sysconfig
 from pathlib import Path
 
@@ -9,12 +10,24 @@ from setuptools.command.build_ext import build_ext
 
 from .compile import PACKAGE, compile_all, sources
 
-BUILD_INFO = '''"""Which TensorFlow the extensions were compiled against. Written by setup.py."""
+BUILD_INFO = '''"""Which TensorFlow the extensions were compiled for. Written by the build."""
 
-TENSORFLOW_VERSION = {version!r}
-TENSORFLOW_BUILD = {build!r}
 COMPILER = {compiler!r}
+# By the folders where what fits one of them alone is; that of a source build is the package.
+BUILDS = {builds}
 '''
+
+
+def build_info(builds):
+    """Return the text of ``fastops._build_info``, given builds of TensorFlow by their folders.
+
+    Parameters
+    ----------
+    builds
+        For each folder what `fastops._core.build` knows the builds by.
+    """
+    shown = pprint.pformat(builds, width=96, sort_dicts=False)
+    return BUILD_INFO.format(compiler=sysconfig.get_config_var("CXX"), builds=shown)
 
 
 def extensions():
@@ -26,14 +39,12 @@ class BuildExtension(build_ext):
     """Compiles with `compile_all`, and puts the result into the package all at once."""
 
     def build_extensions(self):
-        self._libraries, self._tensorflow = compile_all(
-            self.compiler.compiler_so_cxx, self.compiler.linker_so_cxx
-        )
+        self._compiled = compile_all(self.compiler.compiler_so_cxx, self.compiler.linker_so_cxx)
         self._put(Path(self.build_lib))
 
     def copy_extensions_to_source(self):
         for left in PACKAGE.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
-            if ".".join(left.parts).partition(".cpython")[0] not in self._libraries:
+            if ".".join(left.parts).partition(".cpython")[0] not in self._compiled.libraries:
                 left.unlink()  # of a module that there was once
         self._put(Path())
 
@@ -41,14 +52,9 @@ class BuildExtension(build_ext):
         # Without this file the package says that it is not compiled: better than a part of it.
         info = root / PACKAGE / "_build_info.py"
         info.unlink(missing_ok=True)
-        for name, library in self._libraries.items():
+        for name, library in self._compiled.libraries.items():
             _replace(root / self.get_ext_filename(name), library.read_bytes())
-        text = BUILD_INFO.format(
-            version=self._tensorflow.version,
-            build=self._tensorflow.build,
-            compiler=sysconfig.get_config_var("CXX"),
-        )
-        _replace(info, text.encode())
+        _replace(info, build_info({"": [self._compiled.tensorflow.known_by]}).encode())
 
 
 def _replace(path, content):

@@ -3,6 +3,11 @@
 A module goes from ``.pyx`` to ``.cpp`` to ``.so``. Each of these files has in its name a digest of
 all that it is made of, and gets that name when it is complete: what is there is whole and right,
 however the build before it ended.
+
+Of TensorFlow a module that reads its headers is made of what the preprocessor makes of them,
+without the folder that they are in: where two builds of TensorFlow agree in that, one library
+serves both. The other modules are not even told where the headers are. Theirs serve every
+TensorFlow that was compiled with the same flags.
 """
 
 import fcntl
@@ -16,6 +21,7 @@ import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import Cython
 from Cython.Build.Dependencies import create_dependency_tree
@@ -34,6 +40,9 @@ WORTH_PRECOMPILING = 5
 MEMORY_PER_JOB = 2 << 30
 # What each module begins with: it decides what the code that Cython adds does to tracebacks.
 TRACES = ("-include", "traces.h")
+# What stands in for functions that only new systems have.
+PORTABLE = Path(__file__).with_name("portable.cc")
+SECTIONS = ("-ffunction-sections", "-fdata-sections")  # of which the linker takes what is asked for
 
 
 def sources():
@@ -49,20 +58,31 @@ def jobs():
     return max(1, min(systems.processors(), systems.memory() // MEMORY_PER_JOB))
 
 
-def compile_all(compiler, linker):
-    """Compile what has changed; return the libraries by their modules' names, and TensorFlow.
+class Compiled(NamedTuple):
+    """What `compile_all` has made: libraries by their modules' names."""
+
+    libraries: dict
+    readers: set  # those of the modules that fit this TensorFlow's headers alone
+    tensorflow: needs.TensorFlow
+    interface: str  # a digest of these headers, as the modules see them
+
+
+def compile_all(compiler, linker, interpreter=sys.executable):
+    """Compile what has changed, and remove what was compiled of other sources.
 
     Parameters
     ----------
     compiler, linker
         The commands, as lists, that Python was built with.
+    interpreter
+        The Python that finds TensorFlow.
     """
     name = os.environ.get("FASTOPS_BUILD", "release")
     if name not in VARIANTS:
         sys.exit(f"FASTOPS_BUILD is one of {', '.join(VARIANTS)}, and not {name!r}")
     place = Path("build", f"{name}-{sysconfig.get_config_var('SOABI')}")
     with _alone(place) as scratch:
-        return _Build(VARIANTS[name], place, scratch, compiler, linker).run()
+        return _Build(VARIANTS[name], place, scratch, compiler, linker, interpreter).run()
 
 
 @contextmanager
@@ -82,12 +102,13 @@ def _digest(*parts):
 
 
 class _Build:
-    def __init__(self, variant, place, scratch, compiler, linker):
+    def __init__(self, variant, place, scratch, compiler, linker, interpreter):
         self._variant = variant
         self._place = place
         self._scratch = scratch
         self._compiler = compiler
         self._linker = linker
+        self._interpreter = interpreter
         self._defines = needs.compiler()
         self._sources = sources()
         self._translated = {name: self._name_translated(name) for name in self._sources}
@@ -96,6 +117,7 @@ class _Build:
             name for name, path in self._sources.items() if include in path.read_text()
         }
         self._compiled = {}
+        self._interface = ""
 
     def run(self):
         # Those that wait for the headers last, and of these the largest first, so that in the end
@@ -119,7 +141,7 @@ class _Build:
                 ): name
                 for name in names
             }
-            version = tensorflow.result().version
+            version = tensorflow.result().known_by["version"]
             stale = self._stale()
             if stale:
                 plural = "s" if len(stale) > 1 else ""
@@ -134,9 +156,11 @@ class _Build:
             pool.shutdown(cancel_futures=True)
             progress.end()
         current = {*self._translated.values(), *self._compiled.values()}
-        for left in {*self._place.glob("*.cpp"), *self._place.glob("*.so")} - current:
+        # A wheel has several libraries of a module, which are old to none of the others.
+        old = set() if self._variant.portable else {*self._place.glob("*.so")} - current
+        for left in old | {*self._place.glob("*.cpp")} - current:
             left.unlink()
-        return self._compiled, tensorflow.result()
+        return Compiled(self._compiled, self._readers, tensorflow.result(), self._interface)
 
     def _name_translated(self, name):
         tree = create_dependency_tree(quiet=True)
@@ -148,22 +172,46 @@ class _Build:
         return self._place / f"{name}.{digest}.cpp"
 
     def _find_tensorflow(self):
-        tensorflow = needs.tensorflow()
+        tensorflow = needs.tensorflow(self._interpreter)
+        self._interface = self._digest_interface(tensorflow)
         texts = [path.read_text() for path in sorted(HELPERS.rglob("*.h"))]
-        commands = self._compile_command(tensorflow), self._link_command()
+        if self._variant.portable:
+            texts.append(PORTABLE.read_text())
+        alike = (
+            self._defines,
+            self._compile_command(tensorflow, False),
+            self._link_command(),
+            *texts,
+        )
         for name, translated in self._translated.items():
-            digest = _digest(translated.name, tensorflow, self._defines, commands, *texts)
+            interface = self._interface if name in self._readers else None
+            digest = _digest(translated.name, interface, *alike)
             self._compiled[name] = self._place / f"{name}.{digest}.so"
         return tensorflow
+
+    def _digest_interface(self, tensorflow):
+        """Return a digest of all that readers see of TensorFlow: declarations, and inline code."""
+        header = self._scratch / "headers.h"
+        lines = [f'#include "{name}"' for name in ("Python.h", DEFINITIONS, TRACES[-1])]
+        header.write_text("\n".join([*lines, ""]))
+        command = [*self._compile_command(tensorflow, True), "-E", "-P", "-x", "c++", header]
+        # The paths that are in messages.
+        command.append(f"-ffile-prefix-map={tensorflow.directory}=tensorflow")
+        seen = self._scratch / "headers.i"
+        _call([*command, "-o", seen], "the compiler does not read TensorFlow's headers")
+        return hashlib.sha256(seen.read_bytes()).hexdigest()[:16]
 
     def _stale(self):
         return {name for name, library in self._compiled.items() if not library.exists()}
 
-    def _compile_command(self, tensorflow):
+    def _compile_command(self, tensorflow, reader):
+        flags = [flag for flag in tensorflow.flags if reader or not flag.startswith("-I")]
+        if reader and self._variant.portable:
+            flags.append(f"-ffile-prefix-map={tensorflow.directory}=tensorflow")
         return [
             *self._compiler,
             # As system headers: their warnings are not ours.
-            *(flag.replace("-I", "-isystem", 1) for flag in tensorflow.flags),
+            *(flag.replace("-I", "-isystem", 1) for flag in flags),
             *systems.defines(),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
             *("-Wno-unused-function", "-Wno-cpp"),
@@ -173,8 +221,9 @@ class _Build:
 
     def _link_command(self):
         libraries = [f"-l:{library}" for library in systems.needed_libraries()]
-        needed = ["-Wl,--no-as-needed", *libraries] if libraries else []
-        return [*self._linker, *self._variant.link_flags, *needed]
+        # What TensorFlow lacks is missed when a module is loaded, and not when it is called.
+        needed = ["-Wl,-z,now", "-Wl,--no-as-needed"] if libraries else []
+        return [*self._linker, *needed, *self._variant.link_flags, *libraries]
 
     def _make_stand_ins(self, tensorflow):
         """Make empty libraries of the names of TensorFlow's, and return their folder.
@@ -183,6 +232,17 @@ class _Build:
         loaded. To read TensorFlow's own takes the linker as long as compiling a module.
         """
         tensorflow.result()
+        if self._variant.portable and self._stale():
+            made = self._scratch / PORTABLE.with_suffix(".o").name
+            command = [
+                *self._compiler,
+                "-std=c++17",
+                *SECTIONS,
+                *self._variant.flags,
+                "-c",
+                PORTABLE,
+            ]
+            _call([*command, "-o", made], f"the compiler does not compile {PORTABLE}")
         for library in systems.needed_libraries() if self._stale() else ():
             made = self._scratch / library
             command = [*self._linker, f"-Wl,-soname,{library}", "-x", "c", os.devnull, "-o", made]
@@ -208,14 +268,12 @@ class _Build:
 
     def _precompile(self, tensorflow):
         """Return the options for a module that reads TensorFlow's headers."""
-        command = self._compile_command(tensorflow.result())
+        command = self._compile_command(tensorflow.result(), True)
         if "__clang__" in self._defines or (
             len(self._stale() & self._readers) < WORTH_PRECOMPILING * jobs()
         ):
             return TRACES
-        header = self._scratch / "headers.h"
-        lines = [f'#include "{name}"' for name in ("Python.h", DEFINITIONS, TRACES[-1])]
-        header.write_text("\n".join([*lines, ""]))
+        header = self._scratch / "headers.h"  # by `_digest_interface`
         # If that fails, as on a disk too small for it, all will take longer.
         done = subprocess.run(
             [*command, "-x", "c++-header", header, "-o", f"{header}.gch"], capture_output=True
@@ -224,15 +282,18 @@ class _Build:
 
     def _compile(self, name, tensorflow, translation, headers, stand_ins):
         translation.result()
-        ahead = headers.result() if name in self._readers else TRACES
+        reader = name in self._readers
+        ahead = headers.result() if reader else TRACES
         target = self._compiled[name]
         if target.exists():
             return
         compiled, made = self._scratch / f"{name}.o", self._scratch / f"{name}.so"
-        command = self._compile_command(tensorflow.result())
+        command = self._compile_command(tensorflow.result(), reader)
         what = f"the compiler does not compile {self._sources[name]}"
         _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], what)
-        _call([*self._link_command(), f"-L{stand_ins.result()}", compiled, "-o", made], what)
+        place = stand_ins.result()
+        objects = [compiled, *sorted(place.glob("portable.o"))]
+        _call([*self._link_command(), f"-L{place}", *objects, "-o", made], what)
         made.rename(target)
 
 

@@ -13,12 +13,15 @@ from typing import NamedTuple
 
 from . import systems
 
-PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
+ROOT = Path(__file__).resolve().parents[3]
+PYPROJECT = ROOT / "pyproject.toml"
 
-DESCRIBE_TENSORFLOW = """
-import json, numpy, tensorflow as tf
+# What an import compares is what a build notes.
+DESCRIBE_TENSORFLOW = f"""
+import json, numpy, runpy, tensorflow as tf
+build = runpy.run_path({str(ROOT / "fastops" / "_core" / "build.py")!r})
 flags = [*tf.sysconfig.get_compile_flags(), "-I" + numpy.get_include()]
-print(json.dumps([tf.__file__, tf.version.VERSION, tf.version.GIT_VERSION, flags]))
+print(json.dumps([tf.__file__, build["describe"](tf), flags]))
 """
 INSTALL_TENSORFLOW = "Install one, then fastops: pip install '{}'"
 SMALLEST_MODULE = """
@@ -33,13 +36,12 @@ class TensorFlow(NamedTuple):
     """The installed TensorFlow."""
 
     directory: Path
-    version: str
-    build: str
+    known_by: dict
     flags: list
 
 
 def python(*arguments):
-    """Make the command for another interpreter; it finds what this one does."""
+    """Make the command for another process of Python; it finds what this one does."""
     path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
     return [sys.executable, *arguments], {**os.environ, "PYTHONPATH": path}
 
@@ -54,10 +56,12 @@ def _in_range(version, versions):
     return lowest <= [*map(int, version.split(".")[:2])] < end
 
 
-def tensorflow():
+def tensorflow(interpreter=sys.executable):
     """Describe the TensorFlow that an import finds; exit where there is none that will do."""
     versions = supported_tensorflow()
     command, environment = python("-c", DESCRIBE_TENSORFLOW)
+    if interpreter != sys.executable:  # of another environment, which finds what is there
+        command, environment = [interpreter, *command[1:]], {**os.environ}
     environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
@@ -66,7 +70,8 @@ def tensorflow():
             "fastops is compiled against the installed TensorFlow, and none can be imported "
             f"({reason}). {INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
         )
-    file, version, build, flags = json.loads(done.stdout.splitlines()[-1])
+    file, known_by, flags = json.loads(done.stdout.splitlines()[-1])
+    version = known_by["version"]
     if not _in_range(version, versions):
         sys.exit(
             f"fastops supports TensorFlow {versions}, and {version} is installed. "
@@ -76,7 +81,7 @@ def tensorflow():
     # TensorFlow's headers include oneDNN's without saying where they are.
     headers = (package / "include" / place for place in systems.ONEDNN_HEADERS)
     flags += [f"-I{place}" for place in headers if place.is_dir()]
-    return TensorFlow(package, version, build, flags)
+    return TensorFlow(package, known_by, flags)
 
 
 def compiler():

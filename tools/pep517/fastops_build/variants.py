@@ -9,6 +9,7 @@ class Variant(NamedTuple):
     directives: dict
     flags: tuple
     link_flags: tuple = ()
+    portable: bool = False  # to other systems, the same wherever it is compiled
 
 
 FAST = {
@@ -38,6 +39,10 @@ SANITIZERS = (
 
 VARIANTS = {
     "release": Variant(FAST, ("-O2", "-g0")),
+    # What `make wheels` compiles: `release`, without what tells one build from another.
+    "wheel": Variant(
+        FAST, ("-O2", "-g0"), ("-s", "-Wl,--build-id=none", "-Wl,--gc-sections"), portable=True
+    ),
     "profile": Variant(FAST, ("-O2", "-g", "-fno-omit-frame-pointer")),
     "debug": Variant(CHECKED, ("-Og", "-g", *ASSERTIONS)),
     "asan": Variant(CHECKED, ("-O1", "-g", *ASSERTIONS, *SANITIZERS), SANITIZERS),

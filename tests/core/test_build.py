@@ -1,0 +1,204 @@
+"""Which extensions an import takes, and that it refuses politely where none fits.
+
+A wheel is a tree of links here: the sources and the extensions that are there, those that read
+TensorFlow's headers in a folder for a build of TensorFlow.
+"""
+
+import os
+import shlex
+import subprocess
+import sysconfig
+import textwrap
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from support import ROOT, interpreter
+
+import fastops
+from fastops._core import build
+
+PACKAGE = Path(fastops.__file__).parent
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+RUNNING = build.describe(tf)
+KNOWN = {
+    "_builds/tf2_19": [
+        RUNNING | {"version": version, "build": f"v{version}-x"} for version in ("2.19.0", "2.19.1")
+    ],
+    "_builds/running": [RUNNING],
+}
+
+
+@pytest.mark.quick
+def test_the_running_tensorflow_is_known():
+    assert build.choose(RUNNING, KNOWN) == "_builds/running"
+    assert build.choose(KNOWN["_builds/tf2_19"][1], KNOWN) == "_builds/tf2_19"
+    assert RUNNING["version"] == tf.version.VERSION
+    assert "-D_GLIBCXX_USE_CXX11_ABI=" in RUNNING["flags"]
+    assert "-I" not in RUNNING["flags"]
+
+
+OTHERS = {
+    "a newer one": {"version": "2.99.0", "build": "v2.99.0-x"},
+    "an older one": {"version": "2.18.0", "build": "v2.18.0-x"},
+    "another commit": {"build": "unknown"},
+    "another ABI": {"flags": RUNNING["flags"].replace("ABI=1", "ABI=0")},
+    "another flag": {"flags": f"{RUNNING['flags']} -DEIGEN_MAX_ALIGN_BYTES=16"},
+    "one library": {"flags": f"{RUNNING['flags']} monolithic"},
+    "another compiler": {"compiler": "13.2.0"},
+    "one that tells nothing": {"compiler": "unknown", "flags": "unknown"},
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("wheel", [True, False])
+def test_another_build_is_refused(other, wheel):
+    running = RUNNING | OTHERS[other]
+    with pytest.raises(ImportError) as caught:
+        build.choose(running, KNOWN if wheel else {"": [RUNNING]})
+    message = str(caught.value)
+    assert "\n" not in message
+    assert f"TensorFlow {running['version']} ({running['build']})" in message
+    assert "pip install --no-binary fastops" in message
+    if "build" not in OTHERS[other]:  # the same by name: what differs is said
+        for what, value in OTHERS[other].items():
+            assert f"{build.TITLES[what]}: {value!r} rather than {RUNNING[what]!r}" in message
+    elif wheel:
+        assert f"for TensorFlow 2.19.0, 2.19.1, {tf.version.VERSION} as published" in message
+    else:
+        assert f"compiled for TensorFlow {RUNNING['version']} ({RUNNING['build']})" in message
+
+
+@pytest.mark.quick
+def test_a_tensorflow_with_other_names_is_described():
+    class Version:
+        VERSION, GIT_VERSION = "3.0.0", "v3.0.0-x"
+
+    class TensorFlow:
+        version = Version
+
+    described = build.describe(TensorFlow)
+    assert described["version"] == "3.0.0"
+    assert described["flags"] == described["compiler"] == "unknown"
+
+
+@pytest.mark.quick
+def test_the_finder_finds_what_is_in_its_folder_and_nothing_else(tmp_path):
+    for place in ("_some", "_part/_other"):
+        path = tmp_path / f"{place}{SUFFIX}"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    finder = build.Finder(str(tmp_path))
+    for name, place in (("_some", "_some"), ("_part._other", "_part/_other")):
+        assert finder.find_spec(f"fastops.{name}").origin == str(tmp_path / f"{place}{SUFFIX}")
+    for name in ("fastops._none", "fastops._none._other", "_some", "fastops", "numpy._some"):
+        assert finder.find_spec(name) is None
+    assert finder == build.Finder(str(tmp_path))  # by which an import knows that it is there
+
+
+def source_of(library):
+    return library.with_name(f"{library.name.partition('.')[0]}.pyx")
+
+
+def make_wheel(place, builds):
+    """Make what a wheel installs, with the readers of TensorFlow's headers in a folder."""
+    tree = place / "fastops"
+    for path in PACKAGE.rglob("*"):
+        link = tree / path.relative_to(PACKAGE)
+        if path.suffix == ".so" and '"definitions.h"' in source_of(path).read_text():
+            link = tree / "_builds" / "running" / path.relative_to(PACKAGE)
+        if path.suffix in (".py", ".so", ".json") and path.name != "_build_info.py":
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+    if builds is not None:
+        text = f"COMPILER = 'some compiler'\nBUILDS = {builds!r}\n"
+        (tree / "_build_info.py").write_text(text)
+    return tree
+
+
+# Of the path only the tree: neither the folder that this runs in nor an editable install.
+ALONE = """
+import os, sys
+sys.path.remove("")
+sys.path.remove(os.environ["CHECKOUT"])
+sys.meta_path = [f for f in sys.meta_path if "editable" not in getattr(f, "__module__", "")]
+places = os.environ["PLACES"].split(os.pathsep)
+"""
+
+
+def in_trees(code, *trees):
+    """Run code in a process that finds fastops nowhere, and where `places` are those of trees."""
+    places = os.pathsep.join(str(tree.parent) for tree in trees)
+    return interpreter(
+        ALONE + textwrap.dedent(code), PLACES=places, CHECKOUT=str(ROOT)
+    ).splitlines()
+
+
+def test_a_wheel_takes_what_fits_from_its_folder(tmp_path):
+    tree = make_wheel(tmp_path, KNOWN)
+    out = in_trees(
+        """
+        sys.path.insert(0, *places)
+        import pickle
+        import fastops
+        import tensorflow as tf
+        from fastops import _dispatch, ops
+        from fastops._core import locals as shared
+        print(_dispatch.__file__)
+        print(shared.__file__)
+        assert sum(type(finder).__name__ == "Finder" for finder in sys.meta_path) == 1
+        results = [ops.add_v2(x=tf.constant(1.0), y=tf.constant(2.0)) for _ in range(3)]
+        assert all(result.numpy() == 3.0 for result in results)
+        assert fastops.stats().direct >= 1
+        assert pickle.loads(pickle.dumps(ops.add_v2)) is ops.add_v2
+        fastops.install()
+        """,
+        tree,
+    )
+    assert out == [
+        str(tree / "_builds" / "running" / f"_dispatch{SUFFIX}"),
+        str(tree / "_core" / f"locals{SUFFIX}"),
+    ]
+
+
+STAND_IN = """
+#include <Python.h>
+extern "C" int TF_OfAnotherTensorFlow(void);
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_dispatch", nullptr, TF_OfAnotherTensorFlow()};
+PyMODINIT_FUNC PyInit__dispatch() { return PyModule_Create(&module); }
+"""
+
+
+def test_where_nothing_fits_the_import_fails_and_the_process_goes_on(tmp_path):
+    """Where there is no build, none of this TensorFlow, and one whose extension misses a symbol."""
+    trees = [
+        make_wheel(tmp_path / "none", None),
+        make_wheel(tmp_path / "other", {"_builds/tf2_19": KNOWN["_builds/tf2_19"]}),
+        make_wheel(tmp_path / "symbol", KNOWN),
+    ]
+    (tmp_path / "stand_in.cc").write_text(STAND_IN)
+    made = trees[-1] / "_builds" / "running" / f"_dispatch{SUFFIX}"
+    made.unlink()
+    command = shlex.split(sysconfig.get_config_var("CXX"))
+    command += ["-shared", "-fPIC", f"-I{sysconfig.get_path('include')}"]
+    subprocess.run([*command, str(tmp_path / "stand_in.cc"), "-o", str(made)], check=True)
+    none, other, symbol = in_trees(
+        """
+        for place in places:
+            sys.path.insert(0, place)
+            try:
+                import fastops
+            except ImportError as error:
+                print(error)
+            assert not any(name.startswith("fastops._dispatch") for name in sys.modules)
+            for name in [name for name in sys.modules if name.startswith("fastops")]:
+                del sys.modules[name]
+        """,
+        *trees,
+    )
+    assert none.startswith("fastops is not compiled yet")
+    assert other.startswith("this wheel of fastops is for TensorFlow 2.19.0, 2.19.1 as published")
+    assert symbol.startswith(f"fastops does not fit this TensorFlow {tf.version.VERSION}")
+    assert "undefined symbol: TF_OfAnotherTensorFlow" in symbol
+    assert all("pip install --no-binary fastops" in line for line in (none, other, symbol))
