@@ -16,8 +16,8 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix canary parity fuzz bench bench-peers figures gen lint docs docs-serve debug \
-	asan annotate clean
+.PHONY: help demo test matrix canary parity fuzz bench bench-peers figures gen lint docs docs-serve \
+	debug asan annotate wheels clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -79,6 +79,9 @@ asan: $(VENV)/.test $(VENV)/.built  ## run tests under AddressSanitizer and Unde
 
 annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as HTML in build/annotated
 	PYTHONPATH=tools/pep517 $(BIN)python -m fastops_build.annotate $(ARGS)
+
+wheels:  ## make the wheels of all Pythons in dist, and try them; ARGS=--help lists the options
+	PYTHONPATH=tools $(PYTHON) -m wheels $(ARGS)
 
 clean:  ## remove the environments and everything that was built
 	rm -rf $(VENV) $(PEERS) $(MATRIX) build dist *.egg-info

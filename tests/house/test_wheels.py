@@ -1,0 +1,146 @@
+"""The tool that makes wheels: what it can be asked without compiling for an hour."""
+
+import base64
+import csv
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sysconfig
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from test_packaging import PYPROJECT, needs
+
+from tools import wheels
+from tools.wheels import archive, bill, checking
+from tools.wheels.layout import layout
+
+pytestmark = pytest.mark.quick
+
+ROOT = Path(__file__).parents[2]
+RECORD = "some-1.0.dist-info/RECORD"
+
+
+def test_wheels_are_for_what_is_supported():
+    versions = needs.supported_tensorflow()
+    assert all(needs._in_range(release, versions) for release in wheels.RELEASES)
+    minors = {release.rpartition(".")[0] for release in wheels.RELEASES}
+    assert all(needs._in_range(f"{minor}.0", versions) for minor in minors)
+    kind = "Programming Language :: Python :: 3."
+    named = [one for one in PYPROJECT["project"]["classifiers"] if one.startswith(kind)]
+    assert [one.rpartition(" ")[2] for one in named] == [*wheels.PYTHONS]
+    assert wheels.releases("3.13") == ["2.20.0", "2.21.0"]
+
+
+def test_what_is_pinned_is_what_a_build_requires():
+    required = PYPROJECT["build-system"]["requires"]
+    pinned = dict(pin.split("==") for pin in wheels.BUILDER)
+    for requirement in required:
+        name, least = requirement.split(">=")
+        assert [*map(int, pinned[name].split("."))] >= [*map(int, least.split("."))]
+    assert len(pinned) == len(required)
+
+
+def compiled(version, interface, *others):
+    return {
+        "known_by": {"version": version},
+        "interface": interface,
+        "readers": ["fastops._part.reader"],
+        "libraries": {
+            "fastops._part.reader": f"reader.{interface}.so",
+            "fastops._part.other": "other.so",
+            **dict(others),
+        },
+    }
+
+
+def test_what_agrees_shares_a_folder():
+    releases = {"2.19.0": "a", "2.19.1": "a", "2.20.0": "b"}
+    files, builds = layout(
+        {version: compiled(version, seen) for version, seen in releases.items()}, ".x.so"
+    )
+    assert files == {
+        "fastops/_builds/tf2_19_0/_part/reader.x.so": "reader.a.so",
+        "fastops/_builds/tf2_20_0/_part/reader.x.so": "reader.b.so",
+        "fastops/_part/other.x.so": "other.so",
+    }
+    assert builds == {
+        "_builds/tf2_19_0": [{"version": "2.19.0"}, {"version": "2.19.1"}],
+        "_builds/tf2_20_0": [{"version": "2.20.0"}],
+    }
+
+
+def test_what_reads_no_headers_is_the_same_for_all():
+    one = compiled("2.19.0", "a")
+    other = compiled("2.20.0", "b", ("fastops._part.other", "another.so"))
+    with pytest.raises(SystemExit, match=r"fastops\._part\.other is compiled otherwise"):
+        layout({"2.19.0": one, "2.20.0": other}, ".so")
+
+
+def test_an_archive_has_the_same_bytes_whatever_order_and_date_its_files_came_in(tmp_path):
+    files = {"some/b.so": b"b" * 1000, RECORD: b"", "some/__init__.py": b"", "a.py": b"1"}
+    first, second = tmp_path / "first.whl", tmp_path / "second.whl"
+    archive.write(first, files)
+    os.umask(os.umask(0o077))
+    with zipfile.ZipFile(second, "w") as other:
+        for name in reversed(files):
+            other.writestr(zipfile.ZipInfo(name, time.gmtime(10**9)[:6]), files[name])
+    archive.write(second, archive.read(second))
+    assert first.read_bytes() == second.read_bytes()
+    assert not [*tmp_path.glob("*.incomplete")]
+    with zipfile.ZipFile(first) as made:
+        names = made.namelist()
+        modes = {info.filename: info.external_attr >> 16 for info in made.infolist()}
+    assert names == [*sorted({*files} - {RECORD}), RECORD]
+    assert modes["some/b.so"] == 0o100755
+    assert modes["a.py"] == 0o100644
+    lines = {name: rest for name, *rest in csv.reader(made_record(first).splitlines())}
+    assert lines.keys() == files.keys()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(files["a.py"]).digest()).rstrip(b"=")
+    assert lines["a.py"] == [f"sha256={digest.decode()}", "1"]
+    assert lines[RECORD] == ["", ""]
+
+
+def made_record(path):
+    return archive.read(path)[RECORD].decode()
+
+
+def test_the_bill_of_materials():
+    files = {"fastops/a.so": b"a", "fastops/b.py": b"b"}
+    builds = [{"version": "2.20.0"}, {"version": "2.19.0"}]
+    made = json.loads(bill.bill("1.0", builds, files))
+    assert bill.bill("1.0", builds, files) == bill.bill("1.0", builds, files)
+    assert made["bomFormat"] == "CycloneDX"
+    assert made["metadata"]["component"]["purl"] == "pkg:pypi/fastops@1.0"
+    purls = [one["purl"] for one in made["components"] if "purl" in one]
+    assert purls[:2] == ["pkg:pypi/tensorflow@2.19.0", "pkg:pypi/tensorflow@2.20.0"]
+    (library,) = (one for one in made["components"] if one["type"] == "file")
+    assert library["hashes"][0]["content"] == hashlib.sha256(b"a").hexdigest()
+    references = [one["bom-ref"] for one in made["components"]]
+    assert len({*references}) == len(references)
+    assert made["dependencies"][0]["dependsOn"] == references
+    licensed = (ROOT / "THIRD_PARTY_LICENSES.md").read_text()
+    for one in made["components"]:
+        for terms in one.get("licenses", ()):
+            assert terms["license"]["id"] in licensed
+    other = json.loads(bill.bill("1.0", builds, files | {"fastops/a.so": b"c"}))
+    assert other["serialNumber"] != made["serialNumber"]
+
+
+def test_a_symbol_that_nobody_has_is_found(tmp_path):
+    compiler = shlex.split(sysconfig.get_config_var("CXX"))
+    texts = {
+        "module": 'extern "C" { int there(); int gone(); int PyList_New(); int puts(char*); }\n'
+        'extern "C" int f() { return there() + gone() + PyList_New() + puts(nullptr); }',
+        "exporter": 'extern "C" int there() { return 1; }',
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.cc").write_text(text)
+        command = [*compiler, "-shared", "-fPIC", "-w", f"{name}.cc", "-o", f"{name}.so"]
+        subprocess.run(command, check=True, cwd=tmp_path)
+    module, exporter = (tmp_path / f"{name}.so" for name in texts)
+    assert checking.missing_symbols([module], [exporter]) == ["gone"]

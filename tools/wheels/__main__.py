@@ -1,0 +1,171 @@
+"""``make wheels``."""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from . import PLATFORM, PYTHONS, ROOT, WORK, archive, bill, checking, environments, releases, trying
+from .layout import layout
+
+SOURCES = ("fastops", "bench", "tools")
+FILES = ("LICENSE", "THIRD_PARTY_LICENSES.md", "README.md", "pyproject.toml", "setup.py")
+IGNORED = shutil.ignore_patterns("*.so", "_build_info.py", "__pycache__", "results")
+DIST = ROOT / "dist"
+
+
+class Progress:
+    """Writes lines, each with the time since the beginning."""
+
+    def __init__(self):
+        self._start = time.monotonic()
+
+    def __call__(self, text):
+        minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
+        print(f"[{minutes:3}:{seconds:02}] {text}", flush=True)
+
+
+def copy_sources():
+    """Bring a copy of the sources up to date; what was compiled of it stays."""
+    place = WORK / "source"
+    place.mkdir(parents=True, exist_ok=True)
+    for folder in SOURCES:
+        shutil.rmtree(place / folder, ignore_errors=True)
+        shutil.copytree(ROOT / folder, place / folder, ignore=IGNORED)
+    for file in FILES:
+        shutil.copy2(ROOT / file, place / file)
+    return place
+
+
+class Wheel:
+    """Makes the wheel of one Python.
+
+    Parameters
+    ----------
+    version
+        Of Python, such as ``3.11``.
+    say
+        What is called with a line of text for each step.
+    """
+
+    def __init__(self, version, say):
+        self._version = version
+        self._say = lambda text: say(f"CPython {version}: {text}")
+        self._python = environments.find_python(version)
+        self._place = WORK / version
+
+    def make(self):
+        """Compile, pack and check; return the path of the wheel."""
+        self._source = copy_sources()
+        self._builder = environments.builder(self._python, self._version)
+        compiled = {release: self._compile(release) for release in releases(self._version)}
+        self._say("packing")
+        wheel = self._pack(compiled)
+        self._say("checking")
+        tools = environments.checkers(self._python).parent
+        checking.check(wheel, tools)
+        DIST.mkdir(exist_ok=True)
+        made = Path(shutil.copy2(wheel, DIST))
+        digest = hashlib.sha256(made.read_bytes()).hexdigest()
+        self._say(f"dist/{made.name}, {made.stat().st_size / 2**20:.1f} MiB, sha256 {digest}")
+        return made
+
+    def attempt(self, wheel, limit):
+        """Try the wheel with each TensorFlow."""
+        for release in releases(self._version):
+            self._say(f"trying with TensorFlow {release}")
+            trying.attempt(wheel, self._tensorflow(release), self._say, limit)
+
+    def clear(self):
+        """Remove the environments that have TensorFlow: they are large."""
+        for folder in self._place.glob("tensorflow-*/"):
+            shutil.rmtree(folder)
+
+    def _tensorflow(self, release):
+        return environments.tensorflow(self._python, self._version, release)
+
+    def _compile(self, release):
+        self._say(f"TensorFlow {release}: an environment that has it")
+        interpreter = self._tensorflow(release)
+        self._say(f"TensorFlow {release}: compiling")
+        result = self._place / f"compiled-{release}.json"
+        self._run("compiling", interpreter, result)
+        compiled = json.loads(result.read_text())
+        libraries = [self._source / path for path in compiled["libraries"].values()]
+        if missing := checking.missing_symbols(libraries, compiled["exporters"]):
+            sys.exit(f"TensorFlow {release} lacks what the extensions ask for: {missing}")
+        return compiled
+
+    def _pack(self, compiled):
+        files, builds = layout(compiled, environments.suffix(self._builder))
+        order, place = self._place / "order.json", self._place / "packed"
+        order.write_text(json.dumps({"files": files, "builds": builds, "platform": PLATFORM}))
+        shutil.rmtree(place, ignore_errors=True)
+        self._run("packing", order, place)
+        (wheel,) = place.glob("*.whl")
+        contents = archive.read(wheel)
+        (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
+        name, version = re.match(r"(.+?)-(.+?)\.dist-info/", record).groups()
+        known = [build for builds in builds.values() for build in builds]
+        target = f"{name}-{version}.dist-info/sboms/{name}.cdx.json"
+        archive.write(wheel, contents | {target: bill.bill(version, known, contents)})
+        return wheel
+
+    def _run(self, module, *arguments):
+        """Run a module of this package in the environment that compiles, among the sources."""
+        path = (self._source / "tools", self._source / "tools" / "pep517")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "FASTOPS_BUILD": "wheel",
+            "SOURCE_DATE_EPOCH": "1580601600",
+            "PYTHONHASHSEED": "0",
+        }
+        command = [self._builder, "-m", f"wheels.{module}", *arguments]
+        environments.run(command, show=True, cwd=self._source, env=environment)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="make wheels",
+        description="Make the wheels of fastops in dist/, one for each Python, and try each with "
+        "every TensorFlow that it is for. A run that was stopped goes on where it was.",
+        epilog="Options are passed so: make wheels ARGS='--python 3.11 --keep'",
+    )
+    parser.add_argument(
+        "--python",
+        action="append",
+        choices=PYTHONS,
+        metavar="X.Y",
+        help=f"one of {', '.join(PYTHONS)}, found on the path or among pyenv's; all by default",
+    )
+    parser.add_argument("--no-trying", action="store_true", help="make and check, install nowhere")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the environments with TensorFlow, 1.3 GB each"
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=trying.SLOWEST,
+        metavar="SECONDS",
+        help="what pip and the first call may take together, %(default)s by default",
+    )
+    arguments = parser.parse_args()
+    say = Progress()
+    for version in arguments.python or PYTHONS:
+        wheel = Wheel(version, say)
+        made = wheel.make()
+        if not arguments.no_trying:
+            wheel.attempt(made, arguments.limit)
+        if not arguments.keep:
+            wheel.clear()
+    say("done")
+
+
+if __name__ == "__main__":
+    main()

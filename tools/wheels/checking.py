@@ -1,0 +1,88 @@
+"""What a wheel must be, asked of the file."""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from . import LARGEST, NOT_BUNDLED, PLATFORM, WORK, archive
+from .environments import run
+
+NOT_PACKED = (".pyx", ".pyc", ".h", ".cpp")
+ENCLOSED = ("licenses/LICENSE", "licenses/THIRD_PARTY_LICENSES.md", "sboms/fastops.cdx.json")
+
+OF_PYTHON = re.compile(r"_?Py[A-Z_]")
+
+
+def missing_symbols(libraries, exporters):
+    """Return what libraries ask for and neither TensorFlow's nor the system's have.
+
+    What the system has carries a version, which auditwheel looks at.
+
+    Parameters
+    ----------
+    libraries, exporters
+        Paths of the modules, and of TensorFlow's libraries.
+    """
+    exported = set()
+    for path in exporters:
+        exported.update(name.partition("@")[0] for _, name in _symbols(path, "--defined-only"))
+    return sorted(
+        {
+            name
+            for path in libraries
+            for kind, name in _symbols(path, "--undefined-only")
+            if kind == "U" and "@" not in name and not OF_PYTHON.match(name)
+        }
+        - exported
+    )
+
+
+def _symbols(path, which):
+    for line in run(["nm", "--dynamic", which, path]).splitlines():
+        *_, kind, name = line.split()
+        yield kind, name
+
+
+def check(wheel, tools):
+    """Hold a wheel against what was promised; exit where it is not that.
+
+    Parameters
+    ----------
+    wheel
+        Its path.
+    tools
+        The folder of the programs that look at wheels.
+    """
+    size = wheel.stat().st_size
+    _require(size <= LARGEST, f"{wheel.name} has {size} bytes, and at most {LARGEST} are promised")
+    files = archive.read(wheel)
+    for name, content in files.items():
+        _require(not name.endswith(NOT_PACKED), f"{name} is in the wheel")
+        _require(bytes(WORK) not in content, f"{name} has a path of this machine in it")
+    for folder in (
+        "licenses/LICENSE",
+        "licenses/THIRD_PARTY_LICENSES.md",
+        "sboms/fastops.cdx.json",
+    ):
+        there = any(name.endswith(f".dist-info/{folder}") for name in files)
+        _require(there, f"{folder} is not in the wheel")
+    run([tools / "twine", "check", "--strict", wheel])
+    # Extensions in folders between which an import chooses are not where modules usually are.
+    run([tools / "check-wheel-contents", "--ignore", "W002,W004", wheel])
+    with tempfile.TemporaryDirectory() as place:
+        # It looks at the versions of symbols, and would add what the extensions need and the
+        # system may not have.
+        command = [tools / "auditwheel", "repair", "--plat", PLATFORM, "--wheel-dir", place]
+        command += [word for name in NOT_BUNDLED for word in ("--exclude", name)]
+        run([*command, wheel], env={"PATH": f"{tools}:{os.environ['PATH']}"})
+        (repaired,) = Path(place).glob("*.whl")
+        _require(repaired.name == wheel.name, f"auditwheel names it {repaired.name}")
+        added = {*archive.read(repaired)} - {*files}
+        _require(not added, f"auditwheel would add {added}")
+
+
+def _require(condition, failure):
+    if not condition:
+        sys.exit(failure)
