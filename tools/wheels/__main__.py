@@ -49,12 +49,15 @@ class Wheel:
     ----------
     version
         Of Python, such as ``3.11``.
+    distribution
+        The name that TensorFlow has on PyPI.
     say
         What is called with a line of text for each step.
     """
 
-    def __init__(self, version, say):
+    def __init__(self, version, distribution, say):
         self._version = version
+        self._distribution = distribution
         self._say = lambda text: say(f"CPython {version}: {text}")
         self._python = environments.find_python(version)
         self._place = WORK / version
@@ -83,11 +86,12 @@ class Wheel:
 
     def clear(self):
         """Remove the environments that have TensorFlow: they are large."""
-        for folder in self._place.glob("tensorflow-*/"):
+        for folder in self._place.glob("tensorflow*==*/"):
             shutil.rmtree(folder)
 
     def _tensorflow(self, release):
-        return environments.tensorflow(self._python, self._version, release)
+        requirement = f"{self._distribution}=={release}"
+        return environments.tensorflow(self._python, self._version, requirement)
 
     def _compile(self, release):
         self._say(f"TensorFlow {release}: an environment that has it")
@@ -144,6 +148,13 @@ def main():
         metavar="X.Y",
         help=f"one of {', '.join(PYTHONS)}, found on the path or among pyenv's; all by default",
     )
+    parser.add_argument(
+        "--distribution",
+        default="tensorflow-cpu",
+        choices=("tensorflow-cpu", "tensorflow"),
+        help="which of TensorFlow's wheels to compile for and to try with, %(default)s by default: "
+        "of either the bytes that are made are the same",
+    )
     parser.add_argument("--no-trying", action="store_true", help="make and check, install nowhere")
     parser.add_argument(
         "--keep", action="store_true", help="keep the environments with TensorFlow, 1.3 GB each"
@@ -158,7 +169,7 @@ def main():
     arguments = parser.parse_args()
     say = Progress()
     for version in arguments.python or PYTHONS:
-        wheel = Wheel(version, say)
+        wheel = Wheel(version, arguments.distribution, say)
         made = wheel.make()
         if not arguments.no_trying:
             wheel.attempt(made, arguments.limit)

@@ -59,10 +59,9 @@ def checkers(python):
     return environment("checkers", python, *CHECKERS)
 
 
-def tensorflow(python, version, release):
+def tensorflow(python, version, requirement):
     """Make an environment that has TensorFlow, and what it requires."""
-    requirements = (f"tensorflow-cpu=={release}", NUMPY)
-    return environment(f"{version}/tensorflow-{release}", python, *requirements)
+    return environment(f"{version}/{requirement}", python, requirement, NUMPY)
 
 
 def suffix(interpreter):
