@@ -19,11 +19,18 @@ from typing import NamedTuple
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = "pip install --no-binary fastops --force-reinstall --no-deps fastops"
 REBUILD = f"{BUILD}  (in a checkout: pip install --editable .)"
+# What defines the symbols that the extensions ask for, and where it is in TensorFlow's package.
+LIBRARIES = {
+    "libtensorflow_framework.so.2": "",
+    "libtensorflow_cc.so.2": "",
+    "lib_pywrap_tensorflow_common.so": "python",
+}
 TITLES = {
     "version": "its version",
     "build": "its commit",
     "compiler": "its compiler",
     "flags": "its flags",
+    "libraries": "its libraries",
 }
 
 
@@ -34,11 +41,17 @@ def describe(tf):
         flags += ["monolithic"] * bool(tf.sysconfig.MONOLITHIC_BUILD)
     except AttributeError:  # in a version of which nothing is known
         flags = ["unknown"]
+    package = os.path.dirname(tf.__file__)
     return {
         "version": tf.version.VERSION,
         "build": tf.version.GIT_VERSION,
         "compiler": getattr(tf.version, "COMPILER_VERSION", "unknown"),
         "flags": " ".join(flags),
+        "libraries": " ".join(
+            name
+            for name, folder in LIBRARIES.items()
+            if os.path.exists(os.path.join(package, folder, name))
+        ),
     }
 
 

@@ -47,6 +47,7 @@ OTHERS = {
     "one library": {"flags": f"{RUNNING['flags']} monolithic"},
     "another compiler": {"compiler": "13.2.0"},
     "one that tells nothing": {"compiler": "unknown", "flags": "unknown"},
+    "fewer libraries": {"libraries": "libtensorflow_framework.so.2 libtensorflow_cc.so.2"},
 }
 
 
@@ -77,10 +78,12 @@ def test_a_tensorflow_with_other_names_is_described():
 
     class TensorFlow:
         version = Version
+        __file__ = "/nowhere/tensorflow/__init__.py"
 
     described = build.describe(TensorFlow)
     assert described["version"] == "3.0.0"
     assert described["flags"] == described["compiler"] == "unknown"
+    assert described["libraries"] == ""
 
 
 @pytest.mark.quick

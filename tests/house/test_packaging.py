@@ -112,6 +112,9 @@ def tensorflow(monkeypatch, tmp_path):
     def write(text):
         (tmp_path / "instead").mkdir()
         (tmp_path / "instead" / "tensorflow.py").write_text(text)
+        for name, folder in systems.LIBRARIES.items():
+            (tmp_path / "instead" / folder).mkdir(exist_ok=True)
+            (tmp_path / "instead" / folder / name).touch()
         monkeypatch.syspath_prepend(tmp_path / "instead")
 
     return write
@@ -132,6 +135,7 @@ SOME_BUILD = {
     "build": "v2.20.0-x",
     "compiler": "some compiler",
     "flags": "-DABI",
+    "libraries": " ".join(systems.LIBRARIES),
 }
 
 
@@ -147,6 +151,15 @@ def test_a_tensorflow_of_another_version(tensorflow, version):
     tensorflow(SOME_TENSORFLOW.format(version, version))
     message = one_line(needs.tensorflow)
     assert f"{version} is installed" in message
+    assert f"pip install 'tensorflow-cpu{needs.supported_tensorflow()}'" in message
+
+
+def test_a_tensorflow_without_a_library(tensorflow, tmp_path):
+    """As the wheel `tensorflow` of 2.19 is, other than `tensorflow-cpu`."""
+    tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
+    (tmp_path / "instead" / "python" / "lib_pywrap_tensorflow_common.so").unlink()
+    message = one_line(needs.tensorflow)
+    assert "lib_pywrap_tensorflow_common.so, and TensorFlow 2.20.0 is installed without" in message
     assert f"pip install 'tensorflow-cpu{needs.supported_tensorflow()}'" in message
 
 

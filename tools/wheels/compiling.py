@@ -10,7 +10,8 @@ from pathlib import Path
 
 import setuptools
 from fastops_build.command import BuildExtension, extensions
-from fastops_build.compile import LIBRARIES, compile_all
+from fastops_build.compile import compile_all
+from fastops_build.systems import LIBRARIES
 
 
 class Compile(BuildExtension):
@@ -36,7 +37,7 @@ def main():
         "readers": sorted(command.compiled.readers),
         "known_by": found.known_by,
         "interface": command.compiled.interface,
-        "exporters": [str(next(found.directory.rglob(library))) for library in LIBRARIES],
+        "exporters": [str(found.directory / folder / name) for name, folder in LIBRARIES.items()],
     }
     Path(result).write_text(json.dumps(order, indent=1))
 

@@ -19,7 +19,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 # What an import compares is what a build notes.
 DESCRIBE_TENSORFLOW = f"""
 import json, numpy, runpy, tensorflow as tf
-build = runpy.run_path({str(ROOT / "fastops" / "_core" / "build.py")!r})
+build = runpy.run_path({systems.KNOWN_BY!r})
 flags = [*tf.sysconfig.get_compile_flags(), "-I" + numpy.get_include()]
 print(json.dumps([tf.__file__, build["describe"](tf), flags]))
 """
@@ -75,6 +75,13 @@ def tensorflow(interpreter=sys.executable):
     if not _in_range(version, versions):
         sys.exit(
             f"fastops supports TensorFlow {versions}, and {version} is installed. "
+            f"{INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
+        )
+    there = known_by["libraries"].split()
+    if lacking := [name for name in systems.needed_libraries() if name not in there]:
+        sys.exit(
+            f"fastops needs what is in {lacking[0]}, and TensorFlow {version} is installed without "
+            "it: of 2.19 only tensorflow-cpu has it. "
             f"{INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
         )
     package = Path(file).parent

@@ -6,18 +6,16 @@ and symbols (`tools/cross.py` looks), and were never run.
 
 import os
 import platform
+import runpy
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 MACOS = sys.platform == "darwin"
 
-# What defines the symbols that the modules call.
-LIBRARIES = (
-    "libtensorflow_framework.so.2",
-    "libtensorflow_cc.so.2",
-    "lib_pywrap_tensorflow_common.so",
-)
+# Which libraries define the symbols that the modules call stands where an import looks for them.
+KNOWN_BY = str(Path(__file__).resolve().parents[3] / "fastops" / "_core" / "build.py")
+LIBRARIES = runpy.run_path(KNOWN_BY)["LIBRARIES"]
 
 # Where wheels have oneDNN's headers, below TensorFlow's.
 ONEDNN_HEADERS = ("external/onednn/include", "external/mkl_dnn_acl_compatible/include")
@@ -54,7 +52,7 @@ def needed_libraries():
     On macOS none: Python's own command has the linker leave to the loader what is not defined, and
     TensorFlow, which is imported before, has its libraries loaded by then.
     """
-    return () if MACOS else LIBRARIES
+    return () if MACOS else tuple(LIBRARIES)
 
 
 # Where Linux says what a container may use, in the two versions of its control groups.
