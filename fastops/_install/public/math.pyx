@@ -67,7 +67,8 @@ cdef bint _same_shape(object x, object y):
 
 cdef int _clip(Function self, Draft* draft) except -1:
     # t, clip_value_min, clip_value_max
-    if not may_run(self):
+    # The shapes below are the host's: what is elsewhere would run twice.
+    if not may_run(self) or host_tensor(draft.values[0]) == NULL:
         return DECLINED
     tensor = <object>draft.values[0]
     low = op_at(self, 0)(x=tensor, y=<object>draft.values[2])
