@@ -1,0 +1,569 @@
+"""Calls of ops on a device: what they return and where, which way they go, what they copy."""
+
+import threading
+from functools import partial
+
+import numpy as np
+import plugged
+import pytest
+import tensorflow as tf
+from apart import Process, within
+from plugged import FIRST_DEVICE, INPUT, PLACED, SECOND_DEVICE, here, settled, there
+from recorder import distinct
+from support import (
+    DIRECT,
+    FIRST,
+    assert_same,
+    assert_same_bits,
+    failure,
+    floats,
+    outcome,
+    path_since,
+    took,
+)
+from tensorflow.python.eager import context
+
+import fastops
+from fastops import ops, raw_ops
+
+AXIS = np.int32([1])
+
+
+@pytest.fixture(scope="module")
+def plugged_in():
+    """Give a process that has loaded the device: each tensor there is a block of its own."""
+    process = Process(plugged.load)
+    yield process
+    process.end()
+
+
+@pytest.fixture(scope="module")
+def pooled():
+    """Likewise, but TensorFlow hands out parts of large blocks, as on GPUs."""
+    process = Process(partial(plugged.load, pool=True))
+    yield process
+    process.end()
+
+
+# ---------------------------------------------------------------------------------------------
+# Values
+# ---------------------------------------------------------------------------------------------
+
+# Ops that do on both devices what IEEE says: the host's values to the last bit. Integers as floats
+# make sums and products exact, too.
+EXACT = {
+    1: "Neg Abs Square Sign ZerosLike OnesLike",
+    2: "AddV2 Sub Mul Maximum Minimum SquaredDifference RealDiv DivNoNan "
+    "Less LessEqual Greater GreaterEqual Equal NotEqual",
+}
+ROUNDED = ["Exp", "Sigmoid", "Tanh", "Reciprocal"]
+ROUNDED_ROOTS = ["Sqrt", "Rsqrt", "Log", "Log1p"]
+ROUNDED_GRADIENTS = ["TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad"]
+
+
+def rounded_calls(m, x, y, flag):
+    """Call the ops whose last bits are the device's own."""
+    positive = m.AddV2(x=m.Abs(x=x), y=m.OnesLike(x=x))
+    return [
+        *(getattr(m, op)(x=x) for op in ROUNDED),
+        *(getattr(m, op)(x=positive) for op in ROUNDED_ROOTS),
+        *(getattr(m, op)(y=positive, dy=y) for op in ROUNDED_GRADIENTS),
+        m.Pow(x=positive, y=x),
+        m.Softmax(logits=x),
+        m.Mean(input=x, axis=AXIS),
+    ]
+
+
+def exact_calls(m, x, y, flag):
+    """Call the others that the device has a kernel for."""
+    row = m.Slice(input=x, begin=[0, 0], size=[1, -1])
+    return [
+        *(getattr(m, op)(x=x) for op in EXACT[1].split()),
+        *(getattr(m, op)(x=x, y=other) for op in EXACT[2].split() for other in (y, row)),
+        m.Relu(features=x),
+        m.ReluGrad(gradients=x, features=y),
+        m.AddN(inputs=[x, y, x]),
+        m.SelectV2(condition=flag, t=x, e=row),
+        m.LogicalAnd(x=flag, y=flag),
+        m.LogicalOr(x=flag, y=m.LogicalNot(x=flag)),
+        m.Cast(x=x, DstT=tf.int64),
+        m.Cast(x=flag, DstT=tf.float32),
+        m.Transpose(x=x, perm=[1, 0]),
+        m.BroadcastTo(input=row, shape=[2, 3, 4]),
+        m.Fill(dims=[2, 2], value=1.5),
+        m.Slice(input=x, begin=[1, 1], size=[2, -1]),
+        m.Tile(input=x, multiples=[2, 3]),
+        m.ConcatV2(values=[x, y], axis=-1),
+        m.Pack(values=[x, y], axis=1),
+        m.GatherV2(params=x, indices=np.int64([2, 0, 2]), axis=0),
+        *(m.Sum(input=x, axis=axis, keep_dims=True) for axis in ([0], [0, 1], [])),
+        m.Sum(input=x, axis=[0, 1]),
+        m.Max(input=x, axis=AXIS),
+        m.Min(input=x, axis=[-1]),
+        m.Prod(input=x, axis=AXIS),
+        m.All(input=flag, axis=AXIS),
+        m.Any(input=flag, axis=AXIS),
+        m.MatMul(a=x, b=y, transpose_b=True),
+        m.MatMul(a=x, b=y, transpose_a=True),
+        m.BiasAdd(value=x, bias=m.Sum(input=y, axis=[0])),
+        m.BiasAddGrad(out_backprop=x),
+    ]
+
+
+@within("plugged_in")
+def test_values_are_the_hosts(device):
+    """And TensorFlow's on this device: bits, places, kernels and copies."""
+    check_values(device)
+
+
+@within("pooled")
+def test_values_with_a_pool(device):
+    check_values(device)
+
+
+def check_values(device):
+    for dtype in (np.float32, np.float64):
+        x, y = (floats(3, 4, seed=seed).astype(dtype) for seed in (0, 1))
+        for calls in (exact_calls, rounded_calls):
+            exact = calls is exact_calls
+            given = [x, y, x > 0]
+            if exact:
+                given[:2] = np.round(8 * x), np.round(8 * y)
+            fastops.clear_cache()
+            with tf.device("CPU:0"):
+                want = calls(tf.raw_ops, *here(*given))
+            given = there(*given)
+            got, paths = settled(device, lambda m, calls=calls, given=given: calls(m, *given))
+            assert distinct(paths) == {INPUT}, paths
+            for one, other in zip(got, want, strict=True):
+                assert one.device.endswith(FIRST_DEVICE)
+                assert other.device.endswith("CPU:0")
+                if exact:
+                    assert_same_bits(one.numpy(), other.numpy())
+                else:
+                    np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+@within("plugged_in")
+def test_sizes_that_are_none(device):
+    (empty,) = there(np.zeros([0, 3], "f"))
+    (x,) = there(floats(2, 3))
+
+    def program(m):
+        return (
+            m.AddV2(x=empty, y=empty),
+            m.Sum(input=empty, axis=[0]),
+            m.Sum(input=empty, axis=[1]),
+            m.ConcatV2(values=[empty, x], axis=0),
+            m.MatMul(a=empty, b=x, transpose_b=True),
+            m.Cast(x=empty, DstT=tf.int32),
+        )
+
+    settled(device, program)
+
+
+# ---------------------------------------------------------------------------------------------
+# Places
+# ---------------------------------------------------------------------------------------------
+
+
+@within("plugged_in")
+def test_where_calls_are_placed(device):
+    """By TensorFlow: its scope, where an input lives, and which devices have a kernel."""
+    (on_host,), (on_first,), (on_second,) = (
+        here(floats(3)),
+        there(floats(3)),
+        there(floats(3), number=1),
+    )
+    for scope, inputs, place, path in (
+        (None, (on_host, on_host), FIRST_DEVICE, PLACED),
+        (None, (on_first, on_first), FIRST_DEVICE, INPUT),
+        (None, (on_first, on_host), FIRST_DEVICE, INPUT),
+        (None, (on_second, on_second), FIRST_DEVICE, INPUT),
+        ("CPU:0", (on_host, on_host), "CPU:0", DIRECT),
+        ("CPU:0", (on_first, on_host), "CPU:0", INPUT),
+        ("CPU:0", (on_first, on_second), "CPU:0", INPUT),
+        (FIRST_DEVICE, (on_host, on_host), FIRST_DEVICE, PLACED),
+        (FIRST_DEVICE, (on_second, on_host), FIRST_DEVICE, INPUT),
+        (SECOND_DEVICE, (on_host, on_host), SECOND_DEVICE, PLACED),
+        (SECOND_DEVICE, (on_first, on_second), SECOND_DEVICE, INPUT),
+        (SECOND_DEVICE, (on_second, on_second), SECOND_DEVICE, INPUT),
+    ):
+        x, y = inputs
+        with tf.device(scope):
+            got, paths = settled(device, lambda m, x=x, y=y: m.AddV2(x=x, y=y))
+            assert got.device.endswith(place), (scope, got.device)
+            assert got.backing_device == got.device
+            assert_same(paths, {"AddV2": [path]})
+            # No kernel of the device's: soft placement.
+            got, paths = settled(device, lambda m, x=x: m.Atan(x=x))
+            assert got.device.endswith("CPU:0")
+            assert distinct(paths) == {INPUT if x is not on_host else DIRECT}
+
+
+@within("plugged_in")
+def test_copies_are_those_of_tensorflow(device):
+    """One for each input that is elsewhere; its tensor keeps the copy for the calls to come."""
+    for kinds, copies in (
+        (("there", "there"), {}),
+        (("there", "here"), {"copy from the host": 1}),
+        (("there", "other"), {"copy between": 1}),
+        (("there", "array"), {"copy from the host": 1}),
+        (("here", "here"), {"copy from the host": 2}),
+        (("here", "other"), {"copy from the host": 1, "copy between": 1}),
+    ):
+        for m in (tf.raw_ops, raw_ops, raw_ops, raw_ops):
+            values = {
+                "here": lambda: here(floats(3))[0],
+                "there": lambda: there(floats(3))[0],
+                "other": lambda: there(floats(3), number=1)[0],
+                "array": lambda: floats(3),
+            }
+            x, y = (values[kind]() for kind in kinds)
+            for again in range(2):
+                with tf.device(FIRST_DEVICE):
+                    _, work = device.work_of(lambda m=m, x=x, y=y: m.AddV2(x=x, y=y))
+                expected = {"kernel AddV2": 1} if again and "array" not in kinds else copies
+                assert work == {"kernel AddV2": 1, **expected}, (kinds, m, work)
+
+
+@within("plugged_in")
+def test_arguments_in_the_hosts_memory(device):
+    """Shapes and axes, wherever they are said to be; and results that stay on the host."""
+    (x,) = there(floats(2, 3))
+    axes = [[0], np.int32([0]), *here(np.int32([0])), *there(np.int32([0]))]
+    axes += [tf.cast(there(np.int64([0]))[0], tf.int32)]  # in the device's memory, in truth
+
+    def program(m):
+        with tf.device(FIRST_DEVICE):
+            return (
+                [m.Sum(input=x, axis=axis) for axis in axes],
+                [m.Reshape(tensor=x, shape=[-1, size]) for size in (1, 2)],
+                m.Reshape(tensor=x, shape=m.Shape(input=x)),
+                m.Shape(input=x),
+                m.Size(input=x),
+                m.Range(start=0, limit=5, delta=2),
+                m.AddV2(x=np.int32([1]), y=2),
+                m.BroadcastGradientArgs(s0=[2, 3], s1=[3]),
+            )
+
+    want, paths = settled(device, program)
+    shape = want[3]
+    assert shape.device.endswith(FIRST_DEVICE)
+    assert shape.backing_device.endswith("CPU:0")
+    assert distinct(paths) <= {INPUT, PLACED}, paths
+
+
+@within("plugged_in")
+def test_what_is_converted(device):
+    """Numbers, lists, arrays and variables beside a tensor there."""
+    (x,) = there(floats(2))
+    variable = tf.Variable(floats(2, seed=1))
+    assert variable.device.endswith(FIRST_DEVICE)
+
+    def program(m):
+        return (
+            m.AddV2(x=x, y=2),
+            m.AddV2(x=1.5, y=x),
+            m.AddV2(x=x, y=[1.0, 2.0]),
+            m.AddV2(x=x, y=np.float32([3, 4])),
+            m.AddV2(x=x, y=variable),
+            m.AddN(inputs=[x, variable]),
+            m.Pack(values=[x, np.float32([1, 2])]),
+        )
+
+    _, paths = settled(device, program)
+    assert distinct(paths) == {INPUT}, paths
+
+
+@within("plugged_in")
+def test_a_scope_is_part_of_the_key(device):
+    (x,) = here(floats(3))
+    assert took(ops.neg, x=x)[1] == FIRST
+    assert took(ops.neg, x=x)[1] == PLACED
+    with tf.device("CPU:0"):
+        assert took(ops.neg, x=x)[1] == FIRST
+        assert took(ops.neg, x=x)[1] == DIRECT
+    with tf.device(SECOND_DEVICE):
+        assert took(ops.neg, x=x)[1] == FIRST
+    result, path = took(ops.neg, x=x)
+    assert (result.device[-len(FIRST_DEVICE) :], path) == (FIRST_DEVICE, PLACED)
+    seen = fastops.stats()
+    assert seen.reasons == {"first_call": 3, "device": 2}, seen
+
+
+# ---------------------------------------------------------------------------------------------
+# State
+# ---------------------------------------------------------------------------------------------
+
+
+@within("plugged_in")
+def test_variables(device):
+    check_variables(device)
+
+
+@within("pooled")
+def test_variables_with_a_pool(device):
+    check_variables(device)
+
+
+def check_variables(device):
+    """Update in place, or a copy where somebody else has the tensor."""
+    for number in range(2):
+
+        def program(m, number=number):
+            with tf.device(f"{plugged.TYPE}:{number}"):
+                v, first, second = (tf.Variable(floats(3, seed=seed)) for seed in (0, 1, 2))
+                second.assign(second * second)
+            handle = v.handle
+            delta = there(floats(3, seed=3), number=number)[0]
+            m.AssignAddVariableOp(resource=handle, value=delta)
+            before = m.ReadVariableOp(resource=handle, dtype=tf.float32)
+            m.AssignSubVariableOp(resource=handle, value=floats(3, seed=4))
+            between = m.ReadVariableOp(resource=handle, dtype=tf.float32)
+            m.AssignVariableOp(resource=first.handle, value=between)
+            m.AssignAddVariableOp(resource=first.handle, value=delta)
+            m.ResourceApplyGradientDescent(var=handle, alpha=0.1, delta=delta)
+            m.ResourceApplyAdam(
+                var=handle, m=first.handle, v=second.handle, beta1_power=0.9, beta2_power=0.99,
+                lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-7, grad=delta,
+            )  # fmt: skip
+            values = (v, first, second)
+            reads = (m.ReadVariableOp(resource=one.handle, dtype=tf.float32) for one in values)
+            return before, between, *reads
+
+        want, paths = settled(device, program)
+        assert distinct(paths) == {INPUT}, paths
+        assert all(one.device.endswith(f"{plugged.TYPE}:{number}") for one in want)
+        np.testing.assert_array_equal(want[0], floats(3) + floats(3, seed=3))
+
+
+@within("plugged_in")
+def test_random_numbers(device):
+    """Without a seed no two calls draw alike; with one all calls share TensorFlow's sequence."""
+
+    def draw(m, **seeds):
+        return m.RandomUniform(shape=[4], dtype=tf.float32, **seeds)
+
+    drawn = [draw(m).numpy().tobytes() for m in (tf.raw_ops, raw_ops, raw_ops, raw_ops)]
+    assert len(set(drawn)) == 4
+    sequence = [draw(tf.raw_ops, seed=1, seed2=2) for _ in range(6)]
+    context.context().clear_kernel_cache()
+    fastops.clear_cache()
+    for i, want in enumerate(sequence):
+        assert_same(draw((raw_ops, tf.raw_ops)[i % 2], seed=1, seed2=2), want)
+    settled(
+        device,
+        lambda m: m.StatelessRandomUniformV2(
+            shape=[5], key=np.uint64([3]), counter=np.uint64([1, 2]), alg=1
+        ),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Gradients
+# ---------------------------------------------------------------------------------------------
+
+
+@within("plugged_in")
+def test_gradients(device):
+    x, w = there(floats(4, 3), floats(3, 2))
+    variable = tf.Variable(floats(2))
+
+    def program(m):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, w])
+            hidden = m.Tanh(x=m.BiasAdd(value=m.MatMul(a=x, b=w), bias=variable))
+            loss = m.Mean(input=m.Square(x=hidden), axis=[0, 1])
+        jacobian = tape.jacobian(hidden, w, experimental_use_pfor=False)
+        return loss, tape.gradient(loss, [x, w, variable]), jacobian
+
+    want, paths = settled(device, program)
+    assert distinct(paths) == {INPUT}, paths
+    assert all(one.device.endswith(FIRST_DEVICE) for one in tf.nest.flatten(want))
+
+
+@within("plugged_in")
+def test_second_gradients_and_forward_derivatives(device):
+    (x,) = there(floats(3))
+
+    def program(m):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = m.Exp(x=m.Mul(x=x, y=x))
+            first = inner.gradient(y, x)
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            z = m.Mul(x=x, y=m.Exp(x=x))
+        return first, outer.gradient(first, x), accumulator.jvp(z)
+
+    settled(device, program)
+
+
+@within("plugged_in")
+def test_gradients_across_devices(device):
+    (x,), (y,), (z,) = there(floats(2)), there(floats(2, seed=1), number=1), here(floats(2, seed=2))
+
+    def program(m):
+        with tf.GradientTape() as tape:
+            tape.watch([x, y, z])
+            with tf.device(FIRST_DEVICE):
+                product = m.Mul(x=x, y=y)
+            with tf.device("CPU:0"):
+                total = m.AddV2(x=product, y=z)
+            with tf.device(SECOND_DEVICE):
+                loss = m.Sum(input=m.Square(x=total), axis=[0])
+        return product, total, loss, tape.gradient(loss, [x, y, z])
+
+    want, _ = settled(device, program)
+    assert [one.device[-5:] for one in want[:3]] == ["EST:0", "CPU:0", "EST:1"]
+
+
+# ---------------------------------------------------------------------------------------------
+# What goes wrong
+# ---------------------------------------------------------------------------------------------
+
+
+@within("plugged_in")
+def test_errors_at_once(device):
+    x, y = there(floats(2, 3), floats(4, 5))
+    for call in (
+        lambda m: m.AddV2(x=x, y=y),
+        lambda m: m.MatMul(a=x, b=y),
+        lambda m: m.ConcatV2(values=[x, y], axis=0),
+        lambda m: m.Sum(input=x, axis=[7]),
+        lambda m: m.AddV2(x=x, y=tf.constant([1], tf.int64)),
+        lambda m: m.AssignAddVariableOp(resource=tf.Variable(floats(2)).handle, value=y),
+    ):
+        want = outcome(lambda call=call: call(tf.raw_ops))
+        assert issubclass(want.kind, Exception), want
+        for _ in range(3):
+            assert_same(outcome(lambda call=call: call(raw_ops)), want)
+
+
+@within("plugged_in")
+def test_errors_that_arrive_later(device):
+    """The call returns; the next one that asks the device, or a copy, raises as ever."""
+    x, y = there([1.0, np.nan], [1.0])
+    for call in (
+        lambda m: m.CheckNumerics(tensor=x, message="found"),
+        lambda m: m.GatherV2(params=y, indices=np.int64([5]), axis=0),
+    ):
+        found = []
+        for m in (tf.raw_ops, raw_ops, raw_ops):
+            (indirectly,) = there([1.0])
+            device.synchronize()
+            late = call(m)
+            device.synchronize()
+            found.append(
+                [failure(late.numpy), failure(indirectly.numpy), failure(lambda m=m: m.Neg(x=y))]
+            )
+            device.mend()
+            assert_same_bits(m.Neg(x=y).numpy(), np.float32([-1]))
+        assert found[0] == found[1] == found[2]
+        assert {seen.kind for seen in found[0]} == {tf.errors.InternalError}
+
+
+@within("plugged_in")
+def test_memory_that_is_no_longer_there(device):
+    """Tensors that are dropped while the device has yet to read them; results that outlive all."""
+
+    def program(m):
+        results = []
+        for i in range(30):
+            x, y = there(floats(64, seed=i), floats(64, seed=i + 1))
+            total = m.AddV2(x=x, y=y)
+            del x, y
+            for _ in range(5):
+                total = m.Mul(x=total, y=m.AddV2(x=total, y=1.0))
+            results.append(m.Maximum(x=total, y=0.0))
+        return results
+
+    device.delay(200)
+    settled(device, program)
+    device.synchronize()
+    live = device.live()
+    program(raw_ops)
+    device.synchronize()
+    assert device.live() == live, "blocks are left"
+    device.delay(60)
+
+
+@within("plugged_in")
+def test_held_streams_hold_no_call_up(device):
+    """On today's path, too, a call returns before the device has computed."""
+    x, y = there(floats(3), floats(3, seed=1))
+    for m in (tf.raw_ops, raw_ops, raw_ops):
+        device.synchronize()
+        with device.held():
+            result = m.Mul(x=m.AddV2(x=x, y=y), y=y)
+        want = (floats(3) + floats(3, seed=1)) * floats(3, seed=1)
+        assert_same_bits(result.numpy(), want)
+
+
+@within("plugged_in")
+def test_threads(device):
+    """Scopes belong to threads, and one device's queue to all of them."""
+    begin = threading.Barrier(4)
+    found = {}
+
+    def work(number):
+        with tf.device(f"{plugged.TYPE}:{number % 2}"):
+            (total,) = there(floats(8, seed=number), number=number % 2)
+            begin.wait(30)
+            for _ in range(200):
+                total = raw_ops.AddV2(x=total, y=1.0)
+        found[number] = (total.device[-1], total.numpy())
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, (place, value) in found.items():
+        want = floats(8, seed=number)
+        for _ in range(200):
+            want = want + np.float32(1)
+        assert place == str(number % 2)
+        assert_same_bits(value, want)
+
+
+@within("plugged_in")
+def test_asynchronous_executors(device):
+    (x,) = there(floats(3))
+    want = tf.raw_ops.Exp(x=tf.raw_ops.Neg(x=x))
+    for _ in range(3):
+        with context.execution_mode(context.ASYNC):
+            got = raw_ops.Exp(x=raw_ops.Neg(x=x))
+            context.async_wait()
+        assert_same(got, want)
+
+
+# ---------------------------------------------------------------------------------------------
+# Contexts
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def resetting():
+    """Give a process in which one context follows another."""
+    process = Process(plugged.load)
+    yield process
+    process.end()
+
+
+@within("resetting")
+def test_contexts_that_are_reset(device):
+    """Kernels go with their context; the devices of the next one are others."""
+    for _ in range(3):
+        x, y = there(floats(3), floats(3, seed=1))
+        want, paths = settled(device, lambda m, x=x, y=y: m.Mul(x=m.AddV2(x=x, y=y), y=2.0))
+        assert distinct(paths) == {INPUT}
+        assert_same_bits(want.numpy(), (floats(3) + floats(3, seed=1)) * 2)
+        before = fastops.stats().ops["AddV2"]
+        raw_ops.AddV2(x=x, y=y)
+        assert path_since(before, "AddV2") == INPUT
+        del x, y, want
+        context._reset_context()
+        context._context_handle = None
