@@ -32,6 +32,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
+from libcpp.memory cimport unique_ptr
 from libcpp.utility cimport move
 
 from fastops._core cimport conversion
@@ -65,6 +66,7 @@ from fastops._cpp.opdef cimport (
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
 )
+from fastops._cpp.placed cimport PlacedKernels
 from fastops._cpp.python cimport (
     Py_None,
     PyObject_Vectorcall,
@@ -235,13 +237,23 @@ cdef object pack_list(object value, DataType dtype):
 # Entry and Op
 # ---------------------------------------------------------------------------------------------
 
-@cython.final
 @cython.no_gc_clear
 cdef class Entry:
     def __dealloc__(self):
         if _finalizing:
             new shared_ptr[PreparedKernel](self.kernel)
             self.capi.release()
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class PlacedEntry(Entry):
+    """An entry where the host has company: its `reason` may be R_DEVICE, and there is a kernel."""
+    cdef unique_ptr[PlacedKernels] placed
+
+    def __dealloc__(self):
+        if _finalizing:
+            self.placed.release()
 
 
 @cython.final
@@ -491,6 +503,13 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # Finally: run.
     if reason == R_DIRECT:
         return _direct(op, entry, &frame, slots, options.threads, R_KERNEL_ERROR, call)
+    cdef PyObject* result = NULL
+    if (
+        type(entry) is PlacedEntry and options.path != kCapi
+        and (reason == R_DEVICE or reason == R_INPUT_DEVICE)
+        and _placed(op, entry, &frame, slots, call, &result)
+    ):
+        return result
     if entry.node.get() == NULL or options.path == kDirect or (
         frame.num_unwrapped and _convert(op, slots, device_name, &frame) != R_DIRECT
     ):
@@ -1059,12 +1078,16 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
 
     Of an untried one, only if it is direct and TensorFlow is known to accept it; or None.
     """
-    cdef Entry entry = Entry.__new__(Entry)
+    cdef Entry entry
     cdef int i
     cdef PyObject* given
     cdef Status status
     cdef DataTypeVector outputs
     cdef size_t j
+    if _runtime.only_host:
+        entry = Entry.__new__(Entry)
+    else:
+        entry = PlacedEntry.__new__(PlacedEntry)
     entry.signature = frame.signature[:frame.signature_size]
     attrs = []
     for i in range(op.num_attrs):
@@ -1112,6 +1135,8 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
                 entry.reason = R_DIRECT
             else:
                 entry.detail = Message(status).decode("utf-8", "replace")
+        elif entry.reason == R_DEVICE and not untried and (op.handles or not op.facts.stateful):
+            _place(entry, place, frame)
     else:
         entry.node.reset()
         entry.reason = R_ATTR_VALUE
@@ -1122,6 +1147,15 @@ cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name
     op.table[key] = entry
     op.last = entry
     return entry
+
+
+cdef int _place(Entry entry, bytes place, Frame* frame) except -1:
+    """Makes the kernel for a call that TensorFlow places on another device, if that may be run."""
+    if type(entry) is PlacedEntry:
+        (<PlacedEntry>entry).placed = PlacedKernels.Make(
+            _runtime, deref(entry.node), entry.num_outputs, place, frame.handles, frame.size
+        )
+    return 0
 
 
 cdef bint _has_handles(Frame* frame) noexcept:
@@ -1172,6 +1206,47 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
     op.calls_direct += call.counts
     prefix = _fallback.kernel_error_prefix(op.op_name).encode()
     return _raise(op, entry, slots, call, status, prefix)
+
+
+cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invocation* call,
+                  PyObject** result) except -1:
+    """Runs the kernel on its device. False where there is none, or an input would be copied."""
+    cdef PyObject* results[INLINE_RESULTS]
+    cdef Status status
+    cdef Measurement measured = None
+    cdef int code
+    if (
+        entry.placed.get() == NULL or frame.num_unwrapped or entry.num_outputs > INLINE_RESULTS
+        or Async(_runtime) or Observed(_runtime)
+    ):
+        return False
+    if call.measured != NULL:
+        measured = <Measurement>call.measured
+        measured.kernel_start = Nanoseconds()
+    code = deref(entry.placed).Run(
+        _runtime, frame.handles, frame.size, results, &status
+    )
+    if measured is not None:
+        if code > 1:
+            measured.kernel_start = 0
+        else:
+            measured.kernel_ns += Nanoseconds() - measured.kernel_start
+    if code > 1:
+        return False
+    if code < 0:
+        return -1  # the exception of EagerTensorFromHandle
+    if code == 1 and (not op.facts.stateful or not op.handles):
+        result[0] = _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
+        return True
+    op.calls_direct += call.counts
+    if code == 0:
+        result[0] = _finish(op, entry, frame, results)
+        return True
+    # What this kernel may have changed must not be changed again.
+    result[0] = _raise(
+        op, entry, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode()
+    )
+    return True
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,

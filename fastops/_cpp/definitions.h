@@ -11,6 +11,7 @@
 #include "handle.h"
 #include "kernel.h"
 #include "opdef.h"
+#include "placed.h"
 #include "plan.h"
 #include "runtime.h"
 #include "sequences.h"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tensorflow as tf
 from recorder import Recorder
-from support import ROOT, assert_same
+from support import DIRECT, ROOT, assert_same
 from tensorflow.python.framework.load_library import load_pluggable_device_library
 
 import fastops
@@ -25,10 +25,10 @@ SOURCES = Path(__file__).parent / "plugin"
 TYPE = "FASTOPS_TEST"
 FIRST_DEVICE, SECOND_DEVICE = f"{TYPE}:0", f"{TYPE}:1"
 
-# The paths of calls on a device that is not the host, as they are today. A direct path on devices
-# would change these two lines, and nothing else in this folder.
-PLACED = "capi:device"  # TensorFlow places the call there, its inputs are the host's
-INPUT = "capi:input_device"  # an input lives there
+# The paths of calls that TensorFlow places on a device which is not the host.
+THERE = DIRECT  # all inputs are where the kernel wants them
+PLACED = "capi:device"  # the inputs are the host's: they have to be copied
+INPUT = "capi:input_device"  # an input has to be copied, or the kernel is one of another kind
 
 
 def library():

@@ -8,7 +8,7 @@ import plugged
 import pytest
 import tensorflow as tf
 from apart import Process, within
-from plugged import FIRST_DEVICE, INPUT, PLACED, SECOND_DEVICE, here, settled, there
+from plugged import FIRST_DEVICE, INPUT, PLACED, SECOND_DEVICE, THERE, here, settled, there
 from recorder import distinct
 from support import (
     DIRECT,
@@ -22,6 +22,7 @@ from support import (
     took,
 )
 from tensorflow.python.eager import context
+from tensorflow.python.framework import op_callbacks
 
 import fastops
 from fastops import ops, raw_ops
@@ -134,7 +135,7 @@ def check_values(device):
                 want = calls(tf.raw_ops, *here(*given))
             given = there(*given)
             got, paths = settled(device, lambda m, calls=calls, given=given: calls(m, *given))
-            assert distinct(paths) == {INPUT}, paths
+            assert distinct(paths) == {THERE}, paths
             for one, other in zip(got, want, strict=True):
                 assert one.device.endswith(FIRST_DEVICE)
                 assert other.device.endswith("CPU:0")
@@ -177,7 +178,7 @@ def test_where_calls_are_placed(device):
     )
     for scope, inputs, place, path in (
         (None, (on_host, on_host), FIRST_DEVICE, PLACED),
-        (None, (on_first, on_first), FIRST_DEVICE, INPUT),
+        (None, (on_first, on_first), FIRST_DEVICE, THERE),
         (None, (on_first, on_host), FIRST_DEVICE, INPUT),
         (None, (on_second, on_second), FIRST_DEVICE, INPUT),
         ("CPU:0", (on_host, on_host), "CPU:0", DIRECT),
@@ -187,7 +188,7 @@ def test_where_calls_are_placed(device):
         (FIRST_DEVICE, (on_second, on_host), FIRST_DEVICE, INPUT),
         (SECOND_DEVICE, (on_host, on_host), SECOND_DEVICE, PLACED),
         (SECOND_DEVICE, (on_first, on_second), SECOND_DEVICE, INPUT),
-        (SECOND_DEVICE, (on_second, on_second), SECOND_DEVICE, INPUT),
+        (SECOND_DEVICE, (on_second, on_second), SECOND_DEVICE, THERE),
     ):
         x, y = inputs
         with tf.device(scope):
@@ -251,7 +252,7 @@ def test_arguments_in_the_hosts_memory(device):
     shape = want[3]
     assert shape.device.endswith(FIRST_DEVICE)
     assert shape.backing_device.endswith("CPU:0")
-    assert distinct(paths) <= {INPUT, PLACED}, paths
+    assert distinct(paths) <= {THERE, INPUT, PLACED}, paths
 
 
 @within("plugged_in")
@@ -273,7 +274,7 @@ def test_what_is_converted(device):
         )
 
     _, paths = settled(device, program)
-    assert distinct(paths) == {INPUT}, paths
+    assert distinct(paths) == {THERE}, paths
 
 
 @within("plugged_in")
@@ -290,6 +291,77 @@ def test_a_scope_is_part_of_the_key(device):
     assert (result.device[-len(FIRST_DEVICE) :], path) == (FIRST_DEVICE, PLACED)
     seen = fastops.stats()
     assert seen.reasons == {"first_call": 3, "device": 2}, seen
+
+
+@within("plugged_in")
+def test_paths_that_are_asked_for(device):
+    """Options choose among the paths; a profile tells of the one that was taken."""
+    (x,) = there(floats(3))
+    want = tf.raw_ops.Exp(x=x)
+    for _ in range(2):
+        ops.exp(x=x)
+    for path, taken in (
+        ("auto", THERE),
+        ("direct", THERE),
+        ("capi", INPUT),
+        ("tensorflow", "tensorflow:options"),
+    ):
+        with fastops.options(path=path):
+            got, seen = took(ops.exp, x=x)
+            assert_same(got, want)
+            assert seen == taken, (path, seen)
+    (on_host,) = here(floats(3))
+    with fastops.options(path="direct"):
+        assert took(ops.exp, x=on_host)[1].startswith("tensorflow:")
+    with fastops.profile() as profile:
+        for _ in range(3):
+            ops.exp(x=x)
+    seen = profile.ops["Exp"]
+    assert seen.calls == 3
+    assert seen.kernel_ns > 0
+
+
+@within("plugged_in")
+def test_changes_that_drop_kernels(device):
+    """Soft placement and determinism are part of what a kernel was made for."""
+    (x,) = there(floats(3))
+    for _ in range(2):
+        ops.exp(x=x)
+    assert took(ops.exp, x=x)[1] == THERE
+    tf.config.set_soft_device_placement(False)
+    try:
+        _, paths = settled(device, lambda m: m.Exp(x=x))
+        assert_same(paths, {"Exp": [THERE]})
+        want = outcome(tf.raw_ops.Atan, x=x)
+        for _ in range(3):
+            assert_same(outcome(raw_ops.Atan, x=x), want)
+    finally:
+        tf.config.set_soft_device_placement(True)
+    _, paths = settled(device, lambda m: m.Exp(x=x))
+    assert_same(paths, {"Exp": [THERE]})
+
+
+@within("plugged_in")
+def test_observers(device):
+    """Callbacks and profilers of TensorFlow's see each call, by TensorFlow's own path."""
+    (x,) = there(floats(3))
+    for _ in range(2):
+        ops.exp(x=x)
+    seen = []
+
+    def callback(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        seen.append(op_type)
+
+    op_callbacks.add_op_callback(callback)
+    try:
+        assert took(ops.exp, x=x)[1] == "tensorflow:callbacks"
+    finally:
+        op_callbacks.remove_op_callback(callback)
+    assert seen == ["Exp"]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = ops.exp(x=x)
+    assert_same(tape.gradient(y, x), y)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -316,24 +388,28 @@ def check_variables(device):
                 v, first, second = (tf.Variable(floats(3, seed=seed)) for seed in (0, 1, 2))
                 second.assign(second * second)
             handle = v.handle
-            delta = there(floats(3, seed=3), number=number)[0]
+            delta, other = there(floats(3, seed=3), floats(3, seed=4), number=number)
+            first_power, second_power, rate, epsilon = there(
+                *np.float32([0.9, 0.99, 0.1, 1e-7]), number=number
+            )
             m.AssignAddVariableOp(resource=handle, value=delta)
             before = m.ReadVariableOp(resource=handle, dtype=tf.float32)
-            m.AssignSubVariableOp(resource=handle, value=floats(3, seed=4))
+            m.AssignSubVariableOp(resource=handle, value=other)
             between = m.ReadVariableOp(resource=handle, dtype=tf.float32)
             m.AssignVariableOp(resource=first.handle, value=between)
             m.AssignAddVariableOp(resource=first.handle, value=delta)
-            m.ResourceApplyGradientDescent(var=handle, alpha=0.1, delta=delta)
+            m.ResourceApplyGradientDescent(var=handle, alpha=rate, delta=delta)
             m.ResourceApplyAdam(
-                var=handle, m=first.handle, v=second.handle, beta1_power=0.9, beta2_power=0.99,
-                lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-7, grad=delta,
+                var=handle, m=first.handle, v=second.handle, beta1_power=first_power,
+                beta2_power=second_power, lr=rate, beta1=first_power, beta2=second_power,
+                epsilon=epsilon, grad=delta,
             )  # fmt: skip
             values = (v, first, second)
             reads = (m.ReadVariableOp(resource=one.handle, dtype=tf.float32) for one in values)
             return before, between, *reads
 
         want, paths = settled(device, program)
-        assert distinct(paths) == {INPUT}, paths
+        assert distinct(paths) == {THERE}, paths
         assert all(one.device.endswith(f"{plugged.TYPE}:{number}") for one in want)
         np.testing.assert_array_equal(want[0], floats(3) + floats(3, seed=3))
 
@@ -379,7 +455,7 @@ def test_gradients(device):
         return loss, tape.gradient(loss, [x, w, variable]), jacobian
 
     want, paths = settled(device, program)
-    assert distinct(paths) == {INPUT}, paths
+    assert distinct(paths) == {THERE}, paths
     assert all(one.device.endswith(FIRST_DEVICE) for one in tf.nest.flatten(want))
 
 
@@ -492,7 +568,7 @@ def test_memory_that_is_no_longer_there(device):
 
 @within("plugged_in")
 def test_held_streams_hold_no_call_up(device):
-    """On today's path, too, a call returns before the device has computed."""
+    """A call returns before the device has computed."""
     x, y = there(floats(3), floats(3, seed=1))
     for m in (tf.raw_ops, raw_ops, raw_ops):
         device.synchronize()
@@ -559,11 +635,11 @@ def test_contexts_that_are_reset(device):
     for _ in range(3):
         x, y = there(floats(3), floats(3, seed=1))
         want, paths = settled(device, lambda m, x=x, y=y: m.Mul(x=m.AddV2(x=x, y=y), y=2.0))
-        assert distinct(paths) == {INPUT}
+        assert distinct(paths) == {THERE}
         assert_same_bits(want.numpy(), (floats(3) + floats(3, seed=1)) * 2)
         before = fastops.stats().ops["AddV2"]
         raw_ops.AddV2(x=x, y=y)
-        assert path_since(before, "AddV2") == INPUT
+        assert path_since(before, "AddV2") == THERE
         del x, y, want
         context._reset_context()
         context._context_handle = None

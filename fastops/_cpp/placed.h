@@ -1,0 +1,233 @@
+// PlacedKernels: one op with its attributes on devices that are not the host, resolved once.
+#ifndef FASTOPS_CPP_PLACED_H_
+#define FASTOPS_CPP_PLACED_H_
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compat.h"
+#include "gil.h"
+#include "invariants.h"
+#include "kernel.h"
+#include "runtime.h"
+#include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
+#include "tensorflow/core/framework/device_factory.h"
+#include "tensorflow/core/grappler/optimizers/custom_graph_optimizer_registry.h"
+
+namespace fastops {
+
+// TensorFlow's own KernelAndDeviceOp computes: it has the device's context, stream and allocators,
+// and knows which inputs and outputs are in the host's memory. What is left out is the function
+// that TensorFlow makes of each eager call, and the way there.
+class PlacedKernel {
+ public:
+  // Makes the kernel for `node` on a device. Null where that is not a device of this kind, or the
+  // kernel is not known to be run in the same way. The GIL is held.
+  static std::unique_ptr<PlacedKernel> Make(tensorflow::EagerContext* context,
+                                            tensorflow::Device* device, tensorflow::NodeDef node,
+                                            int num_outputs) {
+    if (!IsSupported(*context, *device)) return nullptr;
+    std::unique_ptr<PlacedKernel> kernel(new PlacedKernel(context, device, num_outputs));
+    node.set_device(device->name());
+    return kernel->Init(node) ? std::move(kernel) : nullptr;
+  }
+
+  tensorflow::Device* device() const { return device_; }
+  int num_outputs() const { return num_outputs_; }
+
+  // Runs the kernel and wraps its results. On success `results[i]` are new references and 0 is
+  // returned; 1 when the kernel failed (`status`), -1 with a Python exception, 2 if nothing was
+  // done, since an input would have to be copied or waited for. The GIL is held on entry and exit,
+  // and released meanwhile: a device may be slow to take work.
+  int Run(TFE_TensorHandle* const* inputs, int num_inputs, PyObject** results,
+          absl::Status* status) const {
+    FASTOPS_ASSERT(PyGILState_Check());
+    if (num_inputs != kernel_->num_inputs()) return 2;
+    tensorflow::EagerKernelArgs arguments(num_inputs);
+    for (int i = 0; i < num_inputs; ++i) {
+      const tensorflow::Tensor* tensor = Take(inputs[i], i);
+      if (tensor == nullptr) return 2;
+      *arguments.MutableInput(i) = tensorflow::TensorValue(const_cast<tensorflow::Tensor*>(tensor));
+    }
+    std::vector<tensorflow::EagerKernelRet> outputs;
+    {
+      ScopedGilRelease gil;
+      *status = kernel_->Run(context_->StepContainer(), arguments, &outputs,
+                             /*cancellation_manager=*/nullptr, /*eager_func_params=*/std::nullopt,
+                             /*stack_trace=*/std::nullopt,
+                             /*coordination_service_agent=*/nullptr);
+    }
+    if (!status->ok()) return 1;
+    for (int i = 0; i < num_outputs_; ++i) {
+      auto& made = std::get<tensorflow::Tensor>(outputs[i]);
+      if (made.dtype() != kernel_->output_dtypes()[i]) {
+        *status = absl::InvalidArgumentError(
+            absl::StrCat("Type mismatch: actual ", tensorflow::DataTypeString(made.dtype()),
+                         " vs. expect ", tensorflow::DataTypeString(kernel_->output_dtypes()[i])));
+        for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
+        return 1;
+      }
+      results[i] = TakingGil([&] { return Wrapped(std::move(made), i); });
+      if (results[i] != nullptr) continue;
+      for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
+      return -1;
+    }
+    return 0;
+  }
+
+ private:
+  PlacedKernel(tensorflow::EagerContext* context, tensorflow::Device* device, int num_outputs)
+      : context_(context), device_(device), num_outputs_(num_outputs) {
+    context_->Ref();
+  }
+
+  // Devices that are loaded through TensorFlow's C interface, with streams, and whose vendor does
+  // not rewrite graphs: of an eager call TensorFlow makes one. GPUs are not among them.
+  static bool IsSupported(const tensorflow::EagerContext& context,
+                          const tensorflow::Device& device) {
+    const auto* accelerator = device.tensorflow_accelerator_device_info();
+    return device.IsLocal() && accelerator != nullptr &&
+           tensorflow::DeviceFactory::IsPluggableDevice(device.device_type()) &&
+           accelerator->default_context != nullptr &&
+           accelerator->default_context->IsPluggableDevice() &&
+           !accelerator->use_pjrt_tensor_buffer && !context.PinSmallOpsToCPU() &&
+           tensorflow::grappler::PluginGraphOptimizerRegistry::CreateOptimizers(
+               {device.device_type()})
+               .empty();
+  }
+
+  bool Init(const tensorflow::NodeDef& node) {
+    for (const auto& [name, value] : node.attr()) {
+      if (value.has_func() || value.list().func_size() > 0) return false;
+    }
+    tensorflow::FunctionLibraryRuntime* library = context_->func_lib(device_);
+    if (library == nullptr) return false;
+    auto* runner = library->runner() != nullptr ? library->runner() : context_->runner();
+    kernel_.reset(new tensorflow::KernelAndDeviceOp(
+        /*rendezvous=*/nullptr, /*log_memory=*/false, library, runner,
+        context_->GetCollectiveExecutorHandle(), context_->HostCPU()));
+    ScopedFloatMode mode;  // as PreparedKernel makes its
+    if (!kernel_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt).ok()) {
+      return false;
+    }
+    auto* made = const_cast<tensorflow::OpKernel*>(kernel_->kernel());
+    if (made->AsAsync() != nullptr || made->is_deferred()) return false;
+    if (made->num_outputs() != num_outputs_) return false;
+    // A function returns such integers in the host's memory, wherever they were made.
+    for (int i = 0; i < num_outputs_; ++i) {
+      if (kernel_->output_dtypes()[i] == tensorflow::DT_INT32 &&
+          made->output_memory_types()[i] != tensorflow::HOST_MEMORY) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The tensor of an input that is where the kernel wants it, and computed; or null.
+  const tensorflow::Tensor* Take(TFE_TensorHandle* opaque, int index) const {
+    auto* base = tensorflow::unwrap(opaque);
+    if (!tensorflow::TensorHandle::classof(base)) return nullptr;
+    auto* handle = static_cast<tensorflow::TensorHandle*>(base);
+    const tensorflow::LocalTensorHandleData* data = LocalData(*handle);
+    if (data == nullptr || handle->dtype != kernel_->input_dtypes()[index]) return nullptr;
+    if (!NeverPending(*data) && (!data->IsReady() || !data->IsPoisoned().ok())) return nullptr;
+    if (handle->DeviceOrHostCPU(*context_) != kernel_->InputDevice(index)) return nullptr;
+    if (handle->dtype == tensorflow::DT_RESOURCE && handle->resource_device() != device_) {
+      return nullptr;
+    }
+    return &TensorOf(*data);
+  }
+
+  PyObject* Wrapped(tensorflow::Tensor&& tensor, int index) const {
+    auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
+        std::move(tensor), context_->CanonicalDevice(kernel_->OutputDevice(index)),
+        /*op_device=*/device_, kernel_->OutputResourceDevice(index), context_.get());
+    return EagerTensorFromHandle(
+        tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
+  }
+
+  // Declared first, destroyed last: the kernel points into the context's devices.
+  const tensorflow::core::RefCountPtr<tensorflow::EagerContext> context_;
+  tensorflow::Device* const device_;  // borrowed from the context
+  const int num_outputs_;
+  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> kernel_;
+};
+
+// The kernels of one key: TensorFlow runs an op where its resource lives, whatever the scope, so
+// that there may be one for each device. The GIL is held.
+class PlacedKernels {
+ public:
+  // For `node`, which TensorFlow has just run with success on these inputs. Null where the direct
+  // path is not open.
+  static std::unique_ptr<PlacedKernels> Make(const Runtime& runtime,
+                                             const tensorflow::NodeDef& node, int num_outputs,
+                                             const std::string& device_name,
+                                             TFE_TensorHandle* const* inputs, int num_inputs) {
+    tensorflow::Device* device = ResourceDevice(inputs, num_inputs);
+    const bool at_resources = device != nullptr;
+    if (!at_resources) {
+      tensorflow::DeviceNameUtils::ParsedName preferred;
+      if (!device_name.empty() &&
+          !tensorflow::DeviceNameUtils::ParseFullName(device_name, &preferred)) {
+        return nullptr;
+      }
+      if (!runtime.context->SelectDevice(preferred, node, &device).ok()) return nullptr;
+    }
+    auto kernel = PlacedKernel::Make(runtime.context, device, node, num_outputs);
+    if (kernel == nullptr) return nullptr;
+    std::unique_ptr<PlacedKernels> made(new PlacedKernels);
+    made->kernels_.push_back(std::move(kernel));
+    if (at_resources) made->node_ = std::make_unique<tensorflow::NodeDef>(node);
+    return made;
+  }
+
+  // As PlacedKernel::Run.
+  int Run(const Runtime& runtime, TFE_TensorHandle* const* inputs, int num_inputs,
+          PyObject** results, absl::Status* status) {
+    const PlacedKernel* kernel = kernels_[0].get();
+    if (node_ != nullptr) kernel = At(runtime, ResourceDevice(inputs, num_inputs));
+    return kernel == nullptr ? 2 : kernel->Run(inputs, num_inputs, results, status);
+  }
+
+ private:
+  PlacedKernels() = default;
+
+  // The kernel for resources on that device; made if it is of the kind of the first one's.
+  const PlacedKernel* At(const Runtime& runtime, tensorflow::Device* device) {
+    for (const auto& kernel : kernels_) {
+      if (kernel->device() == device) return kernel.get();
+    }
+    const PlacedKernel& first = *kernels_[0];
+    if (device == nullptr || device->device_type() != first.device()->device_type()) return nullptr;
+    auto kernel = PlacedKernel::Make(runtime.context, device, *node_, first.num_outputs());
+    if (kernel == nullptr) return nullptr;
+    kernels_.push_back(std::move(kernel));
+    return kernels_.back().get();
+  }
+
+  // Where the first resource lives; null without one. Of several all must be in one place, at which
+  // each kernel looks.
+  static tensorflow::Device* ResourceDevice(TFE_TensorHandle* const* inputs, int num_inputs) {
+    for (int i = 0; i < num_inputs; ++i) {
+      auto* base = tensorflow::unwrap(inputs[i]);
+      if (!tensorflow::TensorHandle::classof(base)) continue;
+      auto* handle = static_cast<tensorflow::TensorHandle*>(base);
+      if (handle->dtype != tensorflow::DT_RESOURCE || LocalData(*handle) == nullptr) continue;
+      return handle->resource_device();
+    }
+    return nullptr;
+  }
+
+  std::vector<std::unique_ptr<PlacedKernel>> kernels_;  // at least one
+  std::unique_ptr<tensorflow::NodeDef> node_;           // null: no resource decides
+};
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_PLACED_H_
