@@ -131,7 +131,8 @@ class Wheel:
             "PYTHONHASHSEED": "0",
         }
         command = [self._builder, "-m", f"wheels.{module}", *arguments]
-        environments.run(command, show=True, cwd=self._source, env=environment)
+        show = module == "compiling"  # which takes its time, and says how far it is
+        environments.run(command, show=show, cwd=self._source, env=environment)
 
 
 def main():
