@@ -127,7 +127,9 @@ def plain(names):
     """Return names without what tells the C++ libraries apart, and a Mach-O's underscore."""
     text = "\n".join(sorted(names))
     shown = subprocess.run(["c++filt"], input=text, check=True, capture_output=True, text=True)
-    return {re.sub(r"std::__(cxx11|1)::", "std::", name) for name in shown.stdout.splitlines()}
+    # An int64_t is a long here, and a long long on macOS.
+    told_apart = r"(?<=std::)__(cxx11|1)::|\[abi:cxx11\]|long (?=long)"
+    return {re.sub(told_apart, "", name) for name in shown.stdout.splitlines()}
 
 
 def missing(objects, libraries, *, macos):
