@@ -122,10 +122,12 @@ def moved_code(site):
                 **table["files"].get(name, {}),
                 code.fingerprint(module.source): others,
             }
-    for package in installed.versions:
+    for folder, package in restated.PLACES.items():
+        if not (Path(site) / folder).is_dir():
+            continue
         left_out = restated.missing(package, installed, table)
         count = sum(map(len, left_out.values()))
-        yield f"{package} {installed.versions[package]}: {count} pieces are not in force"
+        yield f"{package}: {count} pieces are not in force"
         for layer, pieces in left_out.items():
             yield from (f"{layer}: {piece}, by {part}" for piece, part in pieces.items())
 

@@ -112,7 +112,7 @@ def _failures(results):
     yield _row(*["---"] * 5)
     for one in results:
         for name, message in one["tests"]["failures"]:
-            yield _row(*_names(one), f"`{name}`", message.replace("|", "\\|"))
+            yield _row(*_names(one), f"`{name}`", message[:80].replace("|", "\\|"))
 
 
 def _names(one):
