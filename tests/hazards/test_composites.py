@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hazards.recorder import distinct, settled
+from recorder import distinct, settled
 from support import DIRECT, Failure, assert_same, floats, outcome
 
 import fastops

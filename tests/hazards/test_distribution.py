@@ -212,7 +212,7 @@ def test_an_optimizer_of_mirrored_replicas():
 # ---------------------------------------------------------------------------------------------
 
 WORKER = """
-    from hazards.recorder import settled
+    from recorder import settled
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     rank = strategy.cluster_resolver.task_id
     with strategy.scope():
