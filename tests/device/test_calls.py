@@ -1,7 +1,6 @@
 """Calls of ops on a device: what they return and where, which way they go, what they copy."""
 
 import threading
-from functools import partial
 
 import numpy as np
 import plugged
@@ -28,22 +27,6 @@ import fastops
 from fastops import ops, raw_ops
 
 AXIS = np.int32([1])
-
-
-@pytest.fixture(scope="module")
-def plugged_in():
-    """Give a process that has loaded the device: each tensor there is a block of its own."""
-    process = Process(plugged.load)
-    yield process
-    process.end()
-
-
-@pytest.fixture(scope="module")
-def pooled():
-    """Likewise, but TensorFlow hands out parts of large blocks, as on GPUs."""
-    process = Process(partial(plugged.load, pool=True))
-    yield process
-    process.end()
 
 
 # ---------------------------------------------------------------------------------------------

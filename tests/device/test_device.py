@@ -7,7 +7,7 @@ import numpy as np
 import plugged
 import pytest
 import tensorflow as tf
-from apart import Process, within
+from apart import within
 from plugged import FIRST_DEVICE, SECOND_DEVICE, there
 from support import failure, floats, python
 
@@ -19,14 +19,6 @@ BEGIN = f"""
     x, = plugged.there([1.0, 2.0])
     block = device.last_block()
 """
-
-
-@pytest.fixture(scope="module")
-def plugged_in():
-    """Give a process that has loaded the device: each tensor there is a block of its own."""
-    process = Process(plugged.load)
-    yield process
-    process.end()
 
 
 @pytest.mark.parametrize(

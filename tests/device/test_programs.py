@@ -1,33 +1,14 @@
 """Unchanged programs under `install`, with a device that comes before the host."""
 
-from functools import partial
-
 import keras
 import numpy as np
 import plugged
-import pytest
 import tensorflow as tf
-from apart import Process, within
+from apart import within
 from plugged import FIRST_DEVICE, SECOND_DEVICE, TYPE, there, unchanged
 from support import assert_same, floats
 
 import fastops
-
-
-@pytest.fixture(scope="module")
-def plugged_in():
-    """Give a process that has loaded the device: each tensor there is a block of its own."""
-    process = Process(plugged.load)
-    yield process
-    process.end()
-
-
-@pytest.fixture(scope="module")
-def pooled():
-    """Likewise, but TensorFlow hands out parts of large blocks, as on GPUs."""
-    process = Process(partial(plugged.load, pool=True))
-    yield process
-    process.end()
 
 
 def ways(seen):
