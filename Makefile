@@ -81,7 +81,7 @@ annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as H
 	PYTHONPATH=tools/pep517 $(BIN)python -m fastops_build.annotate $(ARGS)
 
 wheels:  ## make the wheels of all Pythons in dist, and try them; ARGS=--help lists the options
-	PYTHONPATH=tools $(PYTHON) -m wheels $(ARGS)
+	$(PYTHON) -m tools.wheels $(ARGS)
 
 clean:  ## remove the environments and everything that was built
 	rm -rf $(VENV) $(PEERS) $(MATRIX) build dist *.egg-info
