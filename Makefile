@@ -66,7 +66,7 @@ lint: $(VENV)/.dev $(VENV)/.built  ## check style, layers, types and spelling
 
 docs: $(VENV)/.docs $(VENV)/.built  ## build the documentation in build/site; a warning is an error
 	$(QUIETLY) $(BIN)python -m mkdocs build --quiet $(ARGS)
-	$(QUIETLY) $(BIN)python -m tools.site.links build/site
+	$(QUIETLY) $(BIN)python -m tools.website.links build/site
 
 docs-serve: $(VENV)/.docs $(VENV)/.built  ## show the documentation on http://127.0.0.1:8000 while you write it
 	$(QUIETLY) $(BIN)python -m mkdocs serve --no-strict $(ARGS)

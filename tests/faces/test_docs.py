@@ -13,7 +13,7 @@ import pytest_fastops as plugin
 import fastops
 from fastops import _registry, backend, gen, ops
 from fastops._core.reasons import REASONS
-from tools.site import links, numpydoc, reference
+from tools.website import links, numpydoc, reference
 
 pytestmark = pytest.mark.quick
 

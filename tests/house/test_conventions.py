@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 import fastops
 from fastops import backend, raw_ops
-from tools.site import numpydoc, plugin, reference
+from tools.website import numpydoc, plugin, reference
 
 pytestmark = pytest.mark.quick
 

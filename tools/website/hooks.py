@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, InclusionLevel
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.site import reference  # noqa: E402
+from tools.website import reference  # noqa: E402
 
 ELSEWHERE = {
     "README.md": "overview.md",  # a README.md would be the index of its folder

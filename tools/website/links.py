@@ -1,6 +1,6 @@
 """Check the site that was built: every link inside of it leads somewhere, and nothing is loaded.
 
-``python -m tools.site.links build/site`` prints what is wrong, and fails if anything is.
+``python -m tools.website.links build/site`` prints what is wrong, and fails if anything is.
 """
 
 import argparse
