@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import sysconfig
 import time
 import zipfile
@@ -43,6 +44,16 @@ def test_what_is_pinned_is_what_a_build_requires():
         name, least = requirement.split(">=")
         assert [*map(int, pinned[name].split("."))] >= [*map(int, least.split("."))]
     assert len(pinned) == len(required)
+
+
+@pytest.mark.parametrize("folder", ["tools", "tools/pep517", "tests", "bench"])
+def test_what_is_put_on_the_path_hides_nothing_of_python(folder):
+    # CPython 3.10 reads `site` from there: an environment has no packages then.
+    modules = [one for one in (ROOT / folder).iterdir() if one.suffix == ".py"]
+    packages = [one.parent for one in (ROOT / folder).glob("*/__init__.py")]
+    names = {one.stem for one in modules + packages}
+    assert names
+    assert names.isdisjoint(sys.stdlib_module_names)
 
 
 def compiled(version, interface, *others):
