@@ -503,7 +503,8 @@ def parser():
         help="default: tests and ladder",
         default=["tests", "ladder"],
     )
-    add("--wheel", type=Path, metavar="DIR", help="install the wheels there, build nothing")
+    folder = {"type": lambda path: Path(path).resolve(), "metavar": "DIR"}
+    add("--wheel", **folder, help="install the wheels there, build nothing")
     add("--again", action="store_true", help="also what has a result")
     add("--drop", action="store_true", help="remove each environment when its cell is done")
     add("--at-once", type=int, help="cells that run at once (default: by cores and memory)")
