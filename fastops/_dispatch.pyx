@@ -43,6 +43,7 @@ from fastops._core.conversion cimport (
     convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
     sizes_or_itself, to_tensor_or_pack,
 )
+from fastops._core.holders cimport held, is_holder
 from fastops._core.measuring cimport Measurement, is_recording
 from fastops._core.reasons cimport (
     NUM_REASONS, P_CAPI, P_TENSORFLOW, R_ARGUMENTS, R_ASYNC, R_ATTR_VALUE, R_CALLBACKS,
@@ -109,6 +110,7 @@ from fastops._core.threads import ON_FALLBACK
 # ---------------------------------------------------------------------------------------------
 
 cdef object _NO_DEVICE = ""
+cdef tuple _READ_KEYWORDS = ("resource", "dtype")
 cdef bint _at_once = False  # whether first calls need not be TensorFlow's
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 
@@ -596,15 +598,15 @@ cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject
 cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread) except NULL:
     """A call that is part of one which is noted down, by an op callback that is the only one.
 
-    As direct as others if all is a tensor already, and told as TensorFlow tells of its calls. What
-    has to be converted is TensorFlow's, which tells of the ops that do so.
+    As direct as others, and told as TensorFlow tells of its calls. The ops that read variables and
+    pack lists are calls of their own.
     """
     cdef PyObject* inline_results[INLINE_RESULTS]
     cdef Frame frame
     cdef Entry entry
     cdef Status status
     cdef Manner manner
-    cdef int code, i
+    cdef int code, i, reason
     cdef uint64_t key
     cdef PyObject* value
     cdef PyObject* result
@@ -618,8 +620,12 @@ cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread)
         len(callbacks) != 1 or call.measured != NULL
         or options.path == kTensorflow or options.path == kCapi
         or Async(_runtime) or Observed(_runtime) or StoresGraphs(_runtime)
-        or collect(op, slots, &frame) != R_DIRECT
     ):
+        return _tensorflow(op, call, R_CALLBACKS, slots, None)
+    reason = collect(op, slots, &frame)
+    if reason == R_CONVERT:
+        reason = _convert(op, slots, <PyObject*>device, &frame)
+    if reason != R_DIRECT:
         return _tensorflow(op, call, R_CALLBACKS, slots, None)
     key = _key_of(op, slots, <PyObject*>device, &frame, options.onednn)
     entry = None
@@ -768,12 +774,12 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
 
     Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
     the dtype of a number is that of the first tensor that shares its type attribute, at any
-    position, else the attribute's default. Lists, texts and NumPy's scalars are converted where
-    `may_convert` knows how, lists with tensors in them packed. Everything else is TensorFlow's to
-    convert.
+    position, else the attribute's default. Lists, texts, NumPy's scalars and what holds a variable
+    are converted where `may_convert` knows how, lists with tensors in them packed. Everything else
+    is TensorFlow's to convert.
     """
     cdef int i, attr
-    cdef bint slowly
+    cdef bint slowly = False
     cdef InputArg* arg
     cdef PyObject* value
     cdef DataType hint
@@ -787,6 +793,10 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
         if is_shape(value):
             kept = [sizes_or_itself(<object>value, &op.facts.inputs[i]), kept]
             value = <PyObject*>kept[0]
+        elif is_holder(value):
+            kept = [held(<object>value), kept]
+            value = <PyObject*>kept[0]
+            slowly = True
         dtypes[i] = DT_INVALID
         converted[i] = value
     # First: who may be converted at all, before anything is read.
@@ -940,9 +950,23 @@ cdef object _read(object variable):
 
     None if it cannot be read: TensorFlow will say why.
     """
+    cdef Op op = _read_op()
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef PyObject* args[2]
+    cdef Invocation call
+    if not op.ready:
+        op.load()
     tell_watchers(variable)
     try:
-        return _read_op()(resource=variable._handle, dtype=variable._dtype)
+        handle, dtype = variable._handle, variable._dtype
+        args[0], args[1] = <PyObject*>handle, <PyObject*>dtype
+        memset(slots, 0, op.num_params * sizeof(PyObject*))
+        slots[op.input_slots[0]], slots[op.attr_slots[0]] = args[0], args[1]
+        begin(&call, NULL, args, 0, <PyObject*>_READ_KEYWORDS)
+        call.raises_status = True  # which a call that is noted down asks for
+        result = <object>run_op(op, slots, &call)
+        Py_DECREF(result)
+        return result
     except Exception:
         return None
 
@@ -1314,7 +1338,7 @@ cdef PyObject* _raise(Op op, Entry entry, PyObject** slots, Invocation* call,
     """Raises what TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
     cdef PyObject* inputs[FASTOPS_MAX_PARAMS]
-    cdef bint slowly
+    cdef bint slowly = False
     cdef int i
     for i in range(op.num_inputs):
         inputs[i] = slots[op.input_slots[i]]

@@ -16,8 +16,8 @@ cdef bint is_list(PyObject* value) noexcept
 # Whether TensorFlow's own conversions are all that is registered for the class of a value.
 cdef bint converts_as_ever(PyObject* value) except -1
 # Whether all inputs may be converted, by their classes; whether TensorFlow's fast path leaves any
-# of them, a list, a text or a scalar of NumPy's, to the slow one.
-cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) noexcept
+# of them, a list, a text or a scalar of NumPy's, to the slow one, if not one of them all the same.
+cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) except -1
 # Whether the slow path would take a tensor of this dtype for an input of which nothing told it.
 cdef bint is_chosen(const InputArg* arg, DataType dtype) noexcept
 cdef bint is_shape(PyObject* value) noexcept

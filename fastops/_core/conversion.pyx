@@ -343,14 +343,13 @@ cdef bint _takes_sizes(const InputArg* arg) noexcept:
     return arg.allowed.size() != 0 or arg.fixed == DT_INT32 or arg.fixed == DT_INT64
 
 
-cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) noexcept:
+cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) except -1:
     cdef int i
     cdef Py_ssize_t j, n
     cdef bint tensors, variables, others
     cdef const InputArg* arg
     cdef PyObject* value
     cdef PyObject* item
-    slowly[0] = False
     for i in range(<int>facts.inputs.size()):
         arg = &facts.inputs[i]
         value = values[i]
@@ -403,20 +402,28 @@ cdef bint _are_arrays_of_one_dtype(PyObject* value) noexcept:
     return dtype != DT_INVALID
 
 
-cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) noexcept:
+cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) except -1:
     """Whether it is known to what the slow path would convert each input.
 
-    Its rules come to those of the fast path for inputs of a fixed dtype, and for those that share
-    theirs with an EagerTensor. Where there are lists, texts and arrays alone, the first one's own
-    dtype is that of all, if the op has it; without one, the attribute's default.
+    A variable it takes for nothing but its own dtype, whatever is beside it. Else its rules come to
+    those of the fast path for inputs of a fixed dtype, and for those that share theirs with an
+    EagerTensor. Where there are lists, texts and arrays alone, the first one's own dtype is that of
+    all, if the op has it; without one, the attribute's default.
     """
-    cdef int i, j, first, count = facts.inputs.size()
+    cdef int i, j, first, dtype, count = facts.inputs.size()
     cdef bint told
     cdef const InputArg* arg
     cdef PyObject* value
     for i in range(count):
         arg = &facts.inputs[i]
-        if arg.kind != kSingle or arg.fixed != DT_INVALID or IsEagerTensor(values[i]):
+        if arg.kind != kSingle or IsEagerTensor(values[i]):
+            continue
+        dtype = DT_INVALID
+        if Py_TYPE(<object>values[i]) == _variable_type:
+            dtype = (<object>values[i])._dtype._type_enum
+        if arg.fixed != DT_INVALID:
+            if dtype != DT_INVALID and dtype != <int>arg.fixed:
+                return False
             continue
         first, told = count, False
         for j in range(count):
@@ -427,10 +434,12 @@ cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) noexcept:
             value = values[j]
             first = min(first, j)
             told = told or IsEagerTensor(value)
-            if j != i and (
-                Py_TYPE(<object>value) == _variable_type
-                or Py_TYPE(<object>values[i]) == _variable_type
-            ):
+            if j == i:
+                continue
+            if dtype != DT_INVALID:
+                if not IsEagerTensor(value) or <int>handle_dtype(value) != dtype:
+                    return False
+            elif Py_TYPE(<object>value) == _variable_type:
                 return False
         value = values[first]
         if told or Py_TYPE(<object>value) == _variable_type:

@@ -12,6 +12,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._core.conversion cimport array_dtype, is_numpy
+from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
@@ -313,6 +314,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     cdef PyObject* other
     cdef Op op
     cdef unsigned long long numbers
+    cdef PyObject* operands[2]
     cdef int dtype, made, i
     if (
         keywords != NULL
@@ -329,8 +331,14 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
         or self.compares and _Tensor._USE_EQUALITY is not True
     ):
         return call_original(self, args, nargsf, keywords)
+    operands[0] = args[0]
+    own = None
     if self.arity == 2:
         other = args[1]
+        if is_holder(other):
+            own = held(<object>other)
+            other = <PyObject*>own
+        operands[1] = other
         if IsEagerTensor(other) or _is_variable(other):
             if tensor_dtype(other) != dtype:
                 return call_original(self, args, nargsf, keywords)
@@ -354,7 +362,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     op = <Op>found
     memset(slots, 0, op.num_params * sizeof(PyObject*))
     for i in range(self.arity):
-        slots[op.input_slots[i]] = args[1 - i if self.reflected else i]
+        slots[op.input_slots[i]] = operands[1 - i if self.reflected else i]
     if self.attrs is not None:
         for i in range(op.num_attrs):
             slots[op.attr_slots[i]] = PyDict_GetItem(self.attrs, op.attr_names[i])

@@ -6,10 +6,11 @@ between is the same here.
 """
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
@@ -215,22 +216,10 @@ cdef object _gradients(object tape, object target, object sources, object output
     return tuple(flat) if type(sources) is tuple else flat[0]
 
 
-cdef PyTypeObject* _holder = NULL  # a class whose instances hold variables, and what tells them
-cdef held_t _held = NULL
-
-
-cdef int set_holder(object kind, held_t held) except -1:
-    global _holder, _held
-    _holder, _held = <PyTypeObject*>kind, held
-    return 0
-
-
 cdef object _handle_of(object variable):
     """The handle of a variable."""
-    held = variable
-    if Py_TYPE(variable) == _holder:
-        held = _held(variable)
-    return held._handle if type(held) is _Variable else variable.handle
+    own = held(variable) if is_holder(<PyObject*>variable) else variable
+    return own._handle if type(own) is _Variable else variable.handle
 
 
 cdef dict _kinds = {}  # type -> whether its instances are variables, and nothing else

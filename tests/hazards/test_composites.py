@@ -75,6 +75,8 @@ def inputs_of_every_kind():
 def test_inputs_that_are_no_tensors(kind):
     """Dispatched, converted or refused: TensorFlow's function decides."""
     x = inputs_of_every_kind()[kind]
+    with fastops.accelerated(only=["keras"]):  # which finds what holds variables
+        pass
 
     def program(m):
         calls = [
@@ -96,6 +98,9 @@ def test_inputs_that_are_no_tensors(kind):
     # A list of numbers is converted here, where its dtype is known.
     if kind == "list":
         assert paths["Neg"] == paths["Square"] == paths["AddV2"] == [DIRECT]
+    elif kind == "keras variable":
+        assert paths["Neg"] == paths["Square"] == paths["Mul"] == paths["Reshape"] == [DIRECT]
+        assert paths["AddV2"] == paths["FloorMod"] == paths["Pack"] == ["tensorflow:input_type"]
     else:
         assert distinct(paths) == {"tensorflow:input_type"}, paths
     composites = [one[0] for one in want if isinstance(one, list) and isinstance(one[0], str)]

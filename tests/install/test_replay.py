@@ -714,7 +714,7 @@ def test_a_call_that_fails_while_it_is_recorded():
         got = outcome(function, (x, "nowhere", 0), {})
         assert isinstance(got, Failure)
     assert vars(EagerTensor)["_numpy_internal"] is METHOD
-    assert hooks.hang(print, print, print, print)
+    assert hooks.hang(*[print] * 5)
     assert hooks.take_down(print)
 
 
@@ -793,12 +793,15 @@ def test_a_fork_while_another_thread_records():
     assert vars(EagerTensor)["_numpy_internal"] is not METHOD
     child = os.fork()
     if child == 0:
-        good = (
-            vars(EagerTensor)["_numpy_internal"] is METHOD
-            and gc.isenabled()
-            and hooks.hang(print, print, print, print)
-        )
-        os._exit(0 if good else 1)
+        good = False
+        try:
+            good = (
+                vars(EagerTensor)["_numpy_internal"] is METHOD
+                and gc.isenabled()
+                and hooks.hang(*[print] * 5)
+            )
+        finally:  # whatever it raises, it may not go on with what the parent does
+            os._exit(0 if good else 1)
     forked.set()
     thread.join()
     assert os.waitpid(child, 0)[1] == 0

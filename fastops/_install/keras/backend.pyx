@@ -8,12 +8,12 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.tuple cimport PyTuple_GET_SIZE
 
+from fastops._core.holders cimport set_holder
 from fastops._core.locals cimport of_this_thread
 from fastops._core.tensors cimport host_tensor, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type
 from fastops._dispatch cimport constant
-from fastops._install cimport tapes
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport FLOATS, tensor_rank
 from fastops._install.public.lowering cimport (
@@ -30,7 +30,6 @@ from fastops._install.public.lowering cimport (
     may_run,
     op_at,
     register,
-    set_holder,
 )
 from fastops._tf.protos cimport DataType
 from fastops._tf.tensor cimport Tensor
@@ -69,7 +68,6 @@ def attach(keras):
     _variable_type = <PyTypeObject*>keras.backend.Variable
     _global_state = keras.backend.common.global_state.__dict__
     set_holder(keras.backend.Variable, _held)
-    tapes.set_holder(keras.backend.Variable, _held_for_tapes)
 
 
 cdef bint _has_another() except -1:
@@ -81,13 +79,9 @@ cdef bint _has_another() except -1:
     return False
 
 
-cdef object _held_for_tapes(object variable):
-    return None if _has_another() else variable._value
-
-
-cdef PyObject* _held(Draft* draft, object variable) except NULL:
+cdef object _held(object variable):
     """What a variable of Keras's holds; None where a scope gives it another value."""
-    return Py_None if _has_another() else keep(draft, variable._value)
+    return None if _has_another() else variable._value
 
 
 cdef int _operands(Function self, Draft* draft) except -1:

@@ -2,7 +2,8 @@
 """Which Python runs in a call: noted while it is made, by a profile function of this thread."""
 
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from libcpp.unordered_map cimport unordered_map
 from libcpp.unordered_set cimport unordered_set
 
 from fastops._cpp.profiling cimport (
@@ -64,6 +65,7 @@ cdef class Witness:
     cdef unordered_set[size_t] seen         # the code that is known
     cdef list kept                          # and may not go meanwhile, so that no other is there
     cdef unordered_set[const void*] pure    # definitions of functions that are written in C
+    cdef unordered_map[const void*, PyTypeObject*] methods  # the class for which each last was so
 
     def __init__(self, declared):
         self.declared = declared
@@ -105,12 +107,21 @@ cdef class Witness:
     cdef int calls(self, object frame, PyObject* function) except -1:
         """Take up a function that is written in C, which is called."""
         cdef const void* definition = DefinitionOf(function)
-        if definition != NULL and self.pure.count(definition) != 0:
-            return 0
+        cdef PyTypeObject* kind = NULL
+        if definition != NULL:
+            if self.pure.count(definition) != 0:
+                return 0
+            # Bound to instances of another class it may be said to be of another module.
+            bound = (<object>function).__self__
+            kind = Py_TYPE(bound)
+            if self.methods[definition] == kind:
+                return 0
         if is_pure(<object>function):
-            # Bound to instances of subclasses it may be said to be of another module.
-            if definition != NULL and isinstance((<object>function).__self__, _MODULES):
+            if definition != NULL and isinstance(bound, _MODULES):
                 self.pure.insert(definition)
+            elif definition != NULL:
+                self.kept.append(<object>kind)
+                self.methods[definition] = kind
         elif frame.f_globals.get("__name__") not in _TELLING_TENSORFLOW:
             self.note(f"it calls {(<object>function).__name__}")
         return 0

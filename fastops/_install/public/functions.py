@@ -35,10 +35,12 @@ MASKING = (Site("Reshape", ""), Site("Where", ""), Site("Squeeze", ""), Site("Ga
 
 FUNCTIONS = (
     # Arithmetic
-    Function("tf.add", _BINARY, (Site("AddV2", "x y", NUMERIC),), "x=tensor"),
+    Function("tf.add", _BINARY, (Site("AddV2", "x y", NUMERIC),), "x=converted"),
     _raw("tf.subtract", "Sub", _BINARY, "x y"),
     _raw("tf.multiply", "Mul", _BINARY, "x y"),
-    Function("tf.truediv", _BINARY, (Site("RealDiv", "x y", f"{FLOATS} {COMPLEX}"),), "x=tensor"),
+    Function(
+        "tf.truediv", _BINARY, (Site("RealDiv", "x y", f"{FLOATS} {COMPLEX}"),), "x=converted"
+    ),
     Function(
         "tf.divide",
         _BINARY,
@@ -53,7 +55,7 @@ FUNCTIONS = (
     ),
     _raw("tf.math.floordiv", "FloorDiv", _BINARY, "x y"),
     _raw("tf.pow", "Pow", _BINARY, "x y"),
-    _unary("tf.abs", "Abs", dtypes=f"{FLOATS} {SIGNED}"),
+    _unary("tf.abs", "Abs", dtypes=f"{FLOATS} {SIGNED}", needs="converted"),
     _unary("tf.sign", "Sign", dtypes=f"{FLOATS} {SIGNED}"),
     _unary("tf.sqrt", "Sqrt", needs=""),
     _unary("tf.math.rsqrt", "Rsqrt", needs=""),
@@ -121,7 +123,7 @@ FUNCTIONS = (
                 "x=a y=b adj_x=transpose_a adj_y=transpose_b grad_x=grad_a grad_y=grad_b",
             ),
         ),
-        "a=tensor b=tensor transpose_a=bool transpose_b=bool adjoint_a=bool adjoint_b=bool"
+        "a=converted b=converted transpose_a=bool transpose_b=bool adjoint_a=bool adjoint_b=bool"
         " a_is_sparse=bool b_is_sparse=bool output_type=none grad_a=bool grad_b=bool",
         "matmul",
     ),
@@ -337,7 +339,7 @@ FUNCTIONS = (
         "stop_gradient",
     ),
     # Neural networks
-    _unary("tf.sigmoid", "Sigmoid"),
+    _unary("tf.sigmoid", "Sigmoid", needs="converted"),
     _unary("tf.nn.relu6", "Relu6", "features"),
     _unary("tf.math.softplus", "Softplus", "features", needs=""),
     Function(

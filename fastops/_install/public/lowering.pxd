@@ -29,8 +29,6 @@ cdef struct Draft:
     int unpacked                  # how often its result, a list of one, becomes what is in that
 
 ctypedef int (*lowering_t)(Function, Draft*) except -1
-# What an instance of the class given to `set_holder` holds, kept in the draft; or None.
-ctypedef PyObject* (*held_t)(Draft*, object) except NULL
 
 
 @cython.final
@@ -77,7 +75,6 @@ cdef class Function(Replacement):
 
 cdef int register(str name, lowering_t lowering) except -1
 cdef lowering_t find(str name) except NULL
-cdef int set_holder(object kind, held_t held) except -1
 # Whether it is an EagerTensor or a variable.
 cdef bint is_tensor(PyObject* value) noexcept
 cdef bint may_run(Function self) except -1

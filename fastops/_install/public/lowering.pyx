@@ -16,6 +16,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
 from fastops._core.conversion cimport array_dtype, is_numpy
+from fastops._core.holders cimport held, is_holder
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, kSingle
 from fastops._cpp.python cimport (
@@ -49,6 +50,7 @@ cdef enum:  # what an argument must be
     INT
     FLOAT
     NONE
+    CONVERTED
     KERAS
     OPERAND
 
@@ -60,19 +62,19 @@ KINDS = {
     "int": INT,
     "float": FLOAT,
     "none": NONE,
+    "converted": CONVERTED,
     "keras": KERAS,
     "operand": OPERAND,
 }
 """By name, what an argument must be.
 
-A tensor may be a variable, too; of Keras's functions ("keras"), or a variable of Keras's; and as an
-operand, or a Python int or float.
+A tensor may be a variable, too. What the function makes a tensor of before all ("converted") may be
+a variable of Keras's; so may the tensors of Keras's functions ("keras"), and their operands, which
+may be a Python int or float.
 """
 
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
-cdef PyTypeObject* _holder = NULL  # a class of variables of which each holds a `tf.Variable`
-cdef held_t _held = NULL           # what tells which
 
 
 @cython.final
@@ -231,7 +233,7 @@ cdef class Function(Replacement):
         self.lead = -1
         for i, name in enumerate(names):
             self.kinds[<int>i] = KINDS[needs[name]] if name in needs else ANY
-            if self.lead < 0 and self.kinds[<int>i] in (TENSOR, VARIABLE, EAGER, KERAS):
+            if self.lead < 0 and self.kinds[<int>i] in (TENSOR, CONVERTED, VARIABLE, EAGER, KERAS):
                 self.lead = i
         self.make_sites = sites
         if lowering is not None:
@@ -286,7 +288,9 @@ cdef class Function(Replacement):
             if self.kinds[i] == ANY:
                 continue
             value = values[i]
-            if self.kinds[i] == TENSOR:
+            if self.kinds[i] >= CONVERTED and is_holder(value):
+                value = values[i] = keep(draft, held(<object>value))
+            if self.kinds[i] == TENSOR or self.kinds[i] == CONVERTED:
                 if not is_tensor(value) and not copied(draft, i):
                     return False
             elif self.kinds[i] == VARIABLE:
@@ -307,8 +311,6 @@ cdef class Function(Replacement):
             elif self.kinds[i] == KERAS or self.kinds[i] == OPERAND:
                 if self.kinds[i] == OPERAND and is_number(value):
                     continue
-                if Py_TYPE(<object>value) == _holder:
-                    value = values[i] = _held(draft, <object>value)
                 if not is_tensor(value):
                     return False
             elif value != Py_None:
@@ -433,14 +435,6 @@ cdef lowering_t find(str name) except NULL:
     if name not in _lowerings:
         raise ValueError(f"there is no lowering {name}")
     return <lowering_t><size_t>_lowerings[name]
-
-
-cdef int set_holder(object kind, held_t held) except -1:
-    """Sets the class whose instances a function of kinds "keras" and "operand" takes, too."""
-    global _holder, _held
-    _holder = <PyTypeObject*>kind
-    _held = held
-    return 0
 
 
 cdef bint copied(Draft* draft, int i) except -1:

@@ -4,7 +4,8 @@
 Values of tensors come to Python in two ways: by a method of EagerTensor, and by the buffer
 protocol. Both are slots of the class. Ops that the generated functions' quick way declines go
 through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
-and go. The seeds of a random op come from a function of `random_seed`. What is logged asks
+and go. The seeds of a random op come from a function of `random_seed`. Gradients that somebody has
+defined go through a function of `custom_gradient`. What is logged asks
 `tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever but
 while a call is being recorded, one at a time. Nor are there collections meanwhile, which run what
 is not of the call.
@@ -20,6 +21,7 @@ from tensorflow.python.eager import execute as _execute
 from tensorflow.python.framework import op_callbacks as _op_callbacks
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+from tensorflow.python.ops import custom_gradient as _custom_gradient
 from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable as _Variable
 from tensorflow.python.platform import tf_logging as _tf_logging
@@ -49,16 +51,18 @@ cdef object _method = _EagerTensor.__dict__[_METHOD]
 cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
 cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
 cdef object _lock = threading.Lock()
-cdef object _read = None          # what is told of reads, of seeds and of messages
+cdef object _read = None          # what is told of reads, of seeds, of messages and of gradients
 cdef object _seeded = None
 cdef object _said = None
+cdef object _customized = None
 cdef object _thread = None        # and in which thread
 cdef object _execute_before = None
 cdef object _quick_way = None
 cdef tuple _HANDLES = ("resource", "variant")
 cdef object _get_seed = _random_seed.get_seed
-cdef object _get_logger = None    # both as they were before
+cdef object _get_logger = None    # all of them as they were before
 cdef object _warn = None
+cdef object _customize = None
 cdef bint _collects = False       # whether garbage is collected otherwise
 
 
@@ -107,7 +111,7 @@ cdef object _with_variables_read(object given):
 
 def _after_fork():
     """Take down, in a child, what a thread has hung that the child does not have."""
-    global _lock, _read, _seeded, _said, _thread
+    global _lock, _read, _seeded, _said, _customized, _thread
     if _thread is None or _thread == threading.get_ident():
         return
     _buffer.bf_getbuffer = _getbuffer
@@ -117,7 +121,7 @@ def _after_fork():
     _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     _listen_no_more()
     _collect_again()
-    _read = _seeded = _said = _thread = None
+    _read = _seeded = _said = _customized = _thread = None
     _lock = threading.Lock()
 
 
@@ -144,10 +148,18 @@ def _watched_warn(*args, **kwargs):
     return _warn(*args, **kwargs)
 
 
+def _watched_customize(*args, **kwargs):
+    if _customized is not None and threading.get_ident() == _thread:
+        _customized()
+    return _customize(*args, **kwargs)
+
+
 cdef int _listen() except -1:
-    global _get_logger, _warn
+    global _get_logger, _warn, _customize
     _get_logger, _warn = _tf_logging.get_logger, warnings.warn
     _tf_logging.get_logger, warnings.warn = _watched_get_logger, _watched_warn
+    _customize = _custom_gradient._eager_mode_decorator
+    _custom_gradient._eager_mode_decorator = _watched_customize
     return 0
 
 
@@ -156,6 +168,8 @@ cdef int _listen_no_more() except -1:
         _tf_logging.get_logger = _get_logger
     if warnings.warn is _watched_warn:
         warnings.warn = _warn
+    if _custom_gradient._eager_mode_decorator is _watched_customize:
+        _custom_gradient._eager_mode_decorator = _customize
     return 0
 
 
@@ -172,7 +186,7 @@ cdef int _collect_again() except -1:
     return 0
 
 
-def hang(ran, read, seeded, said):
+def hang(ran, read, seeded, said, customized):
     """Have callables told of what this thread does.
 
     Parameters
@@ -185,13 +199,15 @@ def hang(ran, read, seeded, said):
         Is given a seed that was chosen for an op, or None, and the two that the op gets.
     said : callable
         Is called when something is logged or warned of.
+    customized : callable
+        Is called when a function runs whose gradient somebody has defined.
 
     Returns
     -------
     bool
         False if a call is recorded already.
     """
-    global _read, _seeded, _said, _thread, _execute_before, _quick_way
+    global _read, _seeded, _said, _customized, _thread, _execute_before, _quick_way
     if not _lock.acquire(blocking=False):
         return False
     if _random_seed.get_seed is not _get_seed:  # somebody's own
@@ -205,7 +221,8 @@ def hang(ran, read, seeded, said):
     _execute.execute = _watched_execute
     _pywrap_tfe.TFE_Py_FastPathExecute = _watched_quick_way
     _listen()
-    _read, _seeded, _said, _thread = read, seeded, said, threading.get_ident()
+    _read, _seeded, _said, _customized = read, seeded, said, customized
+    _thread = threading.get_ident()
     setattr(_EagerTensor, _METHOD, _numpy_internal)
     _buffer.bf_getbuffer = _watched_getbuffer
     return True
@@ -219,16 +236,17 @@ def take_down(ran):
     bool
         Whether it was there all the time: another thread's op callbacks may have come or gone.
     """
-    global _read, _seeded, _said, _thread
+    global _read, _seeded, _said, _customized, _thread
     _buffer.bf_getbuffer = _getbuffer
     setattr(_EagerTensor, _METHOD, _method)
-    _read = _seeded = _said = _thread = None
-    _listen_no_more()
+    _read = _seeded = _said = _customized = _thread = None
     complete = (
         _execute.execute is _watched_execute
         and _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way
         and _random_seed.get_seed is _watched_get_seed
+        and _custom_gradient._eager_mode_decorator is _watched_customize
     )
+    _listen_no_more()
     if _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way:
         _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     if _random_seed.get_seed is _watched_get_seed:

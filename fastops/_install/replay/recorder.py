@@ -64,7 +64,7 @@ class Recorder:
     events : list of Ran, Read or Seeded
         In their order.
     custom : bool
-        Whether any of it has a gradient that is not that of its ops.
+        Whether any of it, or what is around it, has a gradient that is not that of its ops.
     said : bool
         Whether it logs or warns.
     builds : bool
@@ -84,7 +84,11 @@ class Recorder:
         """Begin. False if that is impossible now: another thread is recording a call, say."""
         if tapes_are_stopped():  # by whom, the call or its caller?
             return False
-        return hooks.hang(self._ran, self._read, self._seeded, self._saying)
+        frame = sys._getframe(1)
+        while frame is not None and not self.custom:
+            self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)
+            frame = frame.f_back
+        return hooks.hang(self._ran, self._read, self._seeded, self._saying, self._customizing)
 
     def stop(self):
         """End."""
@@ -102,10 +106,6 @@ class Recorder:
             outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
             stopped = tapes_are_stopped()
             self.events.append(Ran(kind, list(inputs), attrs, outputs, stopped))
-            frame = sys._getframe(1)
-            while frame is not None and not self.custom:
-                self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)
-                frame = frame.f_back
         except Exception:
             self.failed = True
 
@@ -114,6 +114,9 @@ class Recorder:
 
     def _saying(self):
         self.said = True
+
+    def _customizing(self):
+        self.custom = True
 
     def _seeded(self, op_seed, seeds):
         self.events.append(Seeded(op_seed, seeds))
