@@ -133,3 +133,5 @@ cdef bint eager() except -1
 # Whether it runs them on the host, at once and unobserved: what it makes, TensorFlow
 # would have made in the same place.
 cdef bint on_host() except -1
+# The same, wherever TensorFlow would place it.
+cdef bint in_order() except -1

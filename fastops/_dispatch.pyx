@@ -212,10 +212,13 @@ cdef Runtime* runtime() except NULL:
 
 
 cdef bint on_host() except -1:
+    return in_order() and _runtime.only_host
+
+
+cdef bint in_order() except -1:
     cdef PyObject* device_name = NULL
     return (
         gate(&device_name) == R_DIRECT
-        and _runtime.only_host
         and not Async(_runtime)
         and not Observed(_runtime)
     )

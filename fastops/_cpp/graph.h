@@ -13,28 +13,37 @@
 namespace fastops {
 
 // Instantiates a function as an eager call does, and returns the serialized graphs of its
-// partitions. Of the inputs, all on the host, only handles matter: others may be null. `call` is
-// the node of the call; an attribute of its own makes the instance a new one: TensorFlow hands over
-// nothing for those that it has.
+// partitions. Of the inputs only handles matter, and `places`: the names of the devices where the
+// others are, empty for the host. `preferred` is set to the device to which TensorFlow gives the
+// call, and nodes that have no other place. `call` is the node of the call; an attribute of its own
+// makes the instance a new one: TensorFlow hands over nothing for those that it has.
 inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::NodeDef& call,
                                    const std::vector<TFE_TensorHandle*>& inputs,
-                                   std::vector<std::string>* graphs) {
+                                   const std::vector<std::string>& places,
+                                   std::vector<std::string>* graphs,
+                                   tensorflow::Device** preferred) {
   std::unordered_map<int, tensorflow::DtypeAndPartialTensorShape> resources;
+  std::vector<tensorflow::Device*> devices(inputs.size(), runtime.host);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!places[i].empty()) devices[i] = LocalDevice(runtime, places[i]);
+    if (devices[i] == nullptr) return absl::NotFoundError("an input is on no local device");
     if (inputs[i] == nullptr) continue;
     auto* handle = static_cast<tensorflow::TensorHandle*>(tensorflow::unwrap(inputs[i]));
     if (handle->dtype != tensorflow::DT_RESOURCE) continue;
     std::vector<tensorflow::DtypeAndPartialTensorShape> found;
     TF_RETURN_IF_ERROR(handle->GetResourceHandleDtypesAndShapes(&found));
     if (!found.empty()) resources[i] = found[0];
+    if (handle->resource_device() != nullptr) devices[i] = handle->resource_device();
   }
   tensorflow::EagerContext* context = runtime.context;
-  tensorflow::FunctionLibraryRuntime* library = context->func_lib(runtime.host);
-  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceFunc> function(NewFunctionKernel(
-      library, runtime.pflr, std::vector<tensorflow::Device*>(inputs.size(), runtime.host),
-      std::move(resources), library->runner() != nullptr ? library->runner() : context->runner(),
-      context->GetCollectiveExecutorHandle(), runtime.host, call.op(),
-      context->AllowSoftPlacement()));
+  TF_RETURN_IF_ERROR(context->SelectDevice({}, call, preferred));
+  tensorflow::FunctionLibraryRuntime* library = context->func_lib(*preferred);
+  if (library == nullptr) return absl::NotFoundError("the device runs no functions");
+  tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceFunc> function(
+      NewFunctionKernel(library, runtime.pflr, std::move(devices), std::move(resources),
+                        library->runner() != nullptr ? library->runner() : context->runner(),
+                        context->GetCollectiveExecutorHandle(), runtime.host, call.op(),
+                        context->AllowSoftPlacement()));
   tensorflow::GraphCollector collector;
   TF_RETURN_IF_ERROR(function->Init(/*log_device_placement=*/false, call, &collector, {}));
   tensorflow::mutex_lock lock(collector.mu);

@@ -33,6 +33,26 @@ inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* ho
   return InputState::kReady;
 }
 
+// The same for a tensor in the memory of any local device, with the device: null means the host.
+// Of a resource it is the one where that lives.
+inline InputState InspectAnywhere(TFE_TensorHandle* opaque, const tensorflow::Device* host,
+                                  const tensorflow::Tensor** tensor,
+                                  const tensorflow::Device** device) {
+  auto* base = tensorflow::unwrap(opaque);
+  if (!tensorflow::TensorHandle::classof(base)) return InputState::kForeign;
+  auto* handle = static_cast<tensorflow::TensorHandle*>(base);
+  const tensorflow::LocalTensorHandleData* data = LocalData(*handle);
+  if (data == nullptr) return InputState::kRemote;
+  if (!NeverPending(*data)) {
+    if (!data->IsReady()) return InputState::kNotReady;
+    if (!data->IsPoisoned().ok()) return InputState::kPoisoned;
+  }
+  *device = handle->dtype == tensorflow::DT_RESOURCE ? handle->resource_device() : handle->device();
+  if (*device == host) *device = nullptr;
+  *tensor = &TensorOf(*data);
+  return InputState::kReady;
+}
+
 // The dtype of an EagerTensor, whatever its device and state; DT_INVALID for a custom device's.
 inline tensorflow::DataType HandleDtype(TFE_TensorHandle* opaque) {
   auto* base = tensorflow::unwrap(opaque);
@@ -49,6 +69,17 @@ inline const tensorflow::Tensor* HostTensor(PyObject* object) {
     return nullptr;
   }
   return tensor;
+}
+
+// Wraps a result in the memory of `device`, null for the host's, of a function that was called on
+// another, as TensorFlow does.
+inline PyObject* WrapPlaced(tensorflow::Tensor&& tensor, tensorflow::Device* device,
+                            tensorflow::Device* called_on, tensorflow::EagerContext* context) {
+  auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
+      std::move(tensor), context->CanonicalDevice(device), /*op_device=*/called_on,
+      /*resource_device=*/nullptr, context);
+  return EagerTensorFromHandle(
+      tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
 }
 
 // Wraps a result on the host as TensorFlow does. Returns a new reference, or null with a Python

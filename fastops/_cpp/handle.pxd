@@ -17,7 +17,13 @@ cdef extern from "declarations.h" namespace "fastops":
 
     # Borrows the tensor of one that is ready.
     InputState Inspect(TFE_TensorHandle*, const Device* host, const Tensor**)
+    # Of a tensor on any local device, with that: null for the host.
+    InputState InspectAnywhere(
+        TFE_TensorHandle*, const Device* host, const Tensor**, const Device**
+    )
     DataType HandleDtype(TFE_TensorHandle*)
     # Borrowed; null for what is not an EagerTensor on the host, computed.
     const Tensor* HostTensor(PyObject*)
     object Wrap(Tensor, Device*, EagerContext*)
+    # In the memory of a device, null for the host, made by what was called on another.
+    object WrapPlaced(Tensor, Device*, Device*, EagerContext*)

@@ -18,6 +18,8 @@
 #include "runtime.h"
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
 #include "tensorflow/core/framework/device_factory.h"
+#include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/grappler/optimizers/custom_graph_optimizer_registry.h"
 
 namespace fastops {
@@ -40,6 +42,17 @@ class PlacedKernel {
 
   tensorflow::Device* device() const { return device_; }
   int num_outputs() const { return num_outputs_; }
+  int num_inputs() const { return kernel_->num_inputs(); }
+  tensorflow::DataType output_dtype(int index) const { return kernel_->output_dtypes()[index]; }
+
+  // Gives the device what there is to compute, with inputs that are where the kernel wants them.
+  absl::Status Compute(const tensorflow::EagerKernelArgs& inputs,
+                       std::vector<tensorflow::EagerKernelRet>* outputs) const {
+    return kernel_->Run(context_->StepContainer(), inputs, outputs,
+                        /*cancellation_manager=*/nullptr, /*eager_func_params=*/std::nullopt,
+                        /*stack_trace=*/std::nullopt,
+                        /*coordination_service_agent=*/nullptr);
+  }
 
   // Runs the kernel and wraps its results. On success `results[i]` are new references and 0 is
   // returned; 1 when the kernel failed (`status`), -1 with a Python exception, 2 if nothing was
@@ -58,10 +71,7 @@ class PlacedKernel {
     std::vector<tensorflow::EagerKernelRet> outputs;
     {
       ScopedGilRelease gil;
-      *status = kernel_->Run(context_->StepContainer(), arguments, &outputs,
-                             /*cancellation_manager=*/nullptr, /*eager_func_params=*/std::nullopt,
-                             /*stack_trace=*/std::nullopt,
-                             /*coordination_service_agent=*/nullptr);
+      *status = Compute(arguments, &outputs);
     }
     if (!status->ok()) return 1;
     for (int i = 0; i < num_outputs_; ++i) {
@@ -81,12 +91,6 @@ class PlacedKernel {
     return 0;
   }
 
- private:
-  PlacedKernel(tensorflow::EagerContext* context, tensorflow::Device* device, int num_outputs)
-      : context_(context), device_(device), num_outputs_(num_outputs) {
-    context_->Ref();
-  }
-
   // Devices that are loaded through TensorFlow's C interface, with streams, and whose vendor does
   // not rewrite graphs: of an eager call TensorFlow makes one. GPUs are not among them.
   static bool IsSupported(const tensorflow::EagerContext& context,
@@ -100,6 +104,12 @@ class PlacedKernel {
            tensorflow::grappler::PluginGraphOptimizerRegistry::CreateOptimizers(
                {device.device_type()})
                .empty();
+  }
+
+ private:
+  PlacedKernel(tensorflow::EagerContext* context, tensorflow::Device* device, int num_outputs)
+      : context_(context), device_(device), num_outputs_(num_outputs) {
+    context_->Ref();
   }
 
   bool Init(const tensorflow::NodeDef& node) {
@@ -158,6 +168,18 @@ class PlacedKernel {
   const int num_outputs_;
   tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> kernel_;
 };
+
+// Which inputs and outputs of a node lie in the host's memory where it runs on a device.
+inline absl::Status InHostMemory(const tensorflow::Device& device, const tensorflow::NodeDef& node,
+                                 std::vector<bool>* inputs, std::vector<bool>* outputs) {
+  tensorflow::MemoryTypeVector types[2];
+  TF_RETURN_IF_ERROR(tensorflow::MemoryTypesForNode(tensorflow::OpRegistry::Global(),
+                                                    tensorflow::DeviceType(device.device_type()),
+                                                    node, &types[0], &types[1]));
+  for (const auto type : types[0]) inputs->push_back(type == tensorflow::HOST_MEMORY);
+  for (const auto type : types[1]) outputs->push_back(type == tensorflow::HOST_MEMORY);
+  return absl::OkStatus();
+}
 
 // The kernels of one key: TensorFlow runs an op where its resource lives, whatever the scope, so
 // that there may be one for each device. The GIL is held.

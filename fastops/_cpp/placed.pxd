@@ -1,14 +1,31 @@
 from cpython.object cimport PyObject
+from libcpp cimport bool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
+from libcpp.vector cimport vector
 
 from fastops._cpp.runtime cimport Runtime
-from fastops._tf.eager cimport TFE_TensorHandle
+from fastops._tf.device cimport Device
+from fastops._tf.eager cimport EagerContext, TFE_TensorHandle
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 
 
 cdef extern from "declarations.h" namespace "fastops":
+    cdef cppclass PlacedKernel:
+        # Null where the device is of another kind, or the kernel.
+        @staticmethod
+        unique_ptr[PlacedKernel] Make(EagerContext*, Device*, NodeDef, int) except +
+
+        @staticmethod
+        bool IsSupported(const EagerContext&, const Device&)
+
+        int num_inputs()
+
+    Status InHostMemory(
+        const Device&, const NodeDef&, vector[bool]* inputs, vector[bool]* outputs
+    ) except +
+
     cdef cppclass PlacedKernels:
         @staticmethod
         unique_ptr[PlacedKernels] Make(

@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "invariants.h"
 #include "kernel.h"
+#include "placed.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensors.h"
 
@@ -25,8 +26,9 @@ struct Step {
   int number = 0;    // counting those inside of loops
   std::string name;  // of the node
   std::shared_ptr<PreparedKernel> kernel;
-  std::vector<int> inputs;    // slots
-  std::vector<int> outputs;   // slots; -1 for what nobody asks for
+  std::shared_ptr<PlacedKernel> placed;  // in its place, of a plan for another device
+  std::vector<int> inputs;               // slots
+  std::vector<int> outputs;              // slots; -1 for what nobody asks for
   std::vector<int> shared;    // places among the inputs whose values others still ask for
   std::vector<int> releases;  // slots that nobody asks for afterwards
   std::vector<int> needs;     // slots of which none may be dead
@@ -88,6 +90,13 @@ class Plan {
       return absl::InternalError("a constant could not be computed");
     }
     return status;
+  }
+
+  absl::Status FixPlaced(const PlacedKernel& kernel, int slot) {
+    std::vector<tensorflow::EagerKernelRet> made;
+    TF_RETURN_IF_ERROR(kernel.Compute(tensorflow::EagerKernelArgs(0), &made));
+    constants_[slot] = std::get<tensorflow::Tensor>(made[0]);
+    return absl::OkStatus();
   }
 
   // Gives a slot the same value in all runs.
@@ -331,7 +340,28 @@ class Plan {
     return true;
   }
 
+  static absl::Status ComputePlaced(const Step& step, Activation* values) {
+    tensorflow::EagerKernelArgs inputs(step.inputs.size());
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      *inputs.MutableInput(i) = tensorflow::TensorValue(&values->slots[step.inputs[i]]);
+    }
+    absl::InlinedVector<tensorflow::Tensor, 4> kept;
+    for (int place : step.shared) kept.push_back(values->slots[step.inputs[place]]);
+    std::vector<tensorflow::EagerKernelRet> made;
+    TF_RETURN_IF_ERROR(step.placed->Compute(inputs, &made));
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i] < 0) continue;
+      auto& output = std::get<tensorflow::Tensor>(made[i]);
+      if (output.dtype() != step.placed->output_dtype(i)) {
+        return absl::InternalError("the kernel made an output of another dtype");
+      }
+      values->slots[step.outputs[i]] = std::move(output);
+    }
+    return absl::OkStatus();
+  }
+
   static absl::Status Compute(const Step& step, Activation* values) {
+    if (step.placed != nullptr) return ComputePlaced(step, values);
     absl::InlinedVector<tensorflow::TensorValue, 8> inputs(step.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs[i] = tensorflow::TensorValue(&values->slots[step.inputs[i]]);

@@ -6,6 +6,7 @@ from libcpp.vector cimport vector
 
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.options cimport Threads
+from fastops._cpp.placed cimport PlacedKernel
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
@@ -25,6 +26,7 @@ cdef extern from "declarations.h" namespace "fastops":
         int number
         string name
         shared_ptr[PreparedKernel] kernel
+        shared_ptr[PlacedKernel] placed
         vector[int] inputs
         vector[int] outputs
         vector[int] shared
@@ -64,6 +66,7 @@ cdef extern from "declarations.h" namespace "fastops":
         Times times
         void Resize(int)
         Status Fix(const PreparedKernel&, int) except +
+        Status FixPlaced(const PlacedKernel&, int) except +
         void Hold(int, const Tensor&)
         int64_t HeldRuns()
         # Borrows the inputs.

@@ -70,6 +70,14 @@ struct Runtime {
   }
 };
 
+// The local device of that name; null where there is none.
+inline tensorflow::Device* LocalDevice(const Runtime& runtime, const std::string& name) {
+  for (tensorflow::Device* device : runtime.context->ListLocalTfDevices()) {
+    if (device->name() == name) return device;
+  }
+  return nullptr;
+}
+
 // Whether a device scope is one of a custom device, which runs all ops itself.
 inline bool IsCustom(const Runtime& runtime, const std::string& device_name) {
   return !device_name.empty() && runtime.context->IsCustomDevice(device_name);

@@ -18,6 +18,7 @@ cdef extern from "declarations.h" namespace "fastops":
         bool Capture(PyObject*)
         bool Current(PyObject*)
 
+    Device* LocalDevice(const Runtime&, const string&)
     bool IsCustom(const Runtime&, const string&)
     bool PlacedOnHost(const Runtime&, const NodeDef&, const string&)
     bool Remote(const Runtime&)

@@ -106,6 +106,9 @@ class Signature {
     identified_ = kind;
   }
 
+  // Takes tensors and variables of all local devices: the signature tells which.
+  void TakeDevices() { anywhere_ = true; }
+
   // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
   // to tell apart.
   bool Read(const Runtime& runtime, PyObject* const* args, Py_ssize_t positional,
@@ -336,12 +339,18 @@ class Signature {
     return Add(number, 0);
   }
 
-  const tensorflow::Tensor* TensorOf(PyObject* object) const {
+  const tensorflow::Tensor* TensorOf(PyObject* object) {
     const tensorflow::Tensor* tensor = nullptr;
     if (!IsEagerTensor(object)) return nullptr;
-    return Inspect(EagerTensor_Handle(object), runtime_->host, &tensor) == InputState::kReady
-               ? tensor
-               : nullptr;
+    const InputState state =
+        anywhere_ ? InspectAnywhere(EagerTensor_Handle(object), runtime_->host, &tensor, &device_)
+                  : Inspect(EagerTensor_Handle(object), runtime_->host, &tensor);
+    return state == InputState::kReady ? tensor : nullptr;
+  }
+
+  // Of the tensor that was asked for last.
+  void AddDevice() {
+    if (anywhere_) text_.Append(&device_, sizeof(device_));
   }
 
   bool AddTensor(PyObject* object) {
@@ -354,6 +363,7 @@ class Signature {
     }
     text_.push_back('T');
     text_.push_back(static_cast<char>(tensor->dtype()));
+    AddDevice();
     AddShape(tensor->shape());
     if (only_tensors_) {
       size_t alias = 0;
@@ -397,6 +407,7 @@ class Signature {
 
   bool AddArray(PyObject* array) {
     if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // to TensorFlow no array
+    if (anywhere_) return false;  // TensorFlow places what it makes of one
     // A copy, as TensorFlow makes one for a function: a tensor may share the memory of its array,
     // and end up in a result or a variable.
     if (PyObject* tensor = CopyOfArray(array, tensorflow::DT_INVALID, *runtime_)) {
@@ -445,6 +456,7 @@ class Signature {
     if (held.size() != 1 || (only_tensors_ && IsHandleType(held[0].dtype))) return false;
     text_.push_back('V');
     text_.push_back(trainable == Py_True ? 't' : 'F');
+    AddDevice();
     text_.push_back(static_cast<char>(held[0].dtype));
     AddShape(held[0].shape);
     // The same variable twice is another trace than two variables.
@@ -468,12 +480,15 @@ class Signature {
     const tensorflow::Tensor* tensor = TensorOf(handle);
     if (text == Py_None || tensor == nullptr) return false;
     text_.push_back('I');
+    AddDevice();
     AddLeaf(tensor, handle);
     return AddText(text);
   }
 
   const Runtime* runtime_ = nullptr;
   bool only_tensors_ = false;
+  bool anywhere_ = false;
+  const tensorflow::Device* device_ = nullptr;  // null: the host
   bool with_attributes_ = false;
   int nested_ = 0;  // attributes of tensors that are attributes
   PyTypeObject* identified_ = nullptr;

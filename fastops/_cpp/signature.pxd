@@ -30,6 +30,7 @@ cdef extern from "declarations.h" namespace "fastops":
 
     cdef cppclass Signature:
         Signature()
+        void TakeDevices()
         void TakeOnlyTensors()
         void TakeIdentities(PyTypeObject*)
         # False, without an exception, where only TensorFlow can tell.

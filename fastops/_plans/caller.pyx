@@ -12,7 +12,7 @@ from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Known, Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._dispatch cimport generation, runtime
-from fastops._plans.plan cimport borrow
+from fastops._plans.plan cimport borrow_anywhere
 from fastops._plans.runner cimport (
     CHANGED,
     Course,
@@ -23,7 +23,7 @@ from fastops._plans.runner cimport (
     Runner,
     TIMED,
     call_original,
-    is_plain,
+    is_plain_anywhere,
 )
 
 cdef extern from "definitions.h":
@@ -80,7 +80,7 @@ cdef class Case:
                 self.leaves.push_back(one)
                 self.last_leaf = max(self.last_leaf, one)
             else:
-                self.constants.push_back(borrow(one)[0])
+                self.constants.push_back(borrow_anywhere(one)[0])
                 self.leaves.push_back(-<int>self.constants.size())
 
     cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
@@ -235,9 +235,11 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     cdef str obstacle = None
     if not self.plans:
         obstacle = _CHOSEN
-    elif not is_plain():
+    elif not is_plain_anywhere():
         obstacle = _AROUND
-    elif not signature.Read(
+    if not _where.only_host:
+        signature.TakeDevices()
+    if obstacle is None and not signature.Read(
         _where[0], call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
     ):
         obstacle = _ARGUMENT

@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
+from fastops._plans.plan import place_of
+
 
 class Leaves:
     """The tensors among the arguments of a call, in the order of `Caller`'s signatures.
@@ -22,6 +24,7 @@ class Leaves:
     def __init__(self):
         self.tensors = []
         self.variables = []
+        self._devices = {}
 
     def replaced(self, value):
         """Return an argument with its tensors and arrays replaced."""
@@ -35,7 +38,9 @@ class Leaves:
         elif isinstance(value, OwnedIterator):
             self.tensors.append(value._iterator_resource)
         elif isinstance(value, (tf.Tensor, np.ndarray, np.generic)):
+            place = place_of(value) if isinstance(value, tf.Tensor) else ""
             value = value._copy() if isinstance(value, tf.Tensor) else tf.constant(value)
+            self._devices[id(value)] = place
             self.tensors.append(value)
         return value
 
@@ -43,6 +48,17 @@ class Leaves:
         """Return for each tensor that a function takes the place of its leaf, or itself."""
         places = {id(leaf): place for place, leaf in reversed(list(enumerate(self.tensors)))}
         return [places.get(id(one), one) for one in flat]
+
+    def devices(self, flat):
+        """Return for each tensor that a function takes the name of its device, empty for the host.
+
+        Of the handles of variables and iterators it is where these are.
+        """
+        found = (self._devices.get(id(one)) for one in flat)
+        return [
+            place_of(one) if device is None else device
+            for one, device in zip(flat, found, strict=True)
+        ]
 
     def hide(self, takes, defaults):
         """Tell whether what a function takes comes from leaves that are not among it."""

@@ -3,13 +3,14 @@
 
 cimport cython
 from cpython.object cimport PyObject
+from libcpp cimport bool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.graph cimport ExecutedGraphs
-from fastops._cpp.handle cimport Inspect, kReady
+from fastops._cpp.handle cimport Inspect, InspectAnywhere, kReady
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.plan cimport (
     Step,
@@ -22,11 +23,13 @@ from fastops._cpp.plan cimport (
     kRead,
     kSwitch,
 )
-from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.placed cimport InHostMemory, PlacedKernel
+from fastops._cpp.runtime cimport LocalDevice, Runtime
 from fastops._cpp.text cimport Message
-from fastops._dispatch cimport generation, on_host, runtime
+from fastops._dispatch cimport generation, in_order, on_host, runtime
+from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
-from fastops._tf.protos cimport NodeDef
+from fastops._tf.protos cimport DT_RESOURCE, NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
@@ -39,6 +42,7 @@ from tensorflow.python.eager.context import context as _context
 from tensorflow.python.framework import op_def_registry as _op_def_registry
 
 from fastops._plans.eligibility import UnplannedError
+from fastops._plans.nodes import ARGUMENTS, COPIES, RESULTS, SWITCHES
 from fastops._plans.schedule import schedule
 
 cdef dict _KINDS = {
@@ -56,7 +60,7 @@ cdef long long _serial = 0
 
 @cython.final
 cdef class Plan:
-    """A function's graph, ready to run on the host.
+    """A function's graph, ready to run on the host, or on one other device.
 
     Parameters
     ----------
@@ -68,6 +72,8 @@ cdef class Plan:
         What it is called with. Only handles matter, by what they refer to.
     captured : list of EagerTensor
         What it takes in each call, after those.
+    places : list of str
+        The names of the devices where what it is called with is; empty for the host.
 
     Raises
     ------
@@ -75,51 +81,94 @@ cdef class Plan:
         If something in the graph is TensorFlow's to run.
     """
 
-    def __init__(self, name, attrs, inputs, captured):
+    def __init__(self, name, attrs, inputs, captured, places):
         cdef Runtime* where = runtime()
-        cdef vector[string] graphs
+        cdef vector[string] graphs, names
         cdef vector[TFE_TensorHandle*] handles
         cdef shared_ptr[PreparedKernel] kernel
+        cdef shared_ptr[PlacedKernel] placed
         cdef Status status
         self.made_for = generation
         self.last_ns = LONG + 1  # until it has run, nobody knows
-        if not on_host():
-            raise UnplannedError("this thread runs nothing on the host")
-        for one in (*inputs, *captured):
+        if not in_order():
+            raise UnplannedError("this thread runs nothing directly")
+        places = [*places, *map(place_of, captured)]
+        for one, place in zip((*inputs, *captured), places):
+            names.push_back(place.encode())
             if one is None:
                 handles.push_back(NULL)
                 continue
-            borrow(one)
+            if on_host():
+                borrow(one)
             handles.push_back(EagerTensor_Handle(<PyObject*>one))
         call = _call_of(name, attrs)
-        status = ExecutedGraphs(where[0], _node(call), handles, &graphs)
+        status = ExecutedGraphs(where[0], _node(call), handles, names, &graphs, &self.called_on)
         if not status.ok():
             raise UnplannedError(Message(status).decode("utf-8", "replace"))
         if graphs.size() != 1:
             raise UnplannedError(f"the function runs on {graphs.size()} devices")
         graph = _graph_pb2.GraphDef.FromString(graphs[0])
+        self.device = _device_of(where, graph)
         self.schedule = schedule(
             graph, len(inputs), len(captured), _op_def_registry.get, _function_def
         )
         self.waits = self.schedule.waits
         self.native.Resize(self.schedule.num_slots)
+        self.check_places(graph, places)
         for node, slot in self.schedule.constants:
-            _make(where, node, 1, &kernel)
-            status = self.native.Fix(kernel.get()[0], slot)
+            if self.device == NULL:
+                _make(where, node, 1, &kernel)
+                status = self.native.Fix(kernel.get()[0], slot)
+            else:
+                _make_placed(where, self.device, node, 1, &placed)
+                status = self.native.FixPlaced(placed.get()[0], slot)
             if not status.ok():
                 raise UnplannedError(Message(status).decode("utf-8", "replace"))
         for one, slot in zip(captured, self.schedule.captured):
             if slot >= 0:
-                self.native.Hold(slot, borrow(one)[0])
+                self.native.Hold(slot, borrow_anywhere(one)[0])
         self.native.arguments = self.schedule.arguments
         self.native.results = self.schedule.results
         self.native.conditional = self.schedule.conditional
         self.native.transient = [
             slot for slot in range(self.schedule.num_slots) if slot not in self.schedule.persistent
         ]
-        number = _fill(where, &self.native.steps, self.schedule.steps, 0)
+        number = _fill(where, self.device, &self.native.steps, self.schedule.steps, 0)
         self.native.times.runs.resize(number)
         self.native.times.ns.resize(number)
+
+    cdef int check_places(self, graph, places) except -1:
+        """Take note of where results are; raise `UnplannedError` for what would have to be copied.
+
+        Values that steps look at, or hand on, are in the host's memory or in the device's. Where a
+        kernel wants what another left elsewhere, TensorFlow has nodes that copy.
+        """
+        cdef list found = [True] * len(self.schedule.results)
+        slots = [*self.schedule.arguments, *self.schedule.captured]
+        for node in graph.node:
+            if self.device == NULL:
+                inputs, outputs = [True], [True]
+            elif node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Merge"}:
+                inputs, outputs = _in_host_memory(self.device, node)
+            if node.op in ARGUMENTS:
+                index = node.attr["index"].i
+                if slots[index] >= 0 and (places[index] == "") != outputs[0] and (
+                    node.attr["T"].type != DT_RESOURCE
+                ):
+                    raise UnplannedError("an argument is on another device")
+            elif node.op in RESULTS:
+                found[node.attr["index"].i] = inputs[0]
+            elif self.device == NULL:
+                continue
+            elif node.op in COPIES | SWITCHES | {"Merge"}:
+                asked = inputs[1:] if node.op in SWITCHES else []
+                asked += inputs[:1] if node.op == "LoopCond" else []
+                asked += outputs[1:] if node.op == "Merge" else []
+                handed = outputs[:1] + inputs if node.op == "Merge" else outputs + inputs[:1]
+                if not all(asked) or len(set(handed)) != 1:
+                    raise UnplannedError(f"{node.op} moves what it hands on")
+        self.in_host = found
+        return 0
 
     def times(self):
         """Return how often steps ran, and for how many nanoseconds, while somebody asked.
@@ -145,6 +194,54 @@ cdef const Tensor* borrow(one) except NULL:
     ):
         raise UnplannedError("an input is not on the host")
     return value
+
+
+cdef const Tensor* borrow_anywhere(one) except NULL:
+    cdef const Tensor* value = NULL
+    cdef const Device* device = NULL
+    if not IsEagerTensor(<PyObject*>one) or kReady != InspectAnywhere(
+        EagerTensor_Handle(<PyObject*>one), runtime().host, &value, &device
+    ):
+        raise UnplannedError("an input is not there yet")
+    return value
+
+
+def place_of(tensor):
+    """Return the name of the device in whose memory a tensor is; empty for the host."""
+    cdef const Tensor* value = NULL
+    cdef const Device* device = NULL
+    if IsEagerTensor(<PyObject*>tensor) and kReady == InspectAnywhere(
+        EagerTensor_Handle(<PyObject*>tensor), runtime().host, &value, &device
+    ) and device != NULL:
+        return device.name().decode()
+    return ""
+
+
+cdef Device* _device_of(Runtime* where, graph) except? NULL:
+    """The device on which a partition runs; null for the host."""
+    cdef Device* device
+    names = {node.device for node in graph.node if node.device}
+    if not names and where.only_host:
+        return NULL
+    if len(names) != 1:
+        raise UnplannedError("its nodes are on no device, or on several")
+    device = LocalDevice(where[0], names.pop().encode())
+    if device == NULL:
+        raise UnplannedError("it runs on a device that is not here")
+    if device == where.host:
+        return NULL
+    if not PlacedKernel.IsSupported(where.context[0], device[0]):
+        raise UnplannedError("a device of this kind is TensorFlow's to run functions on")
+    return device
+
+
+cdef tuple _in_host_memory(Device* device, node):
+    """Which inputs and outputs of a node are in the host's memory."""
+    cdef vector[bool] inputs, outputs
+    cdef Status status = InHostMemory(device[0], _node(node), &inputs, &outputs)
+    if not status.ok():
+        raise UnplannedError(Message(status).decode("utf-8", "replace"))
+    return list(inputs), list(outputs)
 
 
 cdef object _call_of(name, attrs):
@@ -180,7 +277,17 @@ cdef int _make(Runtime* where, node, int num_outputs,
     return 0
 
 
-cdef int _fill(Runtime* where, vector[Step]* native, steps, int number) except -1:
+cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
+                      shared_ptr[PlacedKernel]* kernel) except -1:
+    kernel[0] = shared_ptr[PlacedKernel](
+        PlacedKernel.Make(where.context, device, _node(node), num_outputs).release()
+    )
+    if kernel[0].get() == NULL:
+        raise UnplannedError(f"{node.op} on this device is TensorFlow's to run")
+    return 0
+
+
+cdef int _fill(Runtime* where, Device* device, vector[Step]* native, steps, int number) except -1:
     """Makes the steps, whose numbers begin with that; returns the next."""
     cdef Step* step
     cdef size_t i
@@ -198,11 +305,17 @@ cdef int _fill(Runtime* where, vector[Step]* native, steps, int number) except -
         step.needs = one.needs
         step.control = one.control
         if one.kind in ("kernel", "read"):
-            _make(where, one.node, len(one.outputs), &step.kernel)
+            if device == NULL:
+                _make(where, one.node, len(one.outputs), &step.kernel)
+            else:
+                step.kind = kKernel
+                _make_placed(where, device, one.node, len(one.outputs), &step.placed)
+                if step.placed.get().num_inputs() != <int>step.inputs.size():
+                    raise UnplannedError(f"{one.node.op} has other inputs than its kernel")
         if one.loop is not None:
-            number = _fill(where, &step.enters, one.loop.enters, number)
-            number = _fill(where, &step.body, one.loop.body, number)
-            number = _fill(where, &step.exits, one.loop.exits, number)
+            number = _fill(where, device, &step.enters, one.loop.enters, number)
+            number = _fill(where, device, &step.body, one.loop.body, number)
+            number = _fill(where, device, &step.exits, one.loop.exits, number)
             step.entered = one.loop.entered
             step.current = one.loop.current
             step.next = one.loop.next

@@ -52,6 +52,8 @@ class Planned(Runner):
         Why it cannot be planned, where that is known.
     optimize : bool
         Whether TensorFlow optimizes the graph.
+    devices : sequence of str, optional
+        The names of the devices where what it takes is, empty for the host. Not given, it is there.
 
     Raises
     ------
@@ -59,7 +61,9 @@ class Planned(Runner):
         If it is to be a plan and cannot be.
     """
 
-    def __init__(self, concrete, executor=None, inputs=(), obstacle=None, optimize=True):
+    def __init__(
+        self, concrete, executor=None, inputs=(), obstacle=None, optimize=True, devices=None
+    ):
         self.concrete = concrete
         self.executor = executor
         self.handles = {
@@ -67,6 +71,7 @@ class Planned(Runner):
             for place, one in enumerate(inputs)
             if one is not None and one.dtype == tf.resource
         }
+        self.devices = devices
         self.obstacle = obstacle
         self.optimize = optimize
         self.times = {"plan": [], "tensorflow": []}
@@ -119,7 +124,8 @@ class Planned(Runner):
             name: value if isinstance(value, bytes) else value.encode()
             for name, value in options_of(self.options[0], self.optimize).as_attrs().items()
         }
-        return Plan(function.name.decode(), attrs, inputs, captured)
+        places = [""] * len(inputs) if self.devices is None else list(self.devices)
+        return Plan(function.name.decode(), attrs, inputs, captured, places)
 
     def renew(self):
         """Make up for what changed in TensorFlow since the plan was made.

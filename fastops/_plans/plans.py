@@ -132,9 +132,12 @@ class Plans(Caller):
         if leaves.hide(takes, traced._default_values or {}):
             obstacle = "an argument is converted"
             return Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
-        key = concrete, *((one.dtype, str(one.shape)) for one in leaves.variables)
+        devices = tuple(leaves.devices(flat))
+        key = concrete, devices, *((one.dtype, str(one.shape)) for one in leaves.variables)
         if key not in self._planned:
-            self._planned[key] = Planned(concrete, self._executor, flat, optimize=self._optimize)
+            self._planned[key] = Planned(
+                concrete, self._executor, flat, devices=devices, optimize=self._optimize
+            )
         return Case(self._planned[key], takes, packer(concrete))
 
     def describe(self):

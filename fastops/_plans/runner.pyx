@@ -10,14 +10,15 @@ from libcpp.utility cimport move
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.handle cimport Inspect, Wrap, kReady
+from fastops._cpp.handle cimport Inspect, Wrap, WrapPlaced, kReady
 from fastops._cpp.plan cimport Borrowed, Made, Step
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, call_object
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
 from fastops._cpp.timer cimport Nanoseconds
-from fastops._dispatch cimport generation, on_host, runtime
+from fastops._dispatch cimport generation, in_order, on_host, runtime
 from fastops._plans.plan cimport LONG, Plan
+from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalData, recording
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -51,19 +52,21 @@ cpdef bint is_plain() except -1:
     return not recording() and is_plain_but_for_tapes()
 
 
+cdef bint is_plain_anywhere() except -1:
+    return not recording() and in_order() and _is_plain(False)
+
+
 cdef bint is_plain_but_for_tapes() except -1:
-    return _is_plain(False)
+    return on_host() and _is_plain(False)
 
 
 cdef bint is_plain_or_one_replica() except -1:
-    return _is_plain(True)
+    return on_host() and _is_plain(True)
 
 
 cdef bint _is_plain(bint one_replica) except -1:
     cdef PyObject* device_name
     cdef bint scoped
-    if not on_host():
-        return False
     device_name = GetEagerContextThreadLocalData(_where.py_context).device_name.get()
     if (
         device_name != <PyObject*>None and <object>device_name != ""
@@ -146,6 +149,7 @@ cdef class Runner:
         course the call took.
         """
         cdef Made made
+        cdef Device* place
         cdef const Step* failed = NULL
         cdef Status status
         cdef Plan plan = self.plan
@@ -165,8 +169,8 @@ cdef class Runner:
                 self.note_time("tensorflow", Nanoseconds() - begin)
             return result
         status = plan.native.Run(
-            given, plan.last_ns > LONG or plan.waits, this_thread().options.threads, _observed > 0,
-            &made, &failed,
+            given, plan.last_ns > LONG or plan.waits or plan.device != NULL,
+            this_thread().options.threads, _observed > 0, &made, &failed,
         )
         plan.last_ns = Nanoseconds() - begin
         if _observed:
@@ -184,6 +188,14 @@ cdef class Runner:
             return call_original(call)  # nothing has happened yet: let TensorFlow fail
         if not self.settled:
             self.note_time("plan", plan.last_ns)
+        if not _where.only_host:
+            results = []
+            for i in range(made.size()):
+                place = plan.device
+                if plan.in_host[i]:
+                    place = NULL
+                results.append(WrapPlaced(move(made[i]), place, plan.called_on, _where.context))
+            return results[0] if pack is None else pack(results)
         if pack is None:
             return Wrap(move(made[0]), _where.host, _where.context)
         return pack([Wrap(move(made[i]), _where.host, _where.context) for i in range(made.size())])

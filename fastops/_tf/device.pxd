@@ -1,4 +1,7 @@
+from libcpp.string cimport string
+
+
 # tensorflow/core/common_runtime/device.h
 cdef extern from "declarations.h" namespace "tensorflow":
     cdef cppclass Device:
-        pass
+        const string& name()

@@ -95,7 +95,7 @@ def check_training_by_hand(device):
 
 @within("plugged_in")
 def test_traced_functions(device):
-    """Those of TensorFlow and of fastops: they stay TensorFlow's, with the reason why."""
+    """Those of TensorFlow and of fastops, on tapes and off."""
     (x,) = there(floats(3, 3))
     variable = tf.Variable(floats(3))
 
@@ -118,8 +118,7 @@ def test_traced_functions(device):
     for _ in range(4):
         assert_same(ours(x), traced(x))
     (seen,) = fastops.stats().functions.values()
-    assert seen.plan == 0, seen
-    assert seen.tensorflow > 4, seen
+    assert seen.plan > 0, seen
 
 
 @within("plugged_in")
