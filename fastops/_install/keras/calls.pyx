@@ -320,7 +320,8 @@ cdef object _run(object layer, str name, object parent, list scopes, object tens
     """Calls a layer's own ``call`` in its name scope."""
     scope = _NameScope.__new__(_NameScope)
     of_tensorflow = _TfNameScope.__new__(_TfNameScope)
-    of_tensorflow.__dict__.update(_name=name, _exit_fns=[])
+    # Its attributes are slots: with CPython 3.13 it has no dict.
+    of_tensorflow._name, of_tensorflow._exit_fns = name, []
     scope.__dict__.update(
         name=name, caller=layer, deduplicate=True, override_parent=parent, _pop_on_exit=True,
         _tf_name_scope=of_tensorflow,
