@@ -1,4 +1,7 @@
-"""No module binds one of its names to a second thing: what came first would be lost unseen."""
+"""No two things have one name: in a module, or as modules of tests.
+
+What came first would be lost unseen.
+"""
 
 import ast
 from collections import Counter
@@ -41,3 +44,10 @@ def test_no_name_is_bound_twice():
         )
     }
     assert not twice
+
+
+def test_no_two_modules_of_tests_have_one_name():
+    """They stand in no packages, so that pytest imports them by their names alone."""
+    counts = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(counts) > 80
+    assert not {name for name, count in counts.items() if count > 1}
