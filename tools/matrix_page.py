@@ -133,8 +133,8 @@ def _parity(results):
         yield _row(what, *(f"{one['parity'][what]:,}" for one in results))
     yield (
         "\nWhat differs and crashes with 2.19 is `Transpose` and `ConjugateTranspose` by a\n"
-        "permutation with negative numbers, for which that TensorFlow reads and writes memory that\n"
-        "is not the tensor's, and `DecodeImage`, which does not know WebP there.\n"
+        "permutation with negative numbers, for which that TensorFlow reads and writes memory\n"
+        "that is not the tensor's, and `DecodeImage`, which does not know WebP there.\n"
     )
 
 
