@@ -21,3 +21,11 @@ def pooled():
     process = Process(partial(plugged.load, pool=True))
     yield process
     process.end()
+
+
+@pytest.fixture(scope="module")
+def resetting():
+    """Give a process in which one context follows another."""
+    process = Process(plugged.load)
+    yield process
+    process.end()

@@ -4,9 +4,8 @@ import threading
 
 import numpy as np
 import plugged
-import pytest
 import tensorflow as tf
-from apart import Process, within
+from apart import within
 from plugged import FIRST_DEVICE, INPUT, PLACED, SECOND_DEVICE, THERE, here, settled, there
 from recorder import distinct
 from support import (
@@ -602,14 +601,6 @@ def test_asynchronous_executors(device):
 # ---------------------------------------------------------------------------------------------
 # Contexts
 # ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def resetting():
-    """Give a process in which one context follows another."""
-    process = Process(plugged.load)
-    yield process
-    process.end()
 
 
 @within("resetting")

@@ -312,14 +312,6 @@ def test_threads(device):
     fastops.reset_stats()
 
 
-@pytest.fixture(scope="module")
-def resetting():
-    """Give a process in which one context follows another."""
-    process = Process(plugged.load)
-    yield process
-    process.end()
-
-
 @within("resetting")
 def test_contexts_that_are_reset(device):
     for _ in range(3):
