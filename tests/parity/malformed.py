@@ -49,6 +49,9 @@ UNDEFINED = {
 }
 """Ops to whose malformed calls TensorFlow answers with whatever is in memory, and why."""
 
+TRANSPOSES_ANYHOW = tf.version.VERSION.startswith("2.19.")
+"""Whether negative numbers in a permutation are no error: the kernels write beyond the tensor."""
+
 
 class Call(NamedTuple):
     """A call of an op, right or wrong.
@@ -252,7 +255,25 @@ def _twists(param, value, op_def):
 
 
 def mutations(case):
-    """Yield every call that makes one mistake in a case, as `Call`."""
+    """Yield every call that makes one mistake in a case, as `Call`.
+
+    Not those that make TensorFlow write to memory that is not the call's: what other calls give
+    from then on, and where the process ends, is anybody's.
+    """
+    return (call for call in _mutations(case) if not _overwrites(case.op_name, call))
+
+
+def _overwrites(op_name, call):
+    if not TRANSPOSES_ANYHOW or op_name not in ("Transpose", "ConjugateTranspose"):
+        return False
+    try:
+        perm = np.asarray(call.kwargs.get("perm"))
+    except Exception:  # whatever a mistake raises when it is looked at
+        return False
+    return perm.dtype.kind in "if" and bool((perm < 0).any())
+
+
+def _mutations(case):
     record = _registry.op(case.op_name).record
     right = case.arguments
     for param in record.params:

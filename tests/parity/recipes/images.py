@@ -179,7 +179,7 @@ def decode_image(d):
     for channels in (1, 3, 4):
         yield {"contents": png(d, 5, 3, 3), "channels": channels}
     yield {"contents": strings(GIF), "expand_animations": False}
-    if d.types["dtype"] == tf.uint8:
+    if d.types["dtype"] == tf.uint8 and hasattr(tf.raw_ops, "DecodeWebP"):
         yield from webp_calls()
         yield {"contents": decoded(WEBP["animation"]), "expand_animations": False}
     for contents in broken(d):
