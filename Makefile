@@ -17,7 +17,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test matrix canary parity fuzz bench bench-peers figures gen lint docs docs-serve \
-	debug asan annotate wheels clean
+	debug asan annotate wheels gpu clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -82,6 +82,9 @@ annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as H
 
 wheels:  ## make the wheels of all Pythons in dist, and try them; ARGS=--help lists the options
 	$(PYTHON) -m tools.wheels $(ARGS)
+
+gpu:  ## pack everything for a machine with an NVIDIA GPU and no network: tools/gpu/README.md
+	$(PYTHON) -m tools.gpu pack $(ARGS)
 
 clean:  ## remove the environments and everything that was built
 	rm -rf $(VENV) $(PEERS) $(MATRIX) build dist *.egg-info

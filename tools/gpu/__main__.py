@@ -1,0 +1,143 @@
+"""``python -m tools.gpu``: ``pack`` here, ``assemble`` and ``prove`` where the GPU is."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from . import LARGEST_PIECE, PYTHON, TENSORFLOW, WORK
+
+
+class Progress:
+    """Writes lines, each with the time since the beginning."""
+
+    def __init__(self):
+        self._start = time.monotonic()
+
+    def __call__(self, text):
+        minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
+        print(f"[{minutes:3}:{seconds:02}] {text}", flush=True)
+
+
+def parser():
+    found = argparse.ArgumentParser(
+        prog="python -m tools.gpu",
+        description="Carry fastops to a machine with an NVIDIA GPU, and prove it there.",
+        epilog="tools/gpu/README.md has the steps, one command for each piece.",
+    )
+    commands = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_pack(commands)
+    _add_assemble(commands)
+    _add_prove(commands)
+    return found
+
+
+def _add_pack(commands):
+    pack = commands.add_parser(
+        "pack",
+        help="make the pieces, here",
+        description="Make an environment with TensorFlow for GPUs and NVIDIA's libraries for "
+        "CUDA 12, compile fastops for it, and pack both into pieces, what the first proof needs "
+        "first. No GPU is needed. Needs a network, some 20 GB of disk, and a compiler; a run that "
+        "was stopped goes on, and what has not changed is not packed again.",
+    )
+    add = pack.add_argument
+    add("--out", type=Path, default=WORK / "pieces", metavar="DIR", help="default: build/gpu/...")
+    add("--python", default=PYTHON, metavar="X.Y", help="of the machine (default: %(default)s)")
+    add("--tensorflow", default=TENSORFLOW, metavar="X.Y.Z", help="default: %(default)s")
+    add(
+        "--capability",
+        metavar="X.Y",
+        help="the GPU's compute capability, such as 9.0 for an H100: of other GPUs' code in the "
+        "libraries zeros are packed (default: of none)",
+    )
+    add("--revision", default="HEAD", help="the commit that is packed (default: %(default)s)")
+    add("--preset", type=int, default=1, choices=range(10), help="of xz (default: %(default)s)")
+    add(
+        "--largest",
+        type=int,
+        default=LARGEST_PIECE,
+        metavar="BYTES",
+        help="of a piece (default: %(default)s)",
+    )
+
+
+def _add_assemble(commands):
+    assemble = commands.add_parser(
+        "assemble",
+        help="put pieces together, there",
+        description="Check pieces, keep them, and unpack each tier that is complete. It needs "
+        "Python alone, of the version that was packed for; says which pieces are missing; and "
+        "does nothing twice. A piece that is damaged is refused, with exit status 1.",
+    )
+    add = assemble.add_argument
+    add("pieces", nargs="*", type=Path, metavar="PIECES", help="pieces, folders, manifest.json")
+    add("--to", type=Path, required=True, metavar="DIR", help="where everything is put together")
+
+
+def _add_prove(commands):
+    prove = commands.add_parser(
+        "prove",
+        help="run what is to hold, there",
+        description="Run the steps of the proof, each in a process of its own, and write "
+        "report.json and report.txt after each. Run it by the bin/python of the assembled folder. "
+        "Exit status 1: something does not hold. 2: there is no GPU.",
+    )
+    add = prove.add_argument
+    add("--step", action="append", metavar="NAME", help="one only; may be repeated (see --list)")
+    add("--list", action="store_true", help="run nothing: list the steps and what they hold to")
+    add("--device", help="such as GPU:1, or CPU:0 to try the steps (default: GPU:0)")
+    add("--out", type=Path, metavar="DIR", help="of the report (default: proof in that folder)")
+    add("--resume", action="store_true", help="leave out what has passed, go on with what was cut")
+    add("--limit", type=float, metavar="SECONDS", help="for all steps together: then it ends")
+    add("--step-limit", type=float, metavar="SECONDS", help="for each, instead of its own")
+    add("--quick", action="store_true", help="a small part of each step: does it run at all?")
+    add("--ops", nargs="+", metavar="OP", help="parity: of these ops only")
+
+
+def main(arguments=None):
+    """Run a command; return its exit status."""
+    options = parser().parse_args(arguments)
+    return {"pack": pack, "assemble": assemble, "prove": prove}[options.command](options)
+
+
+def pack(options):
+    from . import packing  # not where pieces are put together: it needs the rest of the checkout
+
+    say = Progress()
+    made = packing.Packing(
+        options.python,
+        options.tensorflow,
+        options.out,
+        options.capability,
+        options.revision,
+        options.preset,
+        options.largest,
+        say,
+    ).run()
+    print(*packing.summary(made), sep="\n")
+    return 0
+
+
+def assemble(options):
+    from .assembling import Assembly
+    from .pieces import RefusedError
+
+    assembly = Assembly(options.to)
+    try:
+        assembly.add(options.pieces)
+    except RefusedError as refused:
+        print(f"refused: {refused}", file=sys.stderr)
+        return 1
+    print(*assembly.summary(), sep="\n")
+    return 0
+
+
+def prove(options):
+    from .proving import prove
+
+    return prove(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Archives in pieces: how a stream is split, what the manifest says, how it is joined again.
+
+A *tier* is a compressed archive of what is needed at one time, and is split into pieces of a size
+that can be carried. The manifest names the tiers in the order in which they are needed, their
+pieces, and the digest of each.
+"""
+
+import hashlib
+import io
+import json
+import lzma
+import tarfile
+import time
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+SUFFIX = ".piece"
+EPOCH = 1580601600
+"""When each file in an archive says that it was changed: nobody asks, and it must not differ."""
+
+
+class RefusedError(Exception):
+    """What was given is not what the manifest says, or wants to be where it must not."""
+
+
+# The manifest -------------------------------------------------------------------------------------
+
+
+def read_manifest(path):
+    """Read a manifest, and refuse what is none."""
+    try:
+        found = json.loads(path.read_text())
+        good = found["format"] == FORMAT and isinstance(found["tiers"], list)
+    except (ValueError, KeyError, TypeError):
+        good = False
+    if not good:
+        raise RefusedError(f"{path} is no manifest of this tool")
+    for tier in found["tiers"]:
+        for name in (tier["name"], *(piece["name"] for piece in tier["pieces"])):
+            # They become names of files.
+            if not name or name != name.replace("/", "").replace("\\", "").lstrip("."):
+                raise RefusedError(f"{path} names a piece {name!r}")
+    return found
+
+
+def write_json(path, content):
+    """Write a file as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    incomplete = path.with_name(f".incomplete-{path.name}")
+    incomplete.write_text(json.dumps(content, indent=1) + "\n")
+    incomplete.replace(path)
+
+
+def digest(path):
+    """Return the SHA-256 of a file."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+# Making -------------------------------------------------------------------------------------------
+
+
+class Splitter(io.RawIOBase):
+    """A stream whose bytes go into pieces.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go.
+    stem : str
+        What their names begin with.
+    largest : int
+        Bytes of a piece.
+    told : callable
+        Is called with each piece that is complete.
+
+    Attributes
+    ----------
+    pieces : list of dict
+        Name, size and digest of those that are complete.
+    """
+
+    def __init__(self, folder, stem, largest, told=lambda piece: None):
+        self.pieces = []
+        self._folder, self._stem, self._largest, self._told = folder, stem, largest, told
+        self._file = None
+
+    def writable(self):
+        return True
+
+    def write(self, content):
+        left = memoryview(content).cast("B")
+        while left:
+            if self._file is None:
+                self._begin()
+            part = left[: self._largest - self._size]
+            self._file.write(part)
+            self._digest.update(part)
+            self._size += len(part)
+            left = left[len(part) :]
+            if self._size == self._largest:
+                self._end()
+        return len(content)
+
+    def close(self):
+        if self._file is not None:
+            self._end()
+        super().close()
+
+    def _begin(self):
+        self._name = f"{self._stem}-{len(self.pieces) + 1:03}{SUFFIX}"
+        self._file = (self._folder / f".incomplete-{self._name}").open("wb")
+        self._digest, self._size = hashlib.sha256(), 0
+
+    def _end(self):
+        self._file.close()
+        self._file = None
+        (self._folder / f".incomplete-{self._name}").replace(self._folder / self._name)
+        piece = {"name": self._name, "size": self._size, "sha256": self._digest.hexdigest()}
+        self.pieces.append(piece)
+        self._told(piece)
+
+
+def pack(files, stream, preset, content=lambda path: path.read_bytes()):
+    """Write a compressed archive: in an order, with one date and one owner.
+
+    Parameters
+    ----------
+    files : dict of str to Path
+        By their names in the archive.
+    stream : file-like
+        What it is written to.
+    preset : int
+        Of xz: the greater, the smaller and slower.
+    content : callable
+        Returns what of a file goes in.
+    """
+    with (
+        lzma.open(stream, "wb", preset=preset) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name in sorted(files):
+            path = files[name]
+            info = tarfile.TarInfo(name)
+            info.mtime = EPOCH
+            info.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+            data = content(path)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+# Putting together ---------------------------------------------------------------------------------
+
+
+class Joined(io.RawIOBase):
+    """The bytes of files, one after the other, as one stream."""
+
+    def __init__(self, paths):
+        self._left = list(paths)
+        self._file = None
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        while True:
+            if self._file is None:
+                if not self._left:
+                    return 0
+                self._file = self._left.pop(0).open("rb")
+            if count := self._file.readinto(buffer):
+                return count
+            self._file.close()
+            self._file = None
+
+    def close(self):
+        if self._file is not None:
+            self._file.close()
+        super().close()
+
+
+def unpack(paths, target):
+    """Unpack the archive that pieces make; return the names of its files.
+
+    A file that is there is replaced and not written into: a process may have it open. Each gets
+    the date of now, by which Python sees that what it compiled of another is old.
+    """
+    names, now = [], time.time()
+    with (
+        io.BufferedReader(Joined(paths), 1 << 20) as joined,
+        tarfile.open(fileobj=joined, mode="r|xz") as archive,
+    ):
+        for member in archive:
+            try:
+                checked = tarfile.data_filter(member, str(target))
+            except tarfile.FilterError as error:
+                raise RefusedError(str(error)) from None
+            if not (checked.isfile() or checked.isdir()):
+                raise RefusedError(f"{member.name!r} is neither a file nor a folder")
+            if checked.isfile():
+                (target / checked.name).unlink(missing_ok=True)
+                names.append(checked.name)
+            archive.extract(checked.replace(mtime=now, deep=False), target, filter="data")
+    return names

@@ -1,0 +1,94 @@
+"""Libraries without the machine code of GPUs that are not there: it compresses to nothing.
+
+A library has its kernels in *fat binaries*: a header, and for each kind of GPU an entry with a
+header of its own, which says what the entry is for. The headers stay, by which the driver chooses,
+and so does the place of everything; the code of entries that it would not choose becomes zeros.
+"""
+
+import struct
+from typing import NamedTuple
+
+CONTAINER = struct.Struct("<IHHQ")
+"""A magic number, a version, the size of this header, and that of the entries."""
+
+ENTRY = struct.Struct("<HHIQ8xHHI")
+"""What an entry is, flags, the sizes of its header and of its code; and what it is for."""
+
+MAGIC = 0xBA55ED50
+PTX, CUBIN = 1, 2
+LARGEST_HEADER = 4096
+
+
+class Entry(NamedTuple):
+    """The code of a fat binary for one kind of GPU: where it is, and for which it is.
+
+    `architecture` is a compute capability without its point, such as 90.
+    """
+
+    kind: int
+    architecture: int
+    start: int
+    size: int
+
+
+def fat_binaries(content):
+    """Yield the entries of each fat binary in the bytes of a library."""
+    magic, place = struct.pack("<I", MAGIC), 0
+    while (place := content.find(magic, place)) >= 0:
+        entries, end = _entries(content, place)
+        if entries:
+            yield entries
+        place = max(end, place + len(magic))
+
+
+def _entries(content, place):
+    """Return the entries of the fat binary at a place, and where it ends; none if it is none."""
+    if len(content) - place < CONTAINER.size:
+        return [], 0
+    _, version, header, size = CONTAINER.unpack_from(content, place)
+    start, end = place + header, place + header + size
+    if version != 1 or header != CONTAINER.size or end > len(content):
+        return [], 0
+    entries = []
+    while start < end:
+        if end - start < ENTRY.size:
+            return [], 0
+        kind, _, header, size, _, _, architecture = ENTRY.unpack_from(content, start)
+        sound = ENTRY.size <= header <= LARGEST_HEADER and start + header + size <= end
+        if not sound or not 10 <= architecture <= 999:
+            return [], 0
+        entries.append(Entry(kind, architecture, start + header, size))
+        start += header + size
+    return entries, end
+
+
+def superfluous(entries, architecture):
+    """Return the entries of a fat binary that no GPU of an architecture would be given.
+
+    It takes machine code of its own generation that is not newer than itself; where there is none,
+    the newest PTX that is not, which the driver compiles. What is of another kind stays.
+    """
+
+    def runs(entry):
+        return entry.architecture <= architecture and (
+            entry.kind == PTX or entry.architecture // 10 == architecture // 10
+        )
+
+    usable = [entry for entry in entries if entry.kind in (PTX, CUBIN) and runs(entry)]
+    machine_code = [entry for entry in usable if entry.kind == CUBIN]
+    newest = max((entry.architecture for entry in usable if entry.kind == PTX), default=0)
+    kept = machine_code or [entry for entry in usable if entry.architecture == newest]
+    return [entry for entry in entries if entry.kind in (PTX, CUBIN) and entry not in kept]
+
+
+def reduce(content, architecture):
+    """Return a library's bytes with zeros in the place of what a GPU has no use for."""
+    found = [
+        entry for entries in fat_binaries(content) for entry in superfluous(entries, architecture)
+    ]
+    if not found:
+        return content
+    content = bytearray(content)
+    for entry in found:
+        content[entry.start : entry.start + entry.size] = bytes(entry.size)
+    return bytes(content)

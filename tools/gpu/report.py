@@ -1,0 +1,109 @@
+"""What the proof found: verdicts, the file of them, and the text that is read."""
+
+import json
+from pathlib import Path
+
+from .pieces import write_json
+
+PASSED, FAILED, OPEN, SKIPPED = "passed", "failed", "open", "skipped"
+"""Of a step: all holds; something does not; nothing was judged; it cannot run here."""
+DIED, CUT = "died", "cut off"
+"""Likewise: its process ended otherwise than it should; it took longer than it may."""
+
+WRONG = (FAILED, DIED, CUT)
+
+
+# Verdicts -----------------------------------------------------------------------------------------
+
+
+def holds(what, condition, found=""):
+    """Make a verdict: that something is so, or is not."""
+    return {"what": what, "bound": "", "found": found, "holds": bool(condition)}
+
+
+def at_least(what, found, bound, unit=""):
+    """Make a verdict on a number that must not be smaller."""
+    return _number(what, found, f">= {bound:g}{unit}", unit, found >= bound)
+
+
+def at_most(what, found, bound, unit=""):
+    """Make a verdict on a number that must not be greater."""
+    return _number(what, found, f"<= {bound:g}{unit}", unit, found <= bound)
+
+
+def undecided(what, because):
+    """Make a verdict that is none yet: it could not be asked."""
+    return {"what": what, "bound": "", "found": because, "holds": None}
+
+
+def _number(what, found, bound, unit, judged):
+    return {"what": what, "bound": bound, "found": f"{found:.3g}{unit}", "holds": bool(judged)}
+
+
+def outcome(verdicts):
+    """Return what verdicts together make of a step."""
+    judged = [one["holds"] for one in verdicts if one["holds"] is not None]
+    if not judged:
+        return OPEN
+    return PASSED if all(judged) else FAILED
+
+
+# The report ---------------------------------------------------------------------------------------
+
+
+class Report:
+    """What each step has given, kept in ``report.json`` and ``report.txt``.
+
+    Parameters
+    ----------
+    folder : Path
+        Of both.
+    device : str
+        That the steps run on.
+    resume : bool
+        Whether to keep what is there, if it is of the same device.
+    """
+
+    def __init__(self, folder, device, resume=False):
+        self._folder = Path(folder)
+        path = self._folder / "report.json"
+        before = json.loads(path.read_text()) if resume and path.exists() else {}
+        same = before.get("device") == device
+        self.content = before if same else {"device": device, "machine": {}, "steps": {}}
+
+    def keep(self, name, step):
+        """Keep what a step has given, and write both files."""
+        self.content["steps"][name] = step
+        self.content["machine"] |= step.get("machine", {})
+        write_json(self._folder / "report.json", self.content)
+        (self._folder / "report.txt").write_text(self.text())
+
+    def done(self, name):
+        """Tell whether a step need not run again."""
+        return self.content["steps"].get(name, {}).get("outcome") == PASSED
+
+    def good(self, names):
+        """Tell whether nothing was wrong with these steps."""
+        steps = self.content["steps"]
+        return all(name in steps and steps[name]["outcome"] not in WRONG for name in names)
+
+    def text(self):
+        """Return all of it as it is read."""
+        lines = [f"fastops on {self.content['device']}"]
+        lines += [f"  {what}: {found}" for what, found in self.content["machine"].items()]
+        for name, step in self.content["steps"].items():
+            lines += ["", *step_lines(name, step)]
+        return "\n".join(lines) + "\n"
+
+
+def step_lines(name, step):
+    """Return what a step has given, line by line."""
+    lines = [f"{name}: {step['outcome']}, {step['seconds']:.0f} s"]
+    for one in step.get("verdicts", ()):
+        sign = {True: "holds", False: "FAILS", None: "open"}[one["holds"]]
+        found = ", ".join(filter(None, (str(one["found"]), one["bound"])))
+        lines.append(f"  {sign:<6} {one['what']}" + (f": {found}" if found else ""))
+    for row in step.get("table", ()):
+        lines.append("    " + "  ".join(f"{cell:<16}" for cell in row).rstrip())
+    lines += [f"  - {note}" for note in step.get("notes", ())]
+    return lines

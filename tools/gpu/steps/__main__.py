@@ -1,0 +1,27 @@
+"""Runs a step: ``python -m tools.gpu.steps REQUEST``, which `tools.gpu.proving` makes."""
+
+import importlib
+import json
+import sys
+import traceback
+
+from .request import Findings, Request, SkippedError
+
+
+def main():
+    request = Request(**json.loads(sys.argv[1]))
+    sys.path.insert(0, str(request.tree / "tests"))
+    module = importlib.import_module(f"tools.gpu.steps.{request.step}")
+    try:
+        found = module.run(request)
+    except SkippedError as skipped:
+        found = Findings(outcome="skipped", notes=[str(skipped)])
+    except Exception as error:
+        traceback.print_exc()
+        last = f"{type(error).__name__}: {error}"[:500]
+        found = Findings(outcome="failed", notes=[f"it raised {last}"])
+    request.give(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What is there: the device, its driver, the libraries, and which way a call goes."""
+
+import ctypes
+import platform
+import subprocess
+import sys
+
+from tools.gpu.report import holds
+
+from .request import Findings, put
+
+
+def run(request):
+    import tensorflow as tf
+
+    import fastops
+
+    found = Findings()
+    found.machine = {
+        "Python": platform.python_version(),
+        "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
+        "CUDA of TensorFlow": str(tf.sysconfig.get_build_info().get("cuda_version")),
+        "driver": _driver(),
+        "GPUs": _describe_gpus(tf),
+    }
+    devices = [one.name for one in tf.config.list_logical_devices()]
+    found.verdicts.append(holds(f"there is a {request.device}", _there(request, devices), devices))
+    empty = request.stand_ins()
+    if empty:
+        found.notes.append(f"empty so far, their tiers have not come: {' '.join(empty)}")
+    doctor = subprocess.run(
+        [sys.executable, "-m", "fastops", "doctor"], capture_output=True, text=True, check=False
+    )
+    print(doctor.stdout, doctor.stderr)
+    last = (doctor.stderr.strip().splitlines() or [""])[-1]
+    found.verdicts.append(
+        holds("python -m fastops doctor", doctor.returncode == 0, last if doctor.returncode else "")
+    )
+    x, y = (put(tf.constant(value), request.device) for value in ([1.0, 2.0], [3.0, 4.0]))
+    with request.scope():
+        fastops.reset_stats()
+        for _ in range(4):
+            result = fastops.raw_ops.AddV2(x=x, y=y)
+        stats = fastops.stats().ops["AddV2"]
+    there = result.device == request.full_name and result.numpy().tolist() == [4.0, 6.0]
+    found.verdicts.append(holds("1 + 3 and 2 + 4 are computed there", there, result.device))
+    found.figures["AddV2"] = paths = {
+        "direct": stats.direct,
+        "capi": stats.capi,
+        "tensorflow": stats.tensorflow,
+        "reasons": dict(stats.reasons),
+    }
+    found.notes.append(f"four calls of AddV2 took these paths: {paths}")
+    return found
+
+
+def _there(request, devices):
+    return any(name.endswith(request.full_name.rpartition("/")[2]) for name in devices)
+
+
+def _driver():
+    """Return which CUDA the driver is for."""
+    version = ctypes.c_int(0)
+    try:
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError:
+        return "none"
+    return f"for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+
+
+def _describe_gpus(tf):
+    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
+    names = [
+        f"{one.get('device_name')} ({'.'.join(map(str, one.get('compute_capability', ())))})"
+        for one in details
+    ]
+    return ", ".join(names) or "none"

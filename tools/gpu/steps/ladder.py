@@ -1,0 +1,185 @@
+"""The ladder on the device: small ops by the time of the host, large ones until they are done."""
+
+import importlib.util
+from contextlib import nullcontext
+
+import numpy as np
+
+from tools.gpu.report import at_least, at_most, holds, undecided
+
+from .request import Findings, put, synchronize
+from .timing import in_turn
+
+FASTER = 3.0
+ABOVE_KERNEL = 1.5
+NOT_SLOWER = 0.97
+"""Of stock's speed: what two runs of the same differ by is no loss."""
+
+SMALL = {
+    "AddV2": ("xy", "add"),
+    "Mul": ("xy", "mul"),
+    "Maximum": ("xy", "maximum"),
+    "Neg": ("x", "neg"),
+    "Exp": ("x", "exp"),
+    "Tanh": ("x", "tanh"),
+    "Relu": (["features"], "relu"),
+    "Sigmoid": ("x", "sigmoid"),
+}
+"""Element-wise ops: their arguments, and what PyTorch calls them."""
+
+SHAPE = (32,)
+
+
+def run(request):
+    found = Findings()
+    found.table = [["op", "fastops us", "raw_ops us", "kernel us", "times", "torch us"]]
+    with request.scope():
+        for name, (arguments, torch_name) in SMALL.items():
+            if request.quick and name not in ("AddV2", "Relu"):
+                continue
+            small(request, found, name, arguments, torch_name)
+        for name, library, make in (("MatMul", "libcublas.", matmul), ("Conv2D", "libcudnn", conv)):
+            if request.has(library):
+                large(request, found, name, *make(request))
+            else:
+                found.verdicts.append(undecided(f"large {name}", f"{library} is empty so far"))
+    launch(request, found)
+    return found
+
+
+def small(request, found, name, arguments, torch_name):
+    """Time a small op on each layer, and judge what it takes of the host."""
+    import tensorflow as tf
+
+    import fastops
+    from fastops._reports.floors import BareKernel
+
+    random = np.random.default_rng(0)
+    values = {one: random.normal(size=SHAPE).astype(np.float32) for one in arguments}
+    names = {one: put(value, request.device) for one, value in values.items()}
+    op = getattr(fastops.raw_ops, name)
+    statement = f"op({', '.join(f'{one}={one}' for one in arguments)})"
+    stock = names | {"op": getattr(tf.raw_ops, name)}
+    ours = names | {"op": op}
+    arms = {"fastops": (statement, ours), "raw_ops": (statement, stock)}
+    why = ""
+    try:
+        arms["kernel"] = ("kernel()", {"kernel": BareKernel(op, **names)})
+    except (ValueError, RuntimeError) as error:
+        why = str(error)
+    arms |= torch_arm(request, torch_name, values)
+    same = _bits(eval(statement, ours)) == _bits(eval(statement, stock))
+    timed = in_turn(arms, everything(request), **brief(request))
+    times = timed["raw_ops"].median / timed["fastops"].median
+    found.figures[name] = {arm: one._asdict() for arm, one in timed.items()}
+    found.verdicts.append(holds(f"{name}: bits of stock", same))
+    found.verdicts.append(at_least(f"{name}: faster than tf.raw_ops", times, FASTER, " times"))
+    what = f"{name}: host time above the bare kernel"
+    if "kernel" in timed:
+        above = timed["fastops"].median - timed["kernel"].median
+        found.verdicts.append(at_most(what, above, ABOVE_KERNEL, " us"))
+    else:
+        found.verdicts.append(undecided(what, why))
+    _row(found, name, timed, times)
+
+
+def torch_arm(request, name, values):
+    """Return the arm of PyTorch, where it is there and has the device."""
+    if importlib.util.find_spec("torch") is None:
+        return {}
+    import torch
+
+    if request.kind == "GPU" and not torch.cuda.is_available():
+        return {}
+    device = "cpu" if request.kind == "CPU" else f"cuda:{request.device.partition(':')[2] or 0}"
+    tensors = {one: torch.tensor(value, device=device) for one, value in values.items()}
+    statement = f"op({', '.join(tensors)})"
+    return {"torch": (statement, tensors | {"op": getattr(torch, name)})}
+
+
+def matmul(request):
+    """Return the inputs of a large product of matrices, and its attributes."""
+    size = 4096 if request.kind != "CPU" else 768
+    random = np.random.default_rng(1)
+    matrices = {one: random.normal(size=(size, size)).astype(np.float32) for one in "ab"}
+    return matrices, {}
+
+
+def conv(request):
+    """Return the inputs of a large convolution, and its attributes."""
+    batch, side, depth = (64, 56, 64) if request.kind != "CPU" else (8, 28, 32)
+    random = np.random.default_rng(2)
+    image = random.normal(size=(batch, side, side, depth)).astype(np.float32)
+    weights = random.normal(size=(3, 3, depth, depth)).astype(np.float32)
+    return {"input": image, "filter": weights}, {"strides": [1, 1, 1, 1], "padding": "SAME"}
+
+
+def large(request, found, name, values, attrs):
+    """Time a large op until its result is there."""
+    import tensorflow as tf
+
+    import fastops
+
+    names = {one: put(value, request.device) for one, value in values.items()} | attrs
+    statement = f"op({', '.join(f'{one}={one}' for one in names)})"
+    arms = {
+        "fastops": (statement, names | {"op": getattr(fastops.raw_ops, name)}),
+        "raw_ops": (statement, names | {"op": getattr(tf.raw_ops, name)}),
+    }
+    results = [_bits(eval(*arms[arm])) for arm in ("raw_ops", "raw_ops", "fastops")]
+    if results[0] != results[1]:
+        found.verdicts.append(undecided(f"large {name}: bits of stock", "stock's own runs differ"))
+    else:
+        found.verdicts.append(holds(f"large {name}: bits of stock", results[2] == results[0]))
+    options = brief(request) | {"block": 0.05, "whole": True}
+    timed = in_turn(arms, everything(request), **options)
+    times = timed["raw_ops"].median / timed["fastops"].median
+    found.figures[f"large {name}"] = {arm: one._asdict() for arm, one in timed.items()}
+    found.verdicts.append(at_least(f"large {name}: speed of stock", times, NOT_SLOWER, " times"))
+    _row(found, f"large {name}", timed, times)
+
+
+def launch(request, found):
+    """Time the launch of an empty kernel, where there are any."""
+    if request.kind != "GPU":
+        return
+    from .launch import EmptyKernel
+
+    kernel = EmptyKernel(int(request.device.partition(":")[2] or 0))
+    arms = {"empty kernel": ("kernel()", {"kernel": kernel})}
+    timed = in_turn(arms, kernel.synchronize, **brief(request))
+    found.figures["launch"] = {arm: one._asdict() for arm, one in timed.items()}
+    median = timed["empty kernel"].median
+    found.notes.append(f"an empty kernel is launched, through ctypes, in {median:.2f} us")
+
+
+def everything(request):
+    """Return what waits for all that was given to the device."""
+    if request.kind == "CPU":
+        return nullcontext  # its calls end when their results are there
+    if importlib.util.find_spec("torch") is None:
+        return synchronize
+    import torch
+
+    def both():
+        synchronize()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    return both
+
+
+def brief(request):
+    return {"rounds": 5, "block": 0.002} if request.quick else {}
+
+
+def _bits(tensor):
+    return tensor.numpy().tobytes()
+
+
+def _row(found, name, timed, times):
+    def cell(arm):
+        return f"{timed[arm].median:.2f}" if arm in timed else "-"
+
+    ours = [cell(arm) for arm in ("fastops", "raw_ops", "kernel")]
+    found.table.append([name, *ours, f"{times:.2f}", cell("torch")])

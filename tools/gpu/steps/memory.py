@@ -1,0 +1,76 @@
+"""Memory over a million calls: what the process holds, and what is taken of the device."""
+
+import gc
+import os
+
+import numpy as np
+
+from tools.gpu.report import at_least, at_most, undecided
+
+from .request import Findings, put, synchronize
+
+CALLS = 1_000_000
+WARM_UP = 100_000
+PART = 1000
+"""Calls between two looks at the time."""
+
+GROWTH = 8.0
+"""MiB by which the process may grow: arenas of its allocators and no more."""
+
+
+def run(request):
+    import fastops
+
+    wanted = CALLS // 50 if request.quick else CALLS
+    x = put(np.ones((8, 8), np.float32), request.device)
+    add, multiply, matmul = (getattr(fastops.raw_ops, op) for op in ("AddV2", "Mul", "MatMul"))
+    relu = fastops.raw_ops.Relu
+
+    def calls(count):
+        made = 0
+        while made < count and request.left() > 0:
+            for _ in range(PART // 4):
+                y = add(x=x, y=x)
+                y = multiply(x=y, y=x)
+                y = relu(features=y)
+                matmul(a=y, b=x)
+            made += PART
+            if not made % (100 * PART):
+                synchronize()
+        synchronize()
+        gc.collect()
+        return made
+
+    found = Findings()
+    with request.scope():
+        calls(min(WARM_UP, wanted))
+        host, device = resident(), taken(request)
+        made = calls(wanted)
+        growth = resident() - host
+        after = taken(request)
+    found.figures = {"calls": made, "host MiB": growth, "device bytes": [device, after]}
+    found.verdicts = [
+        at_least("calls", made, wanted),
+        at_most("growth of the process", growth, GROWTH, " MiB"),
+    ]
+    if device is None:
+        found.verdicts.append(undecided("growth on the device", f"{request.device} does not tell"))
+    else:
+        found.verdicts.append(at_most("growth on the device", after - device, 0, " bytes"))
+    return found
+
+
+def resident():
+    """Return MiB of memory that the process has."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+def taken(request):
+    """Return bytes in use on the device, or `None` where it does not tell."""
+    import tensorflow as tf
+
+    try:
+        return tf.config.experimental.get_memory_info(request.device)["current"]
+    except ValueError:
+        return None

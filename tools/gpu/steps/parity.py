@@ -1,0 +1,272 @@
+"""Each op that has a kernel on the device, called as the parity suite calls it, with inputs there.
+
+An op is a line of a journal when it is done, and another when it begins: a process that ended, or
+to which the device was lost, is followed by one that goes on behind that op.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tools.gpu.proving import FAULTED
+from tools.gpu.report import at_least, holds
+
+from .request import Findings, SkippedError, put
+
+QUICK = ("AddV2", "Mul", "Relu", "MatMul", "Softmax", "Sum", "Cast", "Transpose", "ConcatV2")
+
+ALONE = 180
+"""Seconds in which TensorFlow alone is to make the calls of one op."""
+
+MOST_SHOWN = 12
+
+
+def run(request):
+    from parity import recipes  # type: ignore[import-not-found]
+
+    recipes.load()
+    journal = Journal(Path(request.out, "parity.jsonl"), request.resume)
+    names = chosen(request)
+    for name in journal.begun():
+        # It ended the process: does it do so without fastops?
+        journal.end(name, died=_stock_dies(request, name))
+    kernels = kernels_of(request.kind)
+    for name in names:
+        if name in journal.ended:
+            continue
+        if request.left() < 0:
+            break
+        journal.begin(name)
+        journal.end(name, **compare(request, name, kernels[name]))
+    return summary(names, journal)
+
+
+def chosen(request):
+    """Return the names of the ops to compare."""
+    from parity import cases, recipes
+
+    kernels = kernels_of(request.kind)
+    callable_there = [
+        name for name in cases.op_names() if name in recipes.RECIPES and name in kernels
+    ]
+    wanted = request.ops or (QUICK if request.quick else callable_there)
+    if missing := set(request.ops or ()) - set(callable_there):
+        raise SkippedError(f"no recipe, or no kernel there: {', '.join(sorted(missing))}")
+    return [name for name in callable_there if name in wanted]
+
+
+class Journal:
+    """What is known of each op, in a file that outlives the process."""
+
+    def __init__(self, path, resume):
+        self._path = path
+        self.ended = {}
+        self._begun = []
+        if not resume:
+            path.unlink(missing_ok=True)
+        for line in path.read_text().splitlines() if path.exists() else ():
+            if line.endswith("}"):  # or it was cut off
+                self._note(json.loads(line))
+
+    def begun(self):
+        """Return the ops that began and did not end."""
+        return [name for name in self._begun if name not in self.ended]
+
+    def begin(self, name):
+        self._write({"op": name, "begins": True})
+
+    def end(self, name, **found):
+        self._write({"op": name, **found})
+
+    def _write(self, line):
+        with self._path.open("a") as file:
+            print(json.dumps(line), file=file)
+        self._note(line)
+
+    def _note(self, line):
+        if line.get("begins"):
+            self._begun.append(line["op"])
+        else:
+            self.ended[line["op"]] = line
+
+
+# The calls ----------------------------------------------------------------------------------------
+
+
+def kernels_of(kind):
+    """Return the registrations of a kind of device, by op."""
+    from tensorflow.python.framework import kernels
+
+    found = {}
+    for kernel in kernels.get_all_registered_kernels().kernel:
+        if kernel.device_type in (kind, "DEFAULT") and not kernel.label:
+            found.setdefault(kernel.op, []).append(kernel)
+    return found
+
+
+def calls(request, name, kernels):
+    """Yield the calls of an op: each several times, since a call may change what it is given."""
+    import tensorflow as tf
+    from parity import cases, checks
+
+    for types in cases.combinations(name):
+        kernel = next((one for one in kernels if _takes(one, types)), None)
+        if kernel is None or cases.rejection(name, types):
+            continue
+        with tf.device(request.device):
+            drawn = [
+                same
+                for mode in cases.modes(name, types)
+                for same in checks.same_cases(name, types, mode)
+            ]
+        for same in drawn:
+            for case in {id(case): case for case in same}.values():
+                place(case, kernel, request.device)
+            yield same
+
+
+def _takes(kernel, types):
+    """Tell whether a kernel is for a combination of dtypes."""
+    return all(
+        types[limit.name].as_datatype_enum in limit.allowed_values.list.type
+        for limit in kernel.constraint
+        if limit.name in types
+    )
+
+
+def place(case, kernel, device):
+    """Put the inputs of a case where its kernel wants them."""
+    import tensorflow as tf
+
+    from fastops import _registry
+
+    def there(value, where):
+        if not isinstance(value, tf.Tensor) or value.dtype in (
+            *(tf.string, tf.resource, tf.variant),
+        ):
+            return value
+        return put(value, where)
+
+    record = _registry.op(case.op_name).record
+    own = {param.name: param.op_def_name for param in record.params}
+    inputs = {arg.name for arg in record.op_def.inputs}
+    for name, value in case.arguments.items():
+        if own.get(name, name) in inputs:
+            where = "CPU:0" if own.get(name, name) in kernel.host_memory_arg else device
+            case.arguments[name] = tf.nest.map_structure(
+                lambda one, where=where: there(one, where), value
+            )
+
+
+def compare(request, name, kernels):
+    """Hold the calls of an op against TensorFlow's; return what the journal has of it."""
+    from parity import checks
+
+    count, paths, problems = 0, Counter(), []
+    with request.scope():
+        for same in calls(request, name, kernels):
+            count += 1
+            problem, path = checks.compare(*same)
+            paths[path or "TensorFlow raises"] += 1
+            if problem and _differs_by_itself(same):
+                paths["TensorFlow's own runs differ"] += 1
+            elif problem:
+                problems.append(f"{same[0]}: {problem}"[:400])
+    if (problems or paths["TensorFlow raises"]) and not _alive(request):
+        print(f"{name}: the device is lost", *problems, sep="\n", flush=True)
+        os._exit(FAULTED)
+    return {"calls": count, "paths": dict(paths), "problems": problems[:MOST_SHOWN]}
+
+
+def _differs_by_itself(same):
+    """Tell whether TensorFlow gives another result each time: the order of sums may be chance."""
+    from parity import checks
+
+    if any(case.draw.variables for case in same):
+        return False  # each run would begin with what the one before has left
+    theirs = checks.reference(same[0].op_name)
+    runs = [checks.outcome(theirs, **same[0].arguments) for _ in range(checks.ROUNDS)]
+    return any(checks.difference(run, runs[0]) for run in runs[1:])
+
+
+def _alive(request):
+    """Tell whether the device still computes: after a fault it does nothing more."""
+    import tensorflow as tf
+
+    try:
+        with tf.device(request.device):
+            return tf.raw_ops.Neg(x=tf.constant([1.0, 2.0])).numpy().tolist() == [-1.0, -2.0]
+    except tf.errors.OpError:
+        return False
+
+
+def _stock_dies(request, name):
+    """Make the calls of an op through TensorFlow alone, in a process; say whose its end is."""
+    asked = {"device": request.device, "place": request.place, "out": request.out}
+    code = (
+        f"import sys; sys.path.insert(0, {str(request.tree / 'tests')!r})\n"
+        "from tools.gpu.steps import parity, request\n"
+        f"parity.stock(request.Request('parity', **{asked!r}), {name!r})"
+    )
+    try:
+        done = subprocess.run([sys.executable, "-c", code], timeout=ALONE, check=False)
+    except subprocess.TimeoutExpired:
+        return "TensorFlow"
+    return "TensorFlow" if done.returncode else "fastops"
+
+
+def stock(request, name):
+    """Make the calls of an op through TensorFlow, as often as `compare` does."""
+    from parity import checks, recipes
+
+    recipes.load()
+    with request.scope():
+        for same in calls(request, name, kernels_of(request.kind)[name]):
+            for case in same:
+                checks.outcome(checks.reference(name), **case.arguments)
+    if not _alive(request):
+        sys.exit(1)
+
+
+# What it comes to ---------------------------------------------------------------------------------
+
+
+def summary(names, journal):
+    found = Findings()
+    ended = {name: journal.ended[name] for name in names if name in journal.ended}
+    paths = Counter()
+    for one in ended.values():
+        paths.update(one.get("paths", {}))
+    compared = [
+        name for name, one in ended.items() if set(one.get("paths", {})) - {"TensorFlow raises"}
+    ]
+    differ = {name: one["problems"] for name, one in ended.items() if one.get("problems")}
+    died = {name: one["died"] for name, one in ended.items() if one.get("died")}
+    ours = [name for name, whose in died.items() if whose == "fastops"]
+    found.figures = {
+        "ops": len(names),
+        "compared": len(compared),
+        "calls": sum(one.get("calls", 0) for one in ended.values()),
+        "paths": dict(paths.most_common()),
+        "differ": differ,
+        "died": died,
+        "by op": {name: one.get("paths", {}) for name, one in ended.items()},
+    }
+    found.verdicts = [
+        at_least("ops compared", len(compared), 1),
+        holds("bit-identical to stock", not differ, ", ".join([*differ][:MOST_SHOWN])),
+        holds("no crash of its own", not ours, ", ".join(ours[:MOST_SHOWN])),
+    ]
+    found.table = [[str(count), path] for path, count in paths.most_common()]
+    if left := len(names) - len(ended):
+        found.outcome = "cut off"
+        found.notes.append(f"{left} of {len(names)} ops are left: --resume goes on")
+    if silent := [name for name in ended if name not in compared and name not in died]:
+        found.notes.append(f"no call succeeds, in either: {' '.join(silent)}")
+    if died:
+        found.notes.append(f"ended the process: {died}")
+    found.notes += [f"{name}: {problems[0]}" for name, problems in [*differ.items()][:MOST_SHOWN]]
+    return found

@@ -1,0 +1,102 @@
+"""A perceptron's training step, as a plan of `fastops.function` and as a `tf.function`."""
+
+import itertools
+
+import numpy as np
+
+from tools.gpu.report import at_least, holds, undecided
+
+from .request import Findings, bits, put, synchronize
+from .timing import in_turn
+
+FASTER = 5.0
+SIZES = (32, 32, 32, 1)
+RATE = 0.05
+
+
+class Perceptron:
+    """Three layers, and a step that goes down the gradient."""
+
+    def __init__(self, device):
+        import tensorflow as tf
+
+        random = np.random.default_rng(0)
+        self._tf = tf
+        with tf.device(device):
+            self.weights = [
+                tf.Variable(random.normal(size=shape).astype(np.float32) / 8)
+                for before, after in itertools.pairwise(SIZES)
+                for shape in ((before, after), (after,))
+            ]
+
+    def step(self, row, wanted):
+        tf = self._tf
+        with tf.GradientTape() as tape:
+            value = row
+            for number, (weight, bias) in enumerate(
+                zip(self.weights[::2], self.weights[1::2], strict=True)
+            ):
+                value = tf.matmul(value, weight) + bias
+                if number < len(SIZES) - 2:
+                    value = tf.nn.relu(value)
+            loss = tf.reduce_mean(tf.square(value - wanted))
+        gradients = tape.gradient(loss, self.weights)
+        for weight, gradient in zip(self.weights, gradients, strict=True):
+            weight.assign_sub(RATE * gradient)
+        return loss
+
+
+def run(request):
+    import tensorflow as tf
+
+    import fastops
+
+    random = np.random.default_rng(1)
+    row = put(random.normal(size=(1, SIZES[0])).astype(np.float32), request.device)
+    wanted = put(np.ones((1, 1), np.float32), request.device)
+    models = {arm: Perceptron(request.device) for arm in ("plan", "function", "eager")}
+    steps = {
+        "plan": fastops.function(models["plan"].step),
+        "function": tf.function(models["function"].step),
+        "eager": models["eager"].step,
+    }
+    found = Findings()
+    losses = {}
+    for arm, step in steps.items():
+        losses[arm] = [step(row, wanted).numpy().tobytes() for _ in range(20)]
+    found.verdicts = [
+        holds("20 losses: bits of tf.function", losses["plan"] == losses["function"]),
+        holds(
+            "weights: bits of tf.function",
+            bits(*models["plan"].weights) == bits(*models["function"].weights),
+        ),
+    ]
+    found.notes += [f"the plan: {line}" for line in _who(fastops)]
+    arms = {
+        arm: ("step(row, wanted)", {"step": step, "row": row, "wanted": wanted})
+        for arm, step in steps.items()
+    }
+    options = {"rounds": 5, "block": 0.002} if request.quick else {}
+    timed = in_turn(arms, synchronize, **options)
+    whole = in_turn(arms, synchronize, whole=True, **options)
+    for what, one in (("of the host", timed), ("until it is done", whole)):
+        times = one["function"].median / one["plan"].median
+        verdict = at_least(f"faster than tf.function, {what}", times, FASTER, " times")
+        found.verdicts.append(verdict)
+    found.figures = {
+        "host": {arm: one._asdict() for arm, one in timed.items()},
+        "whole": {arm: one._asdict() for arm, one in whole.items()},
+    }
+    found.table = [["", "plan us", "tf.function us", "eager us"]]
+    for what, one in (("host", timed), ("until done", whole)):
+        found.table.append([what, *(f"{one[arm].median:.1f}" for arm in steps)])
+    if not any(stats.plan for stats in fastops.stats().functions.values()):
+        found.verdicts.append(undecided("the plan runs", "all calls were TensorFlow's"))
+    return found
+
+
+def _who(fastops):
+    """Say who ran the calls of functions, and why not the plan."""
+    for name, stats in fastops.stats().functions.items():
+        left = f"{stats.tensorflow} by TensorFlow {stats.reasons}"
+        yield f"{name}: {stats.plan} calls by plan, {left}"

@@ -1,0 +1,84 @@
+"""Arms that are timed in turn: what slows the machine for a while slows all of a round."""
+
+import gc
+import statistics
+import timeit
+from typing import NamedTuple
+
+ROUNDS = 21
+BLOCK = 0.01
+"""Seconds of a block of calls; of a device's small ops, much less than its queue holds."""
+
+MOST_CALLS = 400
+"""Of a block: beyond what the queue of a stream holds, a call waits for the device."""
+
+
+class Timed(NamedTuple):
+    """Microseconds per call: the median over rounds, and half of what lies between quartiles."""
+
+    median: float
+    spread: float
+
+
+def in_turn(arms, synchronize, whole=False, rounds=ROUNDS, block=BLOCK):
+    """Time statements in turn.
+
+    Parameters
+    ----------
+    arms : dict of str to (str, dict)
+        By name, a statement and what it sees.
+    synchronize : callable
+        Waits until the device has done what it was given.
+    whole : bool
+        Whether that is part of the time: what a call takes until its result is there. Otherwise
+        it is what a call takes of the host.
+    rounds, block
+        How many there are, and how long a block is.
+
+    Returns
+    -------
+    dict of str to Timed
+    """
+    timers = {
+        name: timeit.Timer(statement, globals=names) for name, (statement, names) in arms.items()
+    }
+    calls = {name: _calibrate(timer, synchronize, block) for name, timer in timers.items()}
+    samples = {name: [] for name in arms}
+    order = list(arms)
+    gc.collect()
+    for number in range(rounds):
+        first = number % len(order)
+        for name in order[first:] + order[:first]:
+            samples[name].append(_time(timers[name], calls[name], synchronize, whole))
+    return {name: _timed(found) for name, found in samples.items()}
+
+
+def _calibrate(timer, synchronize, block):
+    timer.timeit(3)
+    synchronize()
+    calls = 1
+    while calls < MOST_CALLS and _time(timer, calls, synchronize, True) * calls < block * 1e6:
+        calls *= 2
+    return min(calls, MOST_CALLS)
+
+
+def _time(timer, calls, synchronize, whole):
+    """Return microseconds per call of a block."""
+    timer.timeit(2)
+    synchronize()
+    if whole:
+        begin = timer.timer()
+        timer.timeit(calls)
+        synchronize()
+        seconds = timer.timer() - begin
+    else:
+        seconds = timer.timeit(calls)
+        synchronize()
+    return seconds / calls * 1e6
+
+
+def _timed(samples):
+    if len(samples) < 4:
+        return Timed(statistics.median(samples), 0.0)
+    low, _, high = statistics.quantiles(samples, n=4)
+    return Timed(statistics.median(samples), (high - low) / 2)
