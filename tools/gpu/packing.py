@@ -108,7 +108,12 @@ class Packing:
             *requirements("test"),
         ]
         python = find_python(self._versions["python"])
-        return environment(self._environment, python, *required)  # an absolute path stays one
+        interpreter = environment(
+            self._environment, python, *required
+        )  # an absolute path stays one
+        for program in (self._environment / self._site).glob("nvidia/*/bin/*"):
+            program.chmod(0o755)  # which not all of the wheels say
+        return interpreter
 
     def _stage(self, interpreter):
         """Make the files that are in neither the environment nor the tree."""

@@ -1,7 +1,10 @@
 """The ladder on the device: small ops by the time of the host, large ones until they are done."""
 
 import importlib.util
+import subprocess
+import sys
 from contextlib import nullcontext
+from functools import cache
 
 import numpy as np
 
@@ -52,7 +55,6 @@ def small(request, found, name, arguments, torch_name):
     import tensorflow as tf
 
     import fastops
-    from fastops._reports.floors import BareKernel
 
     random = np.random.default_rng(0)
     values = {one: random.normal(size=SHAPE).astype(np.float32) for one in arguments}
@@ -62,11 +64,9 @@ def small(request, found, name, arguments, torch_name):
     stock = names | {"op": getattr(tf.raw_ops, name)}
     ours = names | {"op": op}
     arms = {"fastops": (statement, ours), "raw_ops": (statement, stock)}
-    why = ""
-    try:
-        arms["kernel"] = ("kernel()", {"kernel": BareKernel(op, **names)})
-    except (ValueError, RuntimeError) as error:
-        why = str(error)
+    kernel, why = bare_kernel(request, op, names)
+    if kernel is not None:
+        arms["kernel"] = ("kernel()", {"kernel": kernel})
     arms |= torch_arm(request, torch_name, values)
     same = _bits(eval(statement, ours)) == _bits(eval(statement, stock))
     timed = in_turn(arms, everything(request), **brief(request))
@@ -81,6 +81,38 @@ def small(request, found, name, arguments, torch_name):
     else:
         found.verdicts.append(undecided(what, why))
     _row(found, name, timed, times)
+
+
+def bare_kernel(request, op, names):
+    """Return the kernel of a call without the call, or `None`, and why there is none."""
+    from fastops._reports.floors import BareKernel
+
+    if request.kind != "CPU" and not _survives(request.device):
+        return None, "a kernel that is called alone ends the process"
+    try:
+        kernel = BareKernel(op, **names)
+        kernel()
+    except (ValueError, RuntimeError) as error:
+        return None, str(error)
+    return kernel, ""
+
+
+@cache
+def _survives(device):
+    """Tell whether a process does in which a kernel is called alone: it is made for the host."""
+    code = (
+        "import fastops, numpy as np\n"
+        "from fastops._reports.floors import BareKernel\n"
+        "from tools.gpu.steps import ladder, request\n"
+        f"x = request.put(np.ones(ladder.SHAPE, np.float32), {device!r})\n"
+        "try:\n"
+        "    kernel = BareKernel(fastops.raw_ops.AddV2, x=x, y=x)\n"
+        "except ValueError:\n"
+        "    raise SystemExit(0)\n"
+        "kernel().numpy()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=120, check=False)
+    return done.returncode == 0
 
 
 def torch_arm(request, name, values):

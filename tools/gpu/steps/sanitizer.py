@@ -18,7 +18,7 @@ def run(request):
     if request.kind != "GPU":
         raise SkippedError("there is no kernel of a GPU to look at")
     program = find(Path(request.place))
-    if program is None:
+    if not program:
         raise SkippedError("compute-sanitizer is neither on the path nor among the packages")
     found = Findings()
     code = (
@@ -33,11 +33,14 @@ def run(request):
 
 
 def find(place):
-    """Return the path of the program, or `None`."""
-    packed = sorted(place.glob("lib/python*/site-packages/nvidia/**/compute-sanitizer"))
-    return shutil.which("compute-sanitizer") or next(
-        (str(path) for path in packed if path.is_file()), None
-    )
+    """Return the command that is the program, empty where there is none."""
+    if found := shutil.which("compute-sanitizer"):
+        return [found]
+    packed = place.glob("lib/python*/site-packages/nvidia/*/bin/compute-sanitizer")
+    for path in packed:
+        # In the package its libraries are not where it looks for them.
+        return [str(path), "--injection-path", str(path.parents[1] / "lib")]
+    return []
 
 
 def judge(found, request, program, what, command):
@@ -47,7 +50,7 @@ def judge(found, request, program, what, command):
     with log.open("w") as out:
         try:
             status = subprocess.run(
-                [program, *options, sys.executable, *command],
+                [*program, *options, sys.executable, *command],
                 cwd=request.tree,
                 stdout=out,
                 stderr=subprocess.STDOUT,
