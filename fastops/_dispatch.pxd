@@ -7,6 +7,7 @@ from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
 from fastops._cpp.capi cimport CachedOp
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.kernel cimport PreparedKernel
+from fastops._cpp.placed cimport PlacedKernel
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType, NodeDef
@@ -68,6 +69,12 @@ cdef class Entry:
     cdef int num_outputs
     cdef list lengths               # of each output argument; None where it is a single tensor
     cdef tuple gradient_attrs       # for the tape; made on first use
+
+
+# How a call on another device was run.
+cdef class Placing:
+    cdef Entry entry
+    cdef shared_ptr[PlacedKernel] kernel
 
 
 cdef class Op(Schema):

@@ -67,7 +67,7 @@ from fastops._cpp.opdef cimport (
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
 )
-from fastops._cpp.placed cimport PlacedKernels
+from fastops._cpp.placed cimport PlacedKernel, PlacedKernels
 from fastops._cpp.python cimport (
     Py_None,
     PyObject_Vectorcall,
@@ -259,6 +259,13 @@ cdef class PlacedEntry(Entry):
     def __dealloc__(self):
         if _finalizing:
             self.placed.release()
+
+
+@cython.final
+cdef class Placing:
+    def __dealloc__(self):
+        if _finalizing:
+            new shared_ptr[PlacedKernel](self.kernel)
 
 
 @cython.final
@@ -1241,23 +1248,29 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
     cdef PyObject* results[INLINE_RESULTS]
     cdef Status status
     cdef Measurement measured = None
+    cdef PlacedKernel* kernel
+    cdef Placing placing
     cdef int code
     if (
         entry.placed.get() == NULL or frame.num_unwrapped or entry.num_outputs > INLINE_RESULTS
         or Async(_runtime) or Observed(_runtime)
     ):
         return False
+    kernel = deref(entry.placed).For(_runtime, frame.handles, frame.size)
+    if kernel == NULL:
+        return False
     if call.measured != NULL:
         measured = <Measurement>call.measured
         measured.kernel_start = Nanoseconds()
-    code = deref(entry.placed).Run(
-        _runtime, frame.handles, frame.size, results, &status
-    )
+        placing = Placing.__new__(Placing)
+        placing.entry, placing.kernel = entry, kernel.shared_from_this()
+    code = kernel.Run(frame.handles, frame.size, results, &status)
     if measured is not None:
         if code > 1:
             measured.kernel_start = 0
         else:
             measured.kernel_ns += Nanoseconds() - measured.kernel_start
+            measured.entry = placing
     if code > 1:
         return False
     if code < 0:

@@ -14,8 +14,10 @@ cdef DataType handle_dtype(PyObject* tensor) noexcept
 cdef bint is_local(PyObject* tensor) noexcept
 # Borrowed; null for what is not an EagerTensor on the host, computed.
 cdef const Tensor* host_tensor(PyObject* value) noexcept
+# The same on any device of this process: for its dtype and sizes alone.
+cdef const Tensor* local_tensor(PyObject* value) noexcept
 
-# Of what `host_tensor` has returned.
+# Of what these have returned; the elements are those of tensors on the host.
 cdef DataType dtype_of(const Tensor* tensor) noexcept
 cdef int rank_of(const Tensor* tensor) noexcept
 cdef int64_t size_of(const Tensor* tensor, int axis) noexcept

@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from fastops._cpp.declarations cimport Sizes
-from fastops._cpp.handle cimport HandleDtype, HostTensor
+from fastops._cpp.handle cimport HandleDtype, HostTensor, LocalTensor
 from fastops._cpp.python cimport PyObject_GC_UnTrack
 from fastops._cpp.tensors cimport (
     CopyOf,
@@ -38,6 +38,20 @@ cdef bint is_local(PyObject* tensor) noexcept:
 
 cdef const Tensor* host_tensor(PyObject* value) noexcept:
     return HostTensor(value)
+
+
+cdef const Tensor* local_tensor(PyObject* value) noexcept:
+    return LocalTensor(value)
+
+
+def is_local_tensor(value):
+    """Tell whether something is a tensor, computed, in the memory of a device of this process."""
+    return LocalTensor(<PyObject*>value) != NULL
+
+
+def is_host_tensor(value):
+    """Tell whether it is one in the memory of the host."""
+    return HostTensor(<PyObject*>value) != NULL
 
 
 cdef DataType dtype_of(const Tensor* tensor) noexcept:

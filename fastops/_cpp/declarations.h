@@ -34,6 +34,7 @@ namespace fastops {
 
 class CachedOp;
 class Frame;
+class PlacedKernel;
 class PlacedKernels;
 class PreparedKernel;
 struct Runtime;

@@ -71,6 +71,17 @@ inline const tensorflow::Tensor* HostTensor(PyObject* object) {
   return tensor;
 }
 
+// The same in the memory of any local device: what it holds is not for the host to look at.
+inline const tensorflow::Tensor* LocalTensor(PyObject* object) {
+  const tensorflow::Tensor* tensor = nullptr;
+  const tensorflow::Device* device = nullptr;
+  if (!IsEagerTensor(object) || InspectAnywhere(EagerTensor_Handle(object), nullptr, &tensor,
+                                                &device) != InputState::kReady) {
+    return nullptr;
+  }
+  return tensor;
+}
+
 // Wraps a result in the memory of `device`, null for the host's, of a function that was called on
 // another, as TensorFlow does.
 inline PyObject* WrapPlaced(tensorflow::Tensor&& tensor, tensorflow::Device* device,

@@ -24,6 +24,8 @@ cdef extern from "declarations.h" namespace "fastops":
     DataType HandleDtype(TFE_TensorHandle*)
     # Borrowed; null for what is not an EagerTensor on the host, computed.
     const Tensor* HostTensor(PyObject*)
+    # The same in the memory of any local device: what it holds is not for the host to look at.
+    const Tensor* LocalTensor(PyObject*)
     object Wrap(Tensor, Device*, EagerContext*)
     # In the memory of a device, null for the host, made by what was called on another.
     object WrapPlaced(Tensor, Device*, Device*, EagerContext*)

@@ -27,17 +27,17 @@ namespace fastops {
 // TensorFlow's own KernelAndDeviceOp computes: it has the device's context, stream and allocators,
 // and knows which inputs and outputs are in the host's memory. What is left out is the function
 // that TensorFlow makes of each eager call, and the way there.
-class PlacedKernel {
+class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
  public:
   // Makes the kernel for `node` on a device. Null where that is not a device of this kind, or the
   // kernel is not known to be run in the same way. The GIL is held.
-  static std::unique_ptr<PlacedKernel> Make(tensorflow::EagerContext* context,
+  static std::shared_ptr<PlacedKernel> Make(tensorflow::EagerContext* context,
                                             tensorflow::Device* device, tensorflow::NodeDef node,
                                             int num_outputs) {
     if (!IsSupported(*context, *device)) return nullptr;
-    std::unique_ptr<PlacedKernel> kernel(new PlacedKernel(context, device, num_outputs));
+    std::shared_ptr<PlacedKernel> kernel(new PlacedKernel(context, device, num_outputs));
     node.set_device(device->name());
-    return kernel->Init(node) ? std::move(kernel) : nullptr;
+    return kernel->Init(node) ? kernel : nullptr;
   }
 
   tensorflow::Device* device() const { return device_; }
@@ -89,6 +89,15 @@ class PlacedKernel {
       return -1;
     }
     return 0;
+  }
+
+  // Wraps an output. A new reference, or null with a Python exception. The GIL is held.
+  PyObject* Wrapped(tensorflow::Tensor&& tensor, int index) const {
+    auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
+        std::move(tensor), context_->CanonicalDevice(kernel_->OutputDevice(index)),
+        /*op_device=*/device_, kernel_->OutputResourceDevice(index), context_.get());
+    return EagerTensorFromHandle(
+        tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
   }
 
   // Devices that are loaded through TensorFlow's C interface, with streams, and whose vendor does
@@ -154,14 +163,6 @@ class PlacedKernel {
     return &TensorOf(*data);
   }
 
-  PyObject* Wrapped(tensorflow::Tensor&& tensor, int index) const {
-    auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
-        std::move(tensor), context_->CanonicalDevice(kernel_->OutputDevice(index)),
-        /*op_device=*/device_, kernel_->OutputResourceDevice(index), context_.get());
-    return EagerTensorFromHandle(
-        tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
-  }
-
   // Declared first, destroyed last: the kernel points into the context's devices.
   const tensorflow::core::RefCountPtr<tensorflow::EagerContext> context_;
   tensorflow::Device* const device_;  // borrowed from the context
@@ -209,19 +210,16 @@ class PlacedKernels {
     return made;
   }
 
-  // As PlacedKernel::Run.
-  int Run(const Runtime& runtime, TFE_TensorHandle* const* inputs, int num_inputs,
-          PyObject** results, absl::Status* status) {
-    const PlacedKernel* kernel = kernels_[0].get();
-    if (node_ != nullptr) kernel = At(runtime, ResourceDevice(inputs, num_inputs));
-    return kernel == nullptr ? 2 : kernel->Run(inputs, num_inputs, results, status);
+  // The kernel for a call with these inputs; null where there is none.
+  PlacedKernel* For(const Runtime& runtime, TFE_TensorHandle* const* inputs, int num_inputs) {
+    return node_ == nullptr ? kernels_[0].get() : At(runtime, ResourceDevice(inputs, num_inputs));
   }
 
  private:
   PlacedKernels() = default;
 
   // The kernel for resources on that device; made if it is of the kind of the first one's.
-  const PlacedKernel* At(const Runtime& runtime, tensorflow::Device* device) {
+  PlacedKernel* At(const Runtime& runtime, tensorflow::Device* device) {
     for (const auto& kernel : kernels_) {
       if (kernel->device() == device) return kernel.get();
     }
@@ -246,7 +244,7 @@ class PlacedKernels {
     return nullptr;
   }
 
-  std::vector<std::unique_ptr<PlacedKernel>> kernels_;  // at least one
+  std::vector<std::shared_ptr<PlacedKernel>> kernels_;  // at least one
   std::unique_ptr<tensorflow::NodeDef> node_;           // null: no resource decides
 };
 

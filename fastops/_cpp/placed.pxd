@@ -1,6 +1,6 @@
 from cpython.object cimport PyObject
 from libcpp cimport bool
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -9,18 +9,23 @@ from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerContext, TFE_TensorHandle
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
 
 
 cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass PlacedKernel:
         # Null where the device is of another kind, or the kernel.
         @staticmethod
-        unique_ptr[PlacedKernel] Make(EagerContext*, Device*, NodeDef, int) except +
+        shared_ptr[PlacedKernel] Make(EagerContext*, Device*, NodeDef, int) except +
 
         @staticmethod
         bool IsSupported(const EagerContext&, const Device&)
 
         int num_inputs()
+        # 0, 1 with a status, -1 with a Python exception, or 2 where nothing was done
+        int Run(TFE_TensorHandle**, int, PyObject**, Status*) except +
+        object Wrapped(Tensor, int)
+        shared_ptr[PlacedKernel] shared_from_this() except +
 
     Status InHostMemory(
         const Device&, const NodeDef&, vector[bool]* inputs, vector[bool]* outputs
@@ -31,5 +36,5 @@ cdef extern from "declarations.h" namespace "fastops":
         unique_ptr[PlacedKernels] Make(
             const Runtime&, NodeDef, int, const string&, TFE_TensorHandle**, int
         ) except +
-        # 0, 1 with a status, -1 with a Python exception, or 2 where nothing was done
-        int Run(const Runtime&, TFE_TensorHandle**, int, PyObject**, Status*) except +
+        # Null where there is none.
+        PlacedKernel* For(const Runtime&, TFE_TensorHandle**, int) except +

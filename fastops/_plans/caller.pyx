@@ -284,6 +284,8 @@ COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
 cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                        PyObject* keywords) noexcept:
     signature.TakeOnlyTensors()
+    if not _where.only_host:
+        signature.TakeDevices()
     return signature.Read(_where[0], args, positional, keywords)
 
 

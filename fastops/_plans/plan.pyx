@@ -279,9 +279,7 @@ cdef int _make(Runtime* where, node, int num_outputs,
 
 cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
                       shared_ptr[PlacedKernel]* kernel) except -1:
-    kernel[0] = shared_ptr[PlacedKernel](
-        PlacedKernel.Make(where.context, device, _node(node), num_outputs).release()
-    )
+    kernel[0] = PlacedKernel.Make(where.context, device, _node(node), num_outputs)
     if kernel[0].get() == NULL:
         raise UnplannedError(f"{node.op} on this device is TensorFlow's to run")
     return 0

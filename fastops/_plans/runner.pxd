@@ -34,9 +34,9 @@ cdef class Runner:
 
 cdef object call_original(const Original* call)
 cpdef bint is_plain() except -1
-# The same, on whatever device.
-cdef bint is_plain_anywhere() except -1
-# As `is_plain`, but for tapes.
+# The same, wherever TensorFlow places what is called.
+cpdef bint is_plain_anywhere() except -1
+# As that, but for tapes.
 cdef bint is_plain_but_for_tapes() except -1
 # The same, or in the only replica of TensorFlow's default strategy.
 cdef bint is_plain_or_one_replica() except -1

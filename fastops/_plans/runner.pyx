@@ -49,19 +49,20 @@ cpdef bint is_plain() except -1:
 
     That is: eagerly on the host, on no tape, in no device scope, under no strategy, in no export.
     """
-    return not recording() and is_plain_but_for_tapes()
+    return not recording() and on_host() and _is_plain(False)
 
 
-cdef bint is_plain_anywhere() except -1:
+cpdef bint is_plain_anywhere() except -1:
+    """Tell the same of a thread whose calls TensorFlow may place on other devices."""
     return not recording() and in_order() and _is_plain(False)
 
 
 cdef bint is_plain_but_for_tapes() except -1:
-    return on_host() and _is_plain(False)
+    return in_order() and _is_plain(False)
 
 
 cdef bint is_plain_or_one_replica() except -1:
-    return on_host() and _is_plain(True)
+    return in_order() and _is_plain(True)
 
 
 cdef bint _is_plain(bint one_replica) except -1:

@@ -682,9 +682,10 @@ cdef list _copies(variables):
     try:
         for variable in variables:
             value = _value_of(variable)
-            copies.append(
-                ResourceVariable(value, trainable=False, dtype=variable.dtype, shape=variable.shape)
-            )
+            with _tf.device(variable.device):
+                copies.append(ResourceVariable(
+                    value, trainable=False, dtype=variable.dtype, shape=variable.shape
+                ))
     finally:
         TFE_Py_TapeSetRestartOnThread()
     return copies

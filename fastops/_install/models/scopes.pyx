@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from fastops._cpp.dicts cimport DictVersion
 
 from fastops._install.models import library as _library
-from fastops._plans.runner import is_plain as _is_plain
+from fastops._plans.runner import is_plain_anywhere as _is_plain
 
 
 cdef str _TRACKER = "GLOBAL_STATE_TRACKER"

@@ -2,11 +2,13 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
+from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 from fastops._cpp.options cimport Thread
 from fastops._cpp.plan cimport NativePlan
 from fastops._cpp.signature cimport Signature
+from fastops._tf.tensor cimport Tensor
 
 
 cdef enum Outcome:
@@ -26,6 +28,8 @@ cdef class Native:
     cdef vector[int] made      # the numbers of the values that the result asks for
     cdef int first_lasting     # the step of which the first thing stays
     cdef bint onednn
+    cdef bint waits            # whether a step is another device's, that may be slow to take it
+    cdef vector[pair[int, int]] makers  # if so, by the value's place: the step, and which output
     cdef int64_t last_ns       # that the last run took
     cdef long long runs        # that have succeeded
 
@@ -34,6 +38,7 @@ cdef class Native:
     cdef bint may_run(self, Thread* thread) except -1
     # Fills in the values that the result asks for, new references; all of them if tapes are told.
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *
+    cdef object wrapped(self, Tensor& tensor, size_t i)
     cdef int record(self, PyObject** values) except -1
 
 

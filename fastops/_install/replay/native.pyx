@@ -10,7 +10,6 @@ from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
 from fastops._core.measuring cimport is_recording
-from fastops._core.reasons cimport R_DIRECT
 from fastops._cpp.handle cimport Wrap
 from fastops._cpp.options cimport Thread, kAuto, kDirect
 from fastops._cpp.plan cimport Borrowed, Differs, Made, kKernel, kRead
@@ -19,10 +18,11 @@ from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.timer cimport Nanoseconds
 from fastops._dispatch cimport (
-    Entry, Op, raise_failure, record_gradient, runtime, tell_watchers,
+    Entry, Op, Placing, raise_failure, record_gradient, runtime, tell_watchers,
 )
-from fastops._plans.plan cimport LONG, borrow
+from fastops._plans.plan cimport LONG, borrow, borrow_anywhere
 from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
 
 cdef extern from "definitions.h":
     pass
@@ -41,7 +41,7 @@ cdef class Native:
         What there is to run.
     ops : tuple of Op
         By which its steps were run.
-    entries : list of Entry
+    entries : list of Entry or Placing
         How each of these calls was run.
     variables, handles : tuple
         Those that the call finds by itself, and their handles.
@@ -56,9 +56,9 @@ cdef class Native:
     def __init__(self, found, tuple ops, list entries, tuple variables, tuple handles, asked,
                  bint onednn, bint recorded):
         cdef NativeStep* native
-        cdef Entry entry
         cdef size_t i
         cdef int place
+        cdef dict makers = {}
         self.ops, self.onednn, self.num_values = ops, onednn, found.num_values
         self.last_ns = LONG + 1  # until it has run, nobody knows
         constants = []
@@ -66,12 +66,18 @@ cdef class Native:
         self.plan.steps.resize(len(entries))
         self.first_lasting = <int>len(entries)
         accessed = {}
-        for i, (entry, step) in enumerate(zip(entries, found.steps)):
+        for i, (how, step) in enumerate(zip(entries, found.steps)):
             native = &self.plan.steps[i]
-            native.kind = kRead if step.op_name == "ReadVariableOp" else kKernel
             native.number = <int>i
-            native.kernel = entry.kernel
+            if type(how) is Placing:
+                native.kind = kKernel
+                native.placed = (<Placing>how).kernel
+                self.waits = True
+            else:
+                native.kind = kRead if step.op_name == "ReadVariableOp" else kKernel
+                native.kernel = (<Entry>how).kernel
             native.outputs = list(step.outputs)
+            makers.update((one, (i, place)) for place, one in enumerate(step.outputs))
             releases = [] if recorded else step.releases
             native.releases = releases
             taken = []
@@ -97,19 +103,21 @@ cdef class Native:
                 self.first_lasting = min(self.first_lasting, <int>i)
         self.plan.Resize(found.num_values + len(constants))
         for place, handle in enumerate(handles, found.num_arguments):
-            self.plan.Hold(place, borrow(handle)[0])
+            self.plan.Hold(place, borrow_anywhere(handle)[0])
         for place, constant in enumerate(constants, found.num_values):
-            self.plan.Hold(place, borrow(constant)[0])
+            self.plan.Hold(place, borrow_anywhere(constant)[0])
         self.constants = tuple(constants)
         if recorded:
             asked = range(first, found.num_values)
             self.attrs = [
-                None if step.stopped else entry.gradient_attrs
-                for entry, step in zip(entries, found.steps)
+                None if step.stopped else entry_of(how).gradient_attrs
+                for how, step in zip(entries, found.steps)
             ]
         used = {one for step in found.steps for one in step.flat_inputs() if isinstance(one, int)}
         self.plan.arguments = [i if i in used else -1 for i in range(found.num_arguments)]
         self.plan.results = self.made = asked
+        if self.waits:
+            self.makers = [makers[one] for one in asked]
         self.plan.transient = [
             *(i for i in range(found.num_arguments) if i in used),
             *range(first, found.num_values),
@@ -146,7 +154,7 @@ cdef class Native:
                 tell_watchers(<object>variable)
         begin = Nanoseconds()
         status = self.plan.Run(
-            given, self.last_ns > LONG, thread.options.threads, False, &made, &failed
+            given, self.last_ns > LONG or self.waits, thread.options.threads, False, &made, &failed
         )
         self.last_ns = Nanoseconds() - begin
         if not status.ok():
@@ -159,7 +167,7 @@ cdef class Native:
             (<Op>PyTuple_GET_ITEM(self.ops, i)).calls_direct += 1
         self.runs += 1
         for i in range(made.size()):
-            one = Wrap(move(made[i]), _where.host, _where.context)
+            one = self.wrapped(made[i], i)
             Py_INCREF(one)
             values[self.made[i]] = <PyObject*>one
         if self.attrs is not None:
@@ -170,6 +178,15 @@ cdef class Native:
                     raise
                 return FAILED
         return DONE
+
+    cdef object wrapped(self, Tensor& tensor, size_t i):
+        """What a step has made, as the call of its op would return it."""
+        cdef NativeStep* step
+        if self.waits:
+            step = &self.plan.steps[self.makers[i].first]
+            if step.placed.get() != NULL:
+                return step.placed.get().Wrapped(move(tensor), self.makers[i].second)
+        return Wrap(move(tensor), _where.host, _where.context)
 
     cdef int record(self, PyObject** values) except -1:
         """Tell tapes of the steps, as their calls would."""
@@ -199,9 +216,13 @@ cdef class Native:
 
 
 cdef bint are_direct(list entries, steps, bint recorded) except -1:
-    for entry, step in zip(entries, steps):
-        if type(entry) is not Entry or (<Entry>entry).reason != R_DIRECT:
+    for how, step in zip(entries, steps):
+        if how is None:
             return False
-        if recorded and not step.stopped and (<Entry>entry).gradient_attrs is None:
+        if recorded and not step.stopped and entry_of(how).gradient_attrs is None:
             return False
     return len(entries) == len(steps)
+
+
+cdef Entry entry_of(how):
+    return (<Placing>how).entry if type(how) is Placing else <Entry>how

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 
+from tensorflow.python.eager.context import context
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as tapes_are_stopped
 
 from fastops._install.replay import hooks
@@ -24,6 +25,8 @@ class Ran:
         By their names in the OpDef; those that the inputs determine are among them.
     stopped : bool
         Whether tapes are not to be told of it.
+    scope : str
+        The device that it was asked to run on, if any.
     """
 
     op_name: str
@@ -31,6 +34,7 @@ class Ran:
     attrs: dict
     outputs: list
     stopped: bool
+    scope: str = ""
 
 
 @dataclass
@@ -105,7 +109,8 @@ class Recorder:
             attrs = dict(zip(attrs[::2], attrs[1::2], strict=True)) if attrs else {}
             outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
             stopped = tapes_are_stopped()
-            self.events.append(Ran(kind, list(inputs), attrs, outputs, stopped))
+            scope = context().device_name or ""
+            self.events.append(Ran(kind, list(inputs), attrs, outputs, stopped, scope))
         except Exception:
             self.failed = True
 

@@ -7,10 +7,11 @@ What depends on constants alone is a constant.
 from dataclasses import dataclass, field, is_dataclass
 
 import tensorflow as tf
+from tensorflow.python.eager.context import context
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
-from fastops._core.tensors import to_keep
+from fastops._core.tensors import is_host_tensor, is_local_tensor, to_keep
 from fastops._dispatch import named
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
@@ -320,6 +321,8 @@ class _Maker:
         self.steps = []
         self.seeded = []  # seeds that no op has got yet
         self.lasts = False  # whether something of an op stays: the call may not be made again
+        devices = context().list_logical_devices()
+        self.only_host = all(device.device_type == "CPU" for device in devices)
 
     def add(self, tensor):
         """Give a tensor a number."""
@@ -367,8 +370,10 @@ class _Maker:
         if seed is None and any(event.attrs.get(name) for name in record.bound_by):
             raise NotReplayableError(f"{event.op_name} goes on in a sequence")
         for tensor in (*event.inputs, *event.outputs):
-            if type(tensor) is not EagerTensor or not tensor.device.endswith("CPU:0"):
-                raise NotReplayableError(f"{event.op_name} does not run on the host")
+            if type(tensor) is not EagerTensor or not is_local_tensor(tensor):
+                raise NotReplayableError(f"{event.op_name} does not run in this process")
+        if event.scope and not self.only_host:
+            raise NotReplayableError(f"{event.op_name} runs in a device scope")
         known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
         if record.handles and not self.is_known_handle(event.op_name, known[0]):
             raise NotReplayableError(f"{event.op_name} asks what a handle refers to")
@@ -488,6 +493,8 @@ class _Maker:
             raise NotReplayableError("Python decides after something was done that stays")
         if _size(tensor) > MOST_BYTES or tensor.dtype in _HANDLES:
             raise NotReplayableError("Python decides by a large value")
+        if not is_host_tensor(tensor):
+            raise NotReplayableError("Python decides by a value on another device than the host")
         check = Check(number, to_keep(tensor))
         for step in self.steps:
             if number in step.outputs:
@@ -502,6 +509,8 @@ class _Maker:
             number = self.numbers.get(id(value))
             if number is None and (_size(value) > MOST_BYTES or value.dtype in _HANDLES):
                 raise NotReplayableError("it returns a large constant")
+            if number is None and not self.only_host:  # a copy would not tell the same device
+                raise NotReplayableError("it returns a constant, which may be a device's")
             tensor = Constant(to_keep(value)) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor

@@ -18,7 +18,7 @@ from libcpp.vector cimport vector
 
 from fastops._core.measuring cimport Recorder, is_recording
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
-from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, same_bytes
+from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, local_tensor, same_bytes
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.dicts cimport DictVersion
@@ -224,7 +224,7 @@ cdef class Step:
 
 
 cdef bint _has_sizes(PyObject* value, object sizes) noexcept:
-    cdef const Tensor* tensor = host_tensor(value)
+    cdef const Tensor* tensor = local_tensor(value)
     return tensor != NULL and has_sizes(tensor, sizes)
 
 
