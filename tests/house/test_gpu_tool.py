@@ -482,3 +482,26 @@ def test_a_joined_stream_is_its_files_one_after_the_other(tmp_path):
         paths[-1].write_bytes(content)
     with io.BufferedReader(pieces.Joined(paths), 2) as joined:
         assert joined.read() == b"abcdefgh"
+
+
+def test_an_op_is_blamed_when_it_has_ended_the_process_twice(tmp_path):
+    from tools.gpu.steps.parity import Journal
+
+    path = tmp_path / "parity.jsonl"
+    journal = Journal(path, resume=False)
+    journal.begin("Abs")
+    journal.end("Abs", calls=3, paths={"direct": 3}, problems=[])
+    journal.begin("Add")
+    journal.leave("Add")
+    journal.begin("Mul")
+    again = Journal(path, resume=True)
+    assert list(again.ended) == ["Abs"]
+    assert again.begun() == []
+    again.begin("Mul")
+    with path.open("a") as file:
+        file.write('{"op": "Mul", "cal')
+    last = Journal(path, resume=True)
+    assert last.begun() == ["Mul"]
+    last.end("Mul", died="TensorFlow")
+    assert list(Journal(path, resume=True).ended) == ["Abs", "Mul"]
+    assert Journal(path, resume=False).begun() == []

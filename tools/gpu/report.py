@@ -23,12 +23,12 @@ def holds(what, condition, found=""):
 
 def at_least(what, found, bound, unit=""):
     """Make a verdict on a number that must not be smaller."""
-    return _number(what, found, f">= {bound:g}{unit}", unit, found >= bound)
+    return _number(what, found, f">= {bound:.3g}{unit}", unit, found >= bound)
 
 
 def at_most(what, found, bound, unit=""):
     """Make a verdict on a number that must not be greater."""
-    return _number(what, found, f"<= {bound:g}{unit}", unit, found <= bound)
+    return _number(what, found, f"<= {bound:.3g}{unit}", unit, found <= bound)
 
 
 def undecided(what, because):
@@ -37,7 +37,8 @@ def undecided(what, because):
 
 
 def _number(what, found, bound, unit, judged):
-    return {"what": what, "bound": bound, "found": f"{found:.3g}{unit}", "holds": bool(judged)}
+    shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}"
+    return {"what": what, "bound": bound, "found": f"{shown}{unit}", "holds": bool(judged)}
 
 
 def outcome(verdicts):

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from tools.gpu.report import at_least, at_most, undecided
+from tools.gpu.report import at_most, holds, undecided
 
 from .request import Findings, put, synchronize
 
@@ -50,7 +50,7 @@ def run(request):
         after = taken(request)
     found.figures = {"calls": made, "host MiB": growth, "device bytes": [device, after]}
     found.verdicts = [
-        at_least("calls", made, wanted),
+        holds("calls", made >= wanted, f"{made:,} of {wanted:,}"),
         at_most("growth of the process", growth, GROWTH, " MiB"),
     ]
     if device is None:

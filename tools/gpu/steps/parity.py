@@ -40,7 +40,11 @@ def run(request):
         if request.left() < 0:
             break
         journal.begin(name)
-        journal.end(name, **compare(request, name, kernels[name]))
+        found = compare(request, name, kernels[name])
+        if found is None:
+            journal.leave(name)
+            break
+        journal.end(name, **found)
     return summary(names, journal)
 
 
@@ -67,16 +71,27 @@ class Journal:
         self._begun = []
         if not resume:
             path.unlink(missing_ok=True)
-        for line in path.read_text().splitlines() if path.exists() else ():
-            if line.endswith("}"):  # or it was cut off
-                self._note(json.loads(line))
+        text = path.read_text() if path.exists() else ""
+        if not text.endswith("\n") and text:
+            text = text[: text.rfind("\n") + 1]  # a line that was cut off
+            path.write_text(text)
+        for line in text.splitlines():
+            self._note(json.loads(line))
 
     def begun(self):
-        """Return the ops that began and did not end."""
-        return [name for name in self._begun if name not in self.ended]
+        """Return the ops that began twice and did not end: once may be a run that was cut off."""
+        return [
+            name
+            for name, times in Counter(self._begun).items()
+            if times > 1 and name not in self.ended
+        ]
 
     def begin(self, name):
         self._write({"op": name, "begins": True})
+
+    def leave(self, name):
+        """Take back that an op began."""
+        self._write({"op": name, "begins": False})
 
     def end(self, name, **found):
         self._write({"op": name, **found})
@@ -89,6 +104,8 @@ class Journal:
     def _note(self, line):
         if line.get("begins"):
             self._begun.append(line["op"])
+        elif "begins" in line:
+            self._begun.remove(line["op"])
         else:
             self.ended[line["op"]] = line
 
@@ -162,12 +179,17 @@ def place(case, kernel, device):
 
 
 def compare(request, name, kernels):
-    """Hold the calls of an op against TensorFlow's; return what the journal has of it."""
+    """Hold the calls of an op against TensorFlow's; return what the journal has of it.
+
+    That is `None` where the time does not suffice.
+    """
     from parity import checks
 
     count, paths, problems = 0, Counter(), []
     with request.scope():
         for same in calls(request, name, kernels):
+            if request.left() < 0:
+                return None
             count += 1
             problem, path = checks.compare(*same)
             paths[path or "TensorFlow raises"] += 1
