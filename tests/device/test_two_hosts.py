@@ -144,3 +144,22 @@ def test_contexts_with_other_devices():
         context._reset_context()
         if split_again:
             split()
+
+
+class Elsewhere(keras.layers.Layer):
+    def call(self, x):
+        with tf.device("CPU:1"):
+            return x * 2.0
+
+
+@within("two_hosts")
+def test_a_layer_that_says_where():
+    """A replay would run what it asks of the second on the first."""
+    layer, x = fastops.keras.replay(Elsewhere()), on(0, floats(3))
+
+    def program():
+        made = [layer(x) for _ in range(4)]
+        return made, [one.device for one in made]
+
+    (_, places), _ = unchanged(program)
+    assert all(place.endswith("CPU:1") for place in places)

@@ -2,21 +2,9 @@
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 from . import LARGEST_PIECE, PYTHON, TENSORFLOW, WORK
-
-
-class Progress:
-    """Writes lines, each with the time since the beginning."""
-
-    def __init__(self):
-        self._start = time.monotonic()
-
-    def __call__(self, text):
-        minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
-        print(f"[{minutes:3}:{seconds:02}] {text}", flush=True)
 
 
 def parser():
@@ -102,7 +90,10 @@ def main(arguments=None):
 
 
 def pack(options):
-    from . import packing  # not where pieces are put together: it needs the rest of the checkout
+    # Not where pieces are put together: they need the rest of the checkout.
+    from tools.wheels.__main__ import Progress
+
+    from . import packing
 
     say = Progress()
     made = packing.Packing(
