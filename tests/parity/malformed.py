@@ -15,6 +15,7 @@ from fastops import _registry
 from fastops._core import opdef
 from parity import cases, recipes
 from parity.draw import CONTAINERS, Draw, constant
+from parity.recipes.arrays import TRANSPOSES_ANYHOW
 
 UNDEFINED = {
     "BlockLSTMGrad": "reads beyond inputs that are too small",
@@ -48,9 +49,6 @@ UNDEFINED = {
     "StatelessRandomBinomial": "writes nothing where a probability is NaN",
 }
 """Ops to whose malformed calls TensorFlow answers with whatever is in memory, and why."""
-
-TRANSPOSES_ANYHOW = tf.version.VERSION.startswith("2.19.")
-"""Whether negative numbers in a permutation are no error: the kernels write beyond the tensor."""
 
 
 class Call(NamedTuple):

