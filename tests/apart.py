@@ -7,9 +7,12 @@ import atexit
 import faulthandler
 import inspect
 import os
+import pickle
+import signal
 import sys
 import tempfile
 import traceback
+import warnings
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -19,6 +22,34 @@ import zygote
 
 PROGRAM = f"import sys; sys.path.append({os.path.dirname(__file__)!r}); import apart; apart.serve()"
 SECONDS = 60  # what a test, or the end of a process, may take; whatever hangs shows where, and ends
+
+
+class Fork:
+    """A forked process that sends back what a function returns."""
+
+    SECONDS = 60
+
+    def __init__(self, function):
+        reading, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # forks are risky, that is the point
+            self._child = os.fork()
+        if self._child == 0:
+            try:
+                signal.alarm(self.SECONDS)
+                with open(writing, "wb") as pipe:
+                    pipe.write(pickle.dumps(function()))
+            finally:
+                os._exit(0)
+        os.close(writing)
+        self._pipe = reading
+
+    def result(self):
+        """Return what it sent, or `None` if it hung or crashed."""
+        with open(self._pipe, "rb") as pipe:
+            sent = pipe.read()
+        os.waitpid(self._child, 0)
+        return pickle.loads(sent) if sent else None
 
 
 class Process:

@@ -14,7 +14,7 @@ from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport on_host
+from fastops._dispatch cimport in_order, on_host
 from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
 from fastops._tf.eager cimport TFE_Py_TapeWatch
 from fastops._tf.protos cimport (
@@ -171,7 +171,7 @@ cdef object _gradients(object tape, object target, object sources, object output
         kind = "zero"
     else:
         return _TENSORFLOW
-    if not on_host():
+    if not in_order():
         return _TENSORFLOW
 
     # What the gradients start from: ones, as TensorFlow would make them.
@@ -179,12 +179,14 @@ cdef object _gradients(object tape, object target, object sources, object output
     for value in targets:
         if not _differentiable(value):
             return _TENSORFLOW
-    if output_gradients is None:
+    if output_gradients is None and on_host():
         seeds = []
         for value in targets:
             if host_tensor(<PyObject*>value) == NULL:
                 return _TENSORFLOW
             seeds.append(ones_like(host_tensor(<PyObject*>value)))
+    elif output_gradients is None:
+        seeds = None  # where ones are made is for TensorFlow to say
     else:
         seeds = _listed(output_gradients)
         if len(seeds) != len(targets):

@@ -11,5 +11,9 @@ class FunctionCall(Replacement):
 @final
 class Method(Replacement):
     def __init__(
-        self, original: Callable[..., Any], answer: Callable[[Callable[..., Any], Any], Any]
+        self,
+        original: Callable[..., Any],
+        answer: Callable[[Callable[..., Any], Any], Any],
+        *,
+        anywhere: bool = False,
     ) -> None: ...

@@ -9,7 +9,7 @@ from cpython.ref cimport Py_INCREF
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
-from fastops._plans.runner cimport Original, is_plain
+from fastops._plans.runner cimport Original, is_plain, is_plain_anywhere
 
 cdef extern from "definitions.h":
     pass
@@ -63,20 +63,27 @@ cdef class Method(Replacement):
         TensorFlow's.
     answer : callable
         Given the original and the object, returns what the method does, called without arguments.
+    anywhere : bool
+        Whether it will also do where there are other devices than the host.
     """
 
     cdef object answer
+    cdef bint anywhere
 
-    def __init__(self, original, answer):
+    def __init__(self, original, answer, *, anywhere=False):
         super().__init__(original)
         self.answer = answer
+        self.anywhere = anywhere
         self.vectorcall = _method_call
 
 
 cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t nargsf,
                             PyObject* keywords) except NULL:
     cdef Method self = <Method>callable
-    if not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1 or not is_plain():
+    if (
+        not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1
+        or not (is_plain_anywhere() if self.anywhere else is_plain())
+    ):
         return call_original(self, args, nargsf, keywords)
     result = self.answer(self.original, <object>args[0])
     Py_INCREF(result)

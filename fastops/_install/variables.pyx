@@ -8,10 +8,10 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
-from fastops._core.tensors cimport handle_dtype, has_sizes, host_tensor
+from fastops._core.tensors cimport handle_dtype, has_sizes, local_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport constant, on_host
+from fastops._dispatch cimport constant, in_order
 from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
@@ -45,14 +45,14 @@ cdef object _as_array = np.asarray
 cdef object _graph_of(Replacement method, PyObject* variable):
     """The default graph; None for a variable that is not an ordinary one.
 
-    It is of this very class, on the host, and nothing caches it.
+    It is of this very class, and nothing caches it.
     """
     cdef bint scoped
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
         or not live and not method.always
         or not promotes_no_dtypes()
-        or not on_host()
+        or not in_order()
     ):
         return None
     self = <object>variable
@@ -137,8 +137,6 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
     if self.kind == READ_VALUE or self.kind == READ_VALUE_NO_COPY:
         result = _IDENTITY.run((result,))
     elif self.kind != VALUE:
-        if host_tensor(<PyObject*>result) == NULL:
-            return call_original(self, args, nargsf, keywords)
         result = result._numpy_internal()
         if self.kind == NUMPY or self.kind == ARRAY:
             if isinstance(result, _array):
@@ -219,14 +217,14 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
         value = constant(value, <DataType><int>variable._dtype._type_enum)
     if (
         not IsEagerTensor(<PyObject*>value)
-        or host_tensor(<PyObject*>value) == NULL
+        or local_tensor(<PyObject*>value) == NULL
         or <int>handle_dtype(<PyObject*>value) != variable._dtype._type_enum
     ):
         return call_original(self, args, nargsf, keywords)
     if self.call is not _ASSIGN:
         result = self.call.run((variable._handle, value))
     # TensorFlow compares the shapes first.
-    elif has_sizes(host_tensor(<PyObject*>value), variable._shape._dims):
+    elif has_sizes(local_tensor(<PyObject*>value), variable._shape._dims):
         result = self.call.run((variable._handle, value, bool(variable._validate_shape)))
     else:
         return call_original(self, args, nargsf, keywords)

@@ -9,11 +9,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 from apart import within
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from plugged import FIRST_DEVICE, SECOND_DEVICE, here, there
 from support import assert_same, assert_same_bits, floats
 from tensorflow.python.eager import context
 
 import fastops
+from fastops._install.keras.batches import Batches
 from fastops._install.models.method import methods
 
 LAYER, APPLY = "Layer.__call__", "BaseOptimizer.apply"
@@ -234,6 +236,56 @@ def check_training(make):
     assert seen[LAYER].replayed >= 5
     assert seen[APPLY].replayed >= 5
     assert all(one.endswith(FIRST_DEVICE) for one in want[-1])
+
+
+@within("plugged_in")
+def test_batches_of_arrays(device):
+    """They are cut on the host, as Keras's pipeline cuts them, for loops and for graphs."""
+    x, y = floats(10, 3), np.arange(10)
+    take = tf.function(lambda iterator: iterator.get_next())
+
+    def batches(shuffle, begin=0):
+        tf.random.set_seed(5)
+        adapter = ArrayDataAdapter(x, y, batch_size=4, shuffle=shuffle)
+        data = adapter.get_tf_dataset()
+        ours.append(isinstance(data, Batches))
+        iterator = iter(data)
+        return [*data, *[next(iterator) for _ in range(begin)], *[take(iterator) for _ in range(2)]]
+
+    cases = [(shuffle, begin) for shuffle in (False, True) for begin in (0, 1)]
+    ours = []
+    wants = [batches(*case) for case in cases]
+    assert places(wants[0][0])[0][0].endswith("CPU:0"), places(wants)
+    with fastops.accelerated(models=True):
+        for _ in range(2):
+            ours.clear()
+            for case, want in zip(cases, wants, strict=True):
+                got = batches(*case)
+                assert_same(got, want)
+                assert places(got) == places(want)
+        assert ours == [True] * 4, ours
+    tf.random.set_seed(None)
+
+
+@within("plugged_in")
+def test_loops_of_keras(device):
+    """`fit` of arrays, eagerly and compiled, shuffled by a seed."""
+    x, y = floats(10, 3), floats(10, 2, seed=1)
+
+    def program(eagerly):
+        keras.utils.set_random_seed(1)
+        model = perceptron()
+        model.compile("adam", "mse", metrics=["mae"], run_eagerly=eagerly, jit_compile=False)
+        history = model.fit(x, y, 4, epochs=3, verbose=0).history
+        tested = model.evaluate(x, y, batch_size=4, verbose=0)
+        return history, tested, model.predict(x, batch_size=4, verbose=0), model.get_weights()
+
+    for eagerly in (True, False):
+        want = program(eagerly)
+        with fastops.accelerated(models=True, functions=not eagerly):
+            for _ in range(2):
+                assert_same(program(eagerly), want)
+    tf.random.set_seed(None)
 
 
 @within("plugged_in")

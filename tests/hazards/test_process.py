@@ -4,19 +4,16 @@ What could end or hang a process runs in a process of its own. That is a new int
 one, where the test is about its import of TensorFlow, the environment it begins with, or its end.
 """
 
-import os
-import pickle
 import signal
 import sys
 import threading
-import warnings
 from contextlib import suppress
 from functools import partial
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from apart import Process, within
+from apart import Fork, Process, within
 from support import assert_same, floats, interpreter, outcome, python
 
 import fastops
@@ -132,34 +129,6 @@ def alone():
     process.end()
 
 
-class Child:
-    """A forked process that sends back what a function returns."""
-
-    SECONDS = 60
-
-    def __init__(self, function):
-        reading, writing = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # forks are risky, that is the point
-            self._child = os.fork()
-        if self._child == 0:
-            try:
-                signal.alarm(self.SECONDS)
-                with open(writing, "wb") as pipe:
-                    pipe.write(pickle.dumps(function()))
-            finally:
-                os._exit(0)
-        os.close(writing)
-        self._pipe = reading
-
-    def result(self):
-        """Return what it sent, or `None` if it hung or crashed."""
-        with open(self._pipe, "rb") as pipe:
-            sent = pipe.read()
-        os.waitpid(self._child, 0)
-        return pickle.loads(sent) if sent else None
-
-
 def paths():
     """Return "direct" and the names of reasons, whichever have been counted."""
     seen = fastops.stats()
@@ -220,7 +189,7 @@ def test_forks_after_use():
         ), paths()
 
     children = {
-        (name, m is raw_ops): Child(partial(run, m, call))
+        (name, m is raw_ops): Fork(partial(run, m, call))
         for name, call in calls.items()
         for m in (tf.raw_ops, raw_ops)
     }
@@ -253,7 +222,7 @@ def test_forks_while_ops_are_loaded():
     thread.start()
     hung = count = 0
     while thread.is_alive():
-        children = [Child(lambda: raw_ops.Cosh(x=x).numpy()) for _ in range(4)]
+        children = [Fork(lambda: raw_ops.Cosh(x=x).numpy()) for _ in range(4)]
         for child in children:
             got = child.result()
             hung += got is None

@@ -1,12 +1,13 @@
 # distutils: language = c++
 """Gradients of what changes shapes, and takes tensors apart and together."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from fastops._core.tensors cimport (
     dtype_of,
+    host_tensor,
     int_tensor,
-    ints_of,
     num_elements,
     rank_of,
     reduced_axes,
@@ -20,6 +21,7 @@ from fastops._install.gradients.step cimport (
     Step,
     attr_of,
     attrs_of,
+    elements_of,
     grad_of,
     input_of,
     output_of,
@@ -28,7 +30,9 @@ from fastops._install.gradients.step cimport (
 from fastops._install.intercept cimport Call
 from fastops._tf.protos cimport DT_INT32, DT_INT64, DataType
 
+from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.indexed_slices import IndexedSlices as _IndexedSlices
+from tensorflow.python.framework.ops import device_v2 as _device
 
 
 cdef Call _CONCAT = Call("ConcatV2", "values axis")
@@ -36,6 +40,7 @@ cdef Call _INVERT_PERMUTATION = Call("InvertPermutation", "x")
 cdef Call _PACK = Call("Pack", "values axis")
 cdef Call _PAD = Call("Pad", "input paddings")
 cdef Call _RESHAPE = Call("Reshape", "tensor shape")
+cdef Call _SHAPE = Call("Shape", "input out_type")
 cdef Call _SLICE = Call("Slice", "input begin size")
 cdef Call _SPLIT_V = Call("SplitV", "value size_splits axis num_split")
 cdef Call _SUM = Call("Sum", "input axis keep_dims")
@@ -65,7 +70,7 @@ cdef object _broadcast_to(Step* step):
     x, shape = input_of(step, 0), input_of(step, 1)
     cdef Sizes axes, unused, sizes
     if (
-        not ints_of(tensor_of(shape), &sizes)
+        not elements_of(shape, &sizes)
         or not reduced_axes(sizes, sizes_of(tensor_of(x)), &unused, &axes)
     ):
         return TENSORFLOW
@@ -77,7 +82,7 @@ cdef object _tile(Step* step):
     cdef Sizes multiples, split, axes, sizes = sizes_of(tensor_of(x))
     cdef DataType dtype = dtype_of(tensor_of(input_of(step, 1)))
     cdef size_t i
-    if not ints_of(tensor_of(input_of(step, 1)), &multiples) or multiples.size() != sizes.size():
+    if not elements_of(input_of(step, 1), &multiples) or multiples.size() != sizes.size():
         return TENSORFLOW
     for i in range(sizes.size()):
         split.push_back(multiples[i])
@@ -92,7 +97,7 @@ cdef object _pad(Step* step):
     cdef Sizes pairs, begin, sizes = sizes_of(tensor_of(x))
     cdef DataType dtype = dtype_of(tensor_of(paddings))
     cdef size_t i
-    if not ints_of(tensor_of(paddings), &pairs) or pairs.size() != 2 * sizes.size():
+    if not elements_of(paddings, &pairs) or pairs.size() != 2 * sizes.size():
         return TENSORFLOW
     for i in range(sizes.size()):
         begin.push_back(pairs[2 * i])
@@ -105,7 +110,7 @@ cdef object _slice(Step* step):
     cdef Sizes taken = sizes_of(tensor_of(output_of(step, 0)))
     cdef DataType dtype = dtype_of(tensor_of(input_of(step, 1)))
     cdef size_t i
-    if not ints_of(tensor_of(input_of(step, 1)), &begin) or begin.size() != sizes.size():
+    if not elements_of(input_of(step, 1), &begin) or begin.size() != sizes.size():
         return TENSORFLOW
     for i in range(sizes.size()):
         pairs.push_back(begin[i])
@@ -132,7 +137,7 @@ cdef object _concat(Step* step):
     cdef Py_ssize_t i, values = step.num_inputs - 1
     cdef Sizes axes, sizes
     cdef int axis, rank
-    if values < 2 or not ints_of(tensor_of(input_of(step, values)), &axes) or axes.size() != 1:
+    if values < 2 or not elements_of(input_of(step, values), &axes) or axes.size() != 1:
         return TENSORFLOW
     rank = rank_of(tensor_of(input_of(step, 0)))
     if not -rank <= axes[0] < rank:
@@ -170,7 +175,7 @@ cdef object _gather(Step* step):
     cdef size_t i
     if (
         attr_of(step, "batch_dims") != 0
-        or not ints_of(tensor_of(axis), &axes)
+        or not elements_of(axis, &axes)
         or axes.size() != 1
         or axes[0] != 0
     ):
@@ -181,7 +186,15 @@ cdef object _gather(Step* step):
         sizes.push_back(shape[i])
     values = _RESHAPE.run((grad_of(step), int_tensor(sizes, DT_INT32, 0)))
     indices = _RESHAPE.run((indices, int_tensor(count, DT_INT32, 0)))
-    return _IndexedSlices(values, indices, int_tensor(shape, DT_INT32, 0)), None, None
+    return _IndexedSlices(values, indices, _shape_beside(params)), None, None
+
+
+cdef object _shape_beside(object params):
+    """The shape of a tensor; it is said to be on the tensor's device."""
+    if host_tensor(<PyObject*>params) != NULL:
+        return int_tensor(sizes_of(tensor_of(params)), DT_INT32, 0)
+    with _device(params.device):
+        return _SHAPE.run((params, _dtypes.int32))
 
 
 register("BroadcastTo", "array_grad._BroadcastToGrad", _broadcast_to)

@@ -3,12 +3,13 @@
 
 from libc.stdint cimport int64_t
 
-from fastops._core.tensors cimport dtype_of, int_tensor, ints_of, num_elements, rank_of, sizes_of
+from fastops._core.tensors cimport dtype_of, int_tensor, num_elements, rank_of, sizes_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW, register
 from fastops._install.gradients.step cimport (
     Step,
     attr_of,
+    elements_of,
     grad_of,
     input_of,
     is_float,
@@ -37,7 +38,7 @@ cdef object _kept_shape(object x, object axis, bint* everything):
     cdef Sizes axes, sizes = sizes_of(tensor_of(x))
     cdef int64_t i
     cdef int64_t rank = <int64_t>sizes.size()
-    if not ints_of(tensor_of(axis), &axes):
+    if not elements_of(axis, &axes):
         return None
     everything[0] = rank_of(tensor_of(axis)) == 1 and <int64_t>axes.size() == rank
     for i in range(<int64_t>axes.size()):

@@ -17,9 +17,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE
 
-from fastops._core.tensors cimport host_tensor
+from fastops._core.tensors cimport local_tensor
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, PyVectorcall_NARGS
-from fastops._dispatch cimport on_host
+from fastops._dispatch cimport in_order
 from fastops._install.gradients.step cimport Step
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
@@ -156,13 +156,13 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
             if i < 64:
                 step.unused |= (<unsigned long long>1) << <int>i
     if not rule.any_grad and not (
-        _all_on_host(step.inputs, step.num_inputs)
-        and _all_on_host(step.outputs, step.num_outputs)
-        and _all_on_host(step.grads, step.num_grads)
+        _all_here(step.inputs, step.num_inputs)
+        and _all_here(step.outputs, step.num_outputs)
+        and _all_here(step.grads, step.num_grads)
     ):
         rule.left += 1
         return TENSORFLOW
-    if not on_host() or not promotes_no_dtypes():
+    if not in_order() or not promotes_no_dtypes():
         rule.left += 1
         return TENSORFLOW
     try:
@@ -185,9 +185,9 @@ cdef tuple _as_tuple(object values):
     return () if values is None else None
 
 
-cdef bint _all_on_host(PyObject** values, Py_ssize_t size) noexcept:
+cdef bint _all_here(PyObject** values, Py_ssize_t size) noexcept:
     cdef Py_ssize_t i
     for i in range(size):
-        if values[i] != <PyObject*>None and host_tensor(values[i]) == NULL:
+        if values[i] != <PyObject*>None and local_tensor(values[i]) == NULL:
             return False
     return True

@@ -2,7 +2,16 @@
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._core.tensors cimport dtype_of, host_tensor, int_tensor, rank_of, sizes_of
+from fastops._core.tensors cimport (
+    dtype_of,
+    host_tensor,
+    int_tensor,
+    ints_of,
+    local_tensor,
+    rank_of,
+    sizes_of,
+)
+from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
     DT_COMPLEX128,
@@ -61,11 +70,18 @@ cdef inline tuple attrs_of(Step* step, tuple names):
     return tuple([attr_of(step, name) for name in names])
 
 
+# Of a tensor on any device: for its dtype and sizes.
 cdef inline const Tensor* tensor_of(object value) except NULL:
-    cdef const Tensor* tensor = host_tensor(<PyObject*>value)
+    cdef const Tensor* tensor = local_tensor(<PyObject*>value)
     if tensor == NULL:
         raise TypeError("an op was recorded without its tensors")
     return tensor
+
+
+# The elements of a tensor of int32 or int64 on the host. False for any other.
+cdef inline bint elements_of(object value, Sizes* elements) noexcept:
+    cdef const Tensor* tensor = host_tensor(<PyObject*>value)
+    return tensor != NULL and ints_of(tensor, elements)
 
 
 cdef inline bint is_complex(object value) except -1:

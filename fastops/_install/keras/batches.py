@@ -7,6 +7,7 @@ arrays of the same kind, but for the pipeline, which is made if anybody asks for
 iterator, whose resource is made if a graph takes it.
 """
 
+import contextlib
 import copy
 import itertools
 import threading
@@ -23,7 +24,7 @@ from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 
 from fastops._plans.caller import know_iterator
 from fastops._plans.packing import nested
-from fastops._plans.runner import is_plain
+from fastops._plans.runner import is_plain, is_plain_anywhere
 
 MOST_BATCH_BYTES = 1 << 20
 """Of a batch: those that are larger are better copied in another thread, before they are asked."""
@@ -37,6 +38,7 @@ MOST_HELD_BYTES = 64 << 20
 MOST_KINDS = 64
 MOST_ORDERS_BYTES = 16 << 20
 
+_HOST = "/device:CPU:0"
 _FLOATS = frozenset({"float16", "float32", "float64"})
 _DTYPES = _FLOATS | {
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -103,7 +105,8 @@ def get_tf_dataset(original, adapter):
     ):
         return original(adapter)
     key = form, batch_size, num_rows % batch_size == 0, num_rows < batch_size
-    tensors = list(map(_tensor, arrays))
+    with _on_host():
+        tensors = list(map(_tensor, arrays))
     kind, made, order = _kinds.get(key), None, None
     if kind is None:
         made = original(adapter)
@@ -149,6 +152,11 @@ def _tensor(array):
     if dtype in _FLOATS and dtype != _floatx():
         array = _slicing.convert_to_sliceable(array, target_backend="tensorflow")
     return array if type(array) is EagerTensor else tf.convert_to_tensor(array)
+
+
+def _on_host():
+    """Return a context manager for what pipelines do on the host, whatever else there is."""
+    return contextlib.nullcontext() if is_plain() else ops.device(_HOST)
 
 
 def _num_bytes(array):
@@ -233,7 +241,7 @@ class Batches(prefetch_op._PrefetchDataset):
         return object.__getattribute__(self, name)
 
     def __iter__(self):
-        if "_variant_tensor_attr" in self.__dict__ or not is_plain():
+        if "_variant_tensor_attr" in self.__dict__ or not is_plain_anywhere():
             return super().__iter__()
         return BatchIterator(self)
 
@@ -291,10 +299,11 @@ class BatchIterator(OwnedIterator):
         self._resource = value
 
     def _next_internal(self):
-        if self._resource is None and is_plain():
+        if self._resource is None and is_plain_anywhere():
             with self._lock:
                 if not self._elements and self._resource is None and self._end < self._num_rows:
-                    self._cut()
+                    with _on_host():
+                        self._cut()
                 if self._elements:
                     return self._elements.pop()
         return super()._next_internal()
@@ -330,7 +339,7 @@ class BatchIterator(OwnedIterator):
         """Make the resource, for what comes next."""
         begin = self._begin + self._batch_size * (self._num_cut - len(self._elements))
         begin = min(begin, self._end)  # the last batch may be smaller
-        plain = is_plain()
+        plain = is_plain_anywhere()
         with ops.init_scope(), ops.device(self._tensors[0].device), record.stop_recording():
             if begin == 0 and (not plain or sum(map(_num_bytes, self._tensors)) > MOST_HELD_BYTES):
                 variant = self._dataset._variant_tensor  # of Keras's pipeline

@@ -54,7 +54,7 @@ def methods():
         name = f"keras.src.{answered}"
         holder, attribute = resolve(name)
         if type(vars(holder).get(attribute)) is FunctionType:
-            make = partial(traced.Method, answer=answer)
+            make = partial(traced.Method, answer=answer, anywhere=True)
             yield Target("keras", name, holder, attribute, make)
     layer = source().layers.layer.Layer
     if type(vars(layer)["__call__"]) is FunctionType:

@@ -1,0 +1,309 @@
+"""Gradients and variables under `install`, on a device that comes before the host.
+
+What a rule runs is what TensorFlow's gradient function runs: where, and with no more kernels and
+copies. A rule that would have to look at the values of a device's tensor hands over.
+"""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+from apart import within
+from differentiable import CASES, derivatives, first, values
+from plugged import FIRST_DEVICE, SECOND_DEVICE, here, there, unchanged
+from support import Failure, assert_same, floats
+
+import fastops
+from fastops._install.gradients.rules import RULES, reset_counters
+
+raw = tf.raw_ops
+
+
+def places(value):
+    """Return where each tensor in a structure is, and in whose memory."""
+    flat = [one for one in tf.nest.flatten(value, expand_composites=True) if tf.is_tensor(one)]
+    return [(one.device, one.backing_device) for one in flat]
+
+
+def prepared(device, case):
+    """Return a call with what TensorFlow says of it, and the work that devices had from that."""
+    inputs = [values(s, case.dtypes[0], i, case.positive) for i, s in enumerate(case.shapes)]
+    like = case.call(*inputs)
+    call = case, inputs, inputs, values(like.shape, like.dtype, 7)
+    derivatives(*call)
+    want, work = device.work_of(lambda: derivatives(*call))
+    assert not any(isinstance(one, Failure) for one in want), want
+    return call, want, work
+
+
+def check(device, call, want, expected):
+    """Hold the derivatives of a call against them: bits, devices, kernels and copies."""
+    case = call[0]
+    for _ in range(2):
+        got, work = device.work_of(lambda: derivatives(*call))
+        assert_same(got, want)
+        assert places(got) == places(want)
+    assert work <= expected, f"{case.op}: {work - expected} more than {expected}"
+    reset_counters()
+    first(*call)
+    rule = RULES[case.op]
+    assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1)), case.op
+
+
+@within("plugged_in")
+def test_every_rule(device):
+    device.delay(0)
+    # One call of an op for each shape: other axes are other numbers in the host's memory.
+    cases = {(case.op, case.shapes, case.taken): case for case in CASES}.values()
+    cases = [case for case in cases if case.taken or case.op != "GatherV2"]  # it has no other axes
+    tried = [prepared(device, case) for case in cases]
+    with fastops.accelerated():
+        for one in tried:
+            check(device, *one)
+    on_the_device = {
+        call[0].op for call, want, _ in tried if places(want[0])[0][0].endswith(FIRST_DEVICE)
+    }
+    assert len(on_the_device) > 30, sorted(on_the_device)
+
+
+@within("plugged_in")
+def test_values_that_are_on_a_device(device):
+    """Axes there are TensorFlow's to look at."""
+    (x,), (axis, rows) = there(floats(3, 4)), there(np.int64([1]), np.int64([2, 0, 2]))
+
+    def program():
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            summed = raw.Sum(input=x, axis=axis)
+            rolled = raw.BroadcastTo(input=x, shape=there(np.int64([2, 3, 4]))[0])
+            gathered = raw.GatherV2(params=x, indices=rows, axis=0)
+        return [tape.gradient(y, x) for y in (summed, rolled, gathered)]
+
+    want, _ = unchanged(device, program)
+    assert want[2].dense_shape.device.endswith(FIRST_DEVICE)
+    with fastops.accelerated():
+        reset_counters()
+        got = program()
+    assert places(got) == places(want)
+    assert [(RULES[op].taken, RULES[op].left) for op in ("Sum", "BroadcastTo", "GatherV2")] == [
+        (0, 1),
+        (0, 1),
+        (1, 0),
+    ]
+
+
+@within("plugged_in")
+def test_device_scopes(device):
+    """Around the tape, around its gradients alone, and around parts of what it records."""
+    x, y = floats(3, 4), floats(4, 3)
+
+    def program(around, at_last):
+        with tf.device(around):
+            with tf.GradientTape() as tape:
+                a, b = tf.constant(x), tf.Variable(y)
+                tape.watch(a)
+                with tf.device("CPU:0"):
+                    c = tf.tanh(a * 2.0)
+                loss = tf.reduce_mean(tf.nn.relu(c @ b) + tf.gather(a, [1, 0, 2])[:, :3])
+            with tf.device(at_last):
+                gradients = tape.gradient(loss, [a, b])
+        return loss, gradients, b.value(), b.read_value()
+
+    scopes = None, FIRST_DEVICE, SECOND_DEVICE, "CPU:0"
+    for around in scopes:
+        for at_last in scopes:
+            want = program(around, at_last)
+            with fastops.accelerated():
+                for _ in range(3):
+                    reset_counters()
+                    got = program(around, at_last)
+                    assert_same(got, want)
+                    assert places(got) == places(want), (around, at_last)
+                assert RULES["MatMul"].taken == 1
+
+
+@within("plugged_in")
+def test_seeds(device):
+    """Ones are made where TensorFlow makes them; given gradients may be anywhere."""
+    x, (y,), (z,) = tf.constant(floats(3)), here(floats(3)), there(floats(3), number=1)
+
+    def program():
+        found = []
+        for seed in (None, x, y, z):
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch([x, y, z])
+                a, b, c = tf.identity(x), raw.Square(x=y), x * z
+            for of in (a, b, c, x, y, [a, c]):
+                if seed is None or not isinstance(of, list):
+                    found.append(tape.gradient(of, [x, y, z], output_gradients=seed))
+        return found
+
+    want, _ = unchanged(device, program)
+    with fastops.accelerated():
+        got = program()
+    assert places(got) == places(want)
+
+
+@within("plugged_in")
+def test_what_is_wrong(device):
+    """Errors are TensorFlow's, at the same place."""
+    (x,) = there(floats(3))
+
+    def program():
+        said = []
+        for of, seeds in (
+            (tf.cast(x, tf.int32), None),
+            (x * x, [x, x]),
+            (x * x, tf.constant(floats(2))),
+            ("x", None),
+        ):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                value = x * of if isinstance(of, tf.Tensor) and of.dtype == x.dtype else of
+            try:
+                said.append(tape.gradient(value, x, output_gradients=seeds))
+            except Exception as error:
+                said.append(f"{type(error).__name__}: {error}")
+        return said
+
+    want = program()
+    assert any(isinstance(one, str) for one in want)
+    with fastops.accelerated():
+        for _ in range(3):
+            assert [str(one) for one in program()] == [str(one) for one in want]
+
+
+# ---------------------------------------------------------------------------------------------
+# Variables
+# ---------------------------------------------------------------------------------------------
+
+METHODS = {
+    "value": lambda v, x: v.value(),
+    "read_value": lambda v, x: v.read_value(),
+    "read_value_no_copy": lambda v, x: v.read_value_no_copy(),
+    "numpy": lambda v, x: v.numpy(),
+    "array": lambda v, x: np.asarray(v),
+    "assign": lambda v, x: v.assign(x).value(),
+    "assign_unread": lambda v, x: v.assign(x, read_value=False),
+    "assign_add": lambda v, x: v.assign_add(x) + 1.0,
+    "assign_sub": lambda v, x: v.assign_sub(x).numpy(),
+}
+
+
+@within("plugged_in")
+def test_methods_of_variables(device):
+    """Wherever the variable is, what it is given, and the scope around."""
+    givens = [*there(floats(3)), *there(floats(3), number=1), *here(floats(3)), floats(3)]
+
+    def program(method, home, given, scope):
+        with tf.device(home):
+            v = tf.Variable(floats(3, seed=3))
+        with tf.device(scope):
+            answer = METHODS[method](v, given)
+        return answer, v.value(), v.numpy(), v.device
+
+    calls = [
+        (method, home, given, scope)
+        for method in METHODS
+        for home, scope in ((None, None), (None, "CPU:0"), ("CPU:0", None), (SECOND_DEVICE, None))
+        for given in givens
+    ]
+    wants = [program(*call) for call in calls]
+    with fastops.accelerated():
+        for call, want in zip(calls * 2, wants * 2, strict=True):
+            got = program(*call)
+            assert_same(got[:3], want[:3])
+            assert got[3] == want[3], call
+            assert places(got[:2]) == places(want[:2]), call
+
+
+@within("plugged_in")
+def test_scalars_of_variables(device):
+    def program():
+        return [
+            convert(tf.Variable(value))
+            for convert, value in (
+                (bool, True),
+                (int, np.int64(3)),
+                (int, 3),
+                (float, 2.5),
+                (complex, 2.5),
+                (bool, np.float32(0.0)),
+            )
+        ]
+
+    want, _ = unchanged(device, program)
+    assert want == [True, 3, 3, 2.5, 2.5 + 0j, False]
+
+
+@within("plugged_in")
+def test_which_path_variables_take(device):
+    v, (x,) = tf.Variable(floats(3)), there(floats(3))
+    assert v.device.endswith(FIRST_DEVICE)
+    with fastops.accelerated(only=["variables"]):
+        for _ in range(2):
+            fastops.reset_stats()
+            v.assign(x)
+            v.assign_add(x, read_value=False)
+            v.assign_sub(x)
+            v.value(), v.read_value(), v.numpy()
+        seen = fastops.stats()
+    assert {name: seen.ops[name].direct for name in seen.ops} == {
+        "AssignVariableOp": 1,
+        "AssignAddVariableOp": 1,
+        "AssignSubVariableOp": 1,
+        "ReadVariableOp": 3,
+        "Identity": 1,
+    }
+    assert (seen.direct, seen.capi, seen.tensorflow) == (7, 0, 0), seen
+
+
+@within("plugged_in")
+def test_training_in_threads(device):
+    """Each thread its tape and its variables, while streams lag behind."""
+    device.delay(60)
+    x, y = there(floats(8, 3), floats(8, 2))
+
+    def train(number, out):
+        w, b = tf.Variable(floats(3, 2, seed=number)), tf.Variable(tf.zeros([2]))
+        for _ in range(10):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.tanh(x @ w + b) - y))
+            for one, gradient in zip((w, b), tape.gradient(loss, (w, b)), strict=True):
+                one.assign_sub(0.1 * gradient)
+        out[number] = loss, w.read_value(), b.read_value()
+
+    def program():
+        out = [None] * 4
+        threads = [threading.Thread(target=train, args=(i, out)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return out
+
+    want = program()
+    with fastops.accelerated():
+        for _ in range(3):
+            assert_same(program(), want)
+
+
+@within("plugged_in")
+def test_memory_of_tapes(device):
+    """Blocks of a device are free once a step is over."""
+    w, (x,) = tf.Variable(floats(3, 3)), there(floats(4, 3))
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.tanh(x @ w)))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+    with fastops.accelerated():
+        for _ in range(8):
+            step()
+        device.synchronize()
+        before = device.live()
+        for _ in range(50):
+            step()
+        device.synchronize()
+        assert device.live() == before
