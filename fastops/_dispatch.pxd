@@ -117,6 +117,8 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 cdef int gate(PyObject** device_name) except -1
 # Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
+# Of an entry's kernels the one on the device where inputs are; None where there is none.
+cdef Placing placing_of(Entry entry, Frame* frame)
 # Raises what TensorFlow's function of an op raises for the status of its kernel.
 cdef int raise_failure(Op op, const Status& status) except -1
 # Tells tapes and accumulators what an op has made of its inputs; `attrs` as for gradient functions.

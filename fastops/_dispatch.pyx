@@ -76,7 +76,7 @@ from fastops._cpp.python cimport (
     PyVectorcall_NARGS,
 )
 from fastops._cpp.runtime cimport (
-    Async, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, StoresGraphs,
+    Async, Devices, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, StoresGraphs,
     UnknownKernels,
 )
 from fastops._cpp.text cimport Message, RaiseNotOk
@@ -120,6 +120,7 @@ flushes = 0
 cdef object _watch = None           # weak reference to the Python context
 cdef list loaded = []               # every Op that was ever called
 cdef int cache_size = 256           # entries an op
+cdef Devices _devices = Devices.kPlugins
 cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint unknown_kernels = UnknownKernels() != NULL
 cdef Op _read_variable = None       # "ReadVariableOp"
@@ -159,7 +160,7 @@ cdef bint _refresh(PyObject* py_context) except -1:
     flush()
     generation += 1
     context = <object>py_context
-    if context._context_handle is None or not _runtime.Capture(py_context):
+    if context._context_handle is None or not _runtime.Capture(py_context, _devices):
         _runtime.Clear()
         return False
     _watch = weakref.ref(context, _context_died)
@@ -1262,8 +1263,7 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
     if call.measured != NULL:
         measured = <Measurement>call.measured
         measured.kernel_start = Nanoseconds()
-        placing = Placing.__new__(Placing)
-        placing.entry, placing.kernel = entry, kernel.shared_from_this()
+        placing = _placing(entry, kernel)
     code = kernel.Run(frame.handles, frame.size, results, &status)
     if measured is not None:
         if code > 1:
@@ -1287,6 +1287,21 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
         op, entry, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode()
     )
     return True
+
+
+cdef Placing placing_of(Entry entry, Frame* frame):
+    """The kernel on the device of these inputs. None where TensorFlow's runtime has the call."""
+    cdef PlacedKernel* kernel
+    if type(entry) is not PlacedEntry or (<PlacedEntry>entry).placed.get() == NULL:
+        return None
+    kernel = deref((<PlacedEntry>entry).placed).For(_runtime, frame.handles, frame.size)
+    return None if kernel == NULL else _placing(entry, kernel)
+
+
+cdef Placing _placing(Entry entry, PlacedKernel* kernel):
+    cdef Placing placing = Placing.__new__(Placing)
+    placing.entry, placing.kernel = entry, kernel.shared_from_this()
+    return placing
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
@@ -1552,6 +1567,18 @@ cdef str _detail(Op op, int reason, PyObject** slots, Entry entry):
 # ---------------------------------------------------------------------------------------------
 # The cache
 # ---------------------------------------------------------------------------------------------
+
+def be_direct_on(kinds):
+    """Sets on which devices calls may be direct beside the host: "none", "plugins" or "all"."""
+    global _devices
+    if kinds == "none":
+        _devices = Devices.kNone
+    elif kinds == "plugins":
+        _devices = Devices.kPlugins
+    else:
+        _devices = Devices.kAll
+    _runtime.Clear()  # it is captured anew, and kernels and plans are made anew
+
 
 def bound_cache(size):
     """Sets how many entries an op may keep."""

@@ -31,11 +31,10 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
  public:
   // Makes the kernel for `node` on a device. Null where that is not a device of this kind, or the
   // kernel is not known to be run in the same way. The GIL is held.
-  static std::shared_ptr<PlacedKernel> Make(tensorflow::EagerContext* context,
-                                            tensorflow::Device* device, tensorflow::NodeDef node,
-                                            int num_outputs) {
-    if (!IsSupported(*context, *device)) return nullptr;
-    std::shared_ptr<PlacedKernel> kernel(new PlacedKernel(context, device, num_outputs));
+  static std::shared_ptr<PlacedKernel> Make(const Runtime& runtime, tensorflow::Device* device,
+                                            tensorflow::NodeDef node, int num_outputs) {
+    if (!IsSupported(runtime, *device)) return nullptr;
+    std::shared_ptr<PlacedKernel> kernel(new PlacedKernel(runtime.context, device, num_outputs));
     node.set_device(device->name());
     return kernel->Init(node) ? kernel : nullptr;
   }
@@ -100,16 +99,17 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
         tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
   }
 
-  // Devices that are loaded through TensorFlow's C interface, with streams, and whose vendor does
-  // not rewrite graphs: of an eager call TensorFlow makes one. GPUs are not among them.
-  static bool IsSupported(const tensorflow::EagerContext& context,
-                          const tensorflow::Device& device) {
+  // Devices with streams, whose vendor does not rewrite graphs: of an eager call TensorFlow makes
+  // one. TensorFlow's own GPUs are among them for who asks for that: none has run this.
+  static bool IsSupported(const Runtime& runtime, const tensorflow::Device& device) {
     const auto* accelerator = device.tensorflow_accelerator_device_info();
-    return device.IsLocal() && accelerator != nullptr &&
-           tensorflow::DeviceFactory::IsPluggableDevice(device.device_type()) &&
+    return runtime.devices != Devices::kNone && device.IsLocal() && accelerator != nullptr &&
            accelerator->default_context != nullptr &&
-           accelerator->default_context->IsPluggableDevice() &&
-           !accelerator->use_pjrt_tensor_buffer && !context.PinSmallOpsToCPU() &&
+           (accelerator->default_context->IsPluggableDevice()
+                ? tensorflow::DeviceFactory::IsPluggableDevice(device.device_type())
+                : runtime.devices == Devices::kAll &&
+                      device.device_type() == tensorflow::DEVICE_GPU) &&
+           !accelerator->use_pjrt_tensor_buffer && !runtime.context->PinSmallOpsToCPU() &&
            tensorflow::grappler::PluginGraphOptimizerRegistry::CreateOptimizers(
                {device.device_type()})
                .empty();
@@ -202,7 +202,7 @@ class PlacedKernels {
       }
       if (!runtime.context->SelectDevice(preferred, node, &device).ok()) return nullptr;
     }
-    auto kernel = PlacedKernel::Make(runtime.context, device, node, num_outputs);
+    auto kernel = PlacedKernel::Make(runtime, device, node, num_outputs);
     if (kernel == nullptr) return nullptr;
     std::unique_ptr<PlacedKernels> made(new PlacedKernels);
     made->kernels_.push_back(std::move(kernel));
@@ -225,7 +225,7 @@ class PlacedKernels {
     }
     const PlacedKernel& first = *kernels_[0];
     if (device == nullptr || device->device_type() != first.device()->device_type()) return nullptr;
-    auto kernel = PlacedKernel::Make(runtime.context, device, *node_, first.num_outputs());
+    auto kernel = PlacedKernel::Make(runtime, device, *node_, first.num_outputs());
     if (kernel == nullptr) return nullptr;
     kernels_.push_back(std::move(kernel));
     return kernels_.back().get();

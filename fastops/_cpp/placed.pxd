@@ -16,10 +16,10 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass PlacedKernel:
         # Null where the device is of another kind, or the kernel.
         @staticmethod
-        shared_ptr[PlacedKernel] Make(EagerContext*, Device*, NodeDef, int) except +
+        shared_ptr[PlacedKernel] Make(const Runtime&, Device*, NodeDef, int) except +
 
         @staticmethod
-        bool IsSupported(const EagerContext&, const Device&)
+        bool IsSupported(const Runtime&, const Device&)
 
         int num_inputs()
         # 0, 1 with a status, -1 with a Python exception, or 2 where nothing was done

@@ -14,6 +14,9 @@
 
 namespace fastops {
 
+// On which devices beside the host calls may be direct.
+enum class Devices { kNone, kPlugins, kAll };
+
 // What the cached kernels were made for. All pointers are borrowed: `py_context` is watched by a
 // weak reference, `context` is kept alive by every PreparedKernel.
 struct Runtime {
@@ -27,13 +30,15 @@ struct Runtime {
   bool soft_placement = false;
   bool writes_nodes = false;  // the devices write down what runs on them
   bool only_host = false;     // no accelerator: a value without a device scope lives on the host
+  Devices devices = Devices::kPlugins;
   const char* host_name = nullptr;
 
   void Clear() { *this = Runtime(); }
 
   // Captures the context that TensorFlow publishes now. False while there is none.
-  bool Capture(PyObject* new_py_context) {
+  bool Capture(PyObject* new_py_context, Devices direct_on) {
     Clear();
+    devices = direct_on;
     context = tensorflow::GetCEagerContext();
     if (context == nullptr) return false;
     py_context = new_py_context;

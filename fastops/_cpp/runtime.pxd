@@ -8,6 +8,11 @@ from fastops._tf.protos cimport NodeDef
 
 
 cdef extern from "declarations.h" namespace "fastops":
+    enum class Devices:
+        kNone
+        kPlugins
+        kAll
+
     cdef cppclass Runtime:
         PyObject* py_context
         EagerContext* context
@@ -15,7 +20,7 @@ cdef extern from "declarations.h" namespace "fastops":
         bool only_host
         const char* host_name
         void Clear()
-        bool Capture(PyObject*)
+        bool Capture(PyObject*, Devices)
         bool Current(PyObject*)
 
     Device* LocalDevice(const Runtime&, const string&)

@@ -230,7 +230,7 @@ cdef Device* _device_of(Runtime* where, graph) except? NULL:
         raise UnplannedError("it runs on a device that is not here")
     if device == where.host:
         return NULL
-    if not PlacedKernel.IsSupported(where.context[0], device[0]):
+    if not PlacedKernel.IsSupported(where[0], device[0]):
         raise UnplannedError("a device of this kind is TensorFlow's to run functions on")
     return device
 
@@ -279,7 +279,7 @@ cdef int _make(Runtime* where, node, int num_outputs,
 
 cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
                       shared_ptr[PlacedKernel]* kernel) except -1:
-    kernel[0] = PlacedKernel.Make(where.context, device, _node(node), num_outputs)
+    kernel[0] = PlacedKernel.Make(where[0], device, _node(node), num_outputs)
     if kernel[0].get() == NULL:
         raise UnplannedError(f"{node.op} on this device is TensorFlow's to run")
     return 0

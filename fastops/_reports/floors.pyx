@@ -7,13 +7,13 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
-from fastops._core.reasons cimport R_DIRECT
+from fastops._core.reasons cimport R_DIRECT, R_INPUT_DEVICE
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.kernel cimport Manner
 from fastops._cpp.python cimport Py_None
 from fastops._cpp.vectorcall cimport EnableVectorcall, vectorcall_t
-from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Entry, Op, collect
+from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Entry, Op, Placing, collect, placing_of
 from fastops._tf.status cimport Status
 
 cdef extern from "definitions.h":
@@ -45,7 +45,7 @@ cdef class BareKernel:
     op : Op
         An op whose call with these arguments takes the direct path.
     **arguments
-        The arguments. Inputs must be EagerTensors (or lists of them) on the host.
+        The arguments. Inputs must be EagerTensors (or lists of them) where the kernel wants them.
 
     Raises
     ------
@@ -57,6 +57,7 @@ cdef class BareKernel:
     cdef Entry entry
     cdef list tensors  # keeps the inputs alive
     cdef Frame* frame
+    cdef Placing placing  # of a kernel on a device; None of one on the host
     cdef bint release_gil
 
     def __cinit__(self, Op op, **arguments):
@@ -74,7 +75,10 @@ cdef class BareKernel:
         memset(slots, 0, sizeof(slots))
         for name, value in arguments.items():
             slots[op.keywords.index(name)] = <PyObject*>value
-        if collect(op, slots, self.frame) != R_DIRECT:
+        reason = collect(op, slots, self.frame)
+        if self.entry.kernel.get() == NULL:
+            self.placing = placing_of(self.entry, self.frame)
+        if reason != R_DIRECT and (self.placing is None or reason != R_INPUT_DEVICE):
             raise ValueError("a bare kernel takes EagerTensors only")
         self.release_gil = op.unbounded or self.frame.bytes > GIL_BYTES
 
@@ -88,12 +92,18 @@ cdef PyObject* _call_bare(PyObject* callable, PyObject* const* args, size_t narg
     cdef PyObject* results[INLINE_RESULTS]
     cdef Status status
     cdef Manner manner
-    cdef int i
-    manner.release_gil = self.release_gil
-    manner.bytes = self.frame.bytes
-    if self.entry.num_outputs > INLINE_RESULTS or deref(self.entry.kernel).Run(
-        self.frame.tensors, results, &status, &manner
-    ) != 0:
+    cdef int i, code
+    if self.entry.num_outputs > INLINE_RESULTS:
+        raise RuntimeError("the kernel has too many results")
+    if self.placing is not None:
+        code = deref(self.placing.kernel).Run(
+            self.frame.handles, self.frame.size, results, &status
+        )
+    else:
+        manner.release_gil = self.release_gil
+        manner.bytes = self.frame.bytes
+        code = deref(self.entry.kernel).Run(self.frame.tensors, results, &status, &manner)
+    if code != 0:
         raise RuntimeError("the kernel failed")
     if self.entry.num_outputs == 1:
         return results[0]

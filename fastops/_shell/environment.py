@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 
 from fastops._core.options import CHOICES, choose, one_of, set_everywhere
+from fastops._dispatch import be_direct_on
 from fastops._reports.cache import set_cache_size
 
 
@@ -22,6 +23,8 @@ class EnvironmentVariable:
         return os.environ.get(self.name) or self.default
 
 
+_DEVICES = ("none", "plugins", "all")
+
 ENVIRONMENT = (
     EnvironmentVariable(
         "FASTOPS_PATH", "auto", CHOICES["path"], "options(path=...) of every new thread"
@@ -37,6 +40,12 @@ ENVIRONMENT = (
     ),
     EnvironmentVariable(
         "FASTOPS_THREADS", "auto", CHOICES["threads"], "options(threads=...) of every new thread"
+    ),
+    EnvironmentVariable(
+        "FASTOPS_DEVICES",
+        "plugins",
+        _DEVICES,
+        "where calls may be direct beside the host: on plugins, or all, which no GPU has seen",
     ),
     EnvironmentVariable(
         "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
@@ -61,6 +70,7 @@ def read_environment():
         for setting in CHOICES
     }
     set_everywhere(**settings)
+    be_direct_on(one_of(_DEVICES, value["FASTOPS_DEVICES"], "FASTOPS_DEVICES"))
     try:
         set_cache_size(int(value["FASTOPS_CACHE_SIZE"]))
     except ValueError:

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import plugged
+import pytest
 import tensorflow as tf
 from apart import within
 from plugged import FIRST_DEVICE, INPUT, PLACED, SECOND_DEVICE, THERE, here, settled, there
@@ -23,7 +24,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import op_callbacks
 
 import fastops
-from fastops import ops, raw_ops
+from fastops import _dispatch, ops, raw_ops
+from fastops._reports.floors import BareKernel
 
 AXIS = np.int32([1])
 
@@ -596,6 +598,56 @@ def test_asynchronous_executors(device):
             got = raw_ops.Exp(x=raw_ops.Neg(x=x))
             context.async_wait()
         assert_same(got, want)
+
+
+@within("plugged_in")
+def test_bare_kernels(device):
+    """What calls are measured by: the same kernel, given the same work."""
+    (x, table), (y,), (axis,) = there(floats(3), floats(3, 4)), here(floats(3)), here(AXIS)
+    for op, arguments in (
+        (raw_ops.AddV2, {"x": x, "y": x}),
+        (raw_ops.Sum, {"input": table, "axis": axis}),
+        (raw_ops.ConcatV2, {"values": [table, table], "axis": tf.reshape(axis, [])}),
+    ):
+        want, expected = device.work_of(lambda op=op, arguments=arguments: op(**arguments))
+        kernel = BareKernel(op, **arguments)
+        for _ in range(3):
+            got, work = device.work_of(kernel)
+            assert_same(got, want)
+            assert work == expected
+    with tf.device("CPU:0"):
+        assert_same(BareKernel(raw_ops.AddV2, x=y, y=y)(), raw_ops.AddV2(x=y, y=y))
+    with pytest.raises(ValueError, match="direct"):
+        BareKernel(raw_ops.AddV2, x=x, y=y)  # which is copied
+
+
+# ---------------------------------------------------------------------------------------------
+# FASTOPS_DEVICES
+# ---------------------------------------------------------------------------------------------
+
+
+@within("plugged_in")
+def test_where_calls_may_be_direct(device):
+    """Kernels of another choice are dropped."""
+    (x,) = there(floats(3, 3))
+    want = tf.tanh(x @ x) * 2.0
+
+    def refused():
+        """Return whether a function has no plan: one that has may still be slower, and wait."""
+        traced = fastops.function(lambda a: tf.tanh(a @ a) * 2.0)
+        for _ in range(4):
+            assert_same(traced(x), want)
+        fastops.reset_stats()
+        assert_same(traced(x), want)
+        (seen,) = fastops.stats().functions.values()
+        return "a device of this kind is TensorFlow's to run functions on" in seen.reasons
+
+    for kinds, path in (("none", INPUT), ("plugins", THERE), ("none", INPUT), ("all", THERE)):
+        _dispatch.be_direct_on(kinds)
+        _, paths = settled(device, lambda m: m.Mul(x=m.Tanh(x=x), y=x))
+        assert distinct(paths) == {path}, kinds
+        assert refused() == (kinds == "none"), kinds
+    _dispatch.be_direct_on("plugins")
 
 
 # ---------------------------------------------------------------------------------------------

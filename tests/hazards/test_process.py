@@ -542,7 +542,9 @@ def test_the_environment_sets_what_threads_start_with():
 def test_a_bad_environment_is_named():
     out = interpreter("""
         import os
-        for variable, value in (("FASTOPS_PATH", "fast"), ("FASTOPS_CACHE_SIZE", "-1")):
+        for variable, value in (
+            ("FASTOPS_PATH", "fast"), ("FASTOPS_CACHE_SIZE", "-1"), ("FASTOPS_DEVICES", "GPU"),
+        ):
             os.environ[variable] = value
             try:
                 import fastops
@@ -550,8 +552,10 @@ def test_a_bad_environment_is_named():
                 print(error)
             del os.environ[variable]
     """)
-    path, size = out.splitlines()
+    path, size, devices = out.splitlines()
     assert "FASTOPS_PATH" in path
     assert "fast" in path
     assert "FASTOPS_CACHE_SIZE" in size
     assert "-1" in size
+    assert "FASTOPS_DEVICES" in devices
+    assert "plugins" in devices

@@ -81,6 +81,13 @@ def _add_prove(commands):
     add("--step-limit", type=float, metavar="SECONDS", help="for each, instead of its own")
     add("--quick", action="store_true", help="a small part of each step: does it run at all?")
     add("--ops", nargs="+", metavar="OP", help="parity: of these ops only")
+    add(
+        "--direct-on",
+        choices=("plugins", "all"),
+        default="all",
+        help="which calls may be direct: FASTOPS_DEVICES of the steps. With `plugins` those on a "
+        "GPU are what they are for everybody, TensorFlow's runtime's (default: %(default)s)",
+    )
 
 
 def main(arguments=None):

@@ -177,6 +177,7 @@ class Runner:
             "CUDA_CACHE_PATH": str(self._place / "cuda-cache"),
             "CUDA_CACHE_MAXSIZE": str(CACHE),
             "COLUMNS": "100",
+            "FASTOPS_DEVICES": self._options.direct_on,
         }
         if self._device.upper().startswith("CPU"):
             variables["CUDA_VISIBLE_DEVICES"] = "-1"
