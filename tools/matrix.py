@@ -446,15 +446,17 @@ def run(runner, options, alone):
         return record.content
     record.content.pop("failure", None)
     try:
-        record.keep(versions=runner.prepare(), state=state())
+        record.keep(versions=runner.prepare(), wheel=options.wheel is not None)
+        tested = {"state": state()}
         for step in options.steps if options.again else steps:
             if step == "tests":
-                record.keep(tests=runner.tests(options.tests))
+                found = runner.tests(options.tests)
             elif step == "ladder":
                 with alone:
-                    record.keep(ladder=runner.ladder())
+                    found = runner.ladder()
             else:
-                record.keep(parity=runner.parity())
+                found = runner.parity()
+            record.keep(**{step: found | tested})
     except FailedError as failed:
         record.keep(failure=str(failed))
     return record.content

@@ -24,6 +24,8 @@ EXTENT = {
     "quick": "**quick**: what `pytest -m quick` runs, which asks something of each part",
 }
 
+STEPS = ("tests", "ladder", "parity")
+
 MOST_SKIPS = 3
 """Reasons of skips that a row of them names."""
 
@@ -69,7 +71,7 @@ def render(results):
         parts += ["\n## What failed\n\n", *_failures(failed)]
     parts += _parity([one for one in results if "parity" in one])
     parts += _skips(results)
-    states = sorted({one["state"] for one in results if "state" in one})
+    states = sorted({one[step]["state"] for one in results for step in STEPS if step in one})
     if states:
         parts.append(
             "\n## States\n\nWhat was tested, by git's name of its folder "
@@ -129,12 +131,12 @@ def _parity(results):
     yield "be direct, held against the same TensorFlow's `tf.raw_ops`, bit for bit.\n\n"
     yield _row("", *(f"{one['versions']['tensorflow-cpu']}" for one in results))
     yield _row("---", *["---:"] * len(results))
-    for what in results[0]["parity"]:
+    for what in (name for name in results[0]["parity"] if name != "state"):
         yield _row(what, *(f"{one['parity'][what]:,}" for one in results))
     yield (
-        "\nWhat differs and crashes with 2.19 is `Transpose` and `ConjugateTranspose` by a\n"
-        "permutation with negative numbers, for which that TensorFlow reads and writes memory\n"
-        "that is not the tensor's, and `DecodeImage`, which does not know WebP there.\n"
+        "\nWith 2.19 `Transpose` and `ConjugateTranspose` are not asked for permutations with\n"
+        "negative numbers, for which that TensorFlow reads and writes memory that is not the\n"
+        "tensor's, nor `DecodeImage` for WebP, which is not known there.\n"
     )
 
 

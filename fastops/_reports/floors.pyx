@@ -78,7 +78,9 @@ cdef class BareKernel:
         reason = collect(op, slots, self.frame)
         if self.entry.kernel.get() == NULL:
             self.placing = placing_of(self.entry, self.frame)
-        if reason != R_DIRECT and (self.placing is None or reason != R_INPUT_DEVICE):
+            if self.placing is None or reason != R_DIRECT and reason != R_INPUT_DEVICE:
+                raise ValueError("a bare kernel takes EagerTensors only, where it wants them")
+        elif reason != R_DIRECT:
             raise ValueError("a bare kernel takes EagerTensors only")
         self.release_gil = op.unbounded or self.frame.bytes > GIL_BYTES
 
