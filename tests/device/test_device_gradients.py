@@ -4,6 +4,7 @@ What a rule runs is what TensorFlow's gradient function runs: where, and with no
 copies. A rule that would have to look at the values of a device's tensor hands over.
 """
 
+import gc
 import threading
 
 import numpy as np
@@ -55,7 +56,6 @@ def test_every_rule(device):
     device.delay(0)
     # One call of an op for each shape: other axes are other numbers in the host's memory.
     cases = {(case.op, case.shapes, case.taken): case for case in CASES}.values()
-    cases = [case for case in cases if case.taken or case.op != "GatherV2"]  # it has no other axes
     tried = [prepared(device, case) for case in cases]
     with fastops.accelerated():
         for one in tried:
@@ -301,9 +301,11 @@ def test_memory_of_tapes(device):
     with fastops.accelerated():
         for _ in range(8):
             step()
+        gc.collect()
         device.synchronize()
         before = device.live()
         for _ in range(50):
             step()
+        gc.collect()
         device.synchronize()
-        assert device.live() == before
+        assert device.live() <= before

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <type_traits>
 
@@ -426,33 +428,48 @@ struct Pack {
   const int64_t axis;
 };
 
-// Along the first axis. An index that is out of range is found by the device.
+// An index that is out of range is found by the device.
 struct GatherV2 {
-  explicit GatherV2(Attributes) {}
+  explicit GatherV2(Attributes attributes) : batch_dims(attributes.Int("batch_dims")) {}
   void Run(Launch& launch) {
     const Array x = launch.Input(0), indices = launch.Input(1);
-    if (x.sizes.empty() || launch.HostInts(2).at(0) != 0) {
-      throw Failure{TF_UNIMPLEMENTED, "the device gathers along the first axis"};
+    const auto rank = static_cast<int64_t>(x.sizes.size());
+    int64_t axis = launch.HostInts(2).at(0);
+    if (axis < 0) axis += rank;
+    if (batch_dims < 0 || axis < batch_dims || axis >= rank) {
+      throw Failure{TF_UNIMPLEMENTED, "the device gathers along an axis after those of batches"};
     }
-    Sizes sizes = indices.sizes;
-    sizes.insert(sizes.end(), x.sizes.begin() + 1, x.sizes.end());
+    const auto product = [](auto first, auto last) {
+      return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
+    };
+    const auto x_begin = x.sizes.begin(), i_begin = indices.sizes.begin();
+    const int64_t batches = product(x_begin, x_begin + batch_dims);
+    const int64_t outer = product(x_begin + batch_dims, x_begin + axis);
+    const int64_t count = product(i_begin + batch_dims, indices.sizes.end());
+    Sizes sizes(x_begin, x_begin + axis);
+    sizes.insert(sizes.end(), i_begin + batch_dims, indices.sizes.end());
+    sizes.insert(sizes.end(), x_begin + axis + 1, x.sizes.end());
     const Array y = launch.Output(0, x.dtype, sizes);
+    const int64_t along = x.sizes[axis];
     const int device = launch.device();
     launch.Enqueue([=] {
       if (y.count() == 0) return;
-      const size_t row = y.bytes() / indices.count();
+      const size_t row = y.bytes() / (batches * outer * count);
       ForType(indices.dtype, [&](auto zero) {
-        for (int64_t i = 0; i < indices.count(); ++i) {
-          const auto index = static_cast<int64_t>(indices.own<decltype(zero)>()[i]);
-          if (index < 0 || index >= x.sizes[0]) {
+        for (int64_t i = 0; i < batches * outer * count; ++i) {
+          const int64_t block = i / count;
+          const int64_t place = block / outer * count + i % count;
+          const auto index = static_cast<int64_t>(indices.own<decltype(zero)>()[place]);
+          if (index < 0 || index >= along) {
             SetFault(device, "index " + std::to_string(index) + " is out of range");
             continue;
           }
-          std::copy_n(x.own<char>() + index * row, row, y.own<char>() + i * row);
+          std::copy_n(x.own<char>() + (block * along + index) * row, row, y.own<char>() + i * row);
         }
       });
     });
   }
+  int64_t batch_dims;
 };
 
 // ----------------------------------------------------------------------------------------------
