@@ -162,6 +162,7 @@ cdef object _gradients(object tape, object target, object sources, object output
                        object unconnected):
     cdef list targets, seeds, raw, flat
     cdef str kind
+    cdef bint only_host
     recorded = tape._tape
     if type(recorded) is not _Tape or tape._recording is not False or tape in _broken:
         return _TENSORFLOW
@@ -171,7 +172,8 @@ cdef object _gradients(object tape, object target, object sources, object output
         kind = "zero"
     else:
         return _TENSORFLOW
-    if not in_order():
+    only_host = on_host()
+    if not only_host and not in_order():
         return _TENSORFLOW
 
     # What the gradients start from: ones, as TensorFlow would make them.
@@ -179,7 +181,7 @@ cdef object _gradients(object tape, object target, object sources, object output
     for value in targets:
         if not _differentiable(value):
             return _TENSORFLOW
-    if output_gradients is None and on_host():
+    if output_gradients is None and only_host:
         seeds = []
         for value in targets:
             if host_tensor(<PyObject*>value) == NULL:

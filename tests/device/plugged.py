@@ -176,3 +176,9 @@ def here(*values):
     """Return tensors on the host, of which no device has a copy."""
     with tf.device("CPU:0"):
         return [tf.identity(value) for value in values]
+
+
+def places(value):
+    """Return where each tensor in a structure is, and in whose memory."""
+    flat = tf.nest.flatten(value, expand_composites=True)
+    return [(one.device, one.backing_device) for one in flat if one is not None]

@@ -10,7 +10,7 @@ import plugged
 import pytest
 import tensorflow as tf
 from apart import Process, within
-from plugged import FIRST_DEVICE, SECOND_DEVICE, here, there, unchanged
+from plugged import FIRST_DEVICE, SECOND_DEVICE, here, places, there, unchanged
 from support import assert_same, assert_same_bits, failure, floats, outcome
 from tensorflow.python.eager import context
 
@@ -36,11 +36,6 @@ def settled(device, body, *args, attempts=3):
     assert (seen.plan, seen.tensorflow) == (attempts, 0), seen
     fastops.reset_stats()
     return got
-
-
-def places(value):
-    """Return where each tensor in a structure is, and in whose memory."""
-    return [(one.device, one.backing_device) for one in tf.nest.flatten(value)]
 
 
 def left_to_tensorflow(body, *args):

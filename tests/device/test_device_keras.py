@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from apart import within
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
-from plugged import FIRST_DEVICE, SECOND_DEVICE, here, there
+from plugged import FIRST_DEVICE, SECOND_DEVICE, here, places, there
 from support import assert_same, assert_same_bits, floats
 from tensorflow.python.eager import context
 
@@ -38,11 +38,6 @@ def perceptron(kind="sequential", seed=0):
 def with_weights(model, seed=0):
     for i, weight in enumerate(model.weights):
         weight.assign(floats(*weight.shape, seed=seed + i))
-
-
-def places(value):
-    """Return where each tensor in a structure is, and in whose memory."""
-    return [(one.device, one.backing_device) for one in tf.nest.flatten(value)]
 
 
 def native_runs(subject):
