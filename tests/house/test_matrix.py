@@ -159,6 +159,14 @@ def test_what_is_done_is_not_done_again(go):
     assert go(again=True)[0] == ["prepare", "tests", "ladder"]
 
 
+def test_each_step_says_of_which_state_it_is(go, monkeypatch):
+    go(steps=["tests"])
+    monkeypatch.setattr(matrix, "state", lambda: "fedcba9876")
+    _, content = go(steps=["tests", "ladder"])
+    assert (content["tests"]["state"], content["ladder"]["state"]) == ("0123456789", "fedcba9876")
+    assert content["wheel"] is False
+
+
 def test_a_run_that_was_stopped_goes_on(go):
     calls, content = go(fails=["ladder"])
     assert calls == ["prepare", "tests", "ladder"]
