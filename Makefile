@@ -16,7 +16,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix canary parity fuzz bench bench-peers figures gen lint docs docs-serve \
+.PHONY: help demo test matrix canary parity fuzz fuzz-guards bench bench-peers figures gen lint docs docs-serve \
 	debug asan annotate wheels gpu clean
 
 help:  ## list the targets
@@ -36,6 +36,9 @@ matrix: $(VENV)/.test  ## run the tests with every supported Python and TensorFl
 
 canary: $(VENV)/.test $(VENV)/.built  ## try a nightly build of TensorFlow, and say what has moved in it
 	$(BIN)python tools/canary.py $(ARGS)
+
+fuzz-guards: $(VENV)/.test $(VENV)/.built  ## change what recorded objects hold, one thing at a time, until interrupted
+	PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m guards $(ARGS)
 
 fuzz: $(VENV)/.test $(VENV)/.built  ## draw calls at random and compare them, until interrupted
 	$(PARITY) --forever $(ARGS)

@@ -139,10 +139,11 @@ cpdef int flush() except -1:
     """Drops every prepared kernel and cached operation; the next calls make them anew."""
     global flushes
     cdef Op op
+    cdef dict tables = {}
     flushes += 1
     for op in loaded:
         op.last = None
-        op.table = {}
+        op.table = tables.setdefault(op.op_name, {})
     forget()
     return 0
 
@@ -293,6 +294,7 @@ cdef class Op(Schema):
 
     cdef int load(self) except -1:
         """Makes a named op callable. Raises if it cannot be."""
+        cdef Op first
         with LOCK:
             if self.ready:
                 return 0
@@ -310,7 +312,9 @@ cdef class Op(Schema):
             # Cost that inputs' sizes do not bound: by their values, or by what a handle holds.
             self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
             self.thorough = not record.module.startswith("fastops.gen.")
-            self.table = {}
+            # All objects for one op have one table: what a call has prepared, its replay finds.
+            first = named(self.op_name)
+            self.table = {} if first is self or first.table is None else first.table
             loaded.append(self)
             # Last: other threads look at these two to see whether the op is loaded.
             self.num_params = len(self.keywords)

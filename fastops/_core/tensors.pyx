@@ -54,6 +54,16 @@ def is_host_tensor(value):
     return HostTensor(<PyObject*>value) != NULL
 
 
+def address_of(value):
+    """Return where the elements of a tensor of the host begin; 0 for one without, or a handle."""
+    cdef const Tensor* tensor = HostTensor(<PyObject*>value)
+    if tensor == NULL or tensor.NumElements() == 0:
+        return 0
+    if tensor.dtype() in (DT_RESOURCE, DT_VARIANT):
+        return 0
+    return <size_t>tensor.data()
+
+
 cdef DataType dtype_of(const Tensor* tensor) noexcept:
     return tensor.dtype()
 

@@ -32,8 +32,9 @@ struct KnownClasses {
   // A dict of classes of which the same is true as far as their methods ask, each with a frozenset
   // of names of attributes for which none asks.
   PyObject* objects = nullptr;
-  // Names of attributes: four of variables, one each of dtypes, iterators and shapes.
+  // Names of attributes: five of variables, one each of dtypes, iterators and shapes.
   PyObject* handle = nullptr;
+  PyObject* static_shape = nullptr;
   PyObject* trainable = nullptr;
   PyObject* cached = nullptr;
   PyObject* caching = nullptr;
@@ -459,6 +460,13 @@ class Signature {
     AddDevice();
     text_.push_back(static_cast<char>(held[0].dtype));
     AddShape(held[0].shape);
+    // What Python is told of the shape, which may be more: by `set_shape`.
+    PyObject* shape = PyObject_GetAttr(variable, Known().static_shape);
+    if (shape != nullptr) owned_.push_back(shape);
+    if (shape == nullptr || Py_TYPE(shape) != Known().shape || !AddDims(shape, 0)) {
+      PyErr_Clear();
+      return false;
+    }
     // The same variable twice is another trace than two variables.
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;

@@ -17,6 +17,7 @@ cdef extern from "declarations.h" namespace "fastops":
         PyObject* composites
         PyObject* objects
         PyObject* handle
+        PyObject* static_shape
         PyObject* trainable
         PyObject* cached
         PyObject* caching

@@ -345,6 +345,7 @@ cdef int _set_up() except -1:
     known.shape = <PyTypeObject*>_TensorShape
     known.composites = <PyObject*>_COMPOSITES
     known.handle = <PyObject*>_HANDLE
+    known.static_shape = <PyObject*>_STATIC_SHAPE
     known.trainable = <PyObject*>_TRAINABLE
     known.cached = <PyObject*>_CACHED
     known.caching = <PyObject*>_CACHING
@@ -357,6 +358,7 @@ cdef int _set_up() except -1:
 
 
 cdef str _HANDLE = "_handle"
+cdef str _STATIC_SHAPE = "_shape"
 cdef str _TRAINABLE = "_trainable"
 cdef str _CACHED = "_cached_value"
 cdef str _CACHING = "_caching_device"

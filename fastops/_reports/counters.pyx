@@ -89,11 +89,7 @@ cdef list _threads(Entry entry):
 def cache_info():
     """The number of cached entries by op name, and the bound for each op."""
     cdef Op op
-    entries = {}
-    for op in loaded:
-        if op.table:
-            entries[op.op_name] = entries.get(op.op_name, 0) + len(op.table)
-    return entries, cache_size
+    return {op.op_name: len(op.table) for op in loaded if op.table}, cache_size
 
 
 def direct_path_state():

@@ -14,3 +14,4 @@ cdef extern from "declarations.h" namespace "tensorflow" nogil:
         int64_t NumElements() const
         bool IsSameSize(const Tensor&) const
         size_t TotalBytes() const
+        void* data() const

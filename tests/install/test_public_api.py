@@ -177,3 +177,27 @@ def test_the_page_has_every_recipe():
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     titles = [line.split("`")[1].replace("\\|", "|") for line in rows]
     assert sorted(titles) == sorted(recipe.title for recipe in recipes.all_recipes())
+
+
+@pytest.mark.parametrize("family", recipes.names())
+def test_a_third_call_prepares_nothing(family):
+    """What the first two calls have prepared, later ones find, those that are replayed as well."""
+    chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
+    names = recipes.namespace(family, inputs.world(0))
+    with fastops.accelerated():
+        for _ in range(2):
+            with results.seeded():
+                for recipe in chosen:
+                    results.outcome(recipe.call, names)
+        more = {}
+        for recipe in chosen:
+            before = fastops.cache_info()["entries"]
+            with results.seeded():
+                results.outcome(recipe.call, names)
+            if (after := fastops.cache_info()["entries"]) != before:
+                more[recipe.call] = {
+                    name: number - before.get(name, 0)
+                    for name, number in after.items()
+                    if number != before.get(name, 0)
+                }
+    assert not more

@@ -45,11 +45,14 @@ def replayable(kind):
     but compute tensors and assign to variables. A decision by the time, by a file, or by an object
     that changes behind an attribute of a foreign class would be taken once and for all.
 
-    Compared in each call are the arguments, whatever the layer holds, directly and indirectly, the
-    global variables that the code names, and Keras's settings; if any is another, your Python runs.
-    A recording is refused if the call changed an attribute, printed, asked for the time or for
-    Python's or NumPy's random numbers, ran code of modules other than yours, Keras's and
-    TensorFlow's, or if two calls in a row did not run the same ops. `fastops.explain` tells why.
+    Compared in each call are the arguments; whatever the layer holds, directly and indirectly; the
+    globals, and the attributes of modules, classes and functions, that the code can read; and
+    Keras's settings. Where any of them has changed, your Python runs. A recording is refused, with
+    the path, where something cannot be compared: an iterator, a large array, an object written in
+    C. It is refused as well if the call changed an attribute, kept an argument, printed, asked for
+    the time or for Python's or NumPy's random numbers, ran code of modules other than yours,
+    Keras's and TensorFlow's, or if two calls in a row did not run the same ops. `fastops.explain`
+    tells why.
 
     Examples
     --------

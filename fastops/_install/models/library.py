@@ -42,9 +42,12 @@ _OF_C = frozenset(
 """Modules that are written in C, of which the same is true."""
 
 _IMPURE = frozenset(
-    {"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"}
+    {
+        *("__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"),
+        *("from_dlpack", "frombuffer", "fromfile", "tofile"),  # of NumPy
+    }
 )
-"""Built-in functions that ask or tell the world something."""
+"""Functions of these modules that ask or tell the world something."""
 
 
 def is_own(name):
@@ -72,9 +75,12 @@ def is_pure(function):
     """Tell whether a function that is written in C asks and tells the world nothing."""
     module = getattr(function, "__module__", None)
     if module is None:  # a method
-        module = type(getattr(function, "__self__", None)).__module__
+        bound = getattr(function, "__self__", None)
+        module = (bound if isinstance(bound, type) else type(bound)).__module__
+    if function.__name__ in _IMPURE:
+        return False
     if module == "builtins":
-        return function.__name__ not in _IMPURE
+        return True
     package = module.partition(".")[0]
     return (package in _PACKAGES or package in _OF_C) and not module.startswith("numpy.random")
 
@@ -85,6 +91,17 @@ OF_TENSORFLOW = {
     },
 }
 """By class, attributes that no call asks."""
+
+BOOKKEEPING = frozenset(
+    {
+        *("_self_extra_variables", "_self_last_wrapped_dict_snapshot", "_self_non_string_key"),
+        *("_self_external_modification", "_self_name_based_restores", "_self_setattr_tracking"),
+        *("_self_saveable_object_factories", "_self_tracked_trackables", "_self_update_uid"),
+        *("_self_unconditional_checkpoint_dependencies", "_self_unconditional_dependency_names"),
+        "_self_unconditional_deferred_dependencies",
+    }
+)
+"""Attributes of TensorFlow's trackable objects that checkpoints alone ask."""
 
 UNASKED = {
     **OF_TENSORFLOW,

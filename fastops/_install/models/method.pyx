@@ -57,12 +57,13 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _Unrea
 from fastops._install.models.declared import changes as _declarations
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._install.models.declared import is_declared
+from fastops._install.models.guards import guards_of
 from fastops._install.models.library import is_keras
 from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
-from fastops._install.models.places import Places
+from fastops._install.models.places import Places, code_of_users
 from fastops._install.models.witness import Witness
 from fastops._install.replay.recorder import Recorder
-from fastops._install.replay.recording import NotReplayableError, alike, recording
+from fastops._install.replay.recording import Held, NotReplayableError, alike, recording
 from fastops._install.target import generated
 
 cdef enum:
@@ -124,6 +125,10 @@ cdef class Case:
         What the code that ran asked its modules.
     contents : Watch
         What containers among that held, and variables that are the caller's.
+    codes : dict
+        The code that ran in calls that were recorded, with its globals.
+    seen : set of int
+        The identities of what the guards compare beside the object.
     first : Recording
         Of the first call that was recorded, until there is another one like it.
     replays : list of Replay
@@ -143,7 +148,8 @@ cdef class Case:
     cdef Globals globals
     cdef Watch contents
     cdef object first
-    cdef set codes
+    cdef dict codes
+    cdef set seen
     cdef list replays
     cdef dict left
     cdef set marks
@@ -157,7 +163,7 @@ cdef class Case:
         self.forget()
 
     cdef int forget(self) except -1:
-        self.replays, self.codes, self.marks, self.first = [], set(), set(), None
+        self.replays, self.codes, self.marks, self.first = [], {}, set(), None
         self.strange = 0
         return 0
 
@@ -167,21 +173,27 @@ cdef class Case:
         cdef Watch contents = self.contents
         return asked.hold() and contents.holds()
 
+    cdef str changes(self):
+        """What differs, as text."""
+        return ", ".join(self.globals.differs()) or self.contents.differs()
+
 
 @cython.final
 cdef class State:
     """What an object held when calls were recorded, and those calls."""
 
     cdef Watch watch
+    cdef object places
     cdef dict variables
     cdef set seen
     cdef dict cases
     cdef Case last
 
     def __init__(self, root, unasked):
-        places = Places([root], unasked)
-        self.watch = Watch(places)
-        self.variables, self.seen = places.variables, places.seen
+        self.places = Places([root], unasked)
+        self.watch = Watch(self.places)
+        self.variables, self.seen = self.places.variables, self.places.seen
+        self.places.entries = self.places.kept = None  # the watch has them
         self.cases = {}
 
     cdef Case case_of(self, const Signature& signature, tuple scopes):
@@ -699,16 +711,28 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     cdef list foreign = [one for one in identities if <size_t><PyObject*>one not in state.seen]
     if _holds_container(result, state.seen):
         raise NotReplayableError("it returns a container that it holds")
+    if (second or case.replays) and not case.holds():
+        raise NotReplayableError(f"it changes what its code reads: {case.changes()}")
+    if not (second or case.replays) or not case.codes.keys() >= witness.codes.keys():
+        codes = {**(case.codes if second or case.replays else {}), **witness.codes}
+        globals_now, places = guards_of(codes, state.places, self.unasked, foreign)
+        second = second and case.codes.keys() >= witness.codes.keys()
+        case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
+        case.seen = places.seen
+    given = {id(one) for one in arguments if one.dtype != _tf.resource}
+    if (
+        state.watch.has_any(given) or case.globals.has_any(given) or case.contents.has_any(given)
+    ):
+        raise NotReplayableError("it keeps an argument")
     variables = {**state.variables, **Places(foreign, self.unasked).variables}
-    found = recording(recorder, arguments, holders, result, variables, MOST_STEPS)
+    held = Held(
+        state.seen | case.seen, recorder.begin, taped(), len(code_of_users(witness.codes)) > 0
+    )
+    found = recording(recorder, arguments, holders, result, variables, held, MOST_STEPS)
     for step in found.steps:
         if step.seed is not None or (step.lasts and step.outputs):
             raise NotReplayableError(f"{step.op_name} cannot be tried on copies")
-    if not second or not case.codes.issuperset(witness.codes) or case.left != left:
-        codes = dict(witness.codes)
-        case.codes.update(codes)
-        case.globals = Globals(codes)
-        case.contents = Watch(Places(case.globals.contents() + foreign, self.unasked))
+    if not second or case.left != left:
         case.first, case.left = found, left
         return 0
     if not alike(case.first, found):

@@ -14,6 +14,7 @@ cdef enum Kind:
     TUPLE
     FUNCTION
     PARTS
+    ORDER
 
 cdef struct Place:
     Kind kind
@@ -32,6 +33,7 @@ cdef class Watch:
     cdef size_t failed              # the place that was looked at last
 
     cpdef bint holds(self) except -1
+    cdef bint has_any(self, set identities) except -1
     cdef bint is_same(self) except -1
     cdef bint same_items(self, Place* place) except -1
     cdef bint same_elements(self, Place* place, PyObject** now, Py_ssize_t count) except -1
@@ -46,3 +48,4 @@ cdef class Globals:
     cdef vector[uint64_t] versions
 
     cdef bint hold(self) except -1
+    cdef bint has_any(self, set identities) except -1

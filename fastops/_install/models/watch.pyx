@@ -20,7 +20,8 @@ from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
 from fastops._install.replacement cimport Replacement
 
-from sys import modules
+import sys
+from collections import OrderedDict
 from types import FunctionType, ModuleType
 
 from fastops._install.models import places as _places
@@ -39,10 +40,19 @@ cdef extern from "Python.h":
 cdef PyObject* _CLASS = <PyObject*>"__class__"
 
 
-cdef tuple _KINDS = (
-    *("instance", "class", "dict", "list", "set", "cell", "reference", "array", "tuple"),
-    *("function", "method"),
-)
+cdef dict _TITLES = {
+    INSTANCE: "the class of an object",
+    CLASS: "a class",
+    LIST: "a list",
+    SET: "a set",
+    CELL: "a variable of an outer function",
+    REFERENCE: "a weak reference",
+    ARRAY: "an array",
+    TUPLE: "a tuple",
+    FUNCTION: "a function",
+    PARTS: "an object",
+    ORDER: "the order of an OrderedDict",
+}
 
 
 cdef uint64_t _class_version(PyObject* kind):
@@ -75,7 +85,8 @@ cdef class Watch:
             if kind == "instance":
                 place.kind = INSTANCE
                 self.values.push_back(<PyObject*>entry[2])
-                place.part = <PyObject*>entry[3]
+                if entry[3] is not None:
+                    place.part = <PyObject*>entry[3]
             elif kind == "class":
                 place.kind = CLASS
                 for base in entry[1].__mro__:  # who asks for these makes them, as protocols do
@@ -95,6 +106,10 @@ cdef class Watch:
             elif kind == "function":
                 place.kind = FUNCTION
                 for value in <tuple>entry[2:]:
+                    self.values.push_back(<PyObject*>value)
+            elif kind == "order":
+                place.kind = ORDER
+                for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
             elif kind == "parts":
                 place.kind = PARTS
@@ -129,6 +144,14 @@ cdef class Watch:
             if collects:
                 PyGC_Enable()
 
+    cdef bint has_any(self, set identities) except -1:
+        """Whether one of some objects stands in a place."""
+        cdef size_t i
+        for i in range(self.values.size()):
+            if <size_t>self.values[i] in identities:
+                return True
+        return False
+
     cdef bint is_same(self) except -1:
         cdef size_t i
         cdef Place* place
@@ -143,7 +166,7 @@ cdef class Watch:
             elif place.kind == INSTANCE:
                 if (
                     <PyObject*>Py_TYPE(<object>place.at) != self.values[place.first]
-                    or InstanceDict(place.at) != place.part
+                    or (place.part != NULL and InstanceDict(place.at) != place.part)
                 ):
                     return False
             elif place.kind == CLASS:
@@ -162,6 +185,12 @@ cdef class Watch:
                     return False
             elif place.kind == SET:
                 if not self.same_set(place):
+                    return False
+            elif place.kind == ORDER:
+                keys = tuple(_keys_in_order(<object>place.at))
+                if not self.same_elements(
+                    place, PySequence_Fast_ITEMS(<PyObject*>keys), len(keys)
+                ):
                     return False
             elif place.kind == CELL:
                 if _content(<object>place.at) != self.values[place.first]:
@@ -182,14 +211,15 @@ cdef class Watch:
             return None
         place = &self.places[self.failed]
         if place.kind != DICT:
-            return f"a {_KINDS[<int>place.kind]} has changed"
+            return f"{_TITLES[place.kind]} has changed"
         names, skipped = self.contents[place.content]
         for name in names:
             there = PyDict_GetItem(<dict>place.at, name)
             if there != self.values[place.first + i]:
-                return f"{name!r} is another"
+                return f"{name!r} has changed"
             i += 1
-        return f"{sorted(map(str, {*<dict>place.at} - {*names} - skipped))} are new"
+        new = sorted(map(str, {*<dict>place.at} - {*names} - skipped))
+        return f"{new} are new" if new else "the order of a dict has changed"
 
     cdef bint same_items(self, Place* place) except -1:
         cdef PyObject* name
@@ -198,9 +228,7 @@ cdef class Watch:
         cdef tuple names
         names, skipped = self.contents[place.content]
         while PyDict_Next(<dict>place.at, &at, &name, &value):
-            if type(<object>name) is str and (
-                (<str><object>name).startswith("_self_") or <object>name in skipped
-            ):
+            if type(<object>name) is str and <object>name in skipped:
                 continue
             if (
                 n == len(names)
@@ -256,11 +284,15 @@ cdef bint _same_function(PyObject* function, const PyObject* const* values) noex
         and _or_none(PyFunction_GET_CLOSURE(function)) == values[1]
         and _or_none(PyFunction_GET_DEFAULTS(function)) == values[2]
         and _or_none(PyFunction_GET_KW_DEFAULTS(function)) == values[3]
+        and InstanceDict(function) == values[4]
     )
 
 
 cdef PyObject* _or_none(PyObject* value) noexcept:
     return <PyObject*>None if value == NULL else value
+
+
+cdef object _keys_in_order = OrderedDict.__iter__
 
 
 cdef bint _same_name(object one, object other):
@@ -283,12 +315,14 @@ cdef class Globals:
     ----------
     codes : dict of tuple to dict
         The globals of each, by the code and their identity.
+    held : list of tuple, optional
+        Modules that objects hold, each with its path.
     """
 
-    def __init__(self, codes):
+    def __init__(self, codes, held=()):
         self.modules = []
         self.names = []
-        for namespace, asked in _places.globals_of(codes):
+        for namespace, asked in _places.globals_of(codes, held):
             self.modules.append(namespace)
             self.names.append({one: _unwrapped(value) for one, value in asked.items()})
             self.versions.push_back(0)
@@ -304,39 +338,57 @@ cdef class Globals:
                 continue
             for name, value in (<dict>self.names[i]).items():
                 now = PyDict_GetItem(<dict>self.modules[i], name)
-                if now == NULL or (
-                    now != <PyObject*>value and _unwrapped(<object>now) is not value
-                ):
+                if now == NULL:
+                    if value is not _MISSING:
+                        return False
+                elif now != <PyObject*>value and _unwrapped(<object>now) is not value:
                     return False
             self.versions[i] = DictVersion(PyList_GET_ITEM(self.modules, i))
         return True
 
+    cdef bint has_any(self, set identities) except -1:
+        """Whether one of some objects is what a module holds."""
+        for names in self.names:
+            for value in (<dict>names).values():
+                if <size_t><PyObject*>value in identities:
+                    return True
+        return False
+
     def differs(self):
-        """Return the names that are others now."""
+        """Return the names that stand for something else now."""
         return [
             f"{namespace.get('__name__')}.{name}"
             for namespace, asked in zip(self.modules, self.names)
             for name, value in asked.items()
-            if _unwrapped(namespace.get(name)) is not value
+            if _unwrapped(namespace.get(name, _MISSING)) is not value
         ]
 
     def contents(self):
-        """Return what containers among them hold, and in modules of users whatever may change."""
-        found = []
+        """Return what may change behind a name, by the name.
+
+        Of a library's modules these are Keras's containers, of users' modules all that is no
+        library's.
+        """
+        found = {}
         for namespace, asked in zip(self.modules, self.names):
-            name = namespace.get("__name__", "")
-            for value in asked.values():
-                if is_of_keras(name) and type(value) in (dict, list, set):
-                    found.append(value)
-                elif name in modules and not is_own(name) and not _is_own(value):
-                    found.append(value)
+            name = str(namespace.get("__name__"))
+            users = _places.is_of_users(namespace) and namespace is not _modules
+            for title, value in asked.items():
+                if value is _MISSING or isinstance(value, ModuleType):
+                    continue
+                if not _is_own(value) if users else (
+                    is_of_keras(name) and type(value) in (dict, list, set)
+                ):
+                    found[f"{name}.{title}"] = value
         return found
 
 
+cdef object _MISSING = _places.MISSING
+cdef dict _modules = sys.modules
+
+
 cdef bint _is_own(object value) except -1:
-    """Whether a value in a module is a module, class or function of one that is known."""
-    if isinstance(value, ModuleType):
-        return True
+    """Whether a value in a module is a class or function of a library."""
     return isinstance(value, (type, Replacement, FunctionType)) and is_own(value.__module__ or "")
 
 

@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 
 from tensorflow.python.eager.context import context
+from tensorflow.python.framework.ops import uid
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as tapes_are_stopped
 
 from fastops._install.replay import hooks
@@ -75,6 +76,8 @@ class Recorder:
         Whether it builds a graph.
     failed : bool
         Whether the notes are incomplete.
+    begin : int
+        What `tf.Tensor._id` of tensors that were there before is less than.
     """
 
     def __init__(self):
@@ -83,6 +86,7 @@ class Recorder:
         self.said = False
         self.builds = False
         self.failed = False
+        self.begin = 0
 
     def start(self):
         """Begin. False if that is impossible now: another thread is recording a call, say."""
@@ -92,6 +96,7 @@ class Recorder:
         while frame is not None and not self.custom:
             self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)
             frame = frame.f_back
+        self.begin = uid()
         return hooks.hang(self._ran, self._read, self._seeded, self._saying, self._customizing)
 
     def stop(self):

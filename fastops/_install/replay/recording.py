@@ -2,6 +2,29 @@
 
 Every value has a number. First come the tensors among the arguments, then what each step makes.
 What depends on constants alone is a constant.
+
+A recording takes for granted what the call that was recorded found. What holds it to that:
+
+===============================  ==================================================================
+What is taken for granted        What guards it
+===============================  ==================================================================
+dtypes, shapes and aliases of    the signature of the call (`_cpp/signature.h`); of variables, the
+arguments, Python values         static shape and what the handle says
+values that Python looked at     a `Check` of the step that makes the value, or of the arguments
+sizes of what a step makes       `Step.sizes`; after an effect, when no call may be made again, the
+                                 sizes of its inputs (`is_static`), or the call is not recorded.
+                                 Not compared: sizes of the last step of a function that returns
+                                 nothing but tensors which ops made, for they are the result's
+results of `Shape`, `Size`,      the sizes of their inputs, as above
+`Rank`, folded to constants
+a constant that the call made    the arguments and values above, by which Python made it; it may
+                                 not share the memory of a value, as copies do that no op makes
+a constant that was there        the object itself stands in the recording, or a copy of it where
+before the call                  no tape can watch it; whoever holds it is guarded
+                                 (`_install/models/places.py`), else the call is not recorded
+dtypes of what a handle refers   the handle itself, or the signature
+to
+===============================  ==================================================================
 """
 
 from dataclasses import dataclass, field, is_dataclass
@@ -11,7 +34,7 @@ from tensorflow.python.eager.context import context
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
-from fastops._core.tensors import is_host_tensor, is_local_tensor, to_keep
+from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
 from fastops._dispatch import named
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
@@ -56,10 +79,9 @@ _LASTING = _WRITING | _ASSIGNING
 # fmt: off
 _SHAPED_BY_SHAPES = {
     "Add", "AddV2", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Cast", "Div", "Equal",
-    "Exp", "Floor", "FloorMod", "GatherV2", "Greater", "GreaterEqual", "HSVToRGB", "Identity",
-    "Less", "LessEqual", "Log", "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum",
-    "Mul", "Neg", "NotEqual", "RGBToHSV", "RealDiv", "SelectV2", "Sqrt", "Square", "Sub",
-    "ZerosLike",
+    "Exp", "Floor", "FloorMod", "Greater", "GreaterEqual", "HSVToRGB", "Identity", "Less",
+    "LessEqual", "Log", "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum", "Mul", "Neg",
+    "NotEqual", "RGBToHSV", "RealDiv", "SelectV2", "Sqrt", "Square", "Sub", "ZerosLike",
 }
 # fmt: on
 """Some of the ops of which no value decides the sizes of what they make."""
@@ -221,6 +243,28 @@ class Composite:
     attributes: dict
 
 
+@dataclass(frozen=True)
+class Held:
+    """Tensors that a call may find by itself.
+
+    Attributes
+    ----------
+    identities : collection of int
+        Of all objects that the guards of the call have seen.
+    begin : int
+        What `tf.Tensor._id` of tensors that are older than the call is less than.
+    watchable : bool
+        Whether tapes may watch them: the call is recorded under one.
+    exhaustive : bool
+        Whether a tensor that is older than the call must be among them, since users' code ran.
+    """
+
+    identities: object
+    begin: int
+    watchable: bool
+    exhaustive: bool
+
+
 @dataclass
 class Recording:
     """What calls of one signature run.
@@ -251,7 +295,9 @@ class Recording:
     custom: bool
 
 
-def recording(recorder, arguments, holders, result, variables=None, most_steps=MOST_STEPS):
+def recording(
+    recorder, arguments, holders, result, variables=None, held=None, most_steps=MOST_STEPS
+):
     """Return the `Recording` of a call.
 
     Parameters
@@ -266,6 +312,8 @@ def recording(recorder, arguments, holders, result, variables=None, most_steps=M
         What it returned.
     variables : dict of int to tf.Variable, optional
         By the identity of the handle, those that the call may find by itself.
+    held : Held, optional
+        The tensors that the call may find by itself. Not given, it is TensorFlow's own function.
     most_steps : int
         How many ops there may be.
 
@@ -280,7 +328,7 @@ def recording(recorder, arguments, holders, result, variables=None, most_steps=M
         raise NotReplayableError("it logs or warns")
     if recorder.builds:
         raise NotReplayableError("it builds a graph")
-    return _Maker(recorder, arguments, holders, result, variables or {}).run(most_steps)
+    return _Maker(recorder, arguments, holders, result, variables or {}, held).run(most_steps)
 
 
 def alike(one, other):
@@ -301,17 +349,19 @@ def alike(one, other):
 
 
 class _Maker:
-    def __init__(self, recorder, arguments, holders, result, variables):
+    def __init__(self, recorder, arguments, holders, result, variables, held):
         self.events = recorder.events
+        self.held = held
         self.custom = recorder.custom
         self.result = result
         self.num_arguments = len(arguments)
         self.holders = {id(holder): i for i, holder in enumerate(holders)}
         self.tensors = []  # by number, so that identities last
         self.numbers = {}
+        self.addresses = set()  # of the memory of values
+        self.variables = []
         for tensor in arguments:
             self.add(tensor)
-        self.variables = []
         for event in self.events:
             for tensor in event.inputs if isinstance(event, Ran) else ():
                 if id(tensor) in variables and id(tensor) not in self.numbers:
@@ -327,12 +377,14 @@ class _Maker:
         """Give a tensor a number."""
         self.numbers.setdefault(id(tensor), len(self.tensors))
         self.tensors.append(tensor)
+        self.addresses.add(address_of(tensor))
 
     def run(self, most_steps):
         """Return the recording."""
-        last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
-        if self.variables and not _is_row(self.result):
-            last = -1  # other parts of the result may be made by its sizes
+        last = -1
+        if self.held is None and self.is_of_values(self.result):
+            # No code of such a function looks at the sizes of its last op's outputs.
+            last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
         for i, event in enumerate(self.events):
             if isinstance(event, Ran):
                 self.ran(event, i == last)
@@ -376,8 +428,14 @@ class _Maker:
         known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
         if record.handles and not self.is_known_handle(event.op_name, known[0]):
             raise NotReplayableError(f"{event.op_name} asks what a handle refers to")
+        for tensor, number in zip(event.inputs, known, strict=True):
+            if number is None:
+                self.check_constant(tensor, event.op_name)
         # Sizes are those of this call: of arguments by the signature, of others as is checked.
-        fixed = event.op_name in _OF_SHAPES or all(number is None for number in known)
+        fixed = event.op_name in _OF_SHAPES or (
+            all(number is None for number in known)
+            and not any(self.is_watchable(tensor) for tensor in event.inputs)
+        )
         small = fixed and all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
         if small and not _runs_always(record):
             return  # its outputs are constants
@@ -386,7 +444,7 @@ class _Maker:
                 raise NotReplayableError("it has a large constant")
         # Once something stays no call is made again, so that nothing may differ from then on.
         values = [
-            to_keep(tensor) if number is None else number
+            self.kept(tensor) if number is None else number
             for tensor, number in zip(event.inputs, known, strict=True)
         ]
         step.arguments, step.inputs = _arguments(record, values, event.attrs)
@@ -408,6 +466,52 @@ class _Maker:
         ]
         self.steps.append(step)
 
+    def check_constant(self, tensor, op_name):
+        """Refuse a constant that may be another tensor in another call."""
+        if self.held is not None and self.held.exhaustive and tensor._id < self.held.begin:
+            if id(tensor) not in self.held.identities:
+                raise NotReplayableError(f"{op_name} takes a tensor from an object without guards")
+        # TensorFlow keeps tensors of Python's numbers: scalars may share their memory by chance.
+        elif tensor._num_elements() > 1 and address_of(tensor) in self.addresses:
+            raise NotReplayableError(f"{op_name} takes a copy of a tensor that no op has made")
+
+    def is_watchable(self, tensor):
+        """Tell whether a tape may watch a constant, so that the ops on it have to run."""
+        held = self.held
+        return (
+            held is not None
+            and held.watchable
+            and tensor._id < held.begin
+            and id(tensor) in held.identities
+        )
+
+    def kept(self, tensor):
+        """Return what a recording keeps of a constant."""
+        return tensor if self.is_watchable(tensor) else to_keep(tensor)
+
+    def is_of_values(self, result):
+        """Tell whether a result is nothing but arguments and what ops have made."""
+        made = {id(tensor) for tensor in self.tensors} | self.holders.keys()
+        for event in self.events:
+            if isinstance(event, Ran):
+                made.update(map(id, event.outputs))
+        pending = [result]
+        while pending:
+            value = pending.pop()
+            if id(value) in made:
+                continue
+            if isinstance(value, list | tuple):
+                pending += value
+            elif type(value) is dict:
+                pending += value.values()
+            elif type(value) in COMPOSITES:
+                # The static shape of a sparse tensor follows from a value, which is compared.
+                attributes = {**vars(value), "_dense_shape_default": None}
+                pending += [one for one in attributes.values() if one is not None]
+            else:
+                return False
+        return True
+
     def is_known_handle(self, op_name, number):
         """Tell whether an op may ask what the handle with a number refers to."""
         if number is None:
@@ -420,6 +524,8 @@ class _Maker:
     def is_static(self, step):
         """Tell whether the shapes of a step's inputs decide those of what it makes."""
         if step.op_name in _SHAPED_BY_SHAPES or not step.outputs:
+            return True
+        if step.op_name == "GatherV2" and not isinstance(step.arguments["axis"], int):
             return True
         if step.accessed is not None:
             found = step.accessed - self.num_arguments
@@ -510,6 +616,10 @@ class _Maker:
                 raise NotReplayableError("it returns a large constant")
             if number is None and not self.only_host:  # a copy would not tell the same device
                 raise NotReplayableError("it returns a constant, which may be a device's")
+            if number is None:
+                self.check_constant(value, "the result")
+                if self.held is not None and id(value) in self.held.identities:
+                    raise NotReplayableError("it returns a tensor that its object holds")
             tensor = Constant(to_keep(value)) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor
@@ -591,12 +701,6 @@ def _arguments(record, values, attrs):
             value = [plain(one) for one in value] if "list" in kind else plain(value)
         arguments[names[name].name] = value
     return arguments, inputs
-
-
-def _is_row(result):
-    """Tell whether a result is tensors alone, in a list or tuple or none."""
-    row = result if type(result) in (list, tuple) else [result]
-    return all(type(one) is EagerTensor for one in row)
 
 
 def _bytes(tensor):

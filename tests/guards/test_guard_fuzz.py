@@ -1,0 +1,42 @@
+"""A sample of changes of each object: each call gives what TensorFlow's own gives."""
+
+import keras
+import pytest
+
+import fastops
+from guards.corpus import ELSEWHERE, LAYERS, SUBJECTS, subject
+from guards.declared import REFUSED
+from guards.fuzz import begin, fuzz
+
+CHANGES = 6
+"""Of each object of Keras's; of a declared layer, ten times as many."""
+
+UNRECORDED = {
+    *("CategoryEncoding", "CenterCrop", "Discretization", "Equalization", "MelSpectrogram"),
+    *("Normalization", "RandomContrast", "RandomFlip", "RandomRotation", "Rescaling", "Resizing"),
+    *("Solarization",),  # whose classes have a `__call__` of their own
+    "ActivityRegularization",  # which keeps a loss
+}
+"""Classes of Keras's whose calls are not replayed."""
+
+
+@pytest.mark.parametrize("title", SUBJECTS)
+def test_changes_are_seen(title):
+    begin()
+    declared = title.startswith("declared")
+    with fastops.accelerated():
+        replayed, tried, differences = fuzz(
+            subject(title), title, most=10 * CHANGES if declared else CHANGES
+        )
+    assert not differences, "\n".join(differences)
+    assert tried
+    name = title.rpartition(" ")[2]
+    assert bool(replayed) == (name not in REFUSED | UNRECORDED)
+
+
+def test_all_layers_are_there():
+    named = vars(keras.layers)
+    there = {
+        kind for kind in named.values() if isinstance(kind, type) and issubclass(kind, keras.Layer)
+    }
+    assert there == {named[name] for name in LAYERS | ELSEWHERE}
