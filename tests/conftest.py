@@ -2,6 +2,7 @@
 
 import difflib
 import fcntl
+import itertools
 import os
 import random
 import signal
@@ -165,6 +166,37 @@ def _plans_stay(monkeypatch):
     from fastops._plans import planned
 
     monkeypatch.setattr(planned, "SHORT", float("inf"))
+
+
+@pytest.fixture(autouse=True)
+def _made_soon():
+    """Have recordings and plans made as soon as one call has come, however little that cost."""
+    from fastops._core import payoff
+
+    before = payoff.set_share(0)
+    yield
+    payoff.set_share(before)
+
+
+@pytest.fixture
+def due_after(monkeypatch):
+    """Return a function by which what follows is recorded after so many calls: by a fake clock.
+
+    Each call that is not replayed takes as long as each other, by that clock.
+    """
+    from fastops._core import payoff
+
+    def due_after(calls):
+        payoff.set_share(calls - 1.0)
+        payoff.set_clock(lambda: next(clock))
+
+    clock = itertools.count(1000, 1000)
+    for estimate in payoff.estimates().values():
+        monkeypatch.setattr(estimate, "per_unit", 1.0)
+    before = payoff.share()
+    yield due_after
+    payoff.set_clock(None)
+    payoff.set_share(before)
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ one that ends right after has lost no more than the cost, which is in proportion
    and follows what making costs in this process.
 3. `Account.is_due` compares the two. What was made and dropped, because something had changed,
    doubles the bar each time.
+4. Time counts once. While a call runs that charges an account, what it calls charges nothing, and
+   nothing is made for that: a recording of the outer call will replay all of it (`cover`). Who
+   waits for too long gives that up.
 
 The clock is read only in calls that run without what could be made. All of it is called with the
 GIL; nothing here waits, or runs Python code, but for a clock that a test has put in.
@@ -28,6 +31,13 @@ cdef enum:
 SHARE = 0.5
 """The share of the expected cost that calls must have cost before something is made."""
 
+cdef extern from *:
+    """
+    // Whether this thread is in a call whose own account has the time of what it calls.
+    static thread_local bool covered = false;
+    """
+    bint covered
+
 cdef double _share = SHARE
 cdef object _clock = None
 cdef dict _estimates = {}
@@ -35,6 +45,21 @@ cdef dict _estimates = {}
 
 cdef int64_t now() except? -1:
     return Nanoseconds() if _clock is None else _clock()
+
+
+cdef int64_t bar_of(int64_t cost_ns) noexcept:
+    return <int64_t>(_share * cost_ns)
+
+
+cdef bint is_covered() noexcept:
+    return covered
+
+
+cdef bint cover(bint value) noexcept:
+    global covered
+    cdef bint before = covered
+    covered = value
+    return before
 
 
 @cython.final
@@ -103,10 +128,19 @@ cdef class Account:
         cdef double bar = _share * cost_ns * (1 << min(self.drops, MOST_DOUBLINGS))
         return self.calls > 0 and self.spent() >= bar
 
+    cdef void restart(self) noexcept:
+        """Begin anew: something is being made. What a call takes is known."""
+        self.calls = min(self.calls, 1)
+
     cdef void drop(self) noexcept:
-        """Take up that what was made has been dropped: begin anew, with a higher bar."""
+        """Take up that what was made is of no use: begin anew, with a higher bar."""
         self.drops += 1
-        self.calls = 0
+        self.restart()
+
+    cdef void forgive(self) noexcept:
+        """Take up that what was made has paid: the bar is the first one again."""
+        self.drops = 0
+        self.restart()
 
     def add(self, ns):
         """`charge` for Python code."""

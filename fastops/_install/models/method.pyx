@@ -13,8 +13,10 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF
+from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._core.payoff cimport Account, Estimate, bar_of, cover, is_covered, now
 from fastops._core.threads cimport this_thread
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
@@ -38,22 +40,17 @@ cdef extern from "Python.h":
     int PyGC_Disable()
     int PyGC_Enable()
 
-cdef extern from *:
-    """
-    // Whether this thread is in a call that may come too seldom to be recorded, and its parts.
-    static thread_local bool in_rare_call = false;
-    """
-    bint in_rare_call
-
 import weakref
 from sys import getprofile as _getprofile
 
 import numpy as np
 import tensorflow as _tf
+from tensorflow.python.eager import context as _context
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _UnreadVariable
 
+from fastops._core.tensors import is_host_tensor
 from fastops._install.models.declared import changes as _declarations
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._install.models.declared import is_declared
@@ -62,8 +59,9 @@ from fastops._install.models.library import is_keras
 from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
 from fastops._install.models.places import Places, code_of_users
 from fastops._install.models.witness import Witness
+from fastops._install.replay.alike import alike
 from fastops._install.replay.recorder import Recorder
-from fastops._install.replay.recording import Held, NotReplayableError, alike, recording
+from fastops._install.replay.recording import Held, NotReplayableError, recording
 from fastops._install.target import generated
 
 cdef enum:
@@ -74,11 +72,9 @@ cdef enum:
     MOST_STEPS = 8192      # of one replay
     MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
     MOST_CLASSES = 1024
-    # Calls of one more signature: a last batch, say, comes but once an epoch, and a recording takes
-    # the time of four calls that are not replayed.
-    ENOUGH_OTHERS = 4
     ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped
     ENOUGH_REFUSED = 8     # objects of one class, without success
+    ENOUGH_WAITING = 4     # times the bar, after which what an object calls has accounts, too
     SLOTS = 16
 
 cdef type _array = np.ndarray
@@ -100,6 +96,26 @@ cdef str _RECORDED = "it is recorded"
 cdef str _PROFILED = "somebody has a profile function"
 
 cdef list _observers = _told
+
+# What two recorded calls and the trial cost beside the calls themselves, by the time of one call. A
+# long call is one of kernels for the most part, of which a recording takes no more: each range of
+# times (below 1 ms, 16 ms, 256 ms, and above) has an estimate of its own.
+cdef list _costs = [
+    Estimate(f"recording of calls of Keras's objects, {range_}", 24.0)
+    for range_ in ("below 1 ms", "below 16 ms", "below 256 ms", "longer")
+]
+
+
+cdef int _users[SLOTS]  # of each slot
+
+
+cdef Estimate _cost_of(int64_t call_ns):
+    cdef int64_t bound = 1_000_000
+    cdef int i = 0
+    while i < 3 and call_ns >= bound:
+        bound *= 16
+        i += 1
+    return <Estimate>_costs[i]
 
 
 def methods():
@@ -141,9 +157,13 @@ cdef class Case:
         How many names of each kind a call gives.
     failures, reason : int, str
         How often it could not be recorded, and why.
+    account : Account
+        What its calls cost while they are not replayed.
     """
 
     cdef bytes key
+    cdef Account account
+    cdef int64_t made_ns  # what recorded calls took beyond others
     cdef tuple scopes
     cdef Globals globals
     cdef Watch contents
@@ -158,13 +178,22 @@ cdef class Case:
     cdef int failures
     cdef int strange     # calls that found other code
 
-    def __init__(self, key, scopes):
-        self.key, self.scopes = key, scopes
+    def __init__(self, key, scopes, Account account):
+        self.key, self.scopes, self.account = key, scopes, account
         self.forget()
 
     cdef int forget(self) except -1:
         self.replays, self.codes, self.marks, self.first = [], {}, set(), None
         self.strange = 0
+        return 0
+
+    cdef int cost(self, int64_t ns) except -1:
+        """Take up what a recorded call took. The second one has made a replay, or begun anew."""
+        cdef int64_t call_ns = self.account.shortest_ns
+        self.made_ns += ns - call_ns
+        if self.first is None:
+            _cost_of(call_ns).learn(call_ns, self.made_ns)
+            self.made_ns = 0
         return 0
 
     cdef bint holds(self) except -1:
@@ -221,11 +250,11 @@ cdef class Subject:
     reference : weakref
         To it.
     slot : int
-        Which ops its replays run: objects of one slot share them.
+        Which ops its replays run: objects of one slot share them. -1 before there is a replay.
     states : list of State
         The last one that was found is the first.
-    calls : dict
-        How often signatures came that are not recorded yet.
+    accounts : dict of tuple to Account
+        By signature and scopes, what calls cost while they are not replayed.
     reason : str
         Why its calls are left alone, once they are.
     """
@@ -233,16 +262,33 @@ cdef class Subject:
     cdef object reference
     cdef int slot
     cdef list states
-    cdef dict calls
+    cdef dict accounts
+    cdef int64_t waited_ns             # in calls of accounts, since the last success
+    cdef unsigned long long paid_until  # of the replays: those before counted for a recording
     cdef str reason
     cdef dict reasons
     cdef int failures
     cdef int changes
     cdef readonly unsigned long long replayed
 
-    def __init__(self, reference, slot):
-        self.reference, self.slot = reference, slot
-        self.states, self.calls, self.reasons = [], {}, {}
+    def __init__(self, reference):
+        self.reference, self.slot = reference, -1
+        self.states, self.accounts, self.reasons = [], {}, {}
+
+    def __dealloc__(self):
+        if self.slot >= 0:
+            _users[self.slot] -= 1
+
+    cdef int take_slot(self) noexcept:
+        """The slot that the fewest have: of models made one after the other, always the same."""
+        cdef int i, least = 0
+        if self.slot < 0:
+            for i in range(SLOTS):
+                if _users[i] < _users[least]:
+                    least = i
+            self.slot = least
+            _users[least] += 1
+        return self.slot
 
     cdef int fail(self, str why) except -1:
         self.failures += 1
@@ -253,7 +299,29 @@ cdef class Subject:
 
     cdef int close(self, str why) except -1:
         self.reason, self.states = why, []
-        self.calls.clear()
+        self.accounts.clear()
+        return 0
+
+    cdef Account account_of(self, tuple key):
+        cdef Account account = self.accounts.get(key)
+        if account is None:
+            while len(self.accounts) >= MOST_SIGNATURES:
+                self.accounts.pop(next(iter(self.accounts)), None)
+            account = self.accounts[key] = Account()
+        return account
+
+    cdef int begin(self, Account account, bint anew) except -1:
+        """Take up that a recording begins; `anew`: what was recorded is of no use now."""
+        cdef unsigned long long replays = self.replayed - self.paid_until
+        if replays * account.shortest_ns >= <double>_cost_of(account.shortest_ns).of(
+            account.shortest_ns
+        ):
+            account.forgive()
+        elif anew:
+            account.drop()
+        else:
+            account.restart()
+        self.paid_until = self.replayed
         return 0
 
     cdef State state(self):
@@ -307,7 +375,6 @@ cdef class Method(Replacement):
     cdef dict refused    # by class, how many objects; 0 for ever after a success
     cdef dict others     # by their versions, classes of which no object is replayed
     cdef object known_declarations
-    cdef object num_subjects
     cdef unsigned long long known_after
     cdef readonly long long replayed
     cdef readonly dict reasons  # of calls that were not, and how many there were
@@ -318,7 +385,6 @@ cdef class Method(Replacement):
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
         self.subjects, self.refused = {}, {}
         self.others, self.known_declarations = {}, 0
-        self.num_subjects = 0
         self.known_after = flushes
         self.vectorcall = _called
         self.reset_counters()
@@ -379,8 +445,7 @@ cdef class Method(Replacement):
             reference = weakref.ref(<object>root, lambda _: subjects.pop(key, None))
         except TypeError:
             return None
-        self.num_subjects += 1
-        subject = Subject(reference, self.num_subjects % SLOTS)
+        subject = Subject(reference)
         subjects[key] = subject
         return subject
 
@@ -392,16 +457,28 @@ cdef class Method(Replacement):
             self.tell(args[0], why)
         return call_original(self, args, nargsf, keywords)
 
-    cdef PyObject* leave_rare(self, bint known, PyObject* const* args, size_t nargsf,
-                              PyObject* keywords) except NULL:
-        """Likewise, for its signature has hardly come before, where others may be known."""
-        global in_rare_call
-        cdef bint before = in_rare_call
-        in_rare_call = before or known
-        try:
+    cdef PyObject* wait(self, Subject subject, Account account, PyObject* const* args,
+                        size_t nargsf, PyObject* keywords) except NULL:
+        """Have the method itself called, for a recording would not pay yet, and charge its time.
+
+        What it calls has no accounts meanwhile: a recording will replay all of it. But objects that
+        wait for too long, as their signature or state changes again and again, may have parts that
+        do not change.
+        """
+        cdef PyObject* result
+        cdef int64_t begin
+        if is_covered():
             return self.leave(_FIRST, args, nargsf, keywords)
+        cover(account.calls == 0 or not _waits_too_long(subject, account))
+        begin = now()
+        try:
+            result = self.leave(_FIRST, args, nargsf, keywords)
         finally:
-            in_rare_call = before
+            cover(False)
+        begin = now() - begin
+        account.charge(begin)
+        subject.waited_ns += account.shortest_ns
+        return result
 
     cdef int tell(self, PyObject* root, str why) except -1:
         """Tell those who ask of a call, and why it is not replayed."""
@@ -418,11 +495,17 @@ cdef class Method(Replacement):
         if case is not None:
             case.failures += 1
             case.first, case.reason = None, why
+            case.account.drop()
         if subject.reason is not None:
             kind = type(subject.reference())
             if len(self.refused) < MOST_CLASSES:
                 self.refused[kind] = self.refused.get(kind, 0) + 1
         return 0
+
+
+cdef bint _waits_too_long(Subject subject, Account account) noexcept:
+    cdef int64_t call_ns = account.shortest_ns
+    return subject.waited_ns >= ENOUGH_WAITING * bar_of(_cost_of(call_ns).of(call_ns))
 
 
 cdef Op _op(key):
@@ -455,8 +538,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef list tensors = None
     cdef tuple scopes
     cdef int collects
-    cdef Py_ssize_t came
-    cdef bint known
+    cdef Account account
     if not live or n == 0:
         return call_original(self, args, nargsf, keywords)
     if not promotes_no_dtypes() or not is_plain_or_one_replica():
@@ -538,20 +620,19 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             return self.leave(_VALUES, args, nargsf, keywords)
         if case.failures >= MOST_FAILURES // 2:
             return self.leave(case.reason or _FAILED, args, nargsf, keywords)
+        account = case.account
     else:
-        key = (_key(signature), scopes)
-        came = subject.calls.get(key, 0)  # who comes but once is not worth a recording
-        known = state is not None and len(state.cases) > 0
-        if came < (ENOUGH_OTHERS if known or in_rare_call else 1):
-            if came == 0 and len(subject.calls) >= MOST_SIGNATURES:
-                subject.calls.clear()
-            subject.calls[key] = came + 1
-            return self.leave_rare(known, args, nargsf, keywords)
+        account = subject.account_of((_key(signature), scopes))
+    if (case is None or case.first is None) and not account.is_due(
+        _cost_of(account.shortest_ns).of(account.shortest_ns)
+    ):
+        return self.wait(subject, account, args, nargsf, keywords)
     # Most of what is made meanwhile stays: a collection would find nothing, again and again.
     collects = PyGC_Disable()
     try:
         return _record(
-            self, subject, state, case, scopes, signature, given, args, n, nargsf, keywords
+            self, subject, state, case, account, scopes, signature, given, args, n, nargsf,
+            keywords,
         )
     finally:
         if collects:
@@ -562,18 +643,25 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
 # Recordings
 # ---------------------------------------------------------------------------------------------
 
-cdef PyObject* _record(Method self, Subject subject, State state, Case case, tuple scopes,
-                       const Signature& signature, PyObject* const* given, PyObject* const* args,
-                       Py_ssize_t n, size_t nargsf, PyObject* keywords) except NULL:
+cdef PyObject* _record(Method self, Subject subject, State state, Case case, Account account,
+                       tuple scopes, const Signature& signature, PyObject* const* given,
+                       PyObject* const* args, Py_ssize_t n, size_t nargsf,
+                       PyObject* keywords) except NULL:
     cdef PyObject* result
     cdef Signature after
     cdef Py_ssize_t i
     cdef list copies = None
     cdef dict around = None
+    cdef int64_t begin
     if _tapes_are_stopped():  # and so they have to be afterwards
         return call_original(self, args, nargsf, keywords)
     if _getprofile() is not None:  # another one's, in whose place ours would have to be
         return self.leave(_PROFILED, args, nargsf, keywords)
+    begin = now()
+    if case is None:
+        subject.begin(account, state is None and len(subject.states) != 0)
+    elif case.first is None:
+        subject.begin(account, len(case.replays) != 0)
     root = <object>args[0]
     arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]
@@ -596,7 +684,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         self.note(subject, case, _told_of(why))
         return call_original(self, args, nargsf, keywords)
     if case is None:
-        case = Case(_key(signature), scopes)
+        case = Case(_key(signature), scopes, account)
         while len(state.cases) >= MOST_SIGNATURES:
             state.cases.pop(next(iter(state.cases)), None)
         state.cases[case.key, scopes] = case
@@ -657,6 +745,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, tup
         _learn(self, subject, state, case, recorder, witness, arguments, holders, identities,
                second, copies, _left(self.scopes, context, around, scopes, args[0]), signature,
                <object>result)
+        case.cost(now() - begin)
     except Exception as why:  # the call has been made, whatever is found out about it
         self.note(subject, case, _told_of(why))
     return result
@@ -694,6 +783,9 @@ cdef list _copies(variables):
     try:
         for variable in variables:
             value = _value_of(variable)
+            if type(variable) is ResourceVariable and is_host_tensor(value):
+                copies.append(_plain_copy(variable, value))
+                continue
             with _tf.device(variable.device):
                 copies.append(ResourceVariable(
                     value, trainable=False, dtype=variable.dtype, shape=variable.shape
@@ -701,6 +793,21 @@ cdef list _copies(variables):
     finally:
         TFE_Py_TapeSetRestartOnThread()
     return copies
+
+
+cdef object _plain_copy(variable, value):
+    """A copy of a variable on the host, without TensorFlow's scopes around two ops."""
+    cdef dict attributes = dict(variable.__dict__)
+    copy = ResourceVariable.__new__(ResourceVariable)
+    handle = _gen_variables.var_handle_op(
+        shape=variable._shape, dtype=variable._dtype, shared_name=_context.anonymous_name(),
+        container="",
+    )
+    handle._handle_data = variable._handle._handle_data
+    _gen_variables.assign_variable_op(handle, value)
+    attributes.update(_handle=handle, _trainable=False)
+    copy.__dict__ = attributes
+    return copy
 
 
 cdef int _learn(Method self, Subject subject, State state, Case case, recorder, witness,
@@ -738,12 +845,12 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     if not alike(case.first, found):
         case.first = found
         raise NotReplayableError("two calls do not run the same")
-    slot = subject.slot
+    slot = subject.take_slot()
     replay = Replay(found, lambda place, name: _op((slot, place, name)), generated, ())
     _try(replay, signature, copies, result)
     case.replays.append(replay)
     case.first = None
-    subject.failures, subject.changes = -MOST_FAILURES, 0
+    subject.failures, subject.changes, subject.waited_ns = -MOST_FAILURES, 0, 0
     self.refused[type(subject.reference())] = -(1 << 30)
     return 0
 

@@ -59,6 +59,8 @@ cdef object _thread = None        # and in which thread
 cdef object _execute_before = None
 cdef object _quick_way = None
 cdef tuple _HANDLES = ("resource", "variant")
+cdef frozenset _OTHERS = frozenset([_EagerTensor, bool, int, float, str, bytes, type(None)])
+cdef dict _places = {}            # by op
 cdef object _get_seed = _random_seed.get_seed
 cdef object _get_logger = None    # all of them as they were before
 cdef object _warn = None
@@ -88,19 +90,36 @@ def _watched_execute(*args, **kwargs):
 
 def _watched_quick_way(*args):
     # The context, the op's name, the node's name, the inputs, and attributes.
+    cdef list given = None
     if threading.get_ident() == _thread:
         try:
-            given = list(args)
-            for place, arg in enumerate(_named(args[1]).record.op_def.inputs, 3):
-                if arg.dtype not in _HANDLES:  # which a variable is where one is asked for
-                    given[place] = _with_variables_read(given[place])
-            args = given
+            for place in _tensors_of(args[1]):
+                if type(args[place]) is not _EagerTensor:
+                    if given is None:
+                        given = list(args)
+                    given[<int>place] = _with_variables_read(given[<int>place])
+            if given is not None:
+                args = given
         except Exception:  # unknown, wrong, or without a value: TensorFlow will say so
             pass
     return _quick_way(*args)
 
 
+cdef tuple _tensors_of(object op_name):
+    """Which arguments of the quick way are an op's inputs, but for handles."""
+    cdef tuple places = _places.get(op_name)
+    if places is None:
+        places = _places[op_name] = tuple([
+            place
+            for place, arg in enumerate(_named(op_name).record.op_def.inputs, 3)
+            if arg.dtype not in _HANDLES  # which a variable is where one is asked for
+        ])
+    return places
+
+
 cdef object _with_variables_read(object given):
+    if type(given) in _OTHERS:
+        return given
     if isinstance(given, _Variable):
         tell_watchers(given)
         return _gen_variables.read_variable_op(given._handle, given._dtype)

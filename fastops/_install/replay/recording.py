@@ -27,7 +27,7 @@ to
 ===============================  ==================================================================
 """
 
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 
 import tensorflow as tf
 from tensorflow.python.eager.context import context
@@ -329,23 +329,6 @@ def recording(
     if recorder.builds:
         raise NotReplayableError("it builds a graph")
     return _Maker(recorder, arguments, holders, result, variables or {}, held).run(most_steps)
-
-
-def alike(one, other):
-    """Tell whether two recordings, or parts of them, are the same to the last bit."""
-    if type(one) is not type(other):
-        return False
-    if type(one) is EagerTensor:
-        return _bytes(one) == _bytes(other)
-    if isinstance(one, tf.Variable):
-        return one is other
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(map(alike, one.values(), other.values()))
-    if is_dataclass(one):
-        return alike(vars(one), vars(other))
-    return one is other or bool(one == other) or (one != one and other != other)
 
 
 class _Maker:

@@ -14,8 +14,10 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._core.payoff cimport Account, Estimate, cover, is_covered, now
 from fastops._core.measuring cimport Recorder, is_recording
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, local_tensor, same_bytes
@@ -62,6 +64,17 @@ cdef enum:
     MOST_REPLAYS = 4    # of one signature, that differ by values
     ENOUGH_REFUSALS = 8
     ENOUGH_RUNS = 4     # without kernels for all ops, after which nobody looks again
+
+# What a recorded call and the replay cost beside the call itself, by its time.
+cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
+
+# Ops whose kernels keep nothing that depends on sizes. An optimizer's step has thousands of them,
+# for each of which preparing a kernel takes longer than running it.
+cdef frozenset _SHARED = frozenset([
+    "Add", "AddV2", "AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp", "Cast",
+    "Identity", "Maximum", "Minimum", "Mul", "Neg", "Pow", "ReadVariableOp", "RealDiv", "Rsqrt",
+    "Sqrt", "Square", "Sub", "ZerosLike",
+])
 
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
@@ -287,8 +300,9 @@ cdef class Replay:
             self.passed.append((module.__dict__, attribute, function))
             self.versions.push_back(0)
             functions[name] = function
+        firsts = {}
         self.steps = tuple([
-            Step(op(i, one.op_name), one, functions[one.op_name])
+            Step(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
             for i, one in enumerate(found.steps)
         ])
         self.settings = [
@@ -478,6 +492,16 @@ cdef class Replay:
         return list(made) if kind is list else _new_tuple(kind, made)
 
 
+cdef object _place_of(i, step, dict firsts):
+    """The place of the first step like this one: steps of simple ops share an op, and its kernel."""
+    if step.op_name not in _SHARED:
+        return i
+    attributes = [
+        (name, repr(value)) for name, value in step.arguments.items() if name not in step.inputs
+    ]
+    return firsts.setdefault((step.op_name, *attributes), i)
+
+
 cdef bint _may_be_native(found) except -1:
     """Whether the ops of a recording may be kernels alone."""
     first = found.num_arguments + len(found.variables)
@@ -551,14 +575,17 @@ cdef class Case:
         They differ by the values that Python looked at.
     refused : bool
         Whether a call could not be recorded.
+    account : Account
+        What its calls cost while they are not replayed.
     """
 
     cdef bytes key
+    cdef Account account
     cdef list replays
     cdef bint refused
 
     def __init__(self, key):
-        self.key = key
+        self.key, self.account = key, Account()
         self.replays = []
 
 
@@ -692,9 +719,10 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
         found = PyDict_GetItem(self.cases, key)
         if found == NULL:
-            self.keep(Case(key))  # who comes but once is not worth a recording
-            return call_original(self, args, nargsf, keywords)
-        case = <Case>found
+            case = Case(key)
+            self.keep(case)
+        else:
+            case = <Case>found
         self.last = case
     for i in range(PyList_GET_SIZE(case.replays)):
         replay = <Replay>PyList_GET_ITEM(case.replays, i)
@@ -707,7 +735,26 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
             return call_original(self, args, nargsf, keywords)
     if case.refused or PyList_GET_SIZE(case.replays) >= MOST_REPLAYS:
         return call_original(self, args, nargsf, keywords)
+    if not case.account.is_due(_cost.of(case.account.shortest_ns)):
+        return _wait(self, case.account, args, nargsf, keywords)
     return _record(self, case, signature, args, nargsf, keywords)
+
+
+cdef PyObject* _wait(Replayed self, Account account, PyObject* const* args, size_t nargsf,
+                     PyObject* keywords) except NULL:
+    """Have the function itself called, for a recording would not pay yet, and charge its time."""
+    cdef PyObject* result
+    cdef int64_t begin
+    if is_covered():
+        return call_original(self, args, nargsf, keywords)
+    cover(True)
+    begin = now()
+    try:
+        result = call_original(self, args, nargsf, keywords)
+    finally:
+        cover(False)
+    account.charge(now() - begin)
+    return result
 
 
 cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyObject* const* args,
@@ -715,6 +762,11 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     cdef PyObject* result
     cdef Signature after
     cdef size_t i
+    cdef int64_t begin = now(), call_ns = case.account.shortest_ns
+    if len(case.replays) == 0:
+        case.account.restart()
+    else:  # those differ by values, as calls may again and again
+        case.account.drop()
     recorder = _Recorder()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
@@ -733,6 +785,8 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
         and are_leaves(arguments, after)
     ):
         self.learn(case, recorder, arguments, holders, <object>result)
+        if not case.refused:
+            _cost.learn(call_ns, now() - begin - call_ns)
     return result
 
 
