@@ -86,15 +86,17 @@ cdef class Estimate:
     cdef void learn(self, double size, int64_t ns) noexcept:
         """Follow what making something of a size has cost.
 
-        One measurement moves the figure by no more than a factor of two: a thread that waited for
-        the GIL, or a machine that slept, says little.
+        What else ran on the machine, or held the GIL, only ever adds to a measurement: a lower one
+        counts for more than a higher one, and the figure never rises beyond twice the first.
         """
         cdef double found
         if size <= 0 or ns <= 0:
             return
         found = ns / size
-        found = min(max(found, self.per_unit / 8), self.per_unit * 5)
-        self.per_unit += (found - self.per_unit) / 4
+        if found < self.per_unit:
+            self.per_unit += (found - self.per_unit) / 2
+        else:
+            self.per_unit += (min(found, 2 * self.start) - self.per_unit) / 8
 
     def expected(self, size):
         """Return `of` for Python code."""

@@ -35,7 +35,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
-from fastops._dispatch import named
+from fastops._install.replay.known import SEEDS, known as known_of
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
 
@@ -47,11 +47,6 @@ MOST_BYTES = 1 << 16
 
 _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
 """Ops whose result the shapes of their inputs determine."""
-
-_SEEDS = ("seed", "seed2")
-
-_PLAIN_ATTRS = {"bool": bool, "float": float, "int": int, "type": tf.as_dtype}
-"""By the kind of an attribute, what makes a value that can be compared of any, NumPy's as well."""
 
 _ACCESSING = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}
 """Ops that read variables, of which tapes and watchers are told."""
@@ -75,6 +70,8 @@ _ASSIGNING = {"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"}
 """Ops that assign to a variable, which no public function does that is replayed."""
 
 _LASTING = _WRITING | _ASSIGNING
+
+_OF_VARIABLES = _ACCESSING | _ASSIGNING
 
 # fmt: off
 _SHAPED_BY_SHAPES = {
@@ -152,6 +149,8 @@ class Step:
         Whether the shapes of its inputs decide those of what it makes.
     seed : tuple or None
         Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
+    used : list of int
+        The numbers of the values that it takes.
     """
 
     op_name: str
@@ -165,6 +164,7 @@ class Step:
     accessed: int | None = None
     static: bool = True
     seed: tuple | None = None
+    used: list = field(default_factory=list)
 
     @property
     def lasts(self):
@@ -396,7 +396,7 @@ class _Maker:
         """Take up an op."""
         if event.op_name.startswith("_"):
             raise NotReplayableError(f"{event.op_name} is none of TensorFlow's public ops")
-        record = _record(event.op_name)
+        record = known_of(event.op_name)
         seed = self.seed_of(event, record)
         step = Step(event.op_name, stopped=event.stopped, seed=seed)
         if record.missing or record.makes or (seed is None and record.exclusion is not None):
@@ -420,7 +420,7 @@ class _Maker:
             and not any(self.is_watchable(tensor) for tensor in event.inputs)
         )
         small = fixed and all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
-        if small and not _runs_always(record):
+        if small and not record.runs_always:
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MOST_BYTES:
@@ -439,7 +439,8 @@ class _Maker:
         if not (last or step.static):
             raise NotReplayableError(f"{event.op_name} has sizes that values decide")
         self.lasts = self.lasts or step.lasts
-        step.accessed = known[0] if event.op_name in _ACCESSING | _ASSIGNING else None
+        step.accessed = known[0] if event.op_name in _OF_VARIABLES else None
+        step.used = [number for number in known if number is not None]
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
@@ -565,9 +566,9 @@ class _Maker:
 
     def seed_of(self, event, record):
         """Return what the seeds of an op are made of, in a tuple; None for one that has none."""
-        if not self.seeded or not {attr.name for attr in record.op_def.attrs}.issuperset(_SEEDS):
+        if not self.seeded or not record.has_seeds:
             return None
-        given = [event.attrs.get(name, 0) or 0 for name in _SEEDS]
+        given = [event.attrs.get(name, 0) or 0 for name in SEEDS]
         if given != [one or 0 for one in self.seeded[0].seeds]:
             return None
         return (self.seeded.pop(0).op_seed,)
@@ -632,11 +633,11 @@ class _Maker:
         asked = set(numbers_in(result))
         kept = []
         for step in reversed(self.steps):
-            runs_always = _runs_always(_record(step.op_name))
+            runs_always = known_of(step.op_name).runs_always
             asked_for = step.checks or runs_always or not asked.isdisjoint(step.outputs)
             if asked_for or not self.is_static(step):  # Python may have decided by its sizes
                 kept.append(step)
-                asked.update(_used(step))
+                asked.update(step.used)
         self.steps = kept[::-1]
 
     def release(self, result):
@@ -644,45 +645,36 @@ class _Maker:
         given = self.num_arguments + len(self.variables)
         asked = set(numbers_in(result)) | set(range(given))
         for step in reversed(self.steps):
-            here = {*_used(step), *step.outputs} - asked
+            here = {*step.used, *step.outputs} - asked
             step.releases = sorted(here)
             asked |= here
 
 
-def _record(op_name):
-    return named(op_name).record
-
-
-def _runs_always(record):
-    """Tell whether an op has to run whatever becomes of its results, and in each call anew."""
-    return record.draws or record.op_def.stateful
-
-
 def _arguments(record, values, attrs):
     """Return the arguments of an op by its parameters, and which of them are inputs."""
-    op_def, arguments, inputs = record.op_def, {}, set()
-    values = iter(values)
-    inferred = op_def.inferred
-    names = {param.op_def_name: param for param in record.params}
-    for arg in op_def.inputs:
-        name = names[arg.name].name
-        if arg.is_list:
-            count = attrs[arg.number_attr] if arg.number_attr else len(attrs[arg.type_list_attr])
-            arguments[name] = [next(values) for _ in range(count)]
-        else:
-            arguments[name] = next(values)
-        inputs.add(name)
-    if next(values, None) is not None:
-        raise NotReplayableError(f"{op_def.name} has more inputs than its definition")
-    for name, value in attrs.items():
-        if name in inferred or value is None:
+    arguments, place = {}, 0
+    for name, number_attr, type_list_attr in record.inputs:
+        if number_attr is None and type_list_attr is None:
+            if place >= len(values):
+                raise NotReplayableError(f"{record.op_def.name} has fewer inputs than it should")
+            arguments[name] = values[place]
+            place += 1
             continue
-        if name in _SEEDS and record.draws:
+        count = attrs[number_attr] if number_attr else len(attrs[type_list_attr])
+        arguments[name] = values[place : place + count]
+        place += count
+    if place != len(values):
+        raise NotReplayableError(f"{record.op_def.name} has more inputs than its definition")
+    inputs = set(arguments)
+    for name, value in attrs.items():
+        if name in record.inferred or value is None:
+            continue
+        if name in SEEDS and record.draws:
             value = 0  # in its place comes another one in each call
-        kind = op_def.attr(name).type
-        if (plain := _PLAIN_ATTRS.get(kind.removeprefix("list(").removesuffix(")"))) is not None:
-            value = [plain(one) for one in value] if "list" in kind else plain(value)
-        arguments[names[name].name] = value
+        parameter, plain, is_list = record.attrs[name]
+        if plain is not None:
+            value = [plain(one) for one in value] if is_list else plain(value)
+        arguments[parameter] = value
     return arguments, inputs
 
 
@@ -696,11 +688,6 @@ def _bytes(tensor):
 def _size(tensor):
     # Whoever asks for a shape leaves one behind, in tensors that others have, too.
     return 0 if not tensor.dtype.size else tensor._num_elements() * tensor.dtype.size
-
-
-def _used(step):
-    """Return the numbers of the values that a step takes."""
-    return [one for one in step.flat_inputs() if isinstance(one, int)]
 
 
 def numbers_in(packed):
