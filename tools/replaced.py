@@ -54,9 +54,10 @@ lowering makes it.
 
 Functions whose arguments alone decide which ops they run, and methods whose objects do: ragged and
 sparse tensors, linear operators and lookup tables of TensorFlow's own classes, whose attributes are
-read in each call. The second call with arguments of a signature (dtypes and shapes of eager
+read in each call. A call with arguments of a signature (dtypes and shapes of eager
 tensors, by themselves or in sparse and ragged ones, and of variables, which each call reads anew;
-values of numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded,
+values of numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded
+when those before it have cost enough for that to [pay](keras.md#when-recordings-begin),
 later ones run the same ops. Values that TensorFlow's Python looked at meanwhile, and sizes that it
 may have looked at, are compared; where one differs, or an op fails, TensorFlow's function is
 called. Calls of the functions above that are not lowered are replayed, too. No call is replayed
@@ -97,10 +98,10 @@ imported before `install` is called.
 
 Methods of objects of Keras's own
 classes, as long as all code that runs in a call is of Keras, TensorFlow, NumPy or the standard
-library. The second and the third call with arguments of a signature (as for replayed functions,
-with the masks of tensors; one of Keras's variables is which it is) are recorded, and the third is
-replayed on copies of the variables; if all three are equal, later calls run the same ops. Of each
-further signature, as of a smaller last batch, the fourth and the fifth call are. A call is
+library. Of arguments of a signature (as for replayed functions, with the masks of tensors; one of
+Keras's variables is which it is) two calls in a row are recorded, when those before them have cost
+enough for that to [pay](keras.md#when-recordings-begin), and the second is replayed on copies of
+the variables; if both and the replay are equal, later calls run the same ops. A call is
 Keras's own where anything differs that the object holds, directly or indirectly, or a global that
 the code asks, or a setting that Keras keeps for the thread; where the class is a user's; within
 graphs, device scopes, stateless and symbolic scopes and strategies; and where Keras's Python

@@ -91,7 +91,7 @@ cdef str _ARGUMENT = "Keras is to read an argument"
 cdef str _CODE = "what its code asks is not as it was"
 cdef str _FAILED = "an op has failed"
 cdef str _VALUES = "values decide what it runs"
-cdef str _FIRST = "its signature has hardly come before"
+cdef str _FIRST = "a recording would not pay yet"
 cdef str _RECORDED = "it is recorded"
 cdef str _PROFILED = "somebody has a profile function"
 
@@ -757,12 +757,12 @@ cdef str _told_of(why):
 
 cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* root):
     """What a call has left in the context of an outer one, None if nothing."""
-    cdef tuple now
+    cdef tuple read
     if of.call_context() is not context:
         raise NotReplayableError("it leaves a scope open")
     if context is None:
-        now = of.read(root)
-        if now is None or scopes[: len(now)] != now:
+        read = of.read(root)
+        if read is None or scopes[: len(read)] != read:
             raise NotReplayableError("it changes settings")
         return None
     found = {

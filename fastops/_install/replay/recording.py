@@ -35,7 +35,8 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
-from fastops._install.replay.known import SEEDS, known as known_of
+from fastops._install.replay.known import SEEDS
+from fastops._install.replay.known import known as known_of
 from fastops._install.replay.recorder import Ran, Read
 from fastops._plans.caller import COMPOSITES
 

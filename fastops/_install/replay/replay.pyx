@@ -493,7 +493,7 @@ cdef class Replay:
 
 
 cdef object _place_of(i, step, dict firsts):
-    """The place of the first step like this one: steps of simple ops share an op, and its kernel."""
+    """The place of the first step like this one: steps of simple ops share an op and its kernel."""
     if step.op_name not in _SHARED:
         return i
     attributes = [

@@ -377,7 +377,7 @@ def test_explanations_name_what_is_replayed():
         x = floats(2, 4)
         first = fastops.explain(model, x)
         (outer, *_) = first.methods
-        assert (outer.method, outer.reason) == ("__call__", "its signature has hardly come before")
+        assert (outer.method, outer.reason) == ("__call__", "a recording would not pay yet")
         for _ in range(CALLS):
             model(x)
             subclassed(x)

@@ -1,0 +1,125 @@
+"""When calls of Keras's objects are recorded: by a fake clock, and with costs that are given."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from calls import find
+from install.models.keras_programs import floats, told
+from keras import layers as L  # noqa: N812
+from support import assert_same
+
+import fastops
+from fastops._core import payoff
+from fastops._install.models.method import methods
+from fastops._install.replay.replay import Replayed
+
+RECORDED = "it is recorded"
+
+
+def perceptron():
+    keras.utils.set_random_seed(1)
+    return keras.Sequential([keras.Input((4,)), L.Dense(3), L.Dense(2)])
+
+
+def recorded_calls():
+    return sum(method.reasons.get(RECORDED, 0) for method in methods())
+
+
+def test_nothing_is_recorded_before_calls_have_cost_enough(due_after):
+    model, x = perceptron(), floats(2, 4)
+    want = model(x)
+    with fastops.accelerated():
+        due_after(5)
+        before = recorded_calls()
+        for _ in range(5):
+            assert_same(model(x), want)
+        assert recorded_calls() == before
+        for _ in range(2):
+            assert_same(model(x), want)
+        assert recorded_calls() == before + 2
+        for _ in range(3):
+            assert_same(model(x), want)
+        assert (told(model)["recorded"], told(model)["replayed"]) == (1, 3)
+
+
+def test_what_a_waiting_object_calls_is_not_recorded(due_after):
+    model, x = perceptron(), floats(2, 4)
+    with fastops.accelerated():
+        due_after(20)
+        for _ in range(30):
+            model(x)
+        assert told(model)["recorded"] == 1
+        assert all(told(layer)["recorded"] == 0 for layer in model.layers)
+
+
+def test_parts_are_recorded_when_the_whole_waits_for_too_long(due_after):
+    model, x = perceptron(), floats(2, 4)
+    want = model(x)
+    with fastops.accelerated():
+        due_after(3)
+        for number in range(80):
+            model.note = number  # which the model's recordings cannot survive
+            assert_same(model(x), want)
+        assert told(model)["replayed"] == 0
+        assert all(told(layer)["replayed"] > 0 for layer in model.layers)
+
+
+def test_an_object_that_changes_is_recorded_ever_more_seldom(due_after):
+    layer, x = L.Dense(3), floats(2, 4)
+    want = layer(x)
+    with fastops.accelerated():
+        due_after(3)
+        before, attempts = recorded_calls(), []
+        for number in range(100):
+            layer.note = number
+            assert_same(layer(x), want)
+            if recorded_calls() > before + len(attempts):
+                attempts.append(number)
+        gaps = np.diff(attempts)
+        assert len(gaps) >= 3
+        assert all(later == 2 * sooner - 1 for sooner, later in itertools.pairwise(gaps))
+
+
+def test_an_object_whose_recordings_have_paid_is_recorded_as_soon_as_before(due_after):
+    layer, x = L.Dense(3), floats(2, 4)
+    layer(x)
+    with fastops.accelerated():
+        due_after(3)
+        for number in range(4):
+            layer.note = number
+            for _ in range(20):
+                layer(x)
+        known = told(layer)
+        assert (known["recorded"], known["replayed"]) == (4, 15 + 3 * 16)
+
+
+def test_functions_are_recorded_when_calls_have_cost_enough(due_after):
+    x = tf.constant(floats(2, 4))
+    with fastops.accelerated():
+        function = find("tf.norm")
+        function = Replayed(function.original, function.passed, (), function.settings)
+        due_after(4)
+        for _ in range(4):
+            function(x, axis=1)
+            assert function.describe()["replayed"] == 0
+        want = function(x, axis=1)  # recorded
+        assert function.describe()["replayed"] == 1
+        assert_same(function(x, axis=1), want)
+
+
+@pytest.mark.parametrize("per_unit", [1.0, 7.0])
+def test_the_bar_is_in_proportion_to_what_recordings_cost(due_after, monkeypatch, per_unit):
+    model, x = perceptron(), floats(2, 4)
+    with fastops.accelerated():
+        due_after(2)
+        for estimate in payoff.estimates().values():
+            monkeypatch.setattr(estimate, "per_unit", per_unit)
+        for _ in range(1 + int(per_unit)):
+            model(x)
+            assert told(model)["recorded"] == 0
+        model(x)
+        model(x)
+        assert told(model)["recorded"] == 1
