@@ -16,10 +16,6 @@ class FailedError(Exception):
 class SessionPlan(Planned):
     """What a session runs. Where a plan is not right, that is the session's to run."""
 
-    def prepare(self):
-        super().prepare()
-        self.handles = {}  # which would keep the variables that a session destroys
-
     def run_original(self, *inputs):
         raise LeftError
 
@@ -32,8 +28,7 @@ class SessionPlan(Planned):
     def follow(self, given, handles):
         """Make up for what changed in TensorFlow; of what it takes, handles come last."""
         if not self.is_ready():
-            self.handles = dict(enumerate(handles, len(given)))
-            self.renew()
+            self.renew([None] * len(given) + list(handles))
 
     @property
     def times_the_session(self):

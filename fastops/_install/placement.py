@@ -1,28 +1,16 @@
 """`fastops.install`: puts replacements into their places, and takes them out again."""
 
-import gc
 import threading
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
+from fastops._core.garbage import without_collections
 from fastops._install.replacement import set_live
 from fastops._install.targets import targets
 
 _LOCK = threading.RLock()
 _placed: list = []  # holder, attribute, original, replacement, what announces it; and so on
 _holds = 0  # of `accelerated`, nested
-
-
-@contextmanager
-def _no_collections():
-    """Keep the garbage collector from looking at all of TensorFlow a few times meanwhile."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _chosen(target, only, exclude):
@@ -86,7 +74,7 @@ def install(*, only=None, exclude=None, functions=True, models=True):
         if _placed:
             return
         try:
-            with _no_collections():
+            with without_collections():
                 for target in list(targets()):
                     if target.layer in optional and not optional[target.layer]:
                         continue

@@ -5,7 +5,9 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t
 
+from fastops._core.payoff cimport Account, Estimate, now
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.runtime cimport Runtime
@@ -41,6 +43,8 @@ from tensorflow.python.ops.ragged.ragged_tensor import RaggedTensor as _RaggedTe
 from tensorflow.python.ops.ragged.row_partition import RowPartition as _RowPartition
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
+from fastops._plans import costs
+
 cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 
 # Why no plan makes a call, beside what a runner says.
@@ -48,11 +52,27 @@ cdef str _CHOSEN = "its executor was chosen"
 cdef str _AROUND = "a tape, graph, device, strategy or the like is around it"
 cdef str _ARGUMENT = "TensorFlow is to read an argument"
 cdef str _FIRST = "the first call of its signature"
+cdef str _EARLY = "a plan would not pay yet"
 cdef dict _COURSES = {
     CHANGED: "TensorFlow's context has changed",
     TIMED: "who is faster is measured",
     FAILED: "its plan has failed",
 }
+
+
+cdef Estimate _making = costs.MAKING
+cdef Estimate _binding = costs.BINDING
+cdef Estimate _saving = costs.SAVING
+cdef double _around_plan = costs.AROUND_PLAN
+cdef double _around_call = costs.AROUND_CALL
+
+
+@cython.final
+cdef class Waiting:
+    """Calls of one signature that TensorFlow makes, until a case for them pays."""
+
+    def __cinit__(self):
+        self.account = Account()
 
 
 @cython.final
@@ -137,18 +157,24 @@ cdef class Caller:
         Whether calls may run as plans.
     most : int
         Signatures that are kept; beyond, the one that came first goes.
+    patient : bool
+        Whether cases are made when they pay: see `fastops._core.payoff`. Otherwise the first call
+        of a signature makes its case.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.vectorcall = _call
         self.cases = {}
+        self.waiting = {}
+        self.account = Account()
         self.reasons = {}
         self.tally = Tally()
 
-    def __init__(self, target, plans, most):
+    def __init__(self, target, plans, most, patient=False):
         self.target = target
         self.plans = plans
         self.most = most
+        self.patient = patient
         _callers.add(self)
 
     def reset_counters(self):
@@ -186,30 +212,111 @@ cdef class Caller:
     def forget(self):
         """Let go of all cases: the next calls are as the first ones."""
         self.cases, self.last = {}, None
+        self.waiting, self.account = {}, Account()
+        self.one_trace = self.has_plan = False
+        self.failures = 0
+
+    def size_up(self):
+        """Return the number of nodes of a trace, whether there is but one, and a plan of it."""
+        raise NotImplementedError
+
+    cdef Waiting wait_for(self, bytes key):
+        """Return what waits for calls of a signature to pay."""
+        cdef Waiting found = self.waiting.get(key)
+        if found is None:
+            found = Waiting()
+            found.account.drops = self.failures  # each of which doubles the bar
+            while len(self.waiting) >= self.most:
+                self.waiting.pop(next(iter(self.waiting)), None)
+            self.waiting[key] = found
+        return found
+
+    cdef bint pays(self, Waiting waiting) except -1:
+        """Whether calls of a signature have cost enough for a case to be made.
+
+        To bind the arguments costs the same for all functions, to make a plan goes by the nodes of
+        the trace. Where all signatures have the same trace, all of their calls pay for its plan.
+
+        A plan saves what TensorFlow takes around kernels, not what these take. The smaller the
+        share of that in a call's time, the longer it takes to earn the cost back, and the less is
+        there to win. So the bar is the cost by the square of that share: of a call that is half
+        kernels, calls must have cost four times as much as of one without any.
+        """
+        cdef Account account = waiting.account
+        cdef int64_t cost = _binding.of(1), call_ns
+        cdef double saved, share
+        if not account.is_due(cost) and not self.one_trace:
+            return False  # most calls end here
+        if waiting.num_nodes == 0:
+            waiting.num_nodes, self.one_trace, self.has_plan = self.size_up()
+        if self.one_trace and self.has_plan:
+            return account.is_due(cost)
+        if self.one_trace:
+            account = self.account
+        call_ns = max(account.shortest_ns, 1)
+        saved = _saving.of(waiting.num_nodes + _around_call)
+        share = min(saved / call_ns, 1.0)
+        cost = _making.of(waiting.num_nodes + _around_plan)
+        return account.is_due(<int64_t>min(cost / (share * share), 1e18))
+    cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
+        """Follow what it has cost to make a case, of a trace that may have had a runner."""
+        self.waiting.pop(case.key, None)
+        if case.runner.known:
+            _binding.learn(1, ns)
+            return 0
+        case.runner.known = True
+        case.runner.num_nodes = waiting.num_nodes
+        case.runner.call_ns = waiting.account.shortest_ns
+        _making.learn(waiting.num_nodes + _around_plan, ns)
+        if case.runner.plan is None:
+            self.failures += 1
+        else:
+            self.has_plan = True
+        return 0
 
     cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
                     PyObject** result):
-        """See to the first call with arguments of a signature; return the case of such calls.
+        """See to a call with arguments of a signature without a case; return the case, if any.
 
-        Sets whether it has been made, and what came of it, a new reference. That many of the
+        Sets whether the call has been made, and what came of it, a new reference. That many of the
         arguments are not the function's.
         """
         cdef Case case
+        cdef Waiting waiting = None
         cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
         cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
-        args = tuple([<object>call.args[i] for i in range(skipped, positional)])
-        kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
+        cdef int64_t begin, ns
         # From here, so that nothing of fastops is in the stacks that TensorFlow notes.
         first = self.announce()
+        begin = now()
         value = call_original(call) if first else None
+        if first and self.patient:
+            ns = now() - begin
+            waiting = self.wait_for(key)
+            waiting.account.charge(ns)
+            self.account.charge(ns)
+            # A function may be made for one call alone, as `tf.vectorized_map` does.
+            if self.account.calls == 1 or not self.pays(waiting):
+                self.note(_FIRST if waiting.account.calls == 1 else _EARLY)
+                called[0] = True
+                Py_INCREF(value)
+                result[0] = <PyObject*>value
+                return None
+        args = tuple([<object>call.args[i] for i in range(skipped, positional)])
+        kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
+        begin = now()
         case, made, value = self.prepare(args, kwargs, first, value)
         if case is not None:
             case.key = key
+            if waiting is not None:
+                self.learn(case, waiting, now() - begin)
             while len(self.cases) >= self.most:
                 self.cases.pop(next(iter(self.cases)), None)
             self.cases[key] = case
         elif not made:
             raise SystemError("a call has neither been made nor has it a case")
+        if made:
+            self.note(_FIRST if waiting is None or waiting.account.calls == 1 else _EARLY)
         called[0] = made
         Py_INCREF(value)
         result[0] = <PyObject*>value
@@ -257,12 +364,14 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
         if case is None:
             case = self.first(key, call, skipped, &called, &made)
             if called:
-                self.note(_FIRST)
                 return made
             Py_DECREF(<object>made)
         self.last = case
     case.gather(signature, &given)
-    if case.runner.plan is None and case.runner.bare_for == generation:
+    if case.runner.is_outdated():
+        result = case.runner.run_changed(case.inputs(signature), call)
+        course = CHANGED
+    elif case.runner.plan is None and case.runner.bare_for == generation:
         result = case.runner.run_bare(case.inputs(signature))
         self.tally.unseen += 1
         course = LEFT

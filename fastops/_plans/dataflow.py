@@ -25,6 +25,8 @@ class Dataflow:
         The nodes that take a node's values, or wait for it.
     asked : set of tuple
         The outputs that anybody takes, as pairs of node and output.
+    last_asked : dict of str to int
+        By node, the last of its outputs that another node takes.
     frames : dict of str to tuple
         The loops around each node, by the names of their frames, outermost first.
     """
@@ -41,6 +43,9 @@ class Dataflow:
             for source in self.controls[name]:
                 self.users[source].append(name)
         self.asked = {edge for inputs in self.data.values() for edge in inputs}
+        self.last_asked = {}
+        for name, output in self.asked:
+            self.last_asked[name] = max(output, self.last_asked.get(name, output))
         self.frames = self.find_frames()
 
     def find_frames(self):
@@ -67,10 +72,6 @@ class Dataflow:
                 *self.controls[name]
             ]
         return [source for source, _ in self.data[name]] + self.controls[name]
-
-    def asked_of(self, name):
-        """Return the outputs of a node that anybody takes."""
-        return [edge for edge in self.asked if edge[0] == name]
 
     @functools.cached_property
     def waiting(self):

@@ -6,6 +6,8 @@ from tensorflow.python.eager.polymorphic_function import attributes
 from tensorflow.python.eager.polymorphic_function.atomic_function import InterpolateRuntimeError
 from tensorflow.python.framework import errors_impl
 
+from fastops._core.garbage import without_collections
+from fastops._plans import costs
 from fastops._plans.description import PlanDescription
 from fastops._plans.eligibility import UnplannedError
 from fastops._plans.observers import tell
@@ -47,7 +49,8 @@ class Planned(Runner):
     executor : {None, "plan", "tensorflow"}
         Who runs it. None: the plan, unless calls that take long are faster in TensorFlow.
     inputs : list of EagerTensor or None, optional
-        What it takes, as an example: what handles refer to matters.
+        The tensors of a call, as an example. Only handles matter, by the devices, dtypes and shapes
+        of what they refer to. None of them is kept: an iterator would live on with its threads.
     obstacle : str, optional
         Why it cannot be planned, where that is known.
     optimize : bool
@@ -66,27 +69,29 @@ class Planned(Runner):
     ):
         self.concrete = concrete
         self.executor = executor
-        self.handles = {
-            place: one
-            for place, one in enumerate(inputs)
-            if one is not None and one.dtype == tf.resource
-        }
         self.devices = devices
         self.obstacle = obstacle
         self.optimize = optimize
         self.times = {"plan": [], "tensorflow": []}
         self.settled = executor == "plan"
-        self.prepare()
+        self.prepare(inputs)
 
-    def prepare(self):
-        """Make the plan for TensorFlow as it is, or note why there is none."""
+    def prepare(self, inputs):
+        """Make the plan for TensorFlow as it is, or note why there is none.
+
+        Parameters
+        ----------
+        inputs : list of EagerTensor or None
+            The tensors of a call: see the class.
+        """
         self.plan, self.reason = None, None
         self.options = [context.context().function_call_options]
         if self.executor == "tensorflow":
             self.reason = "its executor was chosen"
             return
         try:
-            self.plan = self.planned()
+            with without_collections():
+                self.plan = self.planned(inputs)
         except UnplannedError as why:
             self.reason = str(why)
             if self.obstacle is None and self.optimize and not self.compiled:
@@ -101,7 +106,7 @@ class Planned(Runner):
         given = self.concrete._inference_function.cached_definition.attr
         return attributes.XLA_COMPILE in given and given[attributes.XLA_COMPILE].b
 
-    def planned(self):
+    def planned(self, example):
         """Return the plan; raise `UnplannedError` where there can be none."""
         if self.obstacle is not None:
             raise UnplannedError(self.obstacle)
@@ -116,7 +121,12 @@ class Planned(Runner):
                 raise UnplannedError(f"it returns a {output.dtype.name}")
         captured = list(self.concrete.captured_inputs)
         takes = graph.inputs[: len(graph.inputs) - len(captured)]
-        inputs = [self.handles.get(place) for place in range(len(takes))]
+        handles = {
+            place: one
+            for place, one in enumerate(example)
+            if one is not None and one.dtype == tf.resource
+        }
+        inputs = [handles.get(place) for place in range(len(takes))]
         for given, symbol in zip(inputs, takes, strict=True):
             if given is None and symbol.dtype in (tf.resource, tf.variant):
                 raise UnplannedError(f"it takes a {symbol.dtype.name}")
@@ -127,10 +137,15 @@ class Planned(Runner):
         places = [""] * len(inputs) if self.devices is None else list(self.devices)
         return Plan(function.name.decode(), attrs, inputs, captured, places)
 
-    def renew(self):
+    def renew(self, inputs):
         """Make up for what changed in TensorFlow since the plan was made.
 
         Each thread has call options of its own, which may say the same.
+
+        Parameters
+        ----------
+        inputs : list of EagerTensor or None
+            The tensors of the call that has met the change.
         """
         options = context.context().function_call_options
         if (
@@ -140,7 +155,7 @@ class Planned(Runner):
         ):
             self.options.append(options)
         else:
-            self.prepare()
+            self.prepare(inputs)
 
     def is_plans_turn(self):
         """Tell who is next to be timed. No call is made twice."""
@@ -152,12 +167,20 @@ class Planned(Runner):
         mine, theirs = self.times["plan"], self.times["tensorflow"]
         if executor == "plan" and ns < SHORT:
             self.settled = True
+            self.learn_saving([self.call_ns], [ns])
         elif len(theirs) >= SAMPLES:
+            self.learn_saving(theirs, mine)
             if min(theirs) < min(mine):
                 self.plan, self.reason = None, "TensorFlow's executor is faster"
                 if self.optimize:
                     self.allow_bare()
             self.settled = True
+
+    def learn_saving(self, theirs, mine):
+        """Follow what a plan saves, where the nodes of the trace have been counted."""
+        if self.num_nodes:
+            saved = max(1, min(theirs) - min(mine))
+            costs.SAVING.measured(self.num_nodes + costs.AROUND_CALL, saved)
 
     def run_original(self, *inputs):
         """Have TensorFlow run it; return its flat results."""

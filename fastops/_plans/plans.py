@@ -5,6 +5,7 @@ import weakref
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
+from fastops._plans import costs
 from fastops._plans.caller import Caller, Case, Tally
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
@@ -55,11 +56,13 @@ class Plans(Caller):
         Who runs it.
     optimize : bool
         Whether TensorFlow optimizes its graph.
+    patient : bool
+        Whether a plan is made when it pays: see `fastops._core.payoff`.
     """
 
-    def __init__(self, traced, target, executor=None, optimize=True):
+    def __init__(self, traced, target, executor=None, optimize=True, patient=False):
         target = target if optimize else _unoptimized(target)
-        super().__init__(target, executor != "tensorflow", MOST_SIGNATURES)
+        super().__init__(target, executor != "tensorflow", MOST_SIGNATURES, patient)
         self.tally = _tally(traced)
         self._executor = executor
         self._optimize = optimize
@@ -76,8 +79,14 @@ class Plans(Caller):
         self.tell_of_calls()
         return self._executor != "plan"
 
+    def size_up(self):
+        """Tell the number of nodes of a trace, whether there is but one, and a plan of it."""
+        traces = costs.traces_of(self._traced)
+        planned = any(one.plan is not None for one in self._planned.values())
+        return costs.largest(traces), len(traces) == 1, planned
+
     def prepare(self, args, kwargs, called, result):
-        """See to the first call with arguments of a signature.
+        """See to a call with arguments of a signature, of which there is to be a case.
 
         Parameters
         ----------
@@ -179,16 +188,9 @@ class PlansBeside(Plans):
     """
 
     def __init__(self, traced):
-        super().__init__(traced, None, "tensorflow" if traced._jit_compile else None)
+        executor = "tensorflow" if traced._jit_compile else None
+        super().__init__(traced, None, executor, patient=True)
         self._reference = weakref.ref(traced)
-        self._called = False
-
-    def prepare(self, args, kwargs, called, result):
-        """Likewise, but for the first call of all: `tf.vectorized_map` makes a function for one."""
-        if called and not self._called:
-            self._called = True
-            return None, called, result
-        return super().prepare(args, kwargs, called, result)
 
     @property
     def _traced(self):

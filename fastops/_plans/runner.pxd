@@ -1,4 +1,5 @@
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
 
 from fastops._cpp.plan cimport Borrowed
 from fastops._plans.plan cimport Plan
@@ -25,9 +26,14 @@ cdef class Runner:
     cdef public bint settled  # the plan runs whatever it can
     cdef public list options  # the objects of call options that the plan is right for
     cdef object bare  # runs it, and is found in tracebacks where TensorFlow's function would be
+    cdef bint known                    # a case has it
+    cdef readonly double num_nodes     # of the trace; 0: not counted
+    cdef readonly int64_t call_ns      # of the shortest call before there was a plan
     cdef unsigned long long bare_for  # the context for which `run_bare` is right; 0: for none
 
     cdef bint fits(self, Plan plan) except -1
+    cdef bint is_outdated(self) except -1
+    cdef object run_changed(self, list inputs, const Original* call)
     cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
                        Course* course)
 

@@ -142,12 +142,28 @@ cdef class Runner:
         runtime()
         return self.plan is not None and _where.py_context != NULL and self.fits(self.plan)
 
+    cdef bint is_outdated(self) except -1:
+        """Whether there is a plan, and TensorFlow is not as it was when that was made."""
+        return self.plan is not None and not self.fits(self.plan)
+
+    cdef object run_changed(self, list inputs, const Original* call):
+        """Have TensorFlow run a call that finds an outdated plan; then renew that.
+
+        The inputs were read before the call, which may change lists that hold them.
+        """
+        cdef int64_t begin = Nanoseconds()
+        result = call_original(call)
+        if _observed:
+            self.observe("tensorflow", Nanoseconds() - begin)
+        self.renew(inputs)
+        return result
+
     cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
                        Course* course):
         """Have a call run: the plan takes `given`, TensorFlow the call as it is.
 
         The results of the plan go to `pack`, as a list; without it, there is but one. Tells which
-        course the call took.
+        course the call took. The plan, if there is one, must fit: see `run_changed`.
         """
         cdef Made made
         cdef Device* place
@@ -157,15 +173,12 @@ cdef class Runner:
         cdef int64_t begin
         cdef size_t i
         begin = Nanoseconds()
-        if plan is None or not self.fits(plan) or not (self.settled or self.is_plans_turn()):
+        if plan is None or not (self.settled or self.is_plans_turn()):
             course[0] = LEFT
             result = call_original(call)
             if _observed:
                 self.observe("tensorflow", Nanoseconds() - begin)
-            if plan is not None and not self.fits(plan):
-                course[0] = CHANGED
-                self.renew()
-            elif plan is not None:
+            if plan is not None:
                 course[0] = TIMED
                 self.note_time("tensorflow", Nanoseconds() - begin)
             return result
@@ -235,4 +248,6 @@ cdef class Runner:
         call = Original(
             <PyObject*>original, PySequence_Fast_ITEMS(<PyObject*>taken), len(taken), NULL
         )
+        if self.is_outdated():
+            return self.run_changed(list(taken), &call)
         return self.run_as(given, list, &call, &course)

@@ -188,7 +188,7 @@ class _Scheduler:
         elif step.kind != "nothing":
             outputs = _OUTPUTS.get(step.kind)
             if outputs is None:
-                outputs = 1 + max((o for n, o in self.flow.asked_of(name)), default=-1)
+                outputs = 1 + self.flow.last_asked.get(name, -1)
             if node.op == "_SwitchN":
                 outputs = node.attr["num_outs"].i
             step.outputs = [

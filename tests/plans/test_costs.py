@@ -1,0 +1,178 @@
+"""When `install` makes a plan: calls are counted, and a clock of the test says what they take."""
+
+import itertools
+
+import pytest
+import tensorflow as tf
+from support import assert_same, floats
+
+import fastops
+from fastops._core import payoff
+from fastops._plans import costs
+
+X = tf.constant(floats(3))
+CALL = 1000
+"""Nanoseconds of a call, by the clock of these tests: it moves on whenever it is read."""
+
+FIRST = "the first call of its signature"
+EARLY = "a plan would not pay yet"
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch):
+    clock = itertools.count(0, CALL)
+    payoff.set_clock(lambda: next(clock))
+    for estimate, per_unit in ((costs.MAKING, 1.0), (costs.BINDING, 1.0), (costs.SAVING, CALL)):
+        monkeypatch.setattr(estimate, "per_unit", per_unit)
+    fastops.install(only=["traced"])
+    yield
+    fastops.uninstall()
+    payoff.set_clock(None)
+
+
+def set_bar(calls, nodes):
+    """Have a plan of so many nodes made once that many calls have come after the first."""
+    payoff.set_share(calls * CALL / (nodes + costs.AROUND_PLAN))
+
+
+def nodes_of(function, *args):
+    return costs.num_nodes(function.get_concrete_function(*args).graph)
+
+
+def calls_until_plan(function, *args, most=60):
+    """Return how many calls of a signature TensorFlow makes before there is a plan."""
+    want = function.python_function(*args)
+    for count in range(most):
+        caller = getattr(function, "_fastops_caller", None)
+        before = caller.planned if caller is not None else 0
+        assert_same(function(*args), want)
+        if function._fastops_caller.planned > before:
+            return count
+    return None
+
+
+def doubled(x):
+    return x * 2.0
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("calls", [1, 5, 20])
+def test_calls_must_have_cost_a_share_of_what_the_plan_is_expected_to_cost(calls):
+    function = tf.function(doubled)
+    set_bar(calls, nodes_of(function, X))
+    assert calls_until_plan(function, X) == calls + 1  # the first one traces, and does not count
+    assert function._fastops_caller.reasons == {FIRST: 1, EARLY: calls}
+
+
+def test_a_larger_graph_waits_longer():
+    def long(x):
+        for _ in range(100):
+            x = tf.tanh(x)
+        return x
+
+    short, function = tf.function(doubled), tf.function(long)
+    few, many = nodes_of(short, X), nodes_of(function, X)
+    set_bar(2, few)
+    expected = 2 * (many + costs.AROUND_PLAN) / (few + costs.AROUND_PLAN)
+    found = calls_until_plan(function, X)
+    assert expected <= found - 1 < expected + 1
+
+
+def test_a_call_that_is_half_kernels_waits_four_times_as_long():
+    function = tf.function(doubled)
+    nodes = nodes_of(function, X)
+    costs.SAVING.per_unit = CALL / 2 / (nodes + costs.AROUND_CALL)
+    set_bar(5, nodes)
+    assert calls_until_plan(function, X) == 5 * 4 + 1
+
+
+def test_each_shape_waits_for_itself():
+    function = tf.function(doubled)
+    set_bar(10, nodes_of(function, X))
+    for length in range(1, 5):
+        for _ in range(8):
+            function(tf.ones([length]))
+    assert function._fastops_caller.known_cases() == []
+    assert function.experimental_get_tracing_count() == 4
+
+
+def test_signatures_of_one_trace_pay_for_its_plan_together():
+    function = tf.function(doubled, input_signature=[tf.TensorSpec([None])])
+    set_bar(10, nodes_of(function))
+    for length in range(1, 12):
+        assert_same(function(tf.ones([length])), tf.ones([length]) * 2.0)
+    (case,) = function._fastops_caller.known_cases()
+    assert case.runner.plan is not None
+    for _ in range(2):  # arguments of another shape have only to be bound
+        payoff.set_share(0.5)
+        function(tf.ones([20]))
+    assert len(function._fastops_caller.known_cases()) == 2
+    assert function._fastops_caller.planned == 0
+    function(tf.ones([20]))
+    assert function._fastops_caller.planned == 1
+
+
+def test_what_cannot_be_a_plan_is_tried_less_and_less_often():
+    def written(x):
+        tf.py_function(lambda: None, [], [])
+        return x
+
+    function = tf.function(written)
+    set_bar(4, nodes_of(function, X))
+    cases = []
+    for length in (1, 2, 5):
+        for count in itertools.count(1):
+            function(tf.ones([length]))
+            if len(function._fastops_caller.known_cases()) > len(cases):
+                cases.append(count)
+                break
+        costs.MAKING.per_unit = 1.0
+    assert cases == [5, 9, 17]
+
+
+def test_a_plan_is_made_at_once_for_who_asks_for_it():
+    payoff.set_share(1e9)
+    function = fastops.function(doubled)
+    for _ in range(3):
+        assert_same(function(X), X * 2.0)
+    assert (function.planned, function.reasons) == (2, {FIRST: 1})
+
+
+def test_the_first_call_of_all_makes_no_plan():
+    payoff.set_share(0)
+    function = tf.function(doubled)
+    function(X)
+    assert function._fastops_caller.known_cases() == []
+    function(X)
+    assert len(function._fastops_caller.known_cases()) == 1
+
+
+def test_forgotten_plans_have_to_pay_again():
+    function = tf.function(doubled)
+    set_bar(5, nodes_of(function, X))
+    assert calls_until_plan(function, X) == 6
+    function._fastops_caller.reset()
+    costs.MAKING.per_unit = 1.0
+    assert calls_until_plan(function, X) == 6
+
+
+def test_estimates_follow_what_is_measured():
+    function = tf.function(doubled)
+    set_bar(3, nodes_of(function, X))
+    costs.MAKING.per_unit = before = 2.0
+    assert calls_until_plan(function, X) is not None
+    assert costs.MAKING.per_unit > before, "by this clock it took a whole call"
+
+
+def test_nodes_of_called_functions_count():
+    @tf.function
+    def inner(x):
+        return tf.tanh(x) + 1.0
+
+    def outer(x):
+        return inner(x) * 2.0
+
+    alone, around = nodes_of(inner, X), nodes_of(tf.function(outer), X)
+    assert around > alone
+    assert costs.largest([]) == costs.UNKNOWN
+    assert costs.largest([object()]) == costs.UNKNOWN
