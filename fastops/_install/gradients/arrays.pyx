@@ -16,7 +16,7 @@ from fastops._core.tensors cimport (
 )
 from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW, register
-from fastops._install.gradients.shapes cimport like, summed
+from fastops._install.gradients.shapes cimport like, shape_of, summed, typed_shape_of
 from fastops._install.gradients.step cimport (
     Step,
     attr_of,
@@ -55,11 +55,11 @@ cdef Call _STRIDED_SLICE_GRAD = Call(
 # Shapes
 
 cdef object _reshape(Step* step):
-    return like(input_of(step, 0), grad_of(step)), None
+    return like(step, input_of(step, 0), grad_of(step)), None
 
 
 cdef object _squeeze(Step* step):
-    return like(input_of(step, 0), grad_of(step))
+    return like(step, input_of(step, 0), grad_of(step))
 
 
 cdef object _transpose(Step* step):
@@ -74,7 +74,8 @@ cdef object _broadcast_to(Step* step):
         or not reduced_axes(sizes, sizes_of(tensor_of(x)), &unused, &axes)
     ):
         return TENSORFLOW
-    return summed(grad_of(step), axes, x), None
+    shape = typed_shape_of(step, x, dtype_of(tensor_of(shape)))
+    return summed(grad_of(step), axes, shape), None
 
 
 cdef object _tile(Step* step):
@@ -88,6 +89,8 @@ cdef object _tile(Step* step):
         split.push_back(multiples[i])
         split.push_back(sizes[i])
         axes.push_back(2 * <int64_t>i)
+    if step.recorded:
+        typed_shape_of(step, x, dtype)
     grad = _RESHAPE.run((grad_of(step), int_tensor(split, dtype, 0)))
     return _SUM.run((grad, int_tensor(axes, DT_INT32, 0), False)), None
 
@@ -101,13 +104,14 @@ cdef object _pad(Step* step):
         return TENSORFLOW
     for i in range(sizes.size()):
         begin.push_back(pairs[2 * i])
-    grad = _SLICE.run((grad_of(step), int_tensor(begin, dtype, 0), int_tensor(sizes, dtype, 0)))
+    shape = typed_shape_of(step, x, dtype)
+    grad = _SLICE.run((grad_of(step), int_tensor(begin, dtype, 0), shape))
     return (grad,) + (None,) * (step.num_inputs - 1)
 
 
 cdef object _slice(Step* step):
-    cdef Sizes begin, pairs, sizes = sizes_of(tensor_of(input_of(step, 0)))
-    cdef Sizes taken = sizes_of(tensor_of(output_of(step, 0)))
+    x, output = input_of(step, 0), output_of(step, 0)
+    cdef Sizes begin, pairs, sizes = sizes_of(tensor_of(x)), taken = sizes_of(tensor_of(output))
     cdef DataType dtype = dtype_of(tensor_of(input_of(step, 1)))
     cdef size_t i
     if not elements_of(input_of(step, 1), &begin) or begin.size() != sizes.size():
@@ -115,17 +119,33 @@ cdef object _slice(Step* step):
     for i in range(sizes.size()):
         pairs.push_back(begin[i])
         pairs.push_back(sizes[i] - taken[i] - begin[i])
+    if step.recorded:
+        typed_shape_of(step, output, dtype)
+        typed_shape_of(step, x, dtype)
     return _PAD.run((grad_of(step), int_tensor(pairs, dtype, 2))), None, None
 
 
 cdef object _strided_slice(Step* step):
-    begin = input_of(step, 1)
+    begin, end, strides = input_of(step, 1), input_of(step, 2), input_of(step, 3)
     cdef DataType dtype = dtype_of(tensor_of(begin))
+    cdef Sizes begins, ends, steps
     if dtype != DT_INT32 and dtype != DT_INT64:
         return TENSORFLOW
+    if step.recorded:
+        # TensorFlow's function reads them: no record leads from its op to where they come from.
+        if not (
+            elements_of(begin, &begins)
+            and elements_of(end, &ends)
+            and elements_of(strides, &steps)
+        ):
+            return TENSORFLOW
+        begin, end, strides = (
+            int_tensor(begins, dtype, 0), int_tensor(ends, dtype, 0), int_tensor(steps, dtype, 0)
+        )
+        typed_shape_of(step, input_of(step, 0), dtype)
     shape = int_tensor(sizes_of(tensor_of(input_of(step, 0))), dtype, 0)
     grad = _STRIDED_SLICE_GRAD.run(
-        (shape, begin, input_of(step, 2), input_of(step, 3), grad_of(step))
+        (shape, begin, end, strides, grad_of(step))
         + attrs_of(step, _STRIDED_SLICE_GRAD.names[5:])
     )
     return grad, None, None, None
@@ -184,15 +204,16 @@ cdef object _gather(Step* step):
     sizes.push_back(count[0])
     for i in range(1, shape.size()):
         sizes.push_back(shape[i])
+    dense_shape = _shape_beside(step, params)
     values = _RESHAPE.run((grad_of(step), int_tensor(sizes, DT_INT32, 0)))
     indices = _RESHAPE.run((indices, int_tensor(count, DT_INT32, 0)))
-    return _IndexedSlices(values, indices, _shape_beside(params)), None, None
+    return _IndexedSlices(values, indices, dense_shape), None, None
 
 
-cdef object _shape_beside(object params):
+cdef object _shape_beside(Step* step, object params):
     """The shape of a tensor; it is said to be on the tensor's device."""
     if host_tensor(<PyObject*>params) != NULL:
-        return int_tensor(sizes_of(tensor_of(params)), DT_INT32, 0)
+        return shape_of(step, params)
     with _device(params.device):
         return _SHAPE.run((params, _dtypes.int32))
 

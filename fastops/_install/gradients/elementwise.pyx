@@ -8,6 +8,7 @@ from fastops._install.gradients.shapes cimport conj, unbroadcast
 from fastops._install.gradients.step cimport (
     Step,
     attr_of,
+    computed,
     grad_of,
     input_of,
     is_complex,
@@ -96,7 +97,7 @@ cdef object _add(Step* step):
     if _one_shape(x, y, grad):
         return grad, grad
     return unbroadcast(
-        x, y, grad if wanted(step, 0) else None, grad if wanted(step, 1) else None
+        step, x, y, grad if wanted(step, 0) else None, grad if wanted(step, 1) else None
     )
 
 
@@ -104,67 +105,74 @@ cdef object _sub(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
     if not wanted(step, 1) and is_scalar(y):
         return grad, None
+    if _one_shape(x, y, grad):
+        return grad, _NEG.run((grad,)) if computed(step, 1) else None
     x_grad = grad if wanted(step, 0) else None
     y_grad = _NEG.run((grad,)) if wanted(step, 1) else None
-    if _one_shape(x, y, grad):
-        return x_grad, y_grad
-    return unbroadcast(x, y, x_grad, y_grad)
+    return unbroadcast(step, x, y, x_grad, y_grad)
 
 
 cdef object _mul(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
-    cdef bint plain = dtype_of(tensor_of(grad)) in (DT_FLOAT, DT_INT32) and _one_shape(x, y, grad)
     x_grad = y_grad = None
+    if not wanted(step, 1) and is_scalar(y):
+        return _MUL.run((grad, conj(y))), None
+    if dtype_of(tensor_of(grad)) in (DT_FLOAT, DT_INT32) and _one_shape(x, y, grad):
+        if computed(step, 0):
+            x_grad = _MUL.run((grad, y))
+        if computed(step, 1):
+            y_grad = _MUL.run((grad, x))
+        return x_grad, y_grad
     if wanted(step, 0):
         x_grad = _MUL.run((grad, conj(y)))
     if wanted(step, 1):
-        y_grad = _MUL.run((grad, x) if plain else (conj(x), grad))
-    if plain or not wanted(step, 1) and is_scalar(y):
-        return x_grad, y_grad
-    return unbroadcast(x, y, x_grad, y_grad)
+        y_grad = _MUL.run((conj(x), grad))
+    return unbroadcast(step, x, y, x_grad, y_grad)
 
 
 cdef object _real_div(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    conj_x = conj(x) if computed(step, 1) else None
     conj_y = conj(y)
     x_grad = y_grad = None
-    if wanted(step, 0):
+    if computed(step, 0):
         x_grad = _REAL_DIV.run((grad, conj_y))
-    if wanted(step, 1):
-        y_grad = _REAL_DIV.run((_NEG.run((conj(x),)), conj_y))
+    if computed(step, 1):
+        y_grad = _REAL_DIV.run((_NEG.run((conj_x,)), conj_y))
         y_grad = _MUL.run((grad, _REAL_DIV.run((y_grad, conj_y))))
-    return unbroadcast(x, y, x_grad, y_grad)
+    return unbroadcast(step, x, y, x_grad, y_grad)
 
 
 cdef object _div_no_nan(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    conj_x = conj(x) if computed(step, 1) else None
     conj_y = conj(y)
     x_grad = y_grad = None
-    if wanted(step, 0):
+    if computed(step, 0):
         x_grad = _DIV_NO_NAN.run((grad, conj_y))
-    if wanted(step, 1):
-        y_grad = _DIV_NO_NAN.run((_NEG.run((conj(x),)), conj_y))
+    if computed(step, 1):
+        y_grad = _DIV_NO_NAN.run((_NEG.run((conj_x,)), conj_y))
         y_grad = _MUL.run((grad, _DIV_NO_NAN.run((y_grad, conj_y))))
-    return unbroadcast(x, y, x_grad, y_grad)
+    return unbroadcast(step, x if conj_x is None else conj_x, conj_y, x_grad, y_grad)
 
 
 cdef object _pow(Step* step):
     if wanted(step, 1):
         return TENSORFLOW
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
-    conj_y = conj(y)
-    power = _POW.run((conj(x), _SUB.run((conj_y, 1))))
-    x_grad = _MUL.run((_MUL.run((grad, conj_y)), power))
-    return (x_grad, None) if is_scalar(y) else unbroadcast(x, y, x_grad, None)
+    conj_x, conj_y = conj(x), conj(y)
+    x_grad = _MUL.run((grad, conj_y))
+    x_grad = _MUL.run((x_grad, _POW.run((conj_x, _SUB.run((conj_y, 1))))))
+    return (x_grad, None) if is_scalar(y) else unbroadcast(step, x, y, x_grad, None)
 
 
 cdef object _squared_difference(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
     x_grad = _MUL.run((_MUL.run((2.0, grad)), _SUB.run((x, y))))
-    y_grad = _NEG.run((x_grad,)) if wanted(step, 1) else None
     if _one_shape(x, y, grad):
-        return x_grad, y_grad
-    return unbroadcast(x, y, x_grad if wanted(step, 0) else None, y_grad)
+        return x_grad, _NEG.run((x_grad,)) if computed(step, 1) else None
+    y_grad = _NEG.run((x_grad,)) if wanted(step, 1) else None
+    return unbroadcast(step, x, y, x_grad if wanted(step, 0) else None, y_grad)
 
 
 cdef object _extremum(Step* step, Call choose):
@@ -178,7 +186,7 @@ cdef object _extremum(Step* step, Call choose):
         y_grad = _SELECT.run((mask, zeros, grad))
     elif is_scalar(y):
         return x_grad, None
-    return unbroadcast(x, y, x_grad, y_grad)
+    return unbroadcast(step, x, y, x_grad, y_grad)
 
 
 cdef object _maximum(Step* step):
@@ -195,12 +203,12 @@ cdef object _select(Step* step):
     x_grad = y_grad = None
     # Not the number, for which TensorFlow's cache of scalars may have -0.0: that is equal.
     zero = _tf_ops.EagerTensor(0, _tf_context.context().device_name, grad._datatype_enum())
-    if wanted(step, 1):
+    if computed(step, 1):
         x_grad = _SELECT.run((condition, grad, zero))
-        x_grad, _ = unbroadcast(input_of(step, 1), output, x_grad, None)
-    if wanted(step, 2):
+    if computed(step, 2):
         y_grad = _SELECT.run((condition, zero, grad))
-        y_grad, _ = unbroadcast(input_of(step, 2), output, y_grad, None)
+    x_grad, _ = unbroadcast(step, input_of(step, 1), output, x_grad, None)
+    y_grad, _ = unbroadcast(step, input_of(step, 2), output, y_grad, None)
     return None, x_grad, y_grad
 
 
@@ -281,8 +289,8 @@ cdef object _bell(Step* step, double factor):
     scale = constant(factor, dtype_of(tensor_of(grad)))
     if scale is None:
         return TENSORFLOW
-    bell = _EXP.run((_NEG.run((_SQUARE.run((x,)),)),))
-    return _MUL.run((_MUL.run((grad, scale)), bell))
+    grad = _MUL.run((grad, scale))
+    return _MUL.run((grad, _EXP.run((_NEG.run((_SQUARE.run((x,)),)),))))
 
 
 cdef object _erf(Step* step):
@@ -296,9 +304,9 @@ cdef object _erfc(Step* step):
 cdef object _tanh_grad(Step* step):
     a, b, grad = conj(input_of(step, 0)), conj(input_of(step, 1)), grad_of(step)
     a_grad = b_grad = None
-    if wanted(step, 0):
+    if computed(step, 0):
         a_grad = _MUL.run((_MUL.run((_MUL.run((grad, -2.0)), b)), a))
-    if wanted(step, 1):
+    if computed(step, 1):
         b_grad = _TANH_GRAD.run((a, grad))
     return a_grad, b_grad
 

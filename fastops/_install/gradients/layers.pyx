@@ -3,21 +3,23 @@
 
 from fastops._core.tensors cimport dtype_of, rank_of
 from fastops._install.gradients.rules cimport TENSORFLOW, register
-from fastops._install.gradients.shapes cimport conj, unbroadcast_batches
+from fastops._install.gradients.shapes cimport conj, shape_of, unbroadcast_batches
 from fastops._install.gradients.step cimport (
     Step,
     attr_of,
     attrs_of,
+    computed,
     grad_of,
     input_of,
     is_complex,
     output_of,
-    shape_of,
     tensor_of,
     wanted,
 )
 from fastops._install.intercept cimport Call
 from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.framework import dtypes as _dtypes
 
 
 cdef Call _BATCH_MATMUL_X = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
@@ -32,6 +34,7 @@ cdef Call _MATMUL_A = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b"
 cdef Call _MATMUL_B = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
 cdef Call _MUL = Call("Mul", "x y")
 cdef Call _NEG = Call("Neg", "x")
+cdef Call _SHAPE_N = Call("ShapeN", "input out_type")
 cdef Call _SUB = Call("Sub", "x y")
 cdef Call _SUM = Call("Sum", "input axis keep_dims")
 cdef Call _CONV2D_INPUT = Call(
@@ -71,11 +74,13 @@ cdef object _cross_entropy(Step* step):
     if step.num_grads != 2 or <object>step.grads[1] is not None:
         return TENSORFLOW
     loss_grad = _EXPAND_DIMS.run((grad_of(step), -1))
-    labels_grad = None
-    if wanted(step, 1):
+    features_grad, labels_grad = _MUL.run((loss_grad, output_of(step, 1))), None
+    if computed(step, 1):
         labels_grad = _NEG.run((_LOG_SOFTMAX.run((input_of(step, 0),)),))
+        if step.recorded:
+            loss_grad = _EXPAND_DIMS.run((grad_of(step), -1))
         labels_grad = _MUL.run((loss_grad, labels_grad))
-    return _MUL.run((loss_grad, output_of(step, 1))), labels_grad
+    return features_grad, labels_grad
 
 
 cdef object _sparse_cross_entropy(Step* step):
@@ -89,7 +94,7 @@ cdef object _sparse_cross_entropy(Step* step):
 cdef object _bias_add(Step* step):
     grad, data_format = grad_of(step), attr_of(step, "data_format")
     bias_grad = None
-    if wanted(step, 1):
+    if computed(step, 1):
         bias_grad = _BIAS_ADD_GRAD.run((grad, data_format))
     return grad, bias_grad
 
@@ -100,14 +105,14 @@ cdef object _matmul(Step* step):
         return TENSORFLOW
     grad = grad_of(step)
     a_grad = b_grad = None
+    a = conj(input_of(step, 0)) if wanted(step, 1) else None
+    b = conj(input_of(step, 1)) if wanted(step, 0) else None
     if wanted(step, 0):
-        b = conj(input_of(step, 1))
         if transpose_a:
             a_grad = _MATMUL_A.run((b, grad, transpose_b, True, True, False))
         else:
             a_grad = _MATMUL_A.run((grad, b, False, not transpose_b, True, False))
     if wanted(step, 1):
-        a = conj(input_of(step, 0))
         if transpose_b:
             b_grad = _MATMUL_B.run((grad, a, True, transpose_a, False, True))
         else:
@@ -128,17 +133,17 @@ cdef object _batch_matmul(Step* step):
     if not dtype_of(x_tensor) == dtype_of(y_tensor) == dtype_of(tensor_of(grad)):
         return TENSORFLOW
     x_grad = y_grad = None
-    if wanted(step, 0):
+    if computed(step, 0):
         if adj_x:
             x_grad = _BATCH_MATMUL_X.run((y, grad, adj_y, True, True, False))
         else:
             x_grad = _BATCH_MATMUL_X.run((grad, y, False, not adj_y, True, False))
-    if wanted(step, 1):
+    if computed(step, 1):
         if adj_y:
             y_grad = _BATCH_MATMUL_Y.run((grad, x, True, adj_x, False, True))
         else:
             y_grad = _BATCH_MATMUL_Y.run((x, grad, not adj_x, False, False, True))
-    return unbroadcast_batches(x, y, x_grad, y_grad)
+    return unbroadcast_batches(step, x, y, x_grad, y_grad)
 
 
 cdef dict _equations = {}  # of einsum, to those of its gradients; to None where more is to be done
@@ -174,9 +179,12 @@ cdef object _einsum(Step* step):
         return TENSORFLOW
     x_equation, y_equation = equations
     x_grad = y_grad = None
-    if wanted(step, 0):
+    if step.recorded:
+        shape_of(step, input_of(step, 0))
+        shape_of(step, input_of(step, 1))
+    if computed(step, 0):
         x_grad = _EINSUM_X.run(([grad, input_of(step, 1)], x_equation))
-    if wanted(step, 1):
+    if computed(step, 1):
         y_grad = _EINSUM_Y.run(([grad, input_of(step, 0)], y_equation))
     return x_grad, y_grad
 
@@ -184,11 +192,15 @@ cdef object _einsum(Step* step):
 cdef object _conv2d(Step* step):
     cdef tuple attrs = attrs_of(step, _CONV2D_INPUT.names[3:])
     image, filters, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
-    image_grad = filters_grad = None
-    if wanted(step, 0):
-        image_grad = _CONV2D_INPUT.run((shape_of(image), filters, grad) + attrs)
-    if wanted(step, 1):
-        filters_grad = _CONV2D_FILTER.run((image, shape_of(filters), grad) + attrs)
+    image_grad = filters_grad = image_shape = filters_shape = None
+    if step.recorded:
+        image_shape, filters_shape = _SHAPE_N.run(([image, filters], _dtypes.int32))
+    if computed(step, 0):
+        image_shape = image_shape if step.recorded else shape_of(step, image)
+        image_grad = _CONV2D_INPUT.run((image_shape, filters, grad) + attrs)
+    if computed(step, 1):
+        filters_shape = filters_shape if step.recorded else shape_of(step, filters)
+        filters_grad = _CONV2D_FILTER.run((image, filters_shape, grad) + attrs)
     return image_grad, filters_grad
 
 
@@ -199,7 +211,7 @@ cdef object _max_pool(Step* step):
 
 cdef object _avg_pool(Step* step):
     cdef tuple attrs = attrs_of(step, _AVG_POOL_GRAD.names[2:])
-    return _AVG_POOL_GRAD.run((shape_of(input_of(step, 0)), grad_of(step)) + attrs)
+    return _AVG_POOL_GRAD.run((shape_of(step, input_of(step, 0)), grad_of(step)) + attrs)
 
 
 register("AvgPool", "nn_grad._AvgPoolGrad", _avg_pool)

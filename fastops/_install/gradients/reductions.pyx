@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from fastops._core.tensors cimport dtype_of, int_tensor, num_elements, rank_of, sizes_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW, register
+from fastops._install.gradients.shapes cimport shape_of
 from fastops._install.gradients.step cimport (
     Step,
     attr_of,
@@ -14,7 +15,6 @@ from fastops._install.gradients.step cimport (
     input_of,
     is_float,
     output_of,
-    shape_of,
     tensor_of,
 )
 from fastops._install.intercept cimport Call
@@ -58,10 +58,13 @@ cdef object _sum_grad(Step* step):
     if kept is None or type(keep_dims) is not bool:
         return TENSORFLOW
     if everything:
-        return _TILE.run((_RESHAPE.run((grad, kept)), shape_of(x)))
+        # This shape is a constant to TensorFlow's function, too.
+        shape = int_tensor(sizes_of(tensor_of(x)), DT_INT32, 0)
+        return _TILE.run((_RESHAPE.run((grad, kept)), shape))
+    shape = shape_of(step, x)
     if not keep_dims:
         grad = _RESHAPE.run((grad, kept))
-    return _BROADCAST_TO.run((grad, shape_of(x)))
+    return _BROADCAST_TO.run((grad, shape))
 
 
 cdef object _sum(Step* step):
@@ -89,6 +92,10 @@ cdef object _max_or_min(Step* step):
     if kept is None or type(keep_dims) is not bool or not is_float(grad):
         return TENSORFLOW
     y = output_of(step, 0)
+    if step.recorded:
+        shape_of(step, x)
+        if keep_dims:
+            kept = shape_of(step, y)
     if not keep_dims:
         y = _RESHAPE.run((y, kept))
         grad = _RESHAPE.run((grad, kept))

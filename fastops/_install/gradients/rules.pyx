@@ -4,9 +4,15 @@
 For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
 registered for that op. Another stands in its place here. The rules in the modules beside,
 by family, run, for the ops that programs differentiate most, the very ops that TensorFlow's
-gradient functions run, so that values are the same to the last bit and outer tapes record the
-same. Two things differ: shapes and axes are computed here where TensorFlow runs ops to get at
-them, and a gradient that the tape will not look at is not computed.
+gradient functions run, so that values are the same to the last bit. Where nothing records what
+they run, they leave out two things: they compute shapes and axes where TensorFlow runs ops to get
+at them, and they do not compute a gradient that the tape will not look at.
+
+Where an outer tape or an accumulator records what they run (`Step.recorded`), they leave out
+nothing that it sees, and keep to the order. A tape adds up the gradients of a tensor in the order
+of its walk, and that order depends on all records: a `Shape` of a watched tensor has no gradient,
+but the walk waits for it. An op that takes integers alone, such as `BroadcastGradientArgs`, is
+never recorded, and left out here, too.
 
 A rule hands over to TensorFlow's function whatever is out of the ordinary: see `_gradient` for
 what all rules ask for.
@@ -23,6 +29,7 @@ from fastops._dispatch cimport in_order
 from fastops._install.gradients.step cimport Step
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._tf.eager cimport recording
 
 from tensorflow.python.framework import ops as _tf_ops
 
@@ -155,6 +162,7 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
         for i in unused:
             if i < 64:
                 step.unused |= (<unsigned long long>1) << <int>i
+    step.recorded = recording()
     if not rule.any_grad and not (
         _all_here(step.inputs, step.num_inputs)
         and _all_here(step.outputs, step.num_outputs)

@@ -1,49 +1,71 @@
 # distutils: language = c++
-"""Gradients brought into the shapes of the values that they belong to."""
+"""Shapes of values, and gradients brought into these shapes."""
 
 from fastops._core.tensors cimport int_tensor, reduced_axes, sizes_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._install.gradients.rules cimport TENSORFLOW
-from fastops._install.gradients.step cimport is_complex, shape_of, tensor_of
+from fastops._install.gradients.step cimport Step, is_complex, tensor_of
 from fastops._install.intercept cimport Call
-from fastops._tf.protos cimport DT_INT32
+from fastops._tf.protos cimport DT_INT32, DataType
+
+from tensorflow.python.framework import dtypes as _dtypes
 
 
 cdef Call _CONJ = Call("Conj", "input")
 cdef Call _RESHAPE = Call("Reshape", "tensor shape")
+cdef Call _SHAPE = Call("Shape", "input out_type")
 cdef Call _SUM = Call("Sum", "input axis keep_dims")
+
+cdef object _INT32 = _dtypes.int32
+cdef object _INT64 = _dtypes.int64
 
 
 cdef object conj(object value):
     return _CONJ.run((value,)) if is_complex(value) else value
 
 
-cdef object like(object value, object grad):
+cdef object shape_of(Step* step, object value):
+    """The shape as int32."""
+    return typed_shape_of(step, value, DT_INT32)
+
+
+cdef object typed_shape_of(Step* step, object value, DataType dtype):
+    """The shape as int32 or int64: by TensorFlow's op where that is recorded."""
+    if step.recorded:
+        return _SHAPE.run((value, _INT32 if dtype == DT_INT32 else _INT64))
+    return int_tensor(sizes_of(tensor_of(value)), dtype, 0)
+
+
+cdef object like(Step* step, object value, object grad):
     """A gradient in the shape of the value that it belongs to."""
-    return _RESHAPE.run((grad, shape_of(value)))
+    shape = shape_of(step, value)
+    return _RESHAPE.run((grad, shape))
 
 
-cdef object summed(object grad, const Sizes& axes, object value):
-    grad = _SUM.run((grad, int_tensor(axes, DT_INT32, 0), True))
-    return like(value, grad)
+cdef object summed(object grad, const Sizes& axes, object shape):
+    """A gradient summed along some axes, in a shape that differs in sizes of one at most."""
+    return _RESHAPE.run((_SUM.run((grad, int_tensor(axes, DT_INT32, 0), True)), shape))
 
 
-cdef object unbroadcast(object x, object y, object x_grad, object y_grad):
+cdef object unbroadcast(Step* step, object x, object y, object x_grad, object y_grad):
     """The gradients of two operands in the shapes that these have."""
     cdef Sizes x_axes, y_axes
     if x_grad is None and y_grad is None:
         return None, None
     if not reduced_axes(sizes_of(tensor_of(x)), sizes_of(tensor_of(y)), &x_axes, &y_axes):
         return TENSORFLOW
+    # TensorFlow asks for both shapes. The op that makes axes of them is never recorded.
+    x_shape = None if x_grad is None and not step.recorded else shape_of(step, x)
+    y_shape = None if y_grad is None and not step.recorded else shape_of(step, y)
     if x_grad is not None:
-        x_grad = summed(x_grad, x_axes, x)
+        x_grad = summed(x_grad, x_axes, x_shape)
     if y_grad is not None:
-        y_grad = summed(y_grad, y_axes, y)
+        y_grad = summed(y_grad, y_axes, y_shape)
     return x_grad, y_grad
 
 
-cdef object unbroadcast_batches(object x, object y, object x_grad, object y_grad):
-    """Likewise of two batches of matrices."""
+cdef object unbroadcast_batches(Step* step, object x, object y, object x_grad, object y_grad):
+    """The gradients of two batches of matrices in the shapes that these have."""
     cdef Sizes x_sizes = sizes_of(tensor_of(x)), y_sizes = sizes_of(tensor_of(y))
     cdef Sizes x_axes, y_axes
     x_sizes.resize(x_sizes.size() - 2)
@@ -52,8 +74,10 @@ cdef object unbroadcast_batches(object x, object y, object x_grad, object y_grad
         return x_grad, y_grad
     if not reduced_axes(x_sizes, y_sizes, &x_axes, &y_axes):
         return TENSORFLOW
+    x_shape = None if x_grad is None else shape_of(step, x)
+    y_shape = None if y_grad is None else shape_of(step, y)
     if x_grad is not None:
-        x_grad = like(x, _SUM.run((x_grad, int_tensor(x_axes, DT_INT32, 0), False)))
+        x_grad = _RESHAPE.run((_SUM.run((x_grad, int_tensor(x_axes, DT_INT32, 0), False)), x_shape))
     if y_grad is not None:
-        y_grad = like(y, _SUM.run((y_grad, int_tensor(y_axes, DT_INT32, 0), False)))
+        y_grad = _RESHAPE.run((_SUM.run((y_grad, int_tensor(y_axes, DT_INT32, 0), False)), y_shape))
     return x_grad, y_grad

@@ -2,15 +2,7 @@
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._core.tensors cimport (
-    dtype_of,
-    host_tensor,
-    int_tensor,
-    ints_of,
-    local_tensor,
-    rank_of,
-    sizes_of,
-)
+from fastops._core.tensors cimport dtype_of, host_tensor, ints_of, local_tensor, rank_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
@@ -19,7 +11,6 @@ from fastops._tf.protos cimport (
     DT_DOUBLE,
     DT_FLOAT,
     DT_HALF,
-    DT_INT32,
 )
 from fastops._tf.tensor cimport Tensor
 
@@ -34,6 +25,7 @@ cdef struct Step:
     Py_ssize_t num_grads
     PyObject* attrs         # names and values in turn
     unsigned long long unused  # bit i: nobody looks at the gradient of input i
+    bint recorded           # a tape or an accumulator records what the rule runs
 
 
 cdef inline object input_of(Step* step, Py_ssize_t i):
@@ -56,6 +48,11 @@ cdef inline object grad_of(Step* step):
 
 cdef inline bint wanted(Step* step, Py_ssize_t i) noexcept:
     return not (step.unused >> i) & 1
+
+
+# For gradients that TensorFlow's function computes also where the tape does not look at them.
+cdef inline bint computed(Step* step, Py_ssize_t i) noexcept:
+    return step.recorded or wanted(step, i)
 
 
 cdef inline object attr_of(Step* step, str name):
@@ -94,8 +91,3 @@ cdef inline bint is_float(object value) except -1:
 
 cdef inline bint is_scalar(object value) except -1:
     return rank_of(tensor_of(value)) == 0
-
-
-cdef inline object shape_of(object value):
-    """The shape as TensorFlow's op gives it."""
-    return int_tensor(sizes_of(tensor_of(value)), DT_INT32, 0)
