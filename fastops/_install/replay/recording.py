@@ -27,7 +27,8 @@ to
 ===============================  ==================================================================
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import tensorflow as tf
 from tensorflow.python.eager.context import context
@@ -285,6 +286,9 @@ class Recording:
         place of each tensor.
     custom : bool
         Whether tapes are told of it otherwise than of its ops.
+    taped : Recording or None
+        What to run instead where a tape records, if that is something else: with the ops that a
+        tape would miss, since the order in which it adds up gradients depends on all its records.
     """
 
     num_arguments: int
@@ -294,6 +298,7 @@ class Recording:
     steps: list
     result: object
     custom: bool
+    taped: object = None
 
 
 def recording(
@@ -351,6 +356,8 @@ class _Maker:
                 if id(tensor) in variables and id(tensor) not in self.numbers:
                     self.add(tensor)
                     self.variables.append(variables[id(tensor)])
+        self.shapes = {}  # numbers of shapes that a tape records, by identity
+        self.constants = {}  # these shapes, by number
         self.checks = []
         self.steps = []
         self.seeded = []  # seeds that no op has got yet
@@ -379,16 +386,26 @@ class _Maker:
         if self.seeded:
             raise NotReplayableError("it makes seeds for other things than ops")
         result = self.packed(self.result)
-        self.drop_unasked(result)
-        self.release(result)
-        if len(self.steps) > most_steps:
-            raise NotReplayableError(f"it runs {len(self.steps)} ops")
+        steps = [self.untaped(one) for one in self.steps if not self.is_shape(one)]
+        steps = self.asked(steps, result)
+        if len(steps) > most_steps:
+            raise NotReplayableError(f"it runs {len(steps)} ops")
+        found = self.made(steps, result)
+        result = self.packed(self.result, self.shapes)
+        taped = self.asked(self.steps, result, self.is_recorded)
+        if len(taped) != len(steps):
+            found.taped = self.made(taped, result)
+        return found
+
+    def made(self, steps, result):
+        """Return the recording of some steps."""
+        self.release(steps, result)
         return Recording(
             self.num_arguments,
             len(self.tensors),
             self.variables,
             self.checks,
-            self.steps,
+            steps,
             result,
             self.custom,
         )
@@ -422,13 +439,20 @@ class _Maker:
         )
         small = fixed and all(_size(tensor) <= MOST_BYTES for tensor in event.outputs)
         if small and not record.runs_always:
+            if self.is_differentiable(known):
+                self.ran_on_tapes(event, known, record)
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MOST_BYTES:
                 raise NotReplayableError("it has a large constant")
         # Once something stays no call is made again, so that nothing may differ from then on.
+        shapes = self.shapes if self.is_differentiable(known) else {}
         values = [
-            self.kept(tensor) if number is None else number
+            number
+            if number is not None
+            else shapes[id(tensor)]
+            if id(tensor) in shapes
+            else self.kept(tensor)
             for tensor, number in zip(event.inputs, known, strict=True)
         ]
         step.arguments, step.inputs = _arguments(record, values, event.attrs)
@@ -441,7 +465,7 @@ class _Maker:
             raise NotReplayableError(f"{event.op_name} has sizes that values decide")
         self.lasts = self.lasts or step.lasts
         step.accessed = known[0] if event.op_name in _OF_VARIABLES else None
-        step.used = [number for number in known if number is not None]
+        step.used = [one for one in step.flat_inputs() if isinstance(one, int)]
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
@@ -497,6 +521,52 @@ class _Maker:
                 return False
         return True
 
+    def is_differentiable(self, numbers):
+        """Tell whether a tape may record an op that takes the values with some numbers."""
+        dtypes = [self.tensors[number].dtype for number in numbers if number is not None]
+        return any(one.is_floating or one.is_complex or one in _HANDLES for one in dtypes)
+
+    def ran_on_tapes(self, event, known, record):
+        """Take up an op that makes constants, and that a tape records all the same."""
+        step = Step(event.op_name, stopped=event.stopped)
+        values = [
+            self.kept(tensor) if number is None else number
+            for tensor, number in zip(event.inputs, known, strict=True)
+        ]
+        step.arguments, step.inputs = _arguments(record, values, event.attrs)
+        first = len(self.tensors)
+        for number, tensor in enumerate(event.outputs, first):
+            self.tensors.append(tensor)
+            self.shapes[id(tensor)] = number
+            self.constants[number] = to_keep(tensor)
+        step.outputs = range(first, len(self.tensors))
+        step.sizes = [tuple(tensor.shape) for tensor in event.outputs]
+        step.used = [number for number in known if number is not None]
+        self.steps.append(step)
+
+    def is_shape(self, step):
+        """Tell whether a step is there for tapes alone."""
+        return bool(step.outputs) and step.outputs[0] in self.constants
+
+    def untaped(self, step):
+        """Return a step with constants in the places of what is there for tapes alone."""
+
+        def constant(value):
+            if isinstance(value, list):
+                return [constant(one) for one in value]
+            return self.constants.get(value, value) if isinstance(value, int) else value
+
+        arguments = {
+            name: constant(value) if name in step.inputs else value
+            for name, value in step.arguments.items()
+        }
+        used = [number for number in step.used if number not in self.constants]
+        return replace(step, arguments=arguments, used=used)
+
+    def is_recorded(self, step):
+        """Tell whether a tape may record a step."""
+        return not step.stopped and self.is_differentiable(step.used)
+
     def is_known_handle(self, op_name, number):
         """Tell whether an op may ask what the handle with a number refers to."""
         if number is None:
@@ -534,6 +604,7 @@ class _Maker:
         """Return what TensorFlow is told of an input: dtype and shape, of a constant all of it."""
         if isinstance(value, list):
             return tuple([self.told(one) for one in value])
+        value = self.constants.get(value, value) if isinstance(value, int) else value
         if not isinstance(value, int):
             return _bytes(value)
         like = self.tensors[value]
@@ -553,6 +624,7 @@ class _Maker:
         def one_like(value):
             if isinstance(value, list):
                 return [one_like(one) for one in value]
+            value = self.constants.get(value, value) if isinstance(value, int) else value
             if not isinstance(value, int):
                 return tf.constant(value.numpy())
             like = self.tensors[value]
@@ -592,33 +664,35 @@ class _Maker:
                 return
         self.checks.append(check)
 
-    def packed(self, value):
-        """Return a result with numbers in the places of tensors."""
+    def packed(self, value, shapes=MappingProxyType({})):
+        """Return a result with numbers in the places of tensors, of some shapes as well."""
         kind = type(value)
         if kind is EagerTensor:
-            number = self.numbers.get(id(value))
+            number = self.numbers.get(id(value), shapes.get(id(value)))
             if number is None and (_size(value) > MOST_BYTES or value.dtype in _HANDLES):
                 raise NotReplayableError("it returns a large constant")
             if number is None and not self.only_host:  # a copy would not tell the same device
                 raise NotReplayableError("it returns a constant, which may be a device's")
             if number is None:
                 self.check_constant(value, "the result")
-                if self.held is not None and id(value) in self.held.identities:
+                held = self.held
+                if held and value._id < held.begin and id(value) in held.identities:
                     raise NotReplayableError("it returns a tensor that its object holds")
             tensor = Constant(to_keep(value)) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor
             if not all(isinstance(one, _OF_ATTRIBUTES) for one in vars(value).values()):
                 raise NotReplayableError("it sets methods of a tensor")
-            return Tagged(tensor, {name: self.packed(one) for name, one in vars(value).items()})
+            attributes = vars(value).items()
+            return Tagged(tensor, {name: self.packed(one, shapes) for name, one in attributes})
         if kind in _OF_VALUES or isinstance(value, tf.DType):
             return value
         if kind in (list, tuple):
-            return kind([self.packed(one) for one in value])
+            return kind([self.packed(one, shapes) for one in value])
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return kind(*[self.packed(one) for one in value])
+            return kind(*[self.packed(one, shapes) for one in value])
         if kind is dict:
-            return {name: self.packed(one) for name, one in value.items()}
+            return {name: self.packed(one, shapes) for name, one in value.items()}
         if kind is _UnreadVariable:
             found = self.numbers.get(id(value._handle), -1) - self.num_arguments
             if 0 <= found < len(self.variables):
@@ -626,26 +700,27 @@ class _Maker:
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
         if kind in COMPOSITES:
-            return Composite(kind, self.packed(vars(value)))
+            return Composite(kind, self.packed(vars(value), shapes))
         raise NotReplayableError(f"it returns a {kind.__name__}")
 
-    def drop_unasked(self, result):
-        """Leave out steps for whose results nobody asks."""
+    def asked(self, steps, result, keeps=lambda step: False):
+        """Leave out steps whose results are not used, but for some."""
         asked = set(numbers_in(result))
         kept = []
-        for step in reversed(self.steps):
+        for step in reversed(steps):
             runs_always = known_of(step.op_name).runs_always
             asked_for = step.checks or runs_always or not asked.isdisjoint(step.outputs)
-            if asked_for or not self.is_static(step):  # Python may have decided by its sizes
+            # Python may have decided by its sizes.
+            if asked_for or keeps(step) or not self.is_static(step):
                 kept.append(step)
                 asked.update(step.used)
-        self.steps = kept[::-1]
+        return kept[::-1]
 
-    def release(self, result):
+    def release(self, steps, result):
         """Say when values may go."""
         given = self.num_arguments + len(self.variables)
         asked = set(numbers_in(result)) | set(range(given))
-        for step in reversed(self.steps):
+        for step in reversed(steps):
             here = {*step.used, *step.outputs} - asked
             step.releases = sorted(here)
             asked |= here

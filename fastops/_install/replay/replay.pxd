@@ -28,6 +28,7 @@ cdef class Replay:
     cdef object found      # what it was made of; None if kernels alone will not do
     cdef Native native     # its kernels, if all of it is direct
     cdef Native recorded   # likewise, for runs that tapes are told of
+    cdef Replay taped      # in whose place that one runs where a tape records; None: this one
     cdef int runs[2]       # without them, and without these
 
     # Whether TensorFlow is as it was.

@@ -308,6 +308,11 @@ cdef class Replay:
         self.settings = [
             (module.__dict__, name, getattr(module, name)) for module, name in settings
         ]
+        if found.taped is not None:
+            n = len(found.steps)  # its ops are others
+            self.taped = Replay(
+                found.taped, lambda place, name: op(n + place, name), passed, settings
+            )
 
     cdef bint fits(self) except -1:
         """Whether TensorFlow is as it was."""
@@ -318,6 +323,8 @@ cdef class Replay:
         cdef tuple passed
         if self.made_after != flushes or self.custom and taped():
             return False
+        if self.taped is not None and taped():
+            return self.taped.fits()
         for i in range(<Py_ssize_t>self.versions.size()):
             passed = <tuple>PyList_GET_ITEM(self.passed, i)
             namespace = PyTuple_GET_ITEM(passed, 0)
@@ -342,6 +349,8 @@ cdef class Replay:
         cdef bint recorded = taped()
         # Held here: another thread may put its own in the place meanwhile.
         cdef Native native = self.recorded if recorded else self.native
+        if recorded and self.taped is not None:
+            return self.taped.run(signature, result)
         if native is not None:
             if native.may_run(thread):
                 return self.run_natively(native, signature, thread, result)
@@ -353,6 +362,8 @@ cdef class Replay:
     cdef long long native_runs(self):
         """How many runs were kernels alone."""
         cdef long long runs = 0 if self.native is None else self.native.runs
+        if self.taped is not None:
+            runs += self.taped.native_runs()
         return runs if self.recorded is None else runs + self.recorded.runs
 
     cdef Outcome run_natively(self, Native native, const Signature& signature, Thread* thread,
