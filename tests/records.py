@@ -15,8 +15,8 @@ def records(function, watched, *, leading=False):
     ----------
     function : callable
         Takes no arguments. Tapes inside of it are its own.
-    watched : list of tf.Tensor
-        What the tape watches: tensors of floats.
+    watched : list of tf.Tensor or tf.Variable
+        What the tape watches: of floats.
     leading : bool
         Whether to leave out records that do not lead to a result of the function.
 
@@ -27,7 +27,7 @@ def records(function, watched, *, leading=False):
         the record that made it and its place among the outputs there, ``"x0"`` and so on if it is
         watched, `None` if it is any other.
     """
-    names = {tensor._id: f"x{i}" for i, tensor in enumerate(watched)}
+    names = {getattr(one, "handle", one)._id: f"x{i}" for i, one in enumerate(watched)}
     noted, alive = [], []
 
     def note(op_name, attrs, inputs, outputs, tangents, use_batch=False):
@@ -39,7 +39,7 @@ def records(function, watched, *, leading=False):
 
     pywrap_tfe.TFE_Py_RegisterJVPFunction(note)
     try:
-        with tf.autodiff.ForwardAccumulator(watched, watched):
+        with tf.autodiff.ForwardAccumulator(watched, [tf.identity(one) for one in watched]):
             results = function()
     finally:
         pywrap_tfe.TFE_Py_RegisterJVPFunction(forwardprop._jvp_dispatch)

@@ -4,12 +4,14 @@ The order in which a tape adds up the gradients of a tensor depends on all that 
 what rules and replays run has to leave the records that TensorFlow's own functions leave.
 """
 
+import gc
 import os
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from calls import find
 from differentiable import CASES, dense, values
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from support import Failure, assert_same, difference, floats, python
 
 import fastops
 from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._install.models.method import methods
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -71,9 +74,11 @@ def programs(case):
         for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
             for watched in ([*inputs, seed], [inputs[0]], [seed]):
                 for program in (gradient, second):
-                    yield lambda *args, program=program: program(*args), (
-                        case, inputs, wanted, seed
-                    ), watched
+                    yield (
+                        lambda *args, program=program: program(*args),
+                        (case, inputs, wanted, seed),
+                        watched,
+                    )
 
 
 @pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
@@ -256,11 +261,13 @@ STEPS = {
     "Sigmoid": lambda h, x: raw.Sigmoid(x=h),
     "Slice": lambda h, x: h + raw.Slice(input=x, begin=[1, 0], size=[1, -1]),
     "Softmax": lambda h, x: raw.Softmax(logits=h),
-    "SoftmaxCrossEntropyWithLogits": lambda h, x: x
-    * raw.SoftmaxCrossEntropyWithLogits(features=h, labels=tf.nn.softmax(x))[0][:, tf.newaxis],
+    "SoftmaxCrossEntropyWithLogits": lambda h, x: (
+        x * raw.SoftmaxCrossEntropyWithLogits(features=h, labels=tf.nn.softmax(x))[0][:, tf.newaxis]
+    ),
     "Softplus": lambda h, x: raw.Softplus(features=h),
-    "SparseSoftmaxCrossEntropyWithLogits": lambda h, x: x
-    * raw.SparseSoftmaxCrossEntropyWithLogits(features=h, labels=[0, 3, 1])[0][:, tf.newaxis],
+    "SparseSoftmaxCrossEntropyWithLogits": lambda h, x: (
+        x * raw.SparseSoftmaxCrossEntropyWithLogits(features=h, labels=[0, 3, 1])[0][:, tf.newaxis]
+    ),
     "Split": lambda h, x: tf.concat(tf.split(h, 2, axis=1)[::-1], 1),
     "Sqrt": lambda h, x: raw.Sqrt(x=positive(h)),
     "Square": lambda h, x: raw.Square(x=h),
@@ -335,9 +342,7 @@ def forward(order, function, x, w):
     tangent = tf.ones_like(x)
     with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
         gradients = nested(min(order, 2), function, x, w)
-    products = [
-        accumulator.jvp(one) for one in gradients or () if one is not None
-    ]
+    products = [accumulator.jvp(one) for one in gradients or () if one is not None]
     with tf.GradientTape() as tape:
         with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
             y = function()
@@ -425,3 +430,111 @@ def test_compositions_in_forward_mode(names):
 # ---------------------------------------------------------------------------------------------
 # Replays
 # ---------------------------------------------------------------------------------------------
+
+CALLS = 16
+"""After half of them replays know their kernels."""
+
+FUNCTIONS = {
+    "tf.reduce_logsumexp": lambda function, x: function(x, 1),
+    "tf.clip_by_norm": lambda function, x: function(x, 1.0),
+    "tf.repeat": lambda function, x: function(x, 2, axis=0),
+    "tf.sort": lambda function, x: function(x),
+    "tf.nn.softmax_cross_entropy_with_logits": lambda function, x: function(
+        labels=tf.ones([3, 4]), logits=x
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_records_of_a_replayed_function(name):
+    x = tf.constant(floats(3, 4))
+
+    def noted():
+        return records(lambda: FUNCTIONS[name](find(name), x), [x])
+
+    want = noted()
+    with fastops.accelerated():
+        for _ in range(CALLS):
+            assert noted() == want
+        known = find(name).describe()
+        assert known["replayed"] == 1
+        assert known["native"]
+
+
+@fastops.keras.replayable
+class Reshaping(keras.layers.Layer):
+    """A layer in which a shape that a tape has recorded is an input of a recorded op."""
+
+    def call(self, x):
+        h = tf.tanh(x)
+        rows = tf.reshape(tf.sin(h) + tf.exp(h), [-1])
+        return tf.reshape(rows, tf.shape(h)) + h * tf.reduce_sum(h), tf.shape(h)
+
+
+MATRIX, SEQUENCE = (3, 4), (2, 5, 4)
+LAYERS = {
+    "shape": (Reshaping, MATRIX),
+    "flatten": (keras.layers.Flatten, SEQUENCE),
+    "lstm": (lambda: keras.layers.LSTM(3), SEQUENCE),
+    "gru": (lambda: keras.layers.GRU(3), SEQUENCE),
+    "groups": (lambda: keras.layers.GroupNormalization(2), MATRIX),
+    "repeat": (lambda: keras.layers.RepeatVector(3), MATRIX),
+    "dense": (
+        lambda: keras.Sequential([keras.layers.Dense(4), keras.layers.LayerNormalization()]),
+        MATRIX,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_records_of_a_replayed_layer(name):
+    make, shape = LAYERS[name]
+    layer, x = make(), tf.constant(floats(*shape))
+    layer(x)
+    watched = [x, *(weight.value for weight in layer.trainable_weights)]
+
+    def noted():
+        return records(lambda: layer(x), watched)
+
+    def taped():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            results = tf.nest.flatten(layer(x))
+        return results, tape.gradient(results[0], x)
+
+    def untaped():
+        return tf.nest.flatten(layer(x))
+
+    want = noted(), taped(), untaped()
+    with fastops.accelerated():
+        gc.collect()  # layers of other tests
+        for _ in range(CALLS):
+            assert_same((taped(), untaped()), want[1:])
+        before = natively()
+        assert noted() == want[0]
+        assert natively() == before + 1
+
+
+def natively():
+    return sum(one.describe()["native"] for one in methods())
+
+
+def test_many_targets_of_a_replayed_layer():
+    """The walk begins at many targets: in which order, records decide that lead to none."""
+    layer, x = keras.layers.LSTM(4), tf.constant(values_of(9)[np.newaxis])
+    factors = [tf.constant(values_of(i)[:1]) for i in range(12)]
+    layer(x)
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            targets = [layer(x) * factor for factor in factors]
+            targets += [targets[-1] * factor for factor in factors]
+        return tape.gradient(targets, [x, layer.cell.kernel.value])
+
+    want = gradient()
+    with fastops.accelerated():
+        before = natively()
+        for _ in range(3):
+            assert_same(gradient(), want)
+        assert natively() > before
