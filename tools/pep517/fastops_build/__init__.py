@@ -1,17 +1,15 @@
 """The build backend: setuptools, given the TensorFlow that fastops is being installed beside.
 
 The extension fits one TensorFlow only, and an isolated build does not see the installed one. pip
-runs such a build with the interpreter of the environment that it installs into, so the packages
-there can still be found, and are put last on the path: nothing is downloaded, no second TensorFlow
-is installed. Other front ends build in a new environment; for them, and where no TensorFlow is
-installed, one is required for the build, which ``-C tensorflow=tensorflow==2.20.0`` chooses.
+runs such a build with the interpreter of the environment that it installs into. A process of that
+interpreter without pip's variables imports what is installed there, and describes TensorFlow:
+nothing is downloaded, no second TensorFlow is installed. Other front ends (uv, build) build in a
+new environment; for them, and where no TensorFlow is installed, one is required for the build,
+which ``-C tensorflow=tensorflow==2.20.0`` chooses.
 """
 
 import shutil
-import site
-import sys
 import warnings
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from setuptools import build_meta
@@ -20,25 +18,9 @@ from setuptools.build_meta import *  # noqa: F403  (the hooks that are not repla
 from . import needs, systems
 
 
-def _find_tensorflow():
-    """Put an installed TensorFlow within reach of setup.py; say whether there is one."""
-    directories = site.getsitepackages()
-    if sys.prefix == sys.base_prefix:  # a virtual environment has no user directory
-        directories.append(site.getusersitepackages())
-    for path in (None, directories):
-        spec = PathFinder.find_spec("tensorflow", path)
-        if spec is not None and spec.origin is not None:
-            sys.path.extend(path or ())
-            return True
-    return False
-
-
-_FOUND = _find_tensorflow()
-
-
 def _get_requires(config_settings=None):
     needs.compiler()  # before a TensorFlow is downloaded for nothing
-    if _FOUND:
+    if needs.has_tensorflow():
         return []
     if chosen := (config_settings or {}).get("tensorflow"):
         return [chosen]

@@ -23,6 +23,12 @@ build = runpy.run_path({systems.KNOWN_BY!r})
 flags = [*tf.sysconfig.get_compile_flags(), "-I" + numpy.get_include()]
 print(json.dumps([tf.__file__, build["describe"](tf), flags]))
 """
+# A folder without an __init__.py, which Python takes for a namespace, is none.
+FIND_TENSORFLOW = """
+import importlib.util, sys
+spec = importlib.util.find_spec("tensorflow")
+sys.exit(spec is None or spec.origin is None)
+"""
 INSTALL_TENSORFLOW = "Install one, then fastops: pip install '{}'"
 SMALLEST_MODULE = """
 #include <Python.h>
@@ -40,10 +46,42 @@ class TensorFlow(NamedTuple):
     flags: list
 
 
-def python(*arguments):
-    """Make the command for another process of Python; it finds what this one does."""
-    path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
-    return [sys.executable, *arguments], {**os.environ, "PYTHONPATH": path}
+def python(code):
+    """Return the command that runs code in a new process, with this one's `sys.path`.
+
+    The code itself sets the path: in pip's build environments, Python's start-up removes the
+    environment's own folders from what PYTHONPATH says.
+    """
+    path = [os.path.abspath(place) for place in sys.path]
+    return [sys.executable, "-c", f"import sys; sys.path[1:] = {path!r}\n{code}"]
+
+
+def _in_this_build(code):
+    return python(code), {**os.environ}
+
+
+def _outside_of_this_build(code):
+    """Start the interpreter without the variables by which pip isolates a build.
+
+    pip builds with the interpreter that it installs for, which then finds what is installed there.
+    """
+    isolating = ("PYTHONPATH", "PYTHONNOUSERSITE")
+    environment = {name: value for name, value in os.environ.items() if name not in isolating}
+    return [sys.executable, "-c", code], environment
+
+
+def _find_tensorflow():
+    """Return the function that makes processes in which TensorFlow is found, or `None`."""
+    for start in (_in_this_build, _outside_of_this_build):
+        command, environment = start(FIND_TENSORFLOW)
+        if subprocess.run(command, env=environment).returncode == 0:
+            return start
+    return None
+
+
+def has_tensorflow():
+    """Return whether a TensorFlow is installed that this build can use."""
+    return _find_tensorflow() is not None
 
 
 def supported_tensorflow():
@@ -59,9 +97,11 @@ def _in_range(version, versions):
 def tensorflow(interpreter=sys.executable):
     """Describe the TensorFlow that an import finds; exit where there is none that will do."""
     versions = supported_tensorflow()
-    command, environment = python("-c", DESCRIBE_TENSORFLOW)
     if interpreter != sys.executable:  # of another environment, which finds what is there
-        command, environment = [interpreter, *command[1:]], {**os.environ}
+        command, environment = [interpreter, "-c", DESCRIBE_TENSORFLOW], {**os.environ}
+    else:
+        start = _find_tensorflow() or _in_this_build  # which then says what is missing
+        command, environment = start(DESCRIBE_TENSORFLOW)
     environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:

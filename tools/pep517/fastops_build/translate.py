@@ -23,13 +23,13 @@ def translate(modules, directives, annotate=False):
     annotate
         Whether to write beside each what of it calls Python, as HTML.
     """
-    command, environment = needs.python("-m", __name__)
+    command = needs.python(f"from {__name__} import main; sys.exit(main())")
     order = {
         "options": {"cplus": True, "compiler_directives": directives, "annotate": annotate},
         "modules": modules,
     }
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         json.dump(order, process.stdin)
         process.stdin.close()
@@ -54,7 +54,3 @@ def main():
             return 1
         print(name, flush=True)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
