@@ -1,7 +1,7 @@
-"""A plugin for pytest: benchmarks beside a baseline, and tests that no op leaves the direct path.
+"""A plugin for pytest: benchmarks, tests that no op leaves the direct path, tests under install.
 
-pytest loads it wherever fastops is installed. It is a package of its own, so that tests which do
-without it import neither fastops nor TensorFlow.
+pytest loads it wherever fastops is installed, and ``-p no:fastops`` turns it off. It is a package
+of its own, so that tests which do without it import neither fastops nor TensorFlow.
 """
 
 import json
@@ -34,6 +34,25 @@ def pytest_addoption(parser):
         metavar="PATH",
         help="write what was measured to a file",
     )
+    group.addoption(
+        "--fastops-install",
+        action="store_true",
+        help="run all tests with fastops.install() in force, as FASTOPS_INSTALL=1 does",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    """Begin before conftests and test modules, which may keep references to what is replaced."""
+    from pytest_fastops import installing
+
+    installing.begin(early_config)
+
+
+def pytest_report_header(config):
+    from pytest_fastops import installing
+
+    return installing.header(config)
 
 
 def pytest_configure(config):
@@ -44,6 +63,10 @@ def pytest_configure(config):
         "one by one for the tail, in which group of pytest-benchmark's.",
     )
     config.pluginmanager.register(Figures(config), "fastops-figures")
+    if hasattr(config, "stash"):
+        from pytest_fastops import installing
+
+        installing.begin(config)  # where a conftest has named the plugin in pytest_plugins
 
 
 class Figures:

@@ -51,7 +51,10 @@ ENVIRONMENT = (
         "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
     ),
     EnvironmentVariable(
-        "FASTOPS_INSTALL", "0", ("0", "1"), "whether `import fastops` calls fastops.install()"
+        "FASTOPS_INSTALL",
+        "0",
+        ("0", "1"),
+        "whether `import fastops`, and under pytest `import tensorflow`, calls fastops.install()",
     ),
 )
 

@@ -27,12 +27,20 @@ def load():
 
 
 def when_imported(action):
-    """Run an action as soon as TensorFlow or fastops is imported, at once if either is."""
+    """Run an action as soon as TensorFlow or fastops is imported, at once if either is.
+
+    Returns
+    -------
+    callable
+        Takes that back, if it has not happened yet.
+    """
     load()
+    watch = _Watch(action)
     if any(name in sys.modules for name in _NAMES):
         action()
     else:
-        sys.meta_path.insert(0, _Watch(action))
+        sys.meta_path.insert(0, watch)
+    return watch.stop
 
 
 class _Watch(MetaPathFinder):
@@ -63,7 +71,11 @@ class _Watch(MetaPathFinder):
                 self.depth -= 1
             arrived = not self.depth and any(name in sys.modules for name in _NAMES)
             if arrived and self in sys.meta_path:
-                sys.meta_path.remove(self)
+                self.stop()
                 self.action()
 
         loader.exec_module = exec_module
+
+    def stop(self):
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)

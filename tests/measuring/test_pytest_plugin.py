@@ -204,3 +204,111 @@ def test_what_is_compared():
     assert (empty.median, empty.spread, empty.ratio, empty.null) == (None,) * 4
     before = fastops.stats()
     assert fallbacks(before, before) == {}
+
+
+# ---------------------------------------------------------------------------------------------
+# Tests under install
+# ---------------------------------------------------------------------------------------------
+
+CONFTEST = """
+import os, sys
+assert not {"tensorflow", "fastops"} & set(sys.modules)
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+"""
+
+UNDER_INSTALL = """
+import sys, pytest
+import tensorflow as tf
+
+fastops = sys.modules.get("fastops")
+AT_IMPORT = fastops is not None and fastops.is_installed()
+
+@pytest.mark.parametrize("i", range(2))
+def test_a_call_is_direct(i):
+    from fastops._reports import counters
+    assert AT_IMPORT and fastops.is_installed()
+    fastops.reset_stats()
+    for _ in range(3):
+        tf.math.tanh(tf.constant([1.0]))
+    assert fastops.stats().ops["Tanh"].direct >= 2
+    assert not counters.onednn_enabled()
+"""
+
+WITHOUT_TENSORFLOW = """
+import sys
+
+def test_nothing_is_imported():
+    assert not {"tensorflow", "fastops"} & set(sys.modules)
+    assert "fastops._shell.launch" not in [type(one).__module__ for one in sys.meta_path]
+"""
+
+HEADER = "fastops: install is in force from the import of TensorFlow on ({})"
+
+
+@pytest.fixture
+def run_apart(pytester, monkeypatch):
+    """Run the tests of a text, and a conftest, by pytest in a new process."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "FASTOPS_INSTALL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run_apart(text, *options, conftest=CONFTEST):
+        pytester.makeconftest(conftest)
+        pytester.makepyfile(text)
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+
+    return run_apart
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_the_option_installs_before_test_modules_are_imported(run_apart, options):
+    if options:
+        pytest.importorskip("xdist")
+    result = run_apart(UNDER_INSTALL, "--fastops-install", *options)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([HEADER.format("--fastops-install")])
+
+
+def test_the_variable_does_too(run_apart, monkeypatch):
+    monkeypatch.setenv("FASTOPS_INSTALL", "1")
+    result = run_apart(UNDER_INSTALL)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([HEADER.format("FASTOPS_INSTALL=1")])
+
+
+def test_a_conftest_that_imports_tensorflow(run_apart):
+    conftest = CONFTEST + 'import tensorflow\nassert sys.modules["fastops"].is_installed()\n'
+    run_apart(UNDER_INSTALL, "--fastops-install", conftest=conftest).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("options", [[], ["--fastops-install"]], ids=["without", "with"])
+def test_runs_without_tensorflow_import_nothing(run_apart, options):
+    result = run_apart(WITHOUT_TENSORFLOW, *options)
+    result.assert_outcomes(passed=1)
+    assert ("fastops: install" in result.stdout.str()) == bool(options)
+
+
+def test_the_plugin_turned_off(run_apart, monkeypatch):
+    result = run_apart("", "-p", "no:fastops", "--fastops-install")
+    result.stderr.fnmatch_lines(["*unrecognized arguments: --fastops-install"])
+    monkeypatch.setenv("FASTOPS_INSTALL", "1")
+    text = "import sys, tensorflow\ndef test_stock(): assert 'fastops' not in sys.modules"
+    result = run_apart(text, "-p", "no:fastops")
+    result.assert_outcomes(passed=1)
+    assert "fastops: install" not in result.stdout.str()
+
+
+def test_a_value_of_the_variable_that_is_neither(run_apart, monkeypatch):
+    monkeypatch.setenv("FASTOPS_INSTALL", "yes")
+    result = run_apart(WITHOUT_TENSORFLOW)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*FASTOPS_INSTALL must be one of '0', '1', not 'yes'"])
+
+
+def test_the_option_ends_with_its_run(run):
+    text = "import fastops\ndef test_it(): assert fastops.is_installed()"
+    run(text, "--fastops-install").assert_outcomes(passed=1)
+    assert not fastops.is_installed()
+    with fastops.accelerated():  # what was in force before stays
+        run(text, "--fastops-install").assert_outcomes(passed=1)
+        assert fastops.is_installed()
+    fastops.uninstall()

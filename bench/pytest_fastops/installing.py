@@ -1,0 +1,70 @@
+"""``--fastops-install`` and ``FASTOPS_INSTALL=1``: tests run with `fastops.install` in force.
+
+Imports neither fastops nor TensorFlow. What a conftest sets before it imports TensorFlow counts as
+in a plain run; `fastops.install` is called as soon as that import is done.
+"""
+
+import os
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+OPTION = "--fastops-install"
+VARIABLE = "FASTOPS_INSTALL"
+
+_begun = pytest.StashKey[bool]()
+
+
+def asked_by(config):
+    """Return what asks for `fastops.install` in this run, or `None`."""
+    namespace = getattr(config, "known_args_namespace", config.option)
+    if getattr(namespace, "fastops_install", False):
+        return OPTION
+    value = os.environ.get(VARIABLE) or "0"
+    if value not in ("0", "1"):
+        raise pytest.UsageError(f"{VARIABLE} must be one of '0', '1', not {value!r}")
+    return f"{VARIABLE}=1" if value == "1" else None
+
+
+def begin(config):
+    """Install at the first import of TensorFlow or fastops, until the end of this run."""
+    if config.stash.get(_begun, False) or asked_by(config) is None:
+        return
+    config.stash[_begun] = True
+    installed = []
+    forget = _launch().when_imported(lambda: installed.append(_install()))
+
+    def end():
+        forget()
+        if any(installed):
+            sys.modules["fastops"].uninstall()
+
+    config.add_cleanup(end)
+
+
+def _install():
+    """Put in force what the run asks for; return whether nothing was in force before."""
+    import fastops
+
+    new = not fastops.is_installed()
+    fastops.install()
+    return new
+
+
+def _launch():
+    """Return `fastops._shell.launch` without its package, whose import is that of TensorFlow."""
+    package = Path(find_spec("fastops").origin).parent
+    spec = spec_from_file_location("pytest_fastops._launch", package / "_shell" / "launch.py")
+    launch = module_from_spec(spec)
+    spec.loader.exec_module(launch)
+    return launch
+
+
+def header(config):
+    """Return the line of pytest's header, or `None` where nothing is asked for."""
+    asked = asked_by(config)
+    if asked is None:
+        return None
+    return f"fastops: install is in force from the import of TensorFlow on ({asked})"
