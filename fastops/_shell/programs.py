@@ -1,7 +1,7 @@
 """Running a program as Python itself would: ``python -m fastops script.py``.
 
-What a program can see of it (`sys.argv`, `sys.path`, ``__main__``, tracebacks, the exit status) is
-as under ``python script.py``.
+What a program can see of it (`sys.argv`, `sys.path`, ``__main__``, the stack, tracebacks, the exit
+status) is as under ``python script.py``.
 """
 
 import builtins
@@ -11,6 +11,20 @@ import runpy
 import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from types import ModuleType
+
+try:  # now: `launch.load` makes later imports of fastops those of TensorFlow
+    from fastops._shell import bottom
+except ImportError:  # not compiled, which is an error where the program imports fastops
+
+    class bottom:  # type: ignore[no-redef]  # noqa: N801  (in the place of the module)
+        """The same calls, upon our frames."""
+
+        execute = staticmethod(exec)
+
+        @staticmethod
+        def call(function, *arguments):
+            """Call a function."""
+            return function(*arguments)
 
 
 def run(program):
@@ -36,7 +50,7 @@ def _start(first, *arguments):
         module, *arguments = arguments
         sys.argv[:] = ["-m", *arguments]
         _new_main()
-        runpy._run_module_as_main(module)  # this is `python -m`
+        bottom.call(runpy._run_module_as_main, module)  # this is `python -m`
     elif first == "-c":
         code, *arguments = arguments
         sys.argv[:] = ["-c", *arguments]
@@ -53,7 +67,7 @@ def _start(first, *arguments):
         if pkgutil.get_importer(path) is not None:  # a directory or a zip file
             _set_path(path, always=True)
             _new_main()
-            runpy._run_module_as_main("__main__", alter_argv=False)
+            bottom.call(runpy._run_module_as_main, "__main__", False)
         else:
             _run_script(path)
 
@@ -98,7 +112,7 @@ def _new_main(**names):
 def _execute(source, filename, **names):
     namespace = _new_main(**names)
     code = source if hasattr(source, "co_code") else compile(source, filename, "exec", 0, True)
-    exec(code, namespace)
+    bottom.execute(code, namespace)
 
 
 def _hide_ourselves(error):

@@ -287,6 +287,21 @@ def test_a_reader_is_compiled_again_where_it_sees_other_headers(project, monkeyp
     assert build(project) == (before, 0)
 
 
+def test_what_is_loaded_before_tensorflow_is_not_linked_to_it(project, monkeypatch):
+    monkeypatch.setattr(building, "EARLY", {"fastops._first"})
+    build(project)
+    calls = (project / "calls").read_text().splitlines()
+    links = {
+        name: [call for call in calls if f"/{name}.o " in call and " -c " not in call]
+        for name in building.sources()
+    }
+    assert {
+        name: sum(f"-l:{library}" in call for call in links[name])
+        for name in links
+        for library in systems.needed_libraries()
+    } == {"fastops._first": 0, "fastops._part.second": 1}
+
+
 def test_another_kind_is_built_beside_the_ordinary_one(project, monkeypatch):
     ordinary, _ = build(project)
     monkeypatch.setenv("FASTOPS_BUILD", "debug")

@@ -160,6 +160,58 @@ def test_directories_and_zip_files(tmp_path):
         assert assert_as_plain([name, "x"], tmp_path)[0] == 1
 
 
+# What of Python shows the stack.
+STACK = """
+import faulthandler, inspect, sys, traceback, tracemalloc, warnings
+tracemalloc.start(9)
+
+def deeper():
+    print(tracemalloc.get_object_traceback(object()))
+    traceback.print_stack()
+    print([(frame.filename, frame.lineno, frame.function) for frame in inspect.stack()])
+    warnings.warn("of a frame that is not there", stacklevel=9)
+    faulthandler.dump_traceback()
+    print(len(traceback.format_stack()), len(sys._current_frames()))
+
+def endless():
+    endless()
+
+deeper()
+endless()
+"""
+
+PROGRAMS = {
+    "script": ["program.py"],
+    "module": ["-m", "program"],
+    "code": ["-c"],
+    "directory": ["app"],
+}
+
+
+def put(text, way, folder):
+    """Write a program where a way to run it wants it; return the arguments."""
+    (folder / "app").mkdir()
+    for place in ("program.py", "app/__main__.py"):
+        (folder / place).write_text(text)
+    return [*PROGRAMS[way], text] if way == "code" else PROGRAMS[way]
+
+
+@pytest.mark.parametrize("way", PROGRAMS)
+def test_the_stack_begins_with_the_program(way, tmp_path):
+    arguments = put(STACK, way, tmp_path)
+    status, out, error = assert_as_plain(arguments, tmp_path)
+    assert status == 1
+    assert "deeper" in out
+    assert "RecursionError" in error
+    assert "fastops" not in (out + error).replace(str(tmp_path), "")
+
+
+def test_the_standard_input_has_no_frames_below(tmp_path):
+    status, _, error = assert_as_plain(["-"], tmp_path, text=STACK)
+    assert status == 1
+    assert "RecursionError" in error
+
+
 def test_processes_that_are_spawned(tmp_path):
     (tmp_path / "script.py").write_text("""
 import multiprocessing, os, sys
@@ -319,6 +371,125 @@ def test_errors_of_tensorflow_show_no_line_of_fastops(tmp_path):
         "x + tf.ones([3])\n"
     )
     assert assert_as_plain(["script.py"], tmp_path)[0] == 1
+
+
+# Where TensorFlow and Keras write Python's stack, or a traceback, into the text of an error.
+TEXTS = """
+import logging, sys, traceback
+import keras
+import tensorflow as tf
+
+logging.basicConfig(format="%(filename)s:%(lineno)d %(funcName)s %(message)s", stream=sys.stdout)
+
+def show(title, work):
+    print("---", title)
+    try:
+        print(work())
+    except Exception as error:
+        print(type(error).__name__, error, *traceback.format_exception(error))
+
+@tf.function
+def raises(x):
+    if x > 0:
+        raise ValueError("no")
+    return x
+
+@tf.function
+def shapes(x):
+    return tf.matmul(x, tf.ones([3, 3]))
+
+@tf.function
+def asserts(x):
+    with tf.control_dependencies([tf.debugging.assert_less(x, 1.0, message="too large")]):
+        return tf.identity(x)
+
+@tf.function
+def branches(x):
+    return tf.cond(x > 0, lambda: tf.reshape(x, [2]), lambda: tf.reshape(x, [1]))
+
+@tf.function
+def loops(x):
+    while x < 10:
+        x = tf.concat([x, x], 0)
+    return x
+
+@tf.function
+def makes_a_variable(x):
+    return tf.Variable(x)
+
+@tf.function
+def leaks(x):
+    kept.append(x + 1.0)
+    return x
+
+@tf.function
+def retraced(x):
+    return x
+
+kept = []
+
+class Layer(keras.layers.Layer):
+    def call(self, x):
+        return tf.matmul(x, tf.ones([7, 2]))
+
+def fitted():
+    model = keras.Sequential([keras.layers.Dense(2), Layer()])
+    model.compile("sgd", "mse")
+    model.fit(tf.ones([4, 3]), tf.ones([4, 2]), verbose=0)
+
+def wrong_shape():
+    keras.Sequential([keras.layers.Input([3]), keras.layers.Dense(2)])(tf.ones([2, 4]))
+
+def mapped():
+    less = lambda x: tf.debugging.assert_less(x, tf.constant(1, tf.int64))
+    return list(tf.data.Dataset.range(3).map(less))
+
+def session():
+    with tf.Graph().as_default():
+        a = tf.compat.v1.placeholder(tf.float32, name="a")
+        print([(frame.name, frame.lineno) for frame in a.op.traceback])
+        with tf.compat.v1.Session() as session:
+            session.run(tf.reshape(a, [3], name="b"), {a: [1.0]})
+
+def twice():
+    with tf.Graph().as_default():
+        for _ in range(2):
+            tf.compat.v1.get_variable("v", [1])
+
+def of_python():
+    def python(x):
+        raise TypeError("in Python")
+    return tf.py_function(python, [1.0], tf.float32)
+
+show("raises", lambda: raises(tf.constant(1.0)))
+show("shapes", lambda: shapes(tf.ones([2, 2])))
+show("asserts", lambda: asserts(tf.constant(3.0)))
+show("branches", lambda: branches(tf.constant(5.0)))
+show("loops", lambda: loops(tf.constant([5.0])))
+show("variable", lambda: makes_a_variable(tf.constant(1.0)))
+show("leaks", lambda: leaks(tf.constant(1.0)) + kept[0])
+show("retraced", lambda: [retraced(i) for i in range(9)])
+for work in (fitted, wrong_shape, mapped, session, twice, of_python):
+    show(work.__name__, work)
+asserts(tf.constant(3.0))
+"""
+
+
+@pytest.mark.parametrize("way", ["script", "module", "code"])
+def test_texts_of_errors_are_those_of_a_plain_run(way, tmp_path):
+    arguments = put(TEXTS, way, tmp_path)
+    plain, ours = (
+        # TensorFlow gives files and graphs new names in each process.
+        [re.sub(r"(__autograph_generated_file|id=)\w+", r"\1", str(text)) for text in ended]
+        for ended in (start([*run, *arguments], tmp_path) for run in ([], ["-m", "fastops"]))
+    )
+    assert ours == plain
+    status, out, error = plain
+    assert status == "1"
+    assert "defined at (most recent call last):" in out
+    assert "Arguments received by" in out
+    assert ("in user code:" in out) == (way != "code")  # whose source AutoGraph does not find
+    assert "too large" in error
 
 
 # ---------------------------------------------------------------------------------------------

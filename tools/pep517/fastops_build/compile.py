@@ -40,6 +40,8 @@ WORTH_PRECOMPILING = 5
 MEMORY_PER_JOB = 2 << 30
 # What each module begins with: it decides what the code that Cython adds does to tracebacks.
 TRACES = ("-include", "traces.h")
+# Modules that are loaded before TensorFlow is, and so without its libraries.
+EARLY = frozenset({"fastops._shell.bottom"})
 # What stands in for functions that only new systems have.
 PORTABLE = Path(__file__).with_name("portable.cc")
 SECTIONS = ("-ffunction-sections", "-fdata-sections")  # of which the linker takes what is asked for
@@ -185,7 +187,8 @@ class _Build:
         )
         for name, translated in self._translated.items():
             interface = self._interface if name in self._readers else None
-            digest = _digest(translated.name, interface, *alike)
+            early = ("early",) if name in EARLY else ()
+            digest = _digest(translated.name, interface, *alike, *early)
             self._compiled[name] = self._place / f"{name}.{digest}.so"
         return tensorflow
 
@@ -219,11 +222,12 @@ class _Build:
             *self._variant.flags,
         ]
 
-    def _link_command(self):
-        libraries = [f"-l:{library}" for library in systems.needed_libraries()]
+    def _link_command(self, early=False):
+        needed = () if early else systems.needed_libraries()
+        libraries = [f"-l:{library}" for library in needed]
         # What TensorFlow lacks is missed when a module is loaded, and not when it is called.
-        needed = ["-Wl,-z,now", "-Wl,--no-as-needed"] if libraries else []
-        return [*self._linker, *needed, *self._variant.link_flags, *libraries]
+        options = ["-Wl,-z,now", "-Wl,--no-as-needed"] if libraries else []
+        return [*self._linker, *options, *self._variant.link_flags, *libraries]
 
     def _make_stand_ins(self, tensorflow):
         """Make empty libraries of the names of TensorFlow's, and return their folder.
@@ -293,7 +297,8 @@ class _Build:
         _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], what)
         place = stand_ins.result()
         objects = [compiled, *sorted(place.glob("portable.o"))]
-        _call([*self._link_command(), f"-L{place}", *objects, "-o", made], what)
+        link = self._link_command(early=name in EARLY)
+        _call([*link, f"-L{place}", *objects, "-o", made], what)
         made.rename(target)
 
 

@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+def execute(code: CodeType, names: dict[str, Any]) -> None: ...
+def call(function: Callable[..., Any], *arguments: Any) -> Any: ...

@@ -1,0 +1,65 @@
+"""Calls with an empty stack, as the interpreter makes that of a program.
+
+TensorFlow writes Python's stack into the texts of errors, and `warnings`, `inspect` and debuggers
+show it. Without the launcher's frames it is that of ``python script.py``.
+
+This module is loaded before TensorFlow is, so that it must not need TensorFlow's libraries.
+"""
+
+cdef extern from *:
+    """
+    // Where a thread's newest frame is, and how deep its calls may still go.
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define FASTOPS_FRAME(thread) ((thread)->current_frame)
+    #elif PY_VERSION_HEX >= 0x030B0000
+    #define FASTOPS_FRAME(thread) ((thread)->cframe->current_frame)
+    #else
+    #define FASTOPS_FRAME(thread) ((thread)->frame)
+    #endif
+
+    #if PY_VERSION_HEX >= 0x030C0000
+    #define FASTOPS_LEFT(thread) ((thread)->py_recursion_remaining)
+    #define FASTOPS_DEPTH(thread) ((thread)->py_recursion_limit - (thread)->py_recursion_remaining)
+    #elif PY_VERSION_HEX >= 0x030B0000
+    #define FASTOPS_LEFT(thread) ((thread)->recursion_remaining)
+    #define FASTOPS_DEPTH(thread) ((thread)->recursion_limit - (thread)->recursion_remaining)
+    #endif
+
+    // Calls the function; without arguments it is code, which is executed in the names.
+    static PyObject* fastops_at_bottom(PyObject* function, PyObject* names, PyObject* arguments) {
+      PyThreadState* thread = PyThreadState_Get();
+      auto* const frame = FASTOPS_FRAME(thread);
+      FASTOPS_FRAME(thread) = nullptr;
+    #ifdef FASTOPS_LEFT
+      const int depth = FASTOPS_DEPTH(thread);
+      FASTOPS_LEFT(thread) += depth;
+    #else
+      const int depth = thread->recursion_depth;
+      thread->recursion_depth = 0;
+    #endif
+      PyObject* result = arguments == Py_None ? PyEval_EvalCode(function, names, names)
+                                              : PyObject_Call(function, arguments, nullptr);
+    #ifdef FASTOPS_LEFT
+      FASTOPS_LEFT(thread) -= depth;
+    #else
+      thread->recursion_depth += depth;
+    #endif
+      FASTOPS_FRAME(thread) = frame;
+      return result;
+    }
+    """
+    object fastops_at_bottom(object function, object names, object arguments)
+
+from types import CodeType
+
+
+def execute(code, dict names not None):
+    """Execute the code of a module, with no frame below its own."""
+    if not isinstance(code, CodeType):  # the interpreter would crash
+        raise TypeError(f"not code: {code!r}")
+    fastops_at_bottom(code, names, None)
+
+
+def call(function, *arguments):
+    """Call a function, with no frame below its own."""
+    return fastops_at_bottom(function, None, arguments)
