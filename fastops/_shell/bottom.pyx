@@ -56,7 +56,7 @@ from types import CodeType
 def execute(code, dict names not None):
     """Execute the code of a module, with no frame below its own."""
     if not isinstance(code, CodeType):  # the interpreter would crash
-        raise TypeError(f"not code: {code!r}")
+        raise SystemError(f"not code: {code!r}")
     fastops_at_bottom(code, names, None)
 
 
