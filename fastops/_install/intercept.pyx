@@ -27,7 +27,10 @@ from fastops._cpp.python cimport (
 from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_elsewhere, run_op,
 )
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.guards cimport Guard, holds
+from fastops._install.replacement cimport (
+    Replacement, call_original, enable, live, take_calls,
+)
 from fastops._tf.protos cimport DT_DOUBLE, DT_FLOAT
 
 import sys
@@ -38,7 +41,11 @@ from tensorflow.python.framework.tensor import Tensor as _Tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 
+from fastops._install.lookups import READS, of_piece
+
+
 cdef PyTypeObject* _variable_type = <PyTypeObject*>_ResourceVariable
+cdef Guard _reads = of_piece(READS)
 cdef dict _contexts = _tf_context.__dict__
 cdef str _CONTEXT = "_context"
 cdef dict _settings = _tf_ops.__dict__
@@ -190,10 +197,10 @@ cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_
     cdef Generated self = <Generated>callable
     if not live:
         return call_original(self, args, nargsf, keywords)
-    self.vectorcall = _original_call
+    take_calls(self, _original_call)
     if load(self.op):
         # What never runs here is counted where its function calls TensorFlow's runtime.
-        self.vectorcall = _original_call if self.op.never else _generated
+        take_calls(self, _original_call if self.op.never else _generated)
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
@@ -319,7 +326,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     if (
         keywords != NULL
         or PyVectorcall_NARGS(nargsf) != self.arity
-        or not (_is_variable(args[0]) if self.of_variables else IsEagerTensor(args[0]))
+        or not (_is_read(args[0]) if self.of_variables else IsEagerTensor(args[0]))
         or not live
     ):
         return call_original(self, args, nargsf, keywords)
@@ -339,7 +346,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
             own = held(<object>other)
             other = <PyObject*>own
         operands[1] = other
-        if IsEagerTensor(other) or _is_variable(other):
+        if IsEagerTensor(other) or _is_read(other):
             if tensor_dtype(other) != dtype:
                 return call_original(self, args, nargsf, keywords)
         elif is_numpy(other):
@@ -370,8 +377,9 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     return run_op(op, slots, &call)
 
 
-cdef inline bint _is_variable(PyObject* value) noexcept:
-    return Py_TYPE(<object>value) == _variable_type
+cdef inline bint _is_read(PyObject* value) noexcept:
+    """Whether it is a variable, which is read as ever."""
+    return Py_TYPE(<object>value) == _variable_type and holds(_reads)
 
 
 cdef int tensor_dtype(PyObject* value) except -1:

@@ -16,6 +16,7 @@ from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
 from fastops._dispatch cimport eager, on_host
+from fastops._install.guards cimport Guard, holds
 from fastops._install.public.lowering cimport Function, Site
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
@@ -32,11 +33,15 @@ cdef bint _unwatched() except -1:
     """Whether an element may be made without the op that TensorFlow takes it with."""
     cdef Thread* thread = this_thread()
     cdef PyObject* getitem
+    cdef Guard guard
     if thread.options.path != kAuto or thread.recorder != NULL or not on_host() or recording():
         return False
     # Somebody may have put something else in the place of the method, or of what it calls.
     getitem = PyDict_GetItem(<object>(<PyTypeObject*>_Tensor).tp_dict, _GETITEM)
     if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Function:
+        return False
+    guard = (<Replacement>getitem).guard
+    if guard is not None and not holds(guard):
         return False
     for site in (<Function>getitem).sites or ():
         return (<Site>site).passable()

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
 from fastops._core.garbage import without_collections
+from fastops._install import lookups
 from fastops._install.replacement import set_live
 from fastops._install.targets import targets
 
@@ -89,6 +90,7 @@ def install(*, only=None, exclude=None, functions=True, models=True):
 def _place(target):
     original = vars(target.holder)[target.attribute]
     replacement = target.make(original)
+    lookups.guard(target, original, replacement)
     # Flat, as ten thousand tuples would be so many more for each collection to look at.
     _placed.extend((target.holder, target.attribute, original, replacement, target.announce))
     _set(target.holder, target.attribute, replacement, target.announce)

@@ -7,13 +7,18 @@ them into their places and takes them out again.
 """
 
 cimport cython
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
 
-from fastops._cpp.python cimport Py_TPFLAGS_METHOD_DESCRIPTOR, PyVectorcall_Call
+from fastops._cpp.python cimport (
+    Py_TPFLAGS_METHOD_DESCRIPTOR, PyObject_Vectorcall, PyVectorcall_Call,
+)
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._dispatch cimport run_at_once
+from fastops._install.guards cimport Guard, holds
 
 from types import MethodType
+
+from fastops._install.guards import know
 
 
 @cython.no_gc_clear
@@ -100,6 +105,28 @@ def set_live(value):
     run_at_once(value)
 
 
+def put_guard(Replacement one not None, Guard guard):
+    """Has a replacement call what it replaces while a guard does not hold; once for each."""
+    if one.guard is None and guard is not None:
+        one.guard = guard
+        one.while_holding = one.vectorcall
+        one.vectorcall = _guarded
+
+
+def guard_of(Replacement one not None):
+    """Returns the guard of a replacement, or None."""
+    return one.guard
+
+
+cdef PyObject* _guarded(PyObject* callable, PyObject* const* args, size_t nargsf,
+                        PyObject* keywords) except NULL:
+    if not holds((<Replacement>callable).guard):
+        return PyObject_Vectorcall(
+            <PyObject*>(<Replacement>callable).original, args, nargsf, keywords
+        )
+    return (<Replacement>callable).while_holding(callable, args, nargsf, keywords)
+
+
 def standing_alone(Replacement one not None):
     """Returns a replacement that works while nothing is installed, too: it is in nobody's place."""
     one.always = True
@@ -120,4 +147,5 @@ cdef int enable(type kind) except -1:
     return 0
 
 
+know(Replacement)
 enable(Replacement)

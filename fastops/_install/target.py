@@ -12,6 +12,8 @@ import tensorflow as tf
 from tensorflow.python.util import dispatch
 
 from fastops._core.tables import index
+from fastops._install import restated
+from fastops._install.guards import upstream
 
 
 class Target(NamedTuple):
@@ -103,11 +105,15 @@ def gen_module(op_name):
 
 
 def generated(op_name):
-    """Return the module of an op's generated function, its name there, and TensorFlow's own."""
+    """Return the module of an op's generated function, its name there, and TensorFlow's own.
+
+    The last is None while something else stands in its place.
+    """
     module = gen_module(op_name)
     for name in _names()[op_name]:
         if (function := vars(module).get(name)) is not None:
-            return module, name, getattr(function, "original", function)
+            function = upstream(function)
+            return module, name, function if restated.name_of(function) else None
     raise LookupError(f"{op_name} has no generated function")
 
 

@@ -24,6 +24,7 @@ from fastops._install import (
     construction,
     intercept,
     iteration,
+    lookups,
     optionals,
     restated,
     tapes,
@@ -93,7 +94,7 @@ def _generated_functions():
         module = gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = getattr(module, attribute, None)
-            if type(original) is FunctionType and id(original) not in originals:
+            if lookups.is_upstream(original) and id(original) not in originals:
                 make = partial(_generated, op_name=op_name, keyword_only=keyword_only)
                 shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
                 originals[id(original)] = "functions", shown, make
@@ -130,7 +131,7 @@ def _gradient_function(original):
 
 
 def _gradient_targets():
-    rules.choose(partial(restated.objection, "gradients"))
+    rules.choose(partial(restated.objection, "gradients"), lookups.of_function)
     yield Target(
         "gradients",
         "backprop._gradient_function",

@@ -1,6 +1,7 @@
 cimport cython
 
 from fastops._install.gradients.step cimport Step
+from fastops._install.guards cimport Guard
 
 # Returns what TensorFlow's gradient function returns, or `TENSORFLOW` to have that one called.
 ctypedef object (*rule_t)(Step*)
@@ -15,6 +16,7 @@ cdef class Rule:
     cdef dict entry                  # of TensorFlow's registry; None where that has something else
     cdef readonly object registered  # the gradient function in it
     cdef readonly bint restated
+    cdef readonly Guard guard        # of what that function looks up; None of one that is not restated
     cdef bint any_grad
     cdef readonly long long taken
     cdef readonly long long left

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
+from fastops._install.guards import Guard
 from fastops._install.replacement import Replacement
 
 @final
@@ -13,6 +14,8 @@ class Rule:
 
 RULES: dict[str, Rule]
 
-def choose(objection: Callable[[str, Any], str | None]) -> None: ...
+def choose(
+    objection: Callable[[str, Any], str | None], guard: Callable[[Any], Guard]
+) -> None: ...
 def reset_counters() -> None: ...
 def gradient_function(original: Callable[..., Any]) -> Replacement: ...

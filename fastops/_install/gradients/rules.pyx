@@ -27,6 +27,7 @@ from fastops._core.tensors cimport local_tensor
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, PyVectorcall_NARGS
 from fastops._dispatch cimport in_order
 from fastops._install.gradients.step cimport Step
+from fastops._install.guards cimport holds
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
@@ -84,17 +85,21 @@ cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=F
     return 0
 
 
-def choose(objection):
+def choose(objection, guard):
     """Let those rules run that still do what TensorFlow's functions do.
 
     Parameters
     ----------
     objection : callable
         Given the name of an op and the function, tells what is against it.
+    guard : callable
+        Given the function, returns the guard of a rule that restates it.
     """
     cdef Rule rule
     for op_name, rule in _rules.items():
         rule.restated = objection(op_name, rule.registered) is None
+        if rule.restated and rule.guard is None:
+            rule.guard = guard(rule.registered)
 
 
 def reset_counters():
@@ -143,6 +148,7 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
         or _registrations.get(op_name) is not rule.entry
         or rule.entry.get("type") is not rule.registered
         or type(grads) is not tuple
+        or not holds(rule.guard)
     ):
         return TENSORFLOW
     held_attrs = _as_tuple(attrs)

@@ -14,6 +14,7 @@ from fastops._core.tensors cimport host_tensor, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type
 from fastops._dispatch cimport constant
+from fastops._install.guards cimport Guard, holds
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport FLOATS, tensor_rank
 from fastops._install.public.lowering cimport (
@@ -36,10 +37,13 @@ from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework import dtypes as _dtypes
 
+from fastops._install.lookups import of_class as _of_class
+
 
 # Class and state of the Keras that is imported; `attach` finds them.
 cdef PyTypeObject* _variable_type = NULL
 cdef dict _global_state = None
+cdef Guard _of_variables = None  # of the methods of Keras's variables
 
 cdef tuple _SCOPES = ("stateless_scope", "autocast_scope")
 cdef object _DType = _dtypes.DType
@@ -64,9 +68,10 @@ def attach(keras):
     keras : module
         ``keras.src``.
     """
-    global _variable_type, _global_state
+    global _variable_type, _global_state, _of_variables
     _variable_type = <PyTypeObject*>keras.backend.Variable
     _global_state = keras.backend.common.global_state.__dict__
+    _of_variables = _of_class(keras.backend.Variable, "value", "_maybe_autocast", "__tf_tensor__")
     set_holder(keras.backend.Variable, _held)
 
 
@@ -80,8 +85,8 @@ cdef bint _has_another() except -1:
 
 
 cdef object _held(object variable):
-    """What a variable of Keras's holds; None where a scope gives it another value."""
-    return None if _has_another() else variable._value
+    """What a variable of Keras's holds; None where a scope, or a method of a user's, gives another."""
+    return None if _has_another() or not holds(_of_variables) else variable._value
 
 
 cdef int _operands(Function self, Draft* draft) except -1:

@@ -2,6 +2,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
+from fastops._install.guards cimport Guard
+
+
 cdef enum Kind:
     INSTANCE
     CLASS
@@ -46,6 +49,7 @@ cdef class Globals:
     cdef list modules
     cdef list names
     cdef vector[uint64_t] versions
+    cdef Guard guard                # of functions that stand-ins pass by
 
     cdef bint hold(self) except -1
     cdef bint has_any(self, set identities) except -1

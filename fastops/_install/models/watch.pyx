@@ -18,12 +18,14 @@ from libcpp.algorithm cimport binary_search, sort
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
+from fastops._install.guards cimport holds
 from fastops._install.replacement cimport Replacement
 
 import sys
 from collections import OrderedDict
 from types import FunctionType, ModuleType
 
+from fastops._install.lookups import of_codes as _of_codes
 from fastops._install.models import places as _places
 from fastops._install.models.library import is_of_keras, is_own
 
@@ -326,11 +328,14 @@ cdef class Globals:
             self.modules.append(namespace)
             self.names.append({one: _unwrapped(value) for one, value in asked.items()})
             self.versions.push_back(0)
+        self.guard = _of_codes([(code, namespace) for (code, _), namespace in codes.items()])
 
     cdef bint hold(self) except -1:
         """Tell whether all is as it was."""
         cdef Py_ssize_t i
         cdef PyObject* now
+        if not holds(self.guard):
+            return False
         for i in range(<Py_ssize_t>self.versions.size()):
             if self.versions[i] != 0 and (
                 self.versions[i] == DictVersion(PyList_GET_ITEM(self.modules, i))
@@ -356,7 +361,7 @@ cdef class Globals:
 
     def differs(self):
         """Return the names that stand for something else now."""
-        return [
+        return self.guard.differing() + [
             f"{namespace.get('__name__')}.{name}"
             for namespace, asked in zip(self.modules, self.names)
             for name, value in asked.items()

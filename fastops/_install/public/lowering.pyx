@@ -32,10 +32,15 @@ from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, run_op,
 )
 from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.guards cimport Guard, holds
+from fastops._install.replacement cimport (
+    Replacement, call_original, enable, live, take_calls,
+)
 from fastops._tf.protos cimport DT_INVALID
 
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from fastops._install.lookups import READS, of_piece
 
 
 cdef enum:
@@ -75,6 +80,7 @@ may be a Python int or float.
 
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
+cdef Guard _reads = of_piece(READS)
 
 
 @cython.final
@@ -294,7 +300,7 @@ cdef class Function(Replacement):
                 if not is_tensor(value) and not copied(draft, i):
                     return False
             elif self.kinds[i] == VARIABLE:
-                if Py_TYPE(<object>value) != _variable_type:
+                if Py_TYPE(<object>value) != _variable_type or not holds(_reads):
                     return False
             elif self.kinds[i] == EAGER:
                 if not IsEagerTensor(value) and not copied(draft, i):
@@ -351,9 +357,9 @@ cdef PyObject* _first_function(PyObject* callable, PyObject* const* args, size_t
         return call_original(self, args, nargsf, keywords)
     try:
         self.sites = tuple(self.make_sites())
-        self.vectorcall = _function
+        take_calls(self, _function)
     except Exception:  # a call of the user's is no place to learn of it
-        self.vectorcall = _never
+        take_calls(self, _never)
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
@@ -451,7 +457,9 @@ cdef bint copied(Draft* draft, int i) except -1:
 
 
 cdef bint is_tensor(PyObject* value) noexcept:
-    return IsEagerTensor(value) or Py_TYPE(<object>value) == _variable_type
+    return IsEagerTensor(value) or (
+        Py_TYPE(<object>value) == _variable_type and holds(_reads)
+    )
 
 
 cdef bint may_run(Function self) except -1:

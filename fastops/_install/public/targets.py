@@ -73,17 +73,20 @@ def _stand_in(function, original, always=False):
     made = tuple(function.made.split())
     replaced = [generated(site.op) for site in function.sites]  # before anybody replaces them
 
+    def passed_by(site, early):
+        return early if early[2] is not None else generated(site.op)
+
     def sites():
         return [
             lowering.Site(
                 _registry.op(site.op),
-                passed_by,
+                passed_by(site, early),
                 site.sources(),
                 site.constants,
                 parse(site.dtypes),
                 names + made,
             )
-            for site, passed_by in zip(function.sites, replaced, strict=True)
+            for site, early in zip(function.sites, replaced, strict=True)
         ]
 
     found = handlers(original)

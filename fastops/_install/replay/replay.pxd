@@ -6,6 +6,7 @@ from libcpp.vector cimport vector
 
 from fastops._cpp.options cimport Thread
 from fastops._cpp.signature cimport Signature
+from fastops._install.guards cimport Guard
 from fastops._install.replay.native cimport Native, Outcome
 
 
@@ -23,6 +24,7 @@ cdef class Replay:
     cdef list passed
     cdef vector[uint64_t] versions  # of the modules among it, when they were last as they were
     cdef list settings
+    cdef Guard guard       # of the code that ran; None where others look after it
     cdef readonly tuple variables  # those that the call finds by itself
     cdef tuple handles
     cdef object found      # what it was made of; None if kernels alone will not do

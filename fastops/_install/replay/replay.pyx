@@ -28,6 +28,7 @@ from fastops._cpp.options cimport Thread
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes, tell_watchers
+from fastops._install.guards cimport Guard, holds
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
 from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
@@ -45,6 +46,8 @@ import sys
 
 from tensorflow.python.framework import random_seed as _random_seed
 
+from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
+from fastops._install.models.witness import Witness as _Witness
 from fastops._install.replay.recorder import Recorder as _Recorder
 from fastops._install.replay.recording import (
     Composite,
@@ -273,9 +276,12 @@ cdef class Replay:
         function. As long as that is there, it may be passed by.
     settings : sequence of tuple
         Modules, and the attributes of theirs that must stay what they are.
+    guard : Guard, optional
+        Of the code that ran.
     """
 
-    def __init__(self, found, op, passed, settings):
+    def __init__(self, found, op, passed, settings, guard=None):
+        self.guard = guard
         self.made_after = flushes
         self.num_arguments = found.num_arguments
         self.num_values = found.num_values
@@ -322,6 +328,8 @@ cdef class Replay:
         cdef PyObject* there
         cdef tuple passed
         if self.made_after != flushes or self.custom and taped():
+            return False
+        if self.guard is not None and not holds(self.guard):
             return False
         if self.taped is not None and taped():
             return self.taped.fits()
@@ -687,11 +695,12 @@ cdef class Replayed(Replacement):
             found = self.ops.setdefault((place, name), Op(name))
         return found
 
-    cdef int learn(self, Case case, recorder, list arguments, list holders, result) except -1:
+    cdef int learn(self, Case case, recorder, list arguments, list holders, result,
+                   Guard guard) except -1:
         """Take up what a call of a signature ran."""
         try:
             found = recording(recorder, arguments, holders, result)
-            replay = Replay(found, self.op, self.passed, self.settings)
+            replay = Replay(found, self.op, self.passed, self.settings, guard)
         except NotReplayableError as why:
             self.reasons[str(why)] = self.reasons.get(str(why), 0) + 1
             self.refusals += 1
@@ -783,22 +792,37 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
     holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
     if not recorder.start():
         return call_original(self, args, nargsf, keywords)
+    witness = _Witness({})
+    witnessed = witness.start()
     this_thread().noted = True
     try:
         result = call_original(self, args, nargsf, keywords)
     finally:
         this_thread().noted = False
+        if witnessed:
+            witness.stop()
         recorder.stop()
+    # While something stands in for what the code looks up, the recording would not be TensorFlow's.
+    guard = _guard_of(self, witness if witnessed else None)
+    if not holds(guard):
+        return result
     # A method that changes its object cannot be replayed so.
     if (
         read_tensors(&after, args, PyVectorcall_NARGS(nargsf), keywords)
         and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
         and are_leaves(arguments, after)
     ):
-        self.learn(case, recorder, arguments, holders, <object>result)
+        self.learn(case, recorder, arguments, holders, <object>result, guard)
         if not case.refused:
             _cost.learn(call_ns, now() - begin - call_ns)
     return result
+
+
+cdef Guard _guard_of(Replayed self, witness):
+    """The guard of the code that ran; of all that may, where a profile function is in the way."""
+    if witness is None:
+        return _of_function(self.original)
+    return _of_codes([(code, namespace) for (code, _), namespace in witness.codes.items()])
 
 
 enable(Replayed)

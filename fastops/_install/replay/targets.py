@@ -1,13 +1,13 @@
 """Which functions of the running TensorFlow are replayed."""
 
 from functools import cache, partial
-from types import FunctionType
 
 import tensorflow as tf
 from tensorflow.python.ops.numpy_ops import np_dtypes
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable.data_structures import ListWrapper
 
+from fastops._install.lookups import is_upstream
 from fastops._install.replay.functions import FUNCTIONS, METHODS, OBJECTS
 from fastops._install.replay.replay import Replayed
 from fastops._install.target import Target, generated, handlers, resolve
@@ -32,7 +32,7 @@ def functions():
                 original = vars(holder)[attribute]
             except (AttributeError, KeyError):
                 continue  # of another TensorFlow
-            if type(original) is FunctionType:
+            if is_upstream(original):
                 found.setdefault(id(original), ("replayed", title, make))
     return found
 
@@ -44,7 +44,7 @@ def methods():
         kind = _class(title)
         for name in names.split():
             holder = next((base for base in kind.__mro__ if name in vars(base)), None)
-            if holder is not None and type(vars(holder)[name]) is FunctionType:
+            if holder is not None and is_upstream(vars(holder)[name]):
                 yield Target("replayed", f"{title}.{name}", holder, name, _stand_in)
 
 

@@ -1,0 +1,602 @@
+"""What code looks up in modules and classes when it runs, and the guards that are made of it.
+
+A stand-in restates a function, with some of the functions that this one calls. The guard of the
+stand-in holds while all of these would find what they were written for: the names in their code lead
+to the same functions, classes and modules.
+"""
+
+import enum
+import opcode
+import sys
+import types
+from functools import cache, partial
+from itertools import chain
+
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.framework.dtypes import DType
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.framework.tensor_shape import TensorShape
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from fastops._install import restated
+from fastops._install.guards import Guard, upstream
+from fastops._install.replacement import Replacement, guard_of, put_guard
+
+PACKAGES = frozenset({"keras", "tensorflow", "tf_keras"})
+"""Packages of whose modules names are compared."""
+
+PASSED_OVER = {
+    **dict.fromkeys(
+        (
+            *("tensorflow.python.eager.execute", "tensorflow.python.framework.op_def_library"),
+            *("tensorflow.python.framework.func_graph", "tensorflow.python.framework.sparse_tensor"),
+            *("tensorflow.python.framework.indexed_slices", "tensorflow.python.ops.gen_sparse_ops"),
+            "tensorflow.python.ops.linalg.sparse.gen_sparse_csr_matrix_ops",
+            "tensorflow.python.ops.linalg.sparse.sparse_csr_matrix_ops",
+            *("tensorflow.python.ops.ragged.ragged_tensor", "tensorflow.python.ops.sparse_ops"),
+            *("tensorflow._api.v2.sparse", "keras.src.backend.tensorflow.sparse"),
+        ),
+        "of graphs, and of sparse and ragged tensors, which no stand-in takes",
+    ),
+    **dict.fromkeys(
+        (
+            *("tensorflow.python.framework.flexible_dtypes", "tensorflow.python.types.core"),
+            *("tensorflow.python.framework.weak_tensor", "tensorflow.python.ops.weak_tensor_ops"),
+        ),
+        "of promoted dtypes: while these are on, no stand-in takes a call",
+    ),
+    **dict.fromkeys(
+        (
+            *("tensorflow.python.platform.tf_logging", "tensorflow.python.util.deprecation"),
+            *("tensorflow.python.profiler.trace", "tensorflow.python.util.decorator_utils"),
+            *("tensorflow.python.util.dispatch", "tensorflow.python.util.traceback_utils"),
+        ),
+        "of logs, profiles, dispatch by type and tracebacks, which decide no result",
+    ),
+}
+"""Modules whose names are not compared, and why."""
+
+BELOW = frozenset(
+    {
+        *("tensorflow.python.framework.constant_op", "tensorflow.python.framework.dtypes"),
+        *("tensorflow.python.framework.tensor", "tensorflow.python.framework.tensor_shape"),
+        "tensorflow.python.framework.tensor_conversion_registry",
+        "tensorflow.python.ops.numpy_ops.np_dtypes",
+        *("tensorflow.python.util._pywrap_utils", "tensorflow.python.util.compat"),
+        *("tensorflow.python.util.nest", "tensorflow.python.util.nest_util"),
+    }
+)
+"""Modules that almost all code asks: for changes of them only guards of functions in them ask in
+each call, where each dict has a number of its own. Other guards compare their names whenever
+something else has changed."""
+
+_VALUES = (EagerTensor, ResourceVariable, TensorShape, DType)
+"""Classes of the values on which restated code calls methods."""
+
+_CONCRETE = {
+    base: kind for kind in _VALUES for base in kind.__mro__ if base.__module__ in sys.modules
+}
+del _CONCRETE[object]
+"""The classes of values for those that they inherit from."""
+
+_COMPARED = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.ModuleType,
+    property,
+    staticmethod,
+    classmethod,
+    DType,
+    enum.Enum,
+    Replacement,
+)
+"""Classes of what names have to lead to; other values are settings, which change."""
+
+_CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, property)
+
+_OPERATORS = frozenset(
+    f"__{prefix}{name}__"
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor".split()
+    for prefix in ("", "r")
+) | frozenset("__neg__ __invert__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
+
+# ---------------------------------------------------------------------------------------------
+# The names in code
+# ---------------------------------------------------------------------------------------------
+
+_OP = opcode.opmap
+_SHIFT_GLOBAL = int(sys.version_info >= (3, 11))  # a flag is in the lowest bit
+_SHIFT_ATTRIBUTE = int(sys.version_info >= (3, 12))
+_OF_OPERATORS = frozenset(
+    number
+    for name, number in _OP.items()
+    if name.startswith(("BINARY_", "INPLACE_", "UNARY_", "COMPARE_"))
+    and name not in ("BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NOT")
+)
+
+
+@cache
+def paths(code):
+    """Return the paths of names that code follows.
+
+    Returns
+    -------
+    frozenset of tuple of str
+        Each begins with the module that it starts from, ``""`` for the one of the code.
+    frozenset of str
+        Attributes of other objects.
+    """
+    found, loose = set(), set()
+    local = {}
+    path = imported = None
+    extended = 0
+    content = code.co_code
+    for at in range(0, len(content), 2):
+        op, argument = content[at], content[at + 1] | extended
+        extended = 0
+        if op == _OP["EXTENDED_ARG"]:
+            extended = argument << 8
+        elif op == _OP["LOAD_GLOBAL"]:
+            path = ("", code.co_names[argument >> _SHIFT_GLOBAL])
+            found.add(path)
+        elif op == _OP["LOAD_ATTR"] or op == _OP.get("LOAD_METHOD"):
+            shift = _SHIFT_ATTRIBUTE if op == _OP["LOAD_ATTR"] else 0
+            name = code.co_names[argument >> shift]
+            loose.add(name)
+            if path is not None:
+                path = (*path, name)
+                found.add(path)
+        elif op == _OP["IMPORT_NAME"]:
+            imported = path = (code.co_names[argument],)
+        elif op == _OP["IMPORT_FROM"] and imported is not None:
+            path = (*imported, code.co_names[argument])
+            found.add(path)
+        elif op == _OP["STORE_FAST"]:
+            local[argument] = path
+            path = None
+        elif op == _OP["LOAD_FAST"]:
+            path = local.get(argument)
+        elif op != _OP.get("CACHE", 0):
+            if op in _OF_OPERATORS:
+                loose |= _OPERATORS
+            path = None
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            others, attributes = paths(inner)
+            found |= others
+            loose |= attributes
+    return frozenset(found), frozenset(loose)
+
+
+def functions_in(value):
+    """Return the functions of the packages that something consists of: wrapped, in closures."""
+    found, pending = [], [value]
+    while pending:
+        function = upstream(pending.pop())
+        if type(function) is not types.FunctionType or function in found or not _is_own(function):
+            continue
+        found.append(function)
+        for cell in function.__closure__ or ():
+            try:
+                pending.append(cell.cell_contents)
+            except ValueError:  # it is empty
+                pass
+        pending.append(vars(function).get("__wrapped__"))
+    return found
+
+
+def _is_own(function):
+    package = str(function.__globals__.get("__name__")).partition(".")[0]
+    return package in PACKAGES or package == "inspect"
+
+
+# ---------------------------------------------------------------------------------------------
+# What they lead to
+# ---------------------------------------------------------------------------------------------
+
+
+_TOGETHER = {
+    "tensorflow.python.util.nest": (
+        *("tensorflow.python.util.nest", "tensorflow.python.util.nest_util"),
+        "tensorflow.python.util._pywrap_utils",
+    ),
+}
+
+MOST_CALLS = 3
+"""So many calls below the code of a function, names are compared."""
+
+
+class Lookups:
+    """Collects what some code looks up.
+
+    Parameters
+    ----------
+    cold : bool
+        Whether a call of the guard may take a while.
+
+    Attributes
+    ----------
+    settled : bool
+        Whether all of it is upstream's own.
+    """
+
+    def __init__(self, cold=False):
+        self.settled = True
+        self._cold = cold
+        self._own = set()  # the modules of what is taken up first
+        self._below = []  # functions that are called by what is restated, and how far down
+        self._each = set()
+        self._found = {}  # by the identity of a dict or class: that, and what names lead to
+        self._passed = set()
+        self._pieces = set()
+
+    def add_piece(self, piece):
+        """Take up what a piece rests on."""
+        if piece in self._pieces:
+            return
+        parts = restated.table()["rests_on"][piece]
+        if not self._pieces:
+            self._own.update(_TOGETHER.get(piece.partition(":")[0], (piece.partition(":")[0],)))
+            more = BEHIND.get(READS if piece.startswith(_OF_VARIABLES) else piece, ())
+            parts = [*parts, *more]
+            self._own.update(part.partition(":")[0] for part in more)
+        self._pieces.add(piece)
+        for part in parts:
+            module, _, definition = part.partition(":")
+            if module not in sys.modules:
+                continue
+            value, holder = sys.modules[module], None
+            for name in definition.split("."):
+                holder = value
+                value = _attribute(holder, name)
+            if isinstance(holder, type):
+                self._note(_CONCRETE.get(holder, holder), definition.rpartition(".")[2])
+            if value is not _MISSING and restated.name_of(upstream(value)) is None:
+                self.settled = False
+            for function in functions_in(value):
+                self.add(function.__code__, function.__globals__)
+
+    def add(self, code, namespace, depth=0):
+        """Take up code that runs with these global variables, some calls below what is restated."""
+        if (code, id(namespace)) in self._passed:
+            return
+        self._passed.add((code, id(namespace)))
+        name = namespace.get("__name__")
+        if depth == 0 and name in PASSED_OVER:
+            depth = 1
+        found, loose = paths(code)
+        for path in found:
+            self._follow(path, namespace, depth)
+        for kind in _VALUES:
+            for name in loose & _methods_of(kind):
+                self._descend(self._note(kind, name, depth), depth + 1, namespace)
+
+    def _follow(self, path, namespace, depth):
+        holder = namespace
+        if path[0] and path[0] in sys.modules:
+            holder = vars(sys.modules[path[0]])
+        elif path[0]:
+            return
+        value = None
+        for name in path[1:]:
+            if holder is None:
+                return
+            value = self._note(holder, name, depth)
+            if type(value) is types.ModuleType:
+                holder = vars(value)
+            else:
+                holder = value if isinstance(value, type) else None
+        if type(value) is not types.FunctionType:
+            return
+        piece = restated.name_of(value)
+        if piece is None:
+            return
+        # What is restated with it, too.
+        if depth == 0 and piece in restated.table()["rests_on"]:
+            self.add_piece(piece)
+        elif depth == 0 and ".gen_" in piece:
+            self.add(value.__code__, value.__globals__)
+        else:
+            self._descend(value, depth + 1, namespace)
+
+    def _descend(self, function, depth, namespace):
+        """Take up a function that is called, of the same module."""
+        if getattr(function, "__globals__", None) is namespace:
+            self._below.append((function, depth))
+
+    def finish(self):
+        """Take up the code that is called by that, and return what `Guard` takes."""
+        while self._below:
+            pending, self._below = self._below, []
+            for value, depth in pending:
+                if depth <= MOST_CALLS:
+                    for function in functions_in(value):
+                        self.add(function.__code__, function.__globals__, depth)
+        return self.entries(), self.settled
+
+    def _note(self, holder, name, depth=0):
+        """Return what a name leads to, and remember it."""
+        if id(holder) in self._found and (depth or id(holder) in self._each):
+            value = self._found[id(holder)][1].get(name)
+            if value is not None:
+                return value
+        value = upstream(_attribute(holder, name))
+        if not isinstance(value, _COMPARED):
+            # Settings change; what is there of nobody's making does not belong there.
+            self.settled = self.settled and not _is_foreign(holder, name, value)
+            return value
+        if _is_compared(holder):
+            _, names = self._found.setdefault(id(holder), (holder, {}))
+            names[name] = value
+            if depth == 0 and isinstance(value, _CALLED):
+                self._each.add(id(holder))
+            self.settled = self.settled and not _is_foreign(holder, name, value)
+        return value
+
+    def entries(self):
+        """Return what is to be compared."""
+        return [
+            (holder, names, NUMBERED_AT_ONCE or self._asks_each_time(holder))
+            for holder, names in self._found.values()
+        ]
+
+    def _asks_each_time(self, holder):
+        if id(holder) not in self._each:
+            return False
+        if isinstance(holder, type):
+            return self._cold or holder is EagerTensor or holder not in _VALUES
+        name = holder.get("__name__")
+        return self._cold or name not in BELOW or name in self._own
+
+
+NUMBERED_AT_ONCE = sys.version_info >= (3, 12)
+"""Whether one number tells of changes of all dicts."""
+
+_CONVERSIONS = (
+    "tensorflow.python.framework.constant_op:_constant_eager_impl",
+    "tensorflow.python.framework.constant_op:_constant_impl",
+    "tensorflow.python.framework.constant_op:_constant_tensor_conversion_function",
+    "tensorflow.python.framework.constant_op:constant",
+    "tensorflow.python.ops.array_ops:_autopacking_conversion_function",
+    "tensorflow.python.ops.array_ops:_autopacking_helper",
+)
+
+BEHIND = {
+    "tensorflow.python.ops.resource_variable_ops:BaseResourceVariable.value": (
+        "tensorflow.python.eager.tape:variable_accessed",
+        "tensorflow.python.ops.resource_variable_ops:BaseResourceVariable._read_variable_op",
+        "tensorflow.python.ops.resource_variable_ops:variable_accessed",
+    ),
+    "keras.src.layers.layer:Layer.__setattr__": ("keras.src.utils.tracking:Tracker.track",),
+} | dict.fromkeys(
+    (
+        "tensorflow.python.framework.constant_op:constant",
+        "tensorflow.python.framework.ops:convert_to_tensor",
+        "tensorflow.python.framework.tensor_conversion:convert_to_tensor_v2",
+        "tensorflow.python.framework.tensor_conversion:convert_to_tensor_v2_with_dispatch",
+        "tensorflow.python.framework.tensor_conversion_registry:convert",
+    ),
+    _CONVERSIONS,
+)
+"""What the code of pieces calls without naming it: what is registered to convert lists, say."""
+
+
+@cache
+def _methods_of(kind):
+    """Return the names of the methods and properties that a class has in Python."""
+    return frozenset(
+        name
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if type(upstream(value)) is types.FunctionType
+    )
+
+
+_MISSING = object()
+
+
+def _attribute(holder, name):
+    """Return what a module's dict, a module or a class has under a name."""
+    if isinstance(holder, type):
+        for base in holder.__mro__:
+            if name in vars(base):
+                return vars(base)[name]
+        return _MISSING
+    if type(holder) is not dict:
+        try:
+            holder = vars(holder)
+        except TypeError:
+            return _MISSING
+    return holder.get(name, _MISSING)
+
+
+def _is_compared(holder):
+    name = holder.__module__ if isinstance(holder, type) else str(holder.get("__name__"))
+    return name.partition(".")[0] in PACKAGES and name not in PASSED_OVER
+
+
+def _is_foreign(holder, name, value):
+    """Tell whether something is not what TensorFlow or Keras has put there."""
+    if value is _MISSING:
+        return False
+    if type(value) is types.MethodType:
+        value = value.__func__
+    if type(value) is types.FunctionType:
+        own = restated.name_of(value)
+        if own is None:
+            return not _is_of_library(value)
+        module, _, definition = own.partition(":")
+        if isinstance(holder, type):
+            return False
+        known = restated.table()["digests"].get(str(holder.get("__name__")), {})
+        if name in known and module == holder.get("__name__") and definition != name:
+            return True
+        public = vars(value).get("_tf_api_names")
+        return (
+            public is not None
+            and str(holder.get("__name__")).startswith(("tensorflow._api.", "tensorflow.compat"))
+            and name not in {one.rpartition(".")[2] for one in public}
+        )
+    return type(value).__module__.startswith("unittest.mock")
+
+
+def _is_of_library(function):
+    """Tell whether a function is of a library that TensorFlow and Keras are built on."""
+    module = sys.modules.get(str(function.__globals__.get("__name__")))
+    return getattr(module, "__spec__", None) is not None and (
+        module.__name__.partition(".")[0] in _LIBRARIES
+    )
+
+
+_LIBRARIES = frozenset(sys.stdlib_module_names) - {"unittest"} | {
+    *("absl", "google", "ml_dtypes", "namex", "numpy", "optree", "tree", "wrapt"),
+}
+
+# ---------------------------------------------------------------------------------------------
+# Guards
+# ---------------------------------------------------------------------------------------------
+
+
+_RUN = "TFE_Py_FastPathExecute"
+
+
+def _of_piece(piece):
+    lookups = Lookups(cold=piece in _COLD)
+    lookups.add_piece(piece)
+    if piece.startswith(_RUNNING_OPS):
+        lookups._note(vars(pywrap_tfe), _RUN)
+    return lookups.finish()
+
+
+_RUNNING_OPS = ("keras.src.backend.tensorflow.", "tensorflow.python.ops.", "tensorflow.python.eager.")
+
+_COLD = frozenset(
+    {
+        "keras.src.trainers.data_adapters.array_data_adapter:ArrayDataAdapter.get_tf_dataset",
+        "tensorflow.python.eager.backprop:GradientTape.gradient",
+        "tensorflow.python.eager.backprop:GradientTape.watch",
+        "tensorflow.python.ops.variables:VariableMetaclass.__call__",
+    }
+)
+"""Pieces that take so long that a few more numbers do not count."""
+
+
+def _of_generated(namespace):
+    """Return what all generated functions of a module look up."""
+    lookups = Lookups()
+    lookups._note(namespace, "pywrap_tfe")
+    lookups._each.add(id(namespace))
+    lookups._note(vars(pywrap_tfe), _RUN)
+    return lookups.finish()
+
+
+def _of_codes(codes):
+    lookups = Lookups(cold=True)
+    lookups._pieces.add(None)
+    for code, namespace in codes:
+        lookups.add(code, namespace)
+    return lookups.finish()
+
+
+def _of_function(function):
+    lookups = Lookups()
+    piece = restated.name_of(function)
+    lookups._own.add(str(piece).partition(":")[0])
+    if piece in restated.table()["rests_on"]:
+        lookups.add_piece(piece)
+    for one in functions_in(function):
+        lookups.add(one.__code__, one.__globals__)
+    found, settled = lookups.finish()
+    return found, settled and piece is not None
+
+
+def _of_class(kind, methods):
+    lookups = Lookups()
+    lookups.add_piece(READS)
+    for base in kind.__mro__:
+        for name, value in vars(base).items():
+            if base is not object and isinstance(value, (types.FunctionType, property)):
+                lookups._note(kind, name)
+    for name in methods:
+        for one in functions_in(_attribute(kind, name)):
+            lookups.add(one.__code__, one.__globals__)
+    return lookups.finish()
+
+
+_OF_VARIABLES = "tensorflow.python.ops.resource_variable_ops:BaseResourceVariable."
+
+READS = f"{_OF_VARIABLES}value"
+"""The piece whose guard holds while the values of variables are what TensorFlow's ops read."""
+
+
+@cache
+def of_piece(piece):
+    """Return the guard of what stands in for a piece."""
+    return Guard(partial(_of_piece, piece))
+
+
+_of_modules: dict = {}
+
+
+def of_generated(namespace):
+    """Return the guard of the generated functions of a module, given its dict."""
+    found = _of_modules.get(id(namespace))
+    if found is None:
+        found = _of_modules[id(namespace)] = Guard(partial(_of_generated, namespace))
+    return found
+
+
+def of_function(function):
+    """Return the guard of a function, and of those of the same package that it calls."""
+    return Guard(partial(_of_function, function))
+
+
+def of_class(kind, *methods):
+    """Return a guard of the methods of a class of variables, and of what some of them look up."""
+    return Guard(partial(_of_class, kind, methods))
+
+
+def of_codes(codes):
+    """Return a guard of code that has run.
+
+    Parameters
+    ----------
+    codes : iterable of tuple
+        Code, and its global variables.
+    """
+    return Guard(partial(_of_codes, list(codes)))
+
+
+def guard(target, original, replacement):
+    """Give what `install` puts into a place the guard that it needs, if any.
+
+    Parameters
+    ----------
+    target : fastops._install.target.Target
+        The place.
+    original, replacement : object
+        What stands there, and what will.
+    """
+    stand_in = _stand_in(replacement)
+    if stand_in is None or guard_of(stand_in) is not None:
+        return
+    piece = restated.table()["pieces"].get(target.layer, {}).get(target.name)
+    if target.layer == "functions":
+        put_guard(stand_in, of_generated(upstream(original).__globals__))
+    elif piece is not None and target.layer != "models":
+        put_guard(stand_in, of_piece(piece))
+
+
+def _stand_in(value):
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, staticmethod):
+        value = value.__func__
+    return value if isinstance(value, Replacement) else None
+
+
+def is_upstream(function):
+    """Tell whether something is a function of TensorFlow's or Keras's."""
+    return type(function) is types.FunctionType and restated.name_of(function) is not None

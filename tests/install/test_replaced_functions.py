@@ -1,0 +1,291 @@
+"""Functions of TensorFlow's and Keras's that somebody has replaced: called as without `install`."""
+
+import functools
+import sys
+import unittest.mock
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from calls import frames
+from replaced import counted, places, programs, t
+from support import Failure, assert_same, outcome, python
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import gen_math_ops, math_ops, resource_variable_ops
+
+import fastops
+from fastops._install import lookups, restated
+from fastops._install.replacement import Replacement, guard_of
+from fastops._install.target import resolve
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+PROGRAMS = [*programs()]
+
+NOT_ASKED = {
+    *lookups.PASSED_OVER,
+    *(lookups.BELOW if sys.version_info < (3, 12) else ()),
+    # What TensorFlow asks on the way to an op, in calls within calls.
+    *("tensorflow.python.eager.context", "tensorflow.python.distribute.distribute_lib"),
+    *("tensorflow.python.eager.record", "tensorflow.python.util.is_in_graph_mode"),
+}
+"""Modules of which not each call asks whether they have changed."""
+
+LEFT = {
+    *("_should_not_autopack", "_autopacking_helper", "_get_dtype_from_nested_lists"),
+    *("maybe_promote_tensors", "name_scope", "init_scope", "variable_accessed"),
+    *("get_global_attribute", "validate_synchronization_aggregation_trainable"),
+    *("constant_value", "standardize_dtype"),
+}
+"""Functions within TensorFlow and Keras that some stand-in passes by, replaced or not."""
+
+MODELS = {"dense", "norm", "pool", "loss", "model"}
+"""Programs with calls that are recorded with all that they depend on."""
+
+
+def is_asked(module, name):
+    """Tell whether each call asks for changes of a function."""
+    return not (
+        module in NOT_ASKED
+        or name in LEFT
+        or name.startswith(("TFE_Py_", "is_"))
+        or name.endswith("_eager_fallback")
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Each function that programs look up
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stock():
+    """By the name of a program: where it looks up functions, how often, and what it gives then."""
+    assert not fastops.is_installed()
+    found = {}
+    for name, program in programs().items():
+        for _ in range(2):
+            program()
+        rows = []
+        for (_, attribute), holder in sorted(places(program).items()):
+            with counted(holder, attribute) as count:
+                result = outcome(program)
+            if count[0]:
+                rows.append((holder, attribute, count[0], result))
+        found[name] = rows
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name):
+    with fastops.accelerated():
+        program = programs()[name]
+        for _ in range(6):
+            want = program()
+        entered = frames(program, (), {})
+        missed = []
+        for holder, attribute, times, result in stock[name]:
+            with counted(holder, attribute) as count:
+                got = outcome(program)
+            if name != "shape":  # whose dimensions that are not known differ from themselves
+                assert_same(got, result)
+                assert_same(program(), want)
+            if count[0] != times and is_asked(holder["__name__"], attribute):
+                missed.append(f"{holder['__name__']}.{attribute}: {count[0]}, not {times}")
+        for _ in range(6):
+            program()
+        if name not in MODELS:
+            assert frames(program, (), {}) == entered, "what was put back is not passed by"
+    assert not missed
+
+
+# ---------------------------------------------------------------------------------------------
+# Functions that users replace
+# ---------------------------------------------------------------------------------------------
+
+PLACES = {
+    "tf.matmul": (tf, "matmul", "keras.ops.matmul"),
+    "tf.cast": (tf, "cast", "keras.ops.cast"),
+    "tf.convert_to_tensor": (tf, "convert_to_tensor", "keras.ops.convert_to_tensor"),
+    "tf.reduce_mean": (tf, "reduce_mean", "keras.ops.mean"),
+    "tf.add": (tf, "add", "keras.ops.add"),
+    "tf.nn.relu": (tf.nn, "relu", "keras.ops.relu"),
+    "tf.is_tensor": (tf, "is_tensor", "keras.ops.add"),
+    "math_ops.reduce_sum": (math_ops, "reduce_sum", "tf.norm"),
+    "gen_math_ops.mat_mul": (gen_math_ops, "mat_mul", "tf.matmul"),
+    "gen_math_ops.add_v2": (gen_math_ops, "add_v2", "a + b"),
+    "ops.convert_to_tensor": (ops, "convert_to_tensor", "tf.matmul of an array"),
+    "math_ops.multiply": (math_ops, "multiply", "a * 2.0"),
+    "keras.src.backend.numpy.add": (keras.src.backend.numpy, "add", "keras.ops.add"),
+    "keras.src.backend.tensorflow.numpy.convert_to_tensor": (
+        *(sys.modules["keras.src.backend.tensorflow.numpy"], "convert_to_tensor"),
+        "keras.ops.add",
+    ),
+    "keras.src.backend.standardize_dtype": (
+        *(keras.src.backend, "standardize_dtype", "keras.ops.cast"),
+    ),
+    "keras.src.backend.config.floatx": (keras.src.backend.config, "floatx", "keras.Variable"),
+    "dense": (tf, "matmul", "dense"),
+    "dense, of Keras": (keras.src.backend.numpy, "matmul", "dense"),
+    "model": (tf, "matmul", "model"),
+    "step": (gen_math_ops, "mul", "step"),
+    "assign": (
+        *(resource_variable_ops.gen_resource_variable_ops, "assign_add_variable_op", "assign"),
+    ),
+}
+
+
+def counting(function):
+    @functools.wraps(function, updated=())
+    def counting(*args, **kwargs):
+        counting.calls += 1
+        return function(*args, **kwargs)
+
+    counting.calls = 0
+    return counting
+
+
+def spying(function):
+    return unittest.mock.Mock(side_effect=function)
+
+
+def calls_of(one):
+    return one.call_count if isinstance(one, unittest.mock.Mock) else one.calls
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    """By the name of a place and what stands there: how often that is called, and the result."""
+    assert not fastops.is_installed()
+    found = {}
+    for name, (holder, attribute, program) in PLACES.items():
+        for make in (counting, spying):
+            run = programs()[program]
+            run()
+            one = make(getattr(holder, attribute))
+            with unittest.mock.patch.object(holder, attribute, one):
+                result = outcome(run)
+            found[name, make] = calls_of(one), result
+    return found
+
+
+@pytest.mark.parametrize("make", [counting, spying])
+@pytest.mark.parametrize("name", PLACES)
+def test_a_function_that_is_replaced_between_calls(wanted, name, make):
+    holder, attribute, program = PLACES[name]
+    times, result = wanted[name, make]
+    with fastops.accelerated():
+        run = programs()[program]
+        for _ in range(6):
+            want = run()
+        one = make(getattr(holder, attribute))
+        with unittest.mock.patch.object(holder, attribute, one):
+            for i in range(1, 4):
+                assert_same(outcome(run), result)
+                assert calls_of(one) == i * times
+        for _ in range(6):
+            assert_same(run(), want)
+        assert calls_of(one) == 3 * times
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_function_that_is_replaced_before_the_first_call(wanted, name):
+    holder, attribute, program = PLACES[name]
+    times, result = wanted[name, counting]
+    with fastops.accelerated():
+        one = counting(getattr(holder, attribute))
+        run = programs()[program]
+        run()
+        with unittest.mock.patch.object(holder, attribute, one):
+            assert_same(outcome(run), result)
+        assert calls_of(one) == times
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_function_that_is_replaced_before_install(wanted, name):
+    holder, attribute, program = PLACES[name]
+    times, result = wanted[name, counting]
+    one = counting(getattr(holder, attribute))
+    run = programs()[program]
+    run()
+    with unittest.mock.patch.object(holder, attribute, one), fastops.accelerated():
+        for i in range(1, 7):
+            assert_same(outcome(run), result)
+            assert calls_of(one) == i * times
+
+
+def test_another_function_of_tensorflow_in_the_place_of_one(monkeypatch):
+    x = t(2, 3)
+    want = keras.ops.mean(x), tf.reduce_sum(x)
+    monkeypatch.setattr(tf, "reduce_mean", tf.reduce_sum)
+    assert_same(keras.ops.mean(x), want[1])
+    with fastops.accelerated():
+        assert_same(keras.ops.mean(x), want[1])
+        monkeypatch.undo()
+        assert_same(keras.ops.mean(x), want[0])
+
+
+def test_a_replaced_function_gives_other_results_to_recorded_models():
+    dense = keras.layers.Dense(2)
+    x = t(2, 3)
+    dense(x)
+    with fastops.accelerated():
+        for _ in range(6):
+            want = dense(x)
+        with unittest.mock.patch("tensorflow.matmul", lambda a, b, **_: tf.zeros([2, 2])):
+            assert_same(dense(x), tf.zeros([2, 2]))
+        assert_same(dense(x), want)
+
+
+def test_methods_of_classes_that_are_replaced():
+    x, own = t(2, 3), keras.Variable(np.ones([2, 3], np.float32))
+    with fastops.accelerated():
+        for _ in range(3):
+            want = x + own
+        with unittest.mock.patch.object(
+            keras.src.backend.Variable, "value", property(lambda self: tf.zeros([2, 3]))
+        ):
+            assert_same(x + own, x)
+        assert_same(x + own, want)
+        with unittest.mock.patch.object(tf.Tensor, "__add__", lambda a, b: "added"):
+            assert x + x == "added"
+        assert_same(x + own, want)
+
+
+# ---------------------------------------------------------------------------------------------
+# Guards
+# ---------------------------------------------------------------------------------------------
+
+
+def test_every_guard_holds_where_nothing_is_replaced():
+    with fastops.accelerated():
+        for piece in restated.table()["rests_on"]:
+            if piece.partition(":")[0] in sys.modules:
+                assert lookups.of_piece(piece), (piece, lookups.of_piece(piece).differing())
+
+
+def test_whatever_restates_code_has_a_guard():
+    with fastops.accelerated():
+        for layer, titles in restated.table()["pieces"].items():
+            for title in titles if layer == "public" else ():
+                holder, attribute = resolve(title)
+                there = getattr(holder, attribute)
+                if isinstance(there, Replacement):
+                    assert guard_of(there), title
+
+
+def test_a_guard_compares_nothing_while_nothing_changes():
+    x = t(2, 3)
+    with fastops.accelerated():
+        for _ in range(3):
+            tf.matmul(x, x, transpose_b=True)
+        guard = guard_of(tf.matmul)
+        looks = guard.looks
+        for _ in range(10):
+            tf.matmul(x, x, transpose_b=True)
+        assert guard.looks == looks
+        with unittest.mock.patch.object(gen_math_ops, "mat_mul", counting(gen_math_ops.mat_mul)):
+            assert not guard
+            assert guard.differing() == ["tensorflow.python.ops.gen_math_ops.mat_mul"]
+        assert guard
