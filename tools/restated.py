@@ -301,7 +301,8 @@ functions which it names: `fastops/_install/originals.json` has their digests, o
 Comments, formatting, docstrings and annotations do not count. Other code that was read, and is as
 good, stands in `tools/restated.toml` with the reason. Where the code is another, or has no source,
 the function is left alone; `python -m fastops doctor` says so of the versions that are running.
-What is asked is the code, never a version: others than these may have it, too.
+What is asked is the code, never a version: others than these may have it, too. Where a name that a
+piece rests on is missing, or something else, `doctor` has that name.
 
 Ops, generated functions, recordings of TensorFlow's functions ("replayed") restate no Python, and
 are in force everywhere. Recordings of Keras's calls ("models") are held against Keras's own Python

@@ -132,7 +132,10 @@ def _pure_functions():
         for name in names:
             if "random" in name or name in ("tf.cond", "tf.case", "tf.switch_case"):
                 continue
-            holder, attribute = resolve(name)
+            try:
+                holder, attribute = resolve(name)
+            except LookupError:  # of another TensorFlow
+                continue
             function = getattr(holder, attribute, None)
             function = getattr(function, "original", function)
             _pure[id(function)] = function

@@ -29,7 +29,10 @@ PASSED_OVER = {
     **dict.fromkeys(
         (
             *("tensorflow.python.eager.execute", "tensorflow.python.framework.op_def_library"),
-            *("tensorflow.python.framework.func_graph", "tensorflow.python.framework.sparse_tensor"),
+            *(
+                "tensorflow.python.framework.func_graph",
+                "tensorflow.python.framework.sparse_tensor",
+            ),
             *("tensorflow.python.framework.indexed_slices", "tensorflow.python.ops.gen_sparse_ops"),
             "tensorflow.python.ops.linalg.sparse.gen_sparse_csr_matrix_ops",
             "tensorflow.python.ops.linalg.sparse.sparse_csr_matrix_ops",
@@ -470,7 +473,11 @@ def _of_piece(piece):
     return lookups.finish()
 
 
-_RUNNING_OPS = ("keras.src.backend.tensorflow.", "tensorflow.python.ops.", "tensorflow.python.eager.")
+_RUNNING_OPS = (
+    "keras.src.backend.tensorflow.",
+    "tensorflow.python.ops.",
+    "tensorflow.python.eager.",
+)
 
 _COLD = frozenset(
     {

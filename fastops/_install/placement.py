@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
 from fastops._core.garbage import without_collections
-from fastops._install import lookups
+from fastops._install import lookups, upstream
 from fastops._install.replacement import set_live
 from fastops._install.targets import targets
 
@@ -76,15 +76,33 @@ def install(*, only=None, exclude=None, functions=True, models=True):
             return
         try:
             with without_collections():
-                for target in list(targets()):
-                    if target.layer in optional and not optional[target.layer]:
-                        continue
-                    if _chosen(target, only, exclude):
-                        _place(target)
+                _place_all(
+                    [
+                        target
+                        for target in targets()
+                        if optional.get(target.layer, True) and _chosen(target, only, exclude)
+                    ]
+                )
         except BaseException:
             uninstall()
             raise
         set_live(True)
+
+
+def _place_all(chosen):
+    """Place what can be placed, of each unit all or nothing."""
+    unit, begin, failed = None, 0, False
+    for target in chosen:
+        if target.unit is None or target.unit != unit:
+            unit, begin, failed = target.unit, len(_placed), False
+        elif failed:
+            continue
+        try:
+            _place(target)
+        except Exception as problem:
+            failed = True
+            upstream.leave_out(target.layer, target.name, upstream.said(problem))
+            _take_out(begin)
 
 
 def _place(target):
@@ -100,6 +118,21 @@ def _set(holder, attribute, value, announce):
     setattr(holder, attribute, value)
     if announce is not None:
         announce(value)
+
+
+def _take_out(begin):
+    """Put back what was replaced last, down to a length of `_placed`."""
+    problems = []
+    while len(_placed) > begin:
+        holder, attribute, original, replacement, announce = _placed[-5:]
+        del _placed[-5:]
+        try:
+            if vars(holder).get(attribute) is replacement:
+                _set(holder, attribute, original, announce)
+        except Exception as problem:  # the others are put back all the same
+            problems.append(problem)
+    if problems:
+        raise problems[0]
 
 
 def uninstall():
@@ -119,11 +152,7 @@ def uninstall():
     with _LOCK:
         _holds = 0
         set_live(False)
-        while _placed:
-            holder, attribute, original, replacement, announce = _placed[-5:]
-            del _placed[-5:]
-            if vars(holder).get(attribute) is replacement:
-                _set(holder, attribute, original, announce)
+        _take_out(0)
 
 
 def is_installed():

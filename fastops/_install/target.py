@@ -5,15 +5,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from types import SimpleNamespace
+from types import ModuleType
 from typing import NamedTuple
 
-import tensorflow as tf
-from tensorflow.python.util import dispatch
-
 from fastops._core.tables import index
-from fastops._install import restated
-from fastops._install.guards import upstream
+from fastops._install import restated, upstream
+from fastops._install.guards import upstream as originally
 
 
 class Target(NamedTuple):
@@ -34,6 +31,8 @@ class Target(NamedTuple):
         Given the original, returns the replacement.
     announce : callable, optional
         Is told what the attribute holds, whenever that changes: who keeps a reference of its own.
+    unit : str, optional
+        Targets of one unit are replaced together, or none of them is.
     """
 
     layer: str
@@ -42,6 +41,7 @@ class Target(NamedTuple):
     attribute: str
     make: Callable
     announce: Callable | None = None
+    unit: str | None = None
 
 
 def everywhere(originals):
@@ -55,6 +55,8 @@ def everywhere(originals):
     ones = {original: _One(make) for original, (_, _, make) in originals.items()}
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] not in ("tensorflow", "keras"):
+            continue
+        if not issubclass(type(module), ModuleType):  # None, say, or a stand-in
             continue
         if originals.keys().isdisjoint(map(id, list(vars(module).values()))):
             continue  # as most are: quicker than to look at the names one by one
@@ -80,16 +82,18 @@ class _One:
         return self._made
 
 
-_NOTHING = SimpleNamespace()
-
-
 def resolve(name):
-    """Return what holds a public name, and the attribute; an empty object if nothing does."""
-    root, *path, attribute = name.split(".")
-    holder = tf if root == "tf" else sys.modules[root]
-    for part in path:
-        holder = getattr(holder, part, _NOTHING)
-    return holder, attribute
+    """Return what holds a public name, and the attribute; `LookupError` if nothing does."""
+    root, _, path = name.partition(".")
+    return upstream.resolve(f"tensorflow.{path}" if root == "tf" else name)
+
+
+def original_of(holder, attribute):
+    """Return what a module or class has as an attribute of its own; `LookupError` if nothing."""
+    try:
+        return vars(holder)[attribute]
+    except KeyError:
+        raise LookupError(f"{holder.__name__}.{attribute} is missing") from None
 
 
 def signature(function):
@@ -110,10 +114,11 @@ def generated(op_name):
     The last is None while something else stands in its place.
     """
     module = gen_module(op_name)
-    for name in _names()[op_name]:
-        if (function := vars(module).get(name)) is not None:
-            function = upstream(function)
-            return module, name, function if restated.name_of(function) else None
+    if module is not None:
+        for name in _names()[op_name]:
+            if (function := vars(module).get(name)) is not None:
+                function = originally(function)
+                return module, name, function if restated.name_of(function) else None
     raise LookupError(f"{op_name} has no generated function")
 
 
@@ -123,13 +128,3 @@ def _names():
     for name, op_name in index.NAMES.items():
         names[op_name].append(name)
     return names
-
-
-def handlers(function):
-    """Return the dicts in which users register what handles calls of a public function."""
-    found = []
-    while function is not None:
-        if (of := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(function)) is not None:
-            found.append(of)
-        function = getattr(function, "__wrapped__", None)
-    return found

@@ -5,42 +5,13 @@ what makes the replacement.
 """
 
 import sys
-from functools import cache, partial
+from collections.abc import Callable
+from functools import partial
 from types import FunctionType
+from typing import NamedTuple
 
-import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-from tensorflow.python.data.ops import optional_ops
-from tensorflow.python.eager import backprop
-from tensorflow.python.eager.polymorphic_function import polymorphic_function
-from tensorflow.python.framework.tensor import Tensor
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable
-
-from fastops import _registry
-from fastops._core import opdef
-from fastops._core.fallback import raw_name
-from fastops._core.tables import index, policy
-from fastops._install import (
-    construction,
-    intercept,
-    iteration,
-    lookups,
-    optionals,
-    restated,
-    tapes,
-    traced,
-    variables,
-)
-from fastops._install.dtypes import parse
-from fastops._install.gradients import rules
-from fastops._install.helpers import targets as helpers
-from fastops._install.keras import targets as keras
-from fastops._install.models import targets as models
-from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
-from fastops._install.public import targets as public
-from fastops._install.replay import targets as replay
-from fastops._install.target import Target, everywhere, gen_module
-from fastops._plans.plans import PlansBeside
+from fastops._install import restated, upstream
+from fastops._install.target import Target, everywhere, original_of
 
 LAYERS = {
     "dispatch": "the call by which every generated function of TensorFlow runs its op",
@@ -64,167 +35,229 @@ LAYERS = {
 _REPEATED = frozenset({"dispatch", "functions", "replayed"})
 """Layers that restate no function: what they run follows from OpDefs, or has been recorded."""
 
-
-def _find(op_name):
-    """Return the op for the name in a dispatch call, or `None` if it is not public."""
-    if op_name.startswith("_") or opdef.registered(op_name) is None:
-        return None
-    return _registry.op(op_name)
+RECORDINGS = "models"
+"""What recordings know of Keras, beside what they find out: a key of `restated.table`."""
 
 
-def _dispatch_targets():
-    yield Target(
-        "dispatch",
-        "TFE_Py_FastPathExecute",
-        pywrap_tfe,
-        "TFE_Py_FastPathExecute",
-        lambda original: intercept.FastPathExecute(original, _find),
-    )
+class Group(NamedTuple):
+    """Targets that rest on the same parts, and are found, or left out, together.
+
+    Attributes
+    ----------
+    layer : str
+        Of its targets, or of most.
+    title : str
+        What `doctor` calls all of them.
+    parts : str
+        Modules below `fastops._install`.
+    find : callable
+        Given these modules, yields the targets. Of what is replaced wherever it is referred to, it
+        returns what `everywhere` takes.
+    together : bool
+        Whether the targets are of use together only.
+    """
+
+    layer: str
+    title: str
+    parts: str
+    find: Callable
+    together: bool = False
 
 
-def _generated(original, op_name, keyword_only):
-    return intercept.Generated(original, _registry.op(op_name), keyword_only=keyword_only)
+def _tape_targets(tapes):
+    kind = upstream.look_up("tensorflow.python.eager.backprop.GradientTape")
+    for name, make in (("gradient", tapes.Gradient), ("watch", tapes.watch)):
+        yield Target("gradients", f"tf.GradientTape.{name}", kind, name, make)
 
 
-def _generated_functions():
-    originals = {}
-    for name, op_name in index.NAMES.items():
-        if op_name in policy.NEVER:  # which the dispatch call counts
+def _variable_targets(variables):
+    kind = upstream.look_up("tensorflow.python.ops.resource_variable_ops.ResourceVariable")
+    for name, make in variables.METHODS.items():
+        title = f"tf.Variable.{name}"
+        with upstream.contained("variables", title):
+            holder = next((base for base in kind.__mro__ if name in vars(base)), kind)
+            yield Target("variables", title, holder, name, make)
+
+
+def _construction_targets(construction):
+    kind = type(upstream.look_up("tensorflow.Variable"))
+    yield Target("variables", "tf.Variable", kind, "__call__", construction.construct)
+
+
+def _iteration_targets(iteration):
+    for name, holder, attribute, make in iteration.METHODS:
+        yield Target("operators", name, holder, attribute, make)
+
+
+def _optional(traced, optionals, original):
+    return staticmethod(traced.Method(original.__func__, optionals.from_value))
+
+
+def _optional_targets(optionals, traced):
+    kind = upstream.look_up("tensorflow.python.data.ops.optional_ops.Optional")
+    made = vars(kind).get("from_value")
+    if type(made) is staticmethod and type(made.__func__) is FunctionType:
+        title = "tf.experimental.Optional.from_value"
+        yield Target("helpers", title, kind, "from_value", partial(_optional, traced, optionals))
+
+
+def _optional_method_targets(optionals, traced):
+    kind = upstream.look_up("tensorflow.python.data.ops.optional_ops._OptionalImpl")
+    for name, answer in optionals.METHODS.items():
+        make = partial(traced.Method, answer=answer)
+        yield Target("traced", f"tf.experimental.Optional.{name}", kind, name, make)
+
+
+def _traced_targets(traced, planner):
+    name = "tensorflow.python.eager.polymorphic_function.polymorphic_function.Function"
+
+    def make(original):
+        return traced.FunctionCall(original, planner.PlansBeside)
+
+    yield Target("traced", "tf.function.__call__", upstream.look_up(name), "__call__", make)
+
+
+def _call(name):
+    """Return a function that calls one of a module."""
+
+    def find(module):
+        return getattr(module, name)()
+
+    return find
+
+
+FUNCTIONS = (
+    Group("functions", "generated functions", "calls", _call("functions")),
+    Group("replayed", "functions", "replay.targets", _call("functions")),
+    Group("public", "functions", "public.targets", _call("functions")),
+    Group("helpers", "functions", "helpers.targets", _call("functions")),
+    Group("keras", "functions", "keras.targets", _call("functions")),
+)
+"""Whose targets are wherever TensorFlow or Keras refer to functions."""
+
+OPERATORS = (
+    Group("operators", "operators of tensors and variables", "calls", _call("operators")),
+    Group("operators", "methods of tensors", "public.targets", _call("methods")),
+)
+
+METHODS = (
+    Group("gradients", "gradients of ops", "gradients.targets", _call("targets"), True),
+    Group("gradients", "methods of tapes", "tapes", _tape_targets, True),
+    Group("variables", "methods of variables", "variables", _variable_targets),
+    Group("variables", "the making of variables", "construction", _construction_targets),
+    Group("operators", "iteration over tensors", "iteration", _iteration_targets, True),
+    Group("helpers", "methods", "helpers.targets", _call("methods")),
+    Group("helpers", "optional values", "optionals traced", _optional_targets),
+)
+
+HIGHEST = (
+    Group("keras", "methods", "keras.targets", _call("methods")),
+    Group("models", "calls of Keras's objects", "models.targets", _call("of_keras")),
+    Group("models", "steps of tf_keras's optimizers", "models.targets", _call("of_tf_keras")),
+    Group("traced", "tf.function", "traced planner", _traced_targets),
+    Group("traced", "optional values", "optionals traced", _optional_method_targets, True),
+)
+
+LOWEST = Group("dispatch", "TFE_Py_FastPathExecute", "calls", _call("dispatch"))
+REPLAYED = Group("replayed", "methods", "replay.targets", _call("methods"))
+
+PARTS = "calls construction iteration optionals planner tapes traced variables"
+"""What is imported at once, with the targets of packages."""
+
+
+def _modules(group):
+    """Return the modules of a group's parts, `None` if one cannot be used here."""
+    found = []
+    for part in group.parts.split():
+        module = upstream.load(part)
+        if module is None:
+            upstream.leave_out(group.layer, group.title, upstream.objection(part))
+            return None
+        found.append(module)
+    return found
+
+
+def _targets_of(*groups):
+    """Yield the targets of groups: of each, all that are there."""
+    for group in groups:
+        modules = _modules(group)
+        if modules is None:
             continue
-        module = gen_module(op_name)
-        for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
-            original = getattr(module, attribute, None)
-            if lookups.is_upstream(original) and id(original) not in originals:
-                make = partial(_generated, op_name=op_name, keyword_only=keyword_only)
-                shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
-                originals[id(original)] = "functions", shown, make
+        found = []
+        with upstream.contained(group.layer, group.title):
+            found = list(group.find(*modules))
+        for target in found:
+            yield target._replace(unit=group.title) if group.together else target
+
+
+def _functions():
+    """Return what `everywhere` takes, for all functions."""
+    originals = {}
+    for group in FUNCTIONS:
+        modules = _modules(group)
+        if modules is not None:
+            with upstream.contained(group.layer, group.title):
+                originals |= group.find(*modules)
     return originals
 
 
 def operator_targets():
     """Yield a target for each operator, and other methods of tensors and variables."""
-    for operator in OPERATORS:
-        ops = {
-            dtype: _registry.op(op_name)
-            for names, op_name in operator.ops.items()
-            for dtype in parse(names)
-        }
-        for reflected, name in enumerate(operator.names.split()):
-            options = operator.options | {
-                "floats": parse(WITH_FLOAT),
-                "ints": parse(WITH_INT),
-                "bools": parse(WITH_BOOL),
-                "reflected": bool(reflected),
-            }
-            make = partial(intercept.Operator, ops=ops, **options)
-            yield Target("operators", f"tf.Tensor.{name}", Tensor, name, make)
-            if "compares" not in options:  # those of variables are others
-                make = partial(make, of_variables=True)
-                yield Target("operators", f"tf.Variable.{name}", tf.Variable, name, make)
-    yield from public.methods()
-
-
-@cache
-def _gradient_function(original):
-    """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
-    return rules.gradient_function(original)
-
-
-def _gradient_targets():
-    rules.choose(partial(restated.objection, "gradients"), lookups.of_function)
-    yield Target(
-        "gradients",
-        "backprop._gradient_function",
-        backprop,
-        "_gradient_function",
-        _gradient_function,
-        announce=pywrap_tfe.TFE_Py_RegisterGradientFunction,
-    )
-    for name, make in (("gradient", tapes.Gradient), ("watch", tapes.watch)):
-        yield Target("gradients", f"tf.GradientTape.{name}", backprop.GradientTape, name, make)
-
-
-def _variable_targets():
-    for name, make in variables.METHODS.items():
-        holder = next(kind for kind in ResourceVariable.__mro__ if name in vars(kind))
-        yield Target("variables", f"tf.Variable.{name}", holder, name, make)
-    yield Target("variables", "tf.Variable", type(tf.Variable), "__call__", construction.construct)
-
-
-def _optional(original):
-    return staticmethod(traced.Method(original.__func__, optionals.from_value))
+    yield from _targets_of(*OPERATORS)
 
 
 def method_targets():
     """Yield a target for methods of tapes, variables, tensors, and what is below them."""
-    yield from _gradient_targets()
-    yield from _variable_targets()
-    for name, holder, attribute, make in iteration.METHODS:
-        yield Target("operators", name, holder, attribute, make)
-    yield from helpers.methods()
-    made = vars(optional_ops.Optional)["from_value"]
-    if type(made) is staticmethod and type(made.__func__) is FunctionType:
-        title = "tf.experimental.Optional.from_value"
-        yield Target("helpers", title, optional_ops.Optional, "from_value", _optional)
-
-
-def _traced_targets():
-    kind = polymorphic_function.Function
-
-    def make(original):
-        return traced.FunctionCall(original, PlansBeside)
-
-    yield Target("traced", "tf.function.__call__", kind, "__call__", make)
-    for name, answer in optionals.METHODS.items():
-        make_method = partial(traced.Method, answer=answer)
-        title = f"tf.experimental.Optional.{name}"
-        yield Target("traced", title, optional_ops._OptionalImpl, name, make_method)
+    yield from _targets_of(*METHODS)
 
 
 def candidates():
     """Yield a `Target` for whatever is there by its name and its parameters."""
-    yield from _dispatch_targets()
-    yield from everywhere(
-        _generated_functions()
-        | replay.functions()
-        | public.functions()
-        | helpers.functions()
-        | keras.functions()
-    )
+    yield from _targets_of(LOWEST)
+    yield from everywhere(_functions())
     yield from operator_targets()
-    yield from replay.methods()
+    yield from _targets_of(REPLAYED)
     yield from method_targets()
-    yield from keras.methods()
-    yield from models.targets()
-    yield from _traced_targets()
+    yield from _targets_of(*HIGHEST)
 
 
 def targets():
     """Yield every `Target` of the running TensorFlow: what restates code, where it is that code."""
+    upstream.begin()
     for target in candidates():
-        if _objection(target) is None:
-            yield target
+        try:
+            if target.layer not in _REPEATED and _objection(target) is not None:
+                continue
+        except Exception as problem:
+            upstream.leave_out(target.layer, target.name, upstream.said(problem))
+            continue
+        yield target
 
 
 def _objection(target):
-    if target.layer in _REPEATED:
-        return None
-    if models.is_recorded_of_keras(target):
-        return restated.changed(models.RESTATED)
-    original = vars(target.holder)[target.attribute]
+    """Tell why what a target restates is not what is there."""
+    if is_recorded_of_keras(target):
+        return restated.changed(RECORDINGS)
+    original = original_of(target.holder, target.attribute)
     return restated.objection(target.layer, target.name, original)
+
+
+def is_recorded_of_keras(target):
+    """Tell whether a target is a method of Keras's, of whose code recordings find out the rest."""
+    return target.layer == "models" and target.holder.__module__.startswith("keras.")
 
 
 def originals():
     """Yield layer and name of each piece that restates code, and whose code it is."""
+    upstream.begin()
     for target in candidates():
-        if models.is_recorded_of_keras(target):
-            yield target.layer, target.name, models.RESTATED
+        if is_recorded_of_keras(target):
+            yield target.layer, target.name, RECORDINGS
         elif target.layer not in _REPEATED:
             original = vars(target.holder)[target.attribute]
             yield target.layer, target.name, restated.name_of(original)
-    for op_name, rule in rules.RULES.items():
-        yield "gradients", op_name, restated.name_of(rule.registered)
+    rules = upstream.load("gradients.targets")
+    yield from rules.originals() if rules is not None else ()
 
 
 def in_force():
@@ -237,14 +270,40 @@ def in_force():
         not.
     """
     found = {(target.layer, target.name) for target in targets()}
-    found |= {("gradients", name) for name, rule in rules.RULES.items() if rule.restated}
+    rules = upstream.load("gradients.targets")
+    if rules is not None:
+        found |= rules.in_force()
     return {
         layer: {
-            title: None
-            if (layer, title) in found
-            else restated.changed(piece) or "something else is in its place, or nothing"
+            title: None if (layer, title) in found else _why(layer, title, piece)
             for title, piece in pieces.items()
             if restated.package_of(piece) in sys.modules
         }
         for layer, pieces in restated.table()["pieces"].items()
     }
+
+
+def _why(layer, title, piece):
+    """Tell why a piece is not in force."""
+    changed = restated.changed(piece)
+    if changed is not None and not changed.endswith("is not there"):
+        return changed
+    missing = upstream.left_out().get((layer, title))
+    return missing or changed or "something else is in its place, or nothing"
+
+
+def left_out():
+    """Return by layer and name what else names keep from being in force: why.
+
+    Call it after `in_force`, which tells of all pieces that restate code.
+    """
+    told = restated.table()["pieces"]
+    return {
+        (layer, title): why
+        for (layer, title), why in upstream.left_out().items()
+        if title not in told.get(layer, ())
+    }
+
+
+upstream.load_all("", f"{PARTS} gradients.targets helpers.targets keras.targets models.targets")
+upstream.load_all("", "public.targets replay.targets")

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 
-from fastops._install.models.method import methods
+from fastops._install.models import methods
 from fastops._plans.caller import callers
 from fastops._reports import counters
 

@@ -71,6 +71,8 @@ def doctor(console):
         table.add_row(*row)
     console.print(table)
     console.print(_in_force())
+    if left_out := targets.left_out():
+        console.print(_left_out(left_out))
     return 0 if obstacle is None else 1
 
 
@@ -88,4 +90,12 @@ def _in_force():
         for why, titles in left.items() or [("", ())]:
             table.add_row(layer, shown, ", ".join(titles), why)
             layer = shown = ""
+    return table
+
+
+def _left_out(found):
+    """Return a table of the names that are not as expected, and of what they keep out of force."""
+    table = _table("Names that are not as expected", "layer", "left out", "because")
+    for (layer, title), why in found.items():
+        table.add_row(layer, title, why)
     return table

@@ -4,7 +4,6 @@ import copy
 import functools
 import gc
 import inspect
-import itertools
 import operator
 import pickle
 import threading
@@ -20,10 +19,9 @@ from tensorflow.python.framework.tensor import Tensor
 from tensorflow.python.ops import gen_array_ops, gen_math_ops
 
 import fastops
-from fastops._install import intercept, placement, replacement, targets
+from fastops._install import calls, intercept, placement, replacement, targets, upstream
 from fastops._install.replay import targets as replay
 from fastops._install.replay.replay import Replayed
-from fastops._install.target import Target
 from tools import replaced
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -38,7 +36,7 @@ def not_installed():
 
 def test_no_op_is_replayed():
     """Its function comes down to it without a recording."""
-    generated, replayed = targets._generated_functions(), replay.functions()
+    generated, replayed = calls.functions(), replay.functions()
     assert not generated.keys() & replayed.keys()
     assert min(len(generated), len(replayed)) > 400
 
@@ -189,20 +187,51 @@ def test_blocks():
     assert fastops.is_installed()
 
 
-def test_a_failure_half_way_puts_everything_back(monkeypatch):
-    before = held()
+def faulty(monkeypatch, problem, **more):
+    """Let the replacement of an operator raise, after three others."""
     fine = targets.operator_targets
 
-    def faulty():
-        yield from itertools.islice(fine(), 3)
-        yield Target("operators", "tf.Tensor.__nothing__", Tensor, "__nothing__", None)
+    def make(original):
+        raise problem
 
-    monkeypatch.setattr(targets, "operator_targets", faulty)
-    with pytest.raises(KeyError, match="__nothing__"):
+    def some():
+        found = list(fine())
+        wrong = next(one for one in found if one.name == "tf.Tensor.__mul__")
+        yield from (one._replace(**more) for one in (*found[:3], wrong._replace(make=make)))
+        yield from (one._replace(**more) for one in found[3:] if one is not wrong)
+
+    monkeypatch.setattr(targets, "operator_targets", some)
+
+
+def test_an_interrupt_half_way_puts_everything_back(monkeypatch):
+    before = held()
+    faulty(monkeypatch, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
         fastops.install()
     assert not fastops.is_installed()
     monkeypatch.undo()
     assert all(one is other for (_, one), (_, other) in zip(before, held(), strict=True))
+
+
+def test_what_cannot_be_placed_is_left_out_alone(monkeypatch):
+    before = held()
+    faulty(monkeypatch, ValueError("no"))
+    fastops.install()
+    assert not isinstance(Tensor.__mul__, replacement.Replacement)
+    assert isinstance(Tensor.__add__, intercept.Operator)
+    assert isinstance(Tensor.__sub__, intercept.Operator)
+    assert upstream.left_out() == {("operators", "tf.Tensor.__mul__"): "ValueError: no"}
+    fastops.uninstall()
+    monkeypatch.undo()
+    assert all(one is other for (_, one), (_, other) in zip(before, held(), strict=True))
+
+
+def test_what_cannot_be_placed_is_left_out_with_its_unit(monkeypatch):
+    faulty(monkeypatch, ValueError("no"), unit="operators")
+    fastops.install()
+    for name in ("__add__", "__mul__", "__sub__"):
+        assert not isinstance(vars(Tensor)[name], replacement.Replacement)
+    assert isinstance(tf.math.tanh, replacement.Replacement)
 
 
 def test_another_context_is_tensorflows():
@@ -506,8 +535,7 @@ def test_special_values_of_operators():
 def test_promotion_of_dtypes_is_tensorflows(mode):
     """By operators, public functions, and the generated functions that TensorFlow has wrapped."""
     out = python(f"""
-        import itertools
-        import operator
+                import operator
         import numpy as np
         from tensorflow.python.ops import gen_math_ops, math_ops
         tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode={mode!r})

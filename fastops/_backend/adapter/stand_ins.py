@@ -25,12 +25,13 @@ from fastops._backend.adapter.table import (
     VARIABLES_AS_THEY_ARE,
 )
 from fastops._install import restated
+from fastops._install.handlers import handlers
 from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.keras.targets import source
 from fastops._install.public.targets import of_functions
 from fastops._install.replacement import standing_alone
 from fastops._install.replay.replay import Replayed
-from fastops._install.target import generated, handlers
+from fastops._install.target import generated
 
 BACKEND = "keras.src.backend.tensorflow"
 """The package whose functions these are."""

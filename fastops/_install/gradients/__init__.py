@@ -4,8 +4,7 @@ Not the methods of tapes: those are in `fastops._install.tapes`. The table of ru
 as anything of this package is imported, since the families are.
 """
 
-# They register themselves.
-import fastops._install.gradients.arrays
-import fastops._install.gradients.elementwise
-import fastops._install.gradients.layers
-import fastops._install.gradients.reductions  # noqa: F401
+from fastops._install import upstream
+
+# These register what they have.
+upstream.load_all("gradients", "arrays elementwise layers reductions")

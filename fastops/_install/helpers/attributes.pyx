@@ -50,11 +50,18 @@ cdef tuple _asked = (  # what no other class may define
 )
 
 
-def attach(layer, model, counts):
-    """Names tf_keras's classes, as they are before anything is replaced."""
+def attach(tf_keras):
+    """Finds tf_keras's classes, as they are before anything is replaced.
+
+    Parameters
+    ----------
+    tf_keras : module
+        ``tf_keras.src``.
+    """
     global _Layer, _Model, _Counts, _theirs
-    _Layer, _Model, _Counts = layer, model, counts
-    own = vars(layer)
+    layer, _Model = tf_keras.engine.base_layer.Layer, tf_keras.engine.training.Model
+    _Counts = tf_keras.utils.object_identity.ObjectIdentityDictionary
+    _Layer, own = layer, vars(layer)
     _theirs = {name: own.get(name) for name in _asked if name not in ("__setattr__", "__dict__")}
     for value in _theirs.values():
         function = getattr(value, "fget", value)

@@ -4,58 +4,64 @@ import sys
 from functools import partial
 from types import FunctionType
 
-from fastops._install.helpers import attributes
+from fastops._install import upstream
 from fastops._install.helpers.answer import Answer
 from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
-from fastops._install.target import Target, signature
+from fastops._install.target import Target, original_of, signature
 
 
 def functions():
     """Return what `everywhere` takes, for functions."""
     originals = {}
     for helper in HELPERS:
-        module_name, _, attribute = helper.name.rpartition(".")
-        module = sys.modules[f"tensorflow.python.{module_name}"]
-        original = vars(module).get(attribute)
-        if type(original) is FunctionType and signature(original) == helper.signature:
-            name = f"{module_name.rpartition('.')[2]}.{attribute}"
-            originals[id(original)] = "helpers", name, partial(Answer, name=name)
+        name = ".".join(helper.name.rsplit(".", 2)[1:])
+        with upstream.contained("helpers", name):
+            original = original_of(*upstream.resolve(f"tensorflow.python.{helper.name}"))
+            if (
+                is_usable(name)
+                and type(original) is FunctionType
+                and signature(original) == helper.signature
+            ):
+                originals[id(original)] = "helpers", name, partial(Answer, name=name)
     return originals
+
+
+def is_usable(name):
+    """Tell whether what answers for a function can be used here; note if it cannot."""
+    why = upstream.objection_to_registered("helpers", name)
+    if why is not None:
+        upstream.leave_out("helpers", name, why)
+    return why is None
 
 
 def methods():
     """Yield a target for each method, and for what a property calls."""
     yield from _methods("tensorflow.python.", METHODS)
     yield from _methods("", STANDARD)
-    if _tf_keras():
-        yield from _methods("tf_keras.src.", TF_KERAS)
-
-
-def _tf_keras():
-    """Tell whether tf_keras was imported, and make its classes known."""
-    try:
-        source = sys.modules["tf_keras"].src
-        attributes.attach(
-            source.engine.base_layer.Layer,
-            source.engine.training.Model,
-            source.utils.object_identity.ObjectIdentityDictionary,
-        )
-    except (AttributeError, KeyError):
-        return False
-    return True
+    if "tf_keras" in sys.modules:
+        attributes = upstream.load("helpers.attributes")
+        with upstream.contained("helpers", "attributes of tf_keras's objects"):
+            if attributes is not None:
+                attributes.attach(upstream.look_up("tf_keras.src"))
+            yield from _methods("tf_keras.src.", TF_KERAS)
 
 
 def _methods(package, helpers):
     for helper in helpers:
-        module_name, kind, attribute = helper.name.rsplit(".", 2)
-        holder = vars(sys.modules[package + module_name])[kind]
-        original = vars(holder).get(attribute)
+        _, kind, attribute = helper.name.rsplit(".", 2)
         name = f"{kind}.{attribute}"
-        make, function = partial(Answer, name=name), original
-        if type(original) is property:
-            make, function = partial(_property, make), original.fget
-        if type(function) is FunctionType and signature(function) == helper.signature:
-            yield Target("helpers", name, holder, attribute, make)
+        with upstream.contained("helpers", name):
+            holder, _ = upstream.resolve(f"{package}{helper.name}")
+            original = original_of(holder, attribute)
+            make, function = partial(Answer, name=name), original
+            if type(original) is property:
+                make, function = partial(_property, make), original.fget
+            if (
+                is_usable(name)
+                and type(function) is FunctionType
+                and signature(function) == helper.signature
+            ):
+                yield Target("helpers", name, holder, attribute, make)
 
 
 def _property(make, original):

@@ -5,8 +5,7 @@ which, `backend` chooses. What only asks is answered by a `helper`. Answers and 
 as soon as anything of this package is imported. Only `fastops._install.targets` knows of it.
 """
 
-# They register themselves.
-import fastops._install.keras.backend
-import fastops._install.keras.dtypes
-import fastops._install.keras.layers
-import fastops._install.keras.structures  # noqa: F401
+from fastops._install import upstream
+
+# These register what they have.
+upstream.load_all("keras", "backend dtypes layers structures")

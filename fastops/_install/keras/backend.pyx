@@ -70,6 +70,7 @@ def attach(keras):
     """
     global _variable_type, _global_state, _of_variables
     _variable_type = <PyTypeObject*>keras.backend.Variable
+    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # which calls look up
     _global_state = keras.backend.common.global_state.__dict__
     _of_variables = _of_class(keras.backend.Variable, "value", "_maybe_autocast", "__tf_tensor__")
     set_holder(keras.backend.Variable, _held)

@@ -18,9 +18,10 @@ from tensorflow.python.data.ops import debug_mode, prefetch_op
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.data.util import structure
 from tensorflow.python.eager import context, record
-from tensorflow.python.framework import config, ops
+from tensorflow.python.framework import ops
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
+from tensorflow.python.util._pywrap_determinism import is_enabled
 
 from fastops._plans.caller import know_iterator
 from fastops._plans.packing import nested
@@ -97,7 +98,7 @@ def get_tf_dataset(original, adapter):
         or type(shuffle) is not bool
         or not (seed is None or type(seed) is int)
         or debug_mode.DEBUG_MODE
-        or config.is_op_determinism_enabled()
+        or is_enabled()
         or context.context().get_server_def() is not None
         or (form := _form(adapter._inputs, arrays)) is None
         or any(len(array) != num_rows for array in arrays)

@@ -81,6 +81,7 @@ def attach(keras):
     _NameScope = keras.backend.tensorflow.core.name_scope
     _Policy = keras.dtype_policies.dtype_policy.DTypePolicy
     _traces = keras.utils.traceback_utils
+    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # which calls look up
     _global_state = keras.backend.common.global_state.__dict__
     _methods = {name: inspect.getattr_static(_Layer, name) for name in _RESTATED}
     _assertion, _compute_mask = vars(_Layer)[_ASSERT], vars(_Layer)[_COMPUTE_MASK]

@@ -47,6 +47,7 @@ def attach(keras):
     """
     global _base_hook, _global_state
     _base_hook = keras.ops.operation.Operation._setattr_hook
+    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # which calls look up
     _global_state = keras.backend.common.global_state.__dict__
 
 

@@ -4,65 +4,130 @@ import sys
 from functools import cache, partial
 from types import FunctionType
 
-from fastops._install import traced
-from fastops._install.keras import backend, batches, calls, dtypes, helper, layers
+from fastops._install import upstream
 from fastops._install.keras.functions import FUNCTIONS
-from fastops._install.public.targets import of_functions
-from fastops._install.target import Target, resolve
+from fastops._install.target import Target, original_of, resolve
+
+_ATTACHED = "backend batches calls dtypes helper layers"
+"""Modules of this package that look for something in Keras."""
 
 
 def source():
-    """Return ``keras.src``, which TensorFlow imports, if it runs on it and has what is asked."""
-    keras = sys.modules.get("keras")
-    try:
-        if keras is None or keras.config.backend() != "tensorflow":
-            return None
-        for module in (backend, batches, dtypes, helper, layers):
-            module.attach(keras.src)
-    except AttributeError:
+    """Return ``keras.src``, which TensorFlow imports, if it runs on it; `None` otherwise."""
+    if sys.modules.get("keras") is None:
         return None
-    return keras.src
+    try:
+        if upstream.look_up("keras.config.backend")() != "tensorflow":
+            return None
+        found = upstream.look_up("keras.src")
+    except Exception as problem:
+        upstream.leave_out("keras", "all", upstream.said(problem))
+        return None
+    for part in _ATTACHED.split():
+        _attached(part, found)
+    return found
+
+
+def _attached(part, keras):
+    """Have a module find in Keras what it looks for; return it, `None` if it cannot be used."""
+    module = upstream.load(f"keras.{part}")
+    if module is None:
+        return None
+    try:
+        module.attach(keras)
+    except Exception as problem:
+        upstream.find_fault(f"keras.{part}", upstream.said(problem))
+        return None
+    return module
+
+
+def _part(part, title):
+    """Return a module of this package, `None` if it cannot be used, which is noted."""
+    module = upstream.load(part)
+    if module is None:
+        upstream.leave_out("keras", title, upstream.objection(part))
+    return module
 
 
 def functions():
     """Return what `everywhere` takes, for functions."""
-    keras = source()
-    if keras is None:
-        return {}
-    originals = of_functions("keras", FUNCTIONS)
-    for answered in helper.HELPERS:
+    originals = {}
+    if source() is None:
+        return originals
+    public = _part("public.targets", "functions of the backend")
+    if public is not None and _part("keras.backend", "functions of the backend") is not None:
+        originals |= public.of_functions("keras", FUNCTIONS)
+    helper = _part("keras.helper", "helpers")
+    for answered in helper.HELPERS if helper is not None else ():
         name = f"keras.src.{answered}"
-        holder, attribute = resolve(name)
-        original = vars(holder).get(attribute)
-        of_optree = getattr(holder, "tree_impl", None) in (None, keras.tree.optree_impl)
-        if type(original) is FunctionType and of_optree:
-            originals[id(original)] = "keras", name, partial(helper.Helper, name=answered)
+        with upstream.contained("keras", name):
+            holder, attribute = resolve(name)
+            original = original_of(holder, attribute)
+            if type(original) is FunctionType and _is_usable(answered) and _of_optree(holder):
+                originals[id(original)] = "keras", name, partial(helper.Helper, name=answered)
     return originals
+
+
+def _of_optree(holder):
+    """Tell whether a module of Keras's, if it is about structures, has them from optree."""
+    implementation = getattr(holder, "tree_impl", None)
+    return implementation is None or implementation is upstream.look_up(
+        "keras.src.tree.optree_impl"
+    )
+
+
+def _is_usable(answered):
+    """Tell whether what answers for a function can be used here; note if it cannot."""
+    why = upstream.objection_to_registered("keras", answered)
+    if why is not None:
+        upstream.leave_out("keras", f"keras.src.{answered}", why)
+    return why is None
 
 
 def methods():
     """Yield a target for each method."""
     if source() is None:
         return
-    for answered in helper.METHODS:
+    yield from _helper_methods()
+    yield from _batches()
+    yield from _layers()
+
+
+def _helper_methods():
+    helper = _part("keras.helper", "helpers")
+    for answered in helper.METHODS if helper is not None else ():
         name = f"keras.src.{answered}"
-        holder, attribute = resolve(name)
-        if type(vars(holder).get(attribute)) is FunctionType:
-            make = partial(helper.Helper, name=answered)
-            yield Target("keras", name, holder, attribute, make)
+        with upstream.contained("keras", name):
+            holder, attribute = resolve(name)
+            if type(original_of(holder, attribute)) is FunctionType and _is_usable(answered):
+                make = partial(helper.Helper, name=answered)
+                yield Target("keras", name, holder, attribute, make)
+
+
+def _batches():
+    batches, traced = _part("keras.batches", "batches"), _part("traced", "batches")
+    if batches is None or traced is None:
+        return
     for answered, answer in batches.METHODS.items():
         name = f"keras.src.{answered}"
-        holder, attribute = resolve(name)
-        if type(vars(holder).get(attribute)) is FunctionType:
-            make = partial(traced.Method, answer=answer, anywhere=True)
-            yield Target("keras", name, holder, attribute, make)
-    layer = source().layers.layer.Layer
-    if type(vars(layer)["__call__"]) is FunctionType:
-        yield Target("keras", "keras.Layer.__call__", layer, "__call__", _layer_call)
+        with upstream.contained("keras", name):
+            holder, attribute = resolve(name)
+            if type(original_of(holder, attribute)) is FunctionType:
+                make = partial(traced.Method, answer=answer, anywhere=True)
+                yield Target("keras", name, holder, attribute, make)
+
+
+def _layers():
+    title = "keras.Layer.__call__"
+    if _part("keras.calls", title) is None:
+        return
+    with upstream.contained("keras", title):
+        layer = upstream.look_up("keras.src.layers.layer.Layer")
+        if type(original_of(layer, "__call__")) is FunctionType:
+            yield Target("keras", title, layer, "__call__", _layer_call)
 
 
 @cache
 def _layer_call(original):
     """Return one replacement for ever: replays that stand above it know it."""
-    calls.attach(source())
-    return calls.LayerCall(original)
+    return upstream.load("keras.calls").LayerCall(original)

@@ -7,3 +7,11 @@ it was; `witness` notes which Python runs in a call that is recorded, and with i
 matter; `library` knows which code is Keras's; `scopes` reads the settings of a thread; `method`
 stands in for the methods that `targets` names.
 """
+
+import sys
+
+
+def methods():
+    """Return the methods that live of those that stand in for others."""
+    module = sys.modules.get("fastops._install.models.method")
+    return module.methods() if module is not None else []

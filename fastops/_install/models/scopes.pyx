@@ -47,12 +47,13 @@ cdef class OfKeras(Scopes):
 
     Parameters
     ----------
-    keras : module
-        ``keras.src``.
+    state : module
+        ``keras.src.backend.common.global_state``.
     """
 
-    def __init__(self, keras):
-        self.global_state = keras.backend.common.global_state.__dict__
+    def __init__(self, state):
+        state.GLOBAL_STATE_TRACKER
+        self.global_state = state.__dict__
 
     cdef tuple read(self, PyObject* entry):
         """None, too, where `entry` is the outermost layer already."""

@@ -6,20 +6,19 @@ from types import FunctionType
 
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from fastops._install import restated
+from fastops._install import restated, upstream
 from fastops._install.keras.targets import source
 from fastops._install.models import method, scopes
 from fastops._install.models.library import OF_TENSORFLOW, OF_TRAINING, UNASKED, is_keras
-from fastops._install.target import Target
-
-RESTATED = "models"
-"""What recordings know of Keras, beside what they find out: a key of `restated.table`."""
+from fastops._install.target import Target, original_of
 
 CONVERTING = "keras.src.layers.layer:Layer.__call__"
 """The original that makes tensors of arrays before all else, if it is as we know it."""
 
+LAYER = "layers.layer.Layer"
+
 METHODS = {
-    "layers.layer.Layer": "__call__",
+    LAYER: "__call__",
     "losses.loss.Loss": "__call__",
     "optimizers.base_optimizer.BaseOptimizer": "apply",
     "backend.tensorflow.trainer.TensorFlowTrainer": "predict_step test_step train_step",
@@ -35,54 +34,73 @@ OF_TF_KERAS = {"optimizers.optimizer.Optimizer": "apply_gradients"}
 
 def targets():
     """Yield a target for each method."""
-    yield from _of_keras()
-    yield from _of_tf_keras()
+    yield from of_keras()
+    yield from of_tf_keras()
 
 
-def _of_keras():
+def of_keras():
+    """Yield a target for each method of Keras's objects."""
     keras = source()
     if keras is None:
         return
+    _ways(*_state())  # without which there is none
     for title, names in METHODS.items():
-        kind = _resolve(f"keras.src.{title}")
+        stand_in = _layer_call if title == LAYER else _stand_in
         for name in names.split():
-            yield from _target(kind, name, _layer_call if kind is keras.Layer else _stand_in)
-    for kind in _metrics(keras.metrics.Metric):
-        for name in OF_METRICS:
-            yield from _target(kind, name, _stand_in)
+            with upstream.contained("models", f"keras.src.{title}.{name}"):
+                yield from _target(_class(f"keras.src.{title}"), name, stand_in)
+    with upstream.contained("models", "metrics"):
+        for kind in _metrics(_class("keras.src.metrics.metric.Metric")):
+            for name in OF_METRICS:
+                yield from _target(kind, name, _stand_in)
 
 
-def _of_tf_keras():
+def of_tf_keras():
+    """Yield a target for each method of tf_keras's objects."""
+    if sys.modules.get("tf_keras") is None:
+        return
     for title, name in OF_TF_KERAS.items():
-        module, _, kind = f"tf_keras.src.{title}".rpartition(".")
-        if hasattr(sys.modules.get(module), kind):
-            yield from _target(getattr(sys.modules[module], kind), name, _optimizer)
+        with upstream.contained("models", f"tf_keras.src.{title}.{name}"):
+            kind = _class(f"tf_keras.src.{title}")
+            original_of(kind, name)
+            yield from _target(kind, name, _optimizer)
 
 
-def is_recorded_of_keras(target):
-    """Tell whether a target is a method of Keras's, of whose code recordings find out the rest."""
-    return target.layer == "models" and target.holder.__module__.startswith("keras.")
+def _class(name):
+    """Return a class; `LookupError` if it is none."""
+    if (why := upstream.objection_to(name, "class")) is not None:
+        raise LookupError(why)
+    return upstream.look_up(name)
 
 
-@cache
-def _stand_in(original, _):
-    """Return one replacement for ever: what it knows lasts from one installation to the next."""
-    return method.Method(original, _by_class(UNASKED), *_ways())
+def _stand_in(original):
+    return _made(original, id(original), _items(UNASKED), _state())  # replacements equal originals
 
 
-@cache
-def _layer_call(original, _):
-    """Likewise for the method that calls a layer."""
-    unasked = _joined(_by_class(UNASKED), _by_class(OF_TRAINING))
+def _layer_call(original):
     converts = None if restated.changed(CONVERTING) else takes_arrays
-    return method.Method(original, unasked, *_ways(), converts)
+    unasked = _items(UNASKED) + _items(OF_TRAINING)
+    return _made(original, id(original), unasked, _state(), converts)
 
 
 @cache
-def _ways():
+def _made(original, _, unasked, state, converts=None):
+    """Return one replacement for ever: what it knows lasts from one installation to the next."""
+    return method.Method(original, _joined(unasked), *_ways(*state), converts)
+
+
+def _state():
+    """Return Keras's class of variables, and the module with what it keeps for a thread."""
+    return (
+        _class("keras.src.backend.Variable"),
+        upstream.look_up("keras.src.backend.common.global_state"),
+    )
+
+
+@cache
+def _ways(variable, state):
     """Return Keras's class of variables, and what it keeps for a thread."""
-    keras = source()
-    return keras.backend.Variable, scopes.OfKeras(keras)
+    return variable, scopes.OfKeras(state)
 
 
 def takes_arrays(layer):
@@ -90,11 +108,17 @@ def takes_arrays(layer):
     return layer._convert_input_args or hasattr(layer, "_convert_inputs_to_tensors")
 
 
+def _optimizer(original):
+    return _made_of_tf_keras(original, id(original), _items(OF_TENSORFLOW))
+
+
 @cache
-def _optimizer(original, _):
-    """Likewise for the method by which an optimizer of tf_keras makes a step."""
-    unasked, nothing = _by_class(OF_TENSORFLOW), scopes.Scopes()
-    return method.Method(original, unasked, ResourceVariable, nothing, takes_zips=takes_zips)
+def _made_of_tf_keras(original, _, unasked):
+    """Return one replacement for ever, of the method by which an optimizer makes a step."""
+    nothing = scopes.Scopes()
+    return method.Method(
+        original, _joined(unasked), ResourceVariable, nothing, takes_zips=takes_zips
+    )
 
 
 def takes_zips(optimizer):
@@ -104,11 +128,8 @@ def takes_zips(optimizer):
 
 def _target(kind, name, stand_in):
     if type(vars(kind).get(name)) is FunctionType:
-
-        def make(original):
-            return stand_in(original, id(original))  # replacements equal originals
-
-        yield Target("models", f"{kind.__module__}.{kind.__name__}.{name}", kind, name, make)
+        title = f"{kind.__module__}.{kind.__name__}.{name}"
+        yield Target("models", title, kind, name, stand_in)
 
 
 def _metrics(base):
@@ -119,15 +140,20 @@ def _metrics(base):
     return found
 
 
-def _resolve(title):
-    module, _, name = title.rpartition(".")
-    return getattr(sys.modules[module], name)
+def _items(names):
+    """Return a table of `library` with the classes themselves, as a tuple.
+
+    A class that is missing is passed over: then more is compared than has to be.
+    """
+    found = []
+    for name, attributes in names.items():
+        if upstream.objection_to(name, "class") is None:
+            found.append((upstream.look_up(name), frozenset(attributes)))
+    return tuple(found)
 
 
-def _by_class(names):
-    """Return a table of `library` by the classes themselves."""
-    return {_resolve(title): set(one) for title, one in names.items()}
-
-
-def _joined(one, other):
-    return {kind: one.get(kind, set()) | other.get(kind, set()) for kind in {**one, **other}}
+def _joined(items):
+    found = {}
+    for kind, attributes in items:
+        found.setdefault(kind, set()).update(attributes)
+    return found

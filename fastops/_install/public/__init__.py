@@ -4,9 +4,7 @@ Which function comes down to which op is data, in `functions` and `methods`. The
 choose, family by family, are there as soon as anything of this package is imported.
 """
 
-# They register themselves.
-import fastops._install.public.arrays
-import fastops._install.public.branches
-import fastops._install.public.creation
-import fastops._install.public.indexing
-import fastops._install.public.math  # noqa: F401
+from fastops._install import upstream
+
+# These register what they have.
+upstream.load_all("public", "arrays branches creation indexing math")

@@ -6,19 +6,19 @@ from functools import partial
 from types import FunctionType
 
 from fastops import _registry
-from fastops._install import restated
+from fastops._install import restated, upstream
 from fastops._install.dtypes import parse
+from fastops._install.handlers import handlers
 from fastops._install.public import lowering
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.public.methods import METHODS
-from fastops._install.replay.replay import Replayed
-from fastops._install.target import Target, generated, handlers, resolve, signature
+from fastops._install.target import Target, generated, original_of, resolve, signature
 
 
 def of_functions(layer, entries):
     """Return what `everywhere` takes, for some entries of a layer."""
     originals = {}
-    for name, holder, attribute, make in _found(entries):
+    for name, holder, attribute, make in _found(layer, entries):
         originals[id(vars(holder)[attribute])] = layer, name, make
     return originals
 
@@ -30,7 +30,7 @@ def functions():
 
 def methods():
     """Yield a target for each method."""
-    for name, holder, attribute, make in _found(METHODS):
+    for name, holder, attribute, make in _found("operators", METHODS):
         yield Target("operators", name, holder, attribute, make)
 
 
@@ -57,13 +57,25 @@ def standing_alone():
     return found
 
 
-def _found(entries):
+def _found(layer, entries):
     """Yield what is in the running TensorFlow as the data has it, with what replaces it."""
     for function in entries:
-        holder, attribute = resolve(function.name)
-        original = vars(holder).get(attribute)
-        if type(original) is FunctionType and signature(original) == function.signature:
-            yield function.name, holder, attribute, partial(_stand_in, function)
+        with upstream.contained(layer, function.name):
+            holder, attribute = resolve(function.name)
+            original = original_of(holder, attribute)
+            if (why := _objection(function)) is not None:
+                upstream.leave_out(layer, function.name, why)
+            elif type(original) is FunctionType and signature(original) == function.signature:
+                yield function.name, holder, attribute, partial(_stand_in, function)
+
+
+def _objection(function):
+    """Tell why what a function is lowered by cannot be used here."""
+    if function.lowering is None:
+        return None
+    return upstream.objection_to_registered(
+        "public", function.lowering
+    ) or upstream.objection_to_registered("keras", function.lowering)
 
 
 def _stand_in(function, original, always=False):
@@ -89,7 +101,7 @@ def _stand_in(function, original, always=False):
             for site, early in zip(function.sites, replaced, strict=True)
         ]
 
-    found = handlers(original)
+    found, replay = handlers(original), upstream.load("replay.replay")
     return lowering.Function(
         original,
         names=names,
@@ -99,8 +111,8 @@ def _stand_in(function, original, always=False):
         sites=sites,
         lowering=function.lowering,
         handlers=found,
-        beyond=Replayed(original, generated, found, always=always)
-        if function.name.startswith("tf.")
+        beyond=replay.Replayed(original, generated, found, always=always)
+        if replay is not None and function.name.startswith("tf.")
         else None,
         always=always,
     )

@@ -701,8 +701,11 @@ cdef class Replayed(Replacement):
         try:
             found = recording(recorder, arguments, holders, result)
             replay = Replay(found, self.op, self.passed, self.settings, guard)
-        except NotReplayableError as why:
-            self.reasons[str(why)] = self.reasons.get(str(why), 0) + 1
+        except Exception as problem:  # the call has been made, and nothing is wrong with it
+            why = str(problem)
+            if not isinstance(problem, NotReplayableError):
+                why = f"{type(problem).__name__}: {why}"
+            self.reasons[why] = self.reasons.get(why, 0) + 1
             self.refusals += 1
             case.refused = True
             return 0

@@ -1,0 +1,5 @@
+"""What runs the calls of traced functions in unchanged programs."""
+
+from fastops._plans.plans import PlansBeside
+
+__all__ = ["PlansBeside"]

@@ -1,0 +1,175 @@
+"""Write what `fastops.install` names of TensorFlow, Keras and tf_keras.
+
+`fastops/_install/upstream.json` has the names that each module's code uses, and the modules that it
+imports, as they are found in the sources; and for each name the kind of object that the running
+versions have there. `fastops._install.upstream` compares the table with what is there before
+anything is installed.
+
+Examples
+--------
+``python tools/upstream.py`` writes the table; ``--check`` tells whether it is the one that is
+checked in.
+"""
+
+import argparse
+import difflib
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import keras  # noqa: E402
+import tensorflow as tf  # noqa: E402
+import tf_keras  # noqa: E402
+
+from fastops._install import upstream  # noqa: E402
+
+PARTS = ("_install", "_plans")
+"""Where modules are, below `fastops`. The parts below name TensorFlow alone, which is pinned."""
+
+PACKAGES = ("keras", "tensorflow", "tf_keras")
+
+ANY = frozenset(
+    {
+        "tensorflow.python.eager.context._context",  # None until there is a context
+        "tensorflow.python.framework.ops._numpy_style_slicing",  # whatever is true or false
+    }
+)
+"""Names whose objects are of several kinds."""
+
+_TEXT = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|#[^\n]*', re.DOTALL
+)
+_FROM = re.compile(r"^[ ]*from +([\w.]+) +c?import +(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ ]*import +([^\n]*)", re.MULTILINE)
+_CHAIN = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_REGISTERED = re.compile(r'^register\(\s*"([^"]+)"', re.MULTILINE)
+_FOUND = re.compile(r'= find\("([^"]+)"\)')
+
+
+def sources():
+    """Return the sources of each module: by its name, one text."""
+    found = {}
+    for part in PARTS:
+        folder = ROOT / "fastops" / part
+        paths = [*folder.rglob("*.py*"), *folder.parent.glob(f"{part}.p*")]
+        for path in sorted(paths):
+            if path.suffix in (".py", ".pyx", ".pxd") and "tables" not in path.parts:
+                name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                name = name.removesuffix(".__init__")
+                found[name] = found.get(name, "") + path.read_text() + "\n"
+    return found
+
+
+def imported(text):
+    """Yield what a source imports: the module, the name there or `None`, and its name here."""
+    for module, names in _FROM.findall(text):
+        for one in names.strip("()").replace("\\", "").split(","):
+            name, _, alias = one.strip().partition(" as ")
+            if name:
+                yield module, name.strip(), (alias or name).strip()
+    for names in _IMPORT.findall(text):
+        for one in names.split(","):
+            name, _, alias = one.strip().partition(" as ")
+            if name:
+                yield name.strip(), None, (alias or name.partition(".")[0]).strip()
+
+
+def names_in(module, text):
+    """Return the names of other packages' objects that a source uses."""
+    text = _TEXT.sub("''", text)
+    aliases, found = {}, set()
+    for source, name, alias in imported(text):
+        if source.partition(".")[0] in PACKAGES:
+            aliases[alias] = f"{source}.{name}" if name else source
+            found |= {source, aliases[alias]}
+    if module.startswith(("fastops._install.keras.", "fastops._install.models.")):
+        aliases["keras"] = "keras.src"  # as its modules call what they are given
+    if module.startswith("fastops._install.helpers."):
+        aliases["tf_keras"] = "tf_keras.src"
+    for chain in _CHAIN.findall(text):
+        first, _, rest = chain.partition(".")
+        if first in aliases and rest:
+            found |= set(reached(f"{aliases[first]}.{rest}"))
+    return {name for name in found if not name.endswith("__") and kind_of(name) is not None}
+
+
+def kind_of(name):
+    """Return the kind of object that a name stands for, `None` if there is none."""
+    try:
+        return upstream.kind_of(upstream.look_up(name))
+    except LookupError:
+        return None
+
+
+def reached(name):
+    """Yield the names along a path, to the first object that is no module and no class."""
+    parts = name.split(".")
+    if name.startswith("tensorflow.keras"):  # which imports Keras
+        return
+    for n in range(2, len(parts) + 1):
+        one = ".".join(parts[:n])
+        kind = kind_of(one)
+        if kind is None:
+            return
+        yield one
+        if kind not in ("module", "class"):
+            return
+
+
+def table():
+    """Return what is written into the file."""
+    texts = sources()
+    parts, kinds, registered = {}, {}, {}
+    for module, text in texts.items():
+        names = sorted(names_in(module, text))
+        needs = set()
+        for source, name, _ in imported(_TEXT.sub("''", text)):
+            needs |= {source, f"{source}.{name}"} & texts.keys()
+        for title in _FOUND.findall(text):  # which that part has to register before
+            needs |= {one for one, other in texts.items() if title in _REGISTERED.findall(other)}
+        needs.discard(module)
+        needs = {one for one in needs if not any(other.startswith(f"{one}.") for other in needs)}
+        parts[module] = {"names": names, "needs": sorted(needs)}
+        kinds |= {name: "any" if name in ANY else kind_of(name) for name in names}
+        for title in _REGISTERED.findall(text):
+            for one in title.split() if ".gradients." in module else [title]:
+                registered.setdefault(module, []).append(one)
+    return {
+        "versions": versions(),
+        "kinds": dict(sorted(kinds.items())),
+        "parts": parts,
+        "registered": registered,
+    }
+
+
+def versions():
+    """Return the versions that are running."""
+    found = {"TensorFlow": tf.__version__, "Keras": keras.__version__}
+    return found | {"tf_keras": tf_keras.__version__}
+
+
+def main(argv=None):
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="tools/upstream.py", description="Write fastops/_install/upstream.json."
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail if the table is not as it was"
+    )
+    options = parser.parse_args(argv)
+    text = json.dumps(table(), indent=1) + "\n"
+    if options.check:
+        old = upstream.TABLE.read_text()
+        print("".join(difflib.unified_diff(old.splitlines(True), text.splitlines(True))), end="")
+        return int(old != text)
+    upstream.TABLE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
