@@ -1,0 +1,212 @@
+"""What `install` rests on may be missing, or be something else: that is left out, and no more."""
+
+import io
+import subprocess
+import sys
+import tempfile
+
+import faults
+import keras
+import pytest
+import tensorflow as tf
+import zygote
+from rich.console import Console
+
+import fastops
+from fastops._install import targets, upstream
+from fastops._install.replacement import Replacement
+from fastops._shell import doctor
+from tools import upstream as tool
+
+TRAINER = "keras.src.backend.tensorflow.trainer.TensorFlowTrainer"
+ADAPTER = "keras.src.trainers.data_adapters.array_data_adapter"
+NEST = "tensorflow.python.util.nest_util"
+
+SECONDS = 600
+
+
+@pytest.fixture(autouse=True)
+def not_installed():
+    assert not fastops.is_installed()
+    yield
+    fastops.uninstall()
+    upstream.begin()
+
+
+def run(*options):
+    """Run tests/faults.py in a process that has TensorFlow and Keras; return what it says."""
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as errors:
+        process = zygote.of(("keras", "tf_keras")).start(
+            f"import faults, sys; sys.exit(faults.main({list(options)!r}))",
+            zygote.environment_of(),
+            *(0, said.fileno(), errors.fileno()),
+        )
+        status = process.wait(SECONDS)
+        said.seek(0)
+        errors.seek(0)
+        text = said.read()
+        return status, text if status in (0, 1) else text + errors.read()[-2000:]
+
+
+# Every name --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_handfuls_of_all_names(seed):
+    status, said = run("--size=40", f"--seed={seed}")
+    assert status == 0, said
+
+
+def test_one_name_after_another():
+    """Some: ``python tests/faults.py`` runs all."""
+    status, said = run("--step=40", "--seed=7")
+    assert status == 0, said
+
+
+def test_faults_that_are_there_before_fastops_is_imported():
+    code = "import faults, sys; sys.exit(faults.main(['--early', '--step=60', '--seed=11']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=zygote.environment_of(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+
+
+of_the_table = pytest.mark.skipif(
+    tool.versions() != upstream.table()["versions"],
+    reason="The table is written with other versions",
+)
+
+
+@pytest.mark.quick
+@of_the_table
+def test_the_table_is_that_of_the_sources(capsys):
+    assert tool.main(["--check"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.quick
+@of_the_table
+def test_all_is_there():
+    fastops.install()
+    assert upstream.left_out() == {}
+
+
+# What is left out, and said ----------------------------------------------------------------------
+
+
+def in_force(layer):
+    """Return the names of what is replaced in a layer."""
+    return {target.name for target in targets.targets() if target.layer == layer}
+
+
+def said_by_doctor():
+    """Return what the command says, on one line."""
+    console = Console(file=io.StringIO(), width=400)
+    assert doctor.doctor(console) == 0
+    return console.file.getvalue()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("fault", [one for one in faults.FAULTS if one != "class"])
+def test_a_class_of_keras_that_is_gone(fault):
+    """As `TensorFlowTrainer` is from Keras 3.16 on."""
+    before = {layer: in_force(layer) for layer in targets.LAYERS}
+    with faults.injected([(TRAINER, fault)]):
+        fastops.install()
+        assert isinstance(vars(keras.Layer)["__call__"], Replacement)
+        left = upstream.left_out()
+        fastops.uninstall()
+        after = {layer: in_force(layer) for layer in targets.LAYERS}
+        said = said_by_doctor()
+    gone = {f"{TRAINER}.{name}" for name in ("predict_step", "test_step", "train_step")}
+    left = {name: why for (_, name), why in left.items() if why.startswith(TRAINER)}
+    assert left.keys() == gone
+    assert before.pop("models") - after.pop("models") == gone
+    assert before == after
+    assert all(why in said for why in left.values())
+
+
+def test_a_module_of_keras_that_is_gone():
+    with faults.injected([(ADAPTER, "deleted")]):
+        fastops.install()
+        assert upstream.left_out()["keras", "batches"] == f"{ADAPTER} is missing"
+        assert isinstance(vars(keras.Layer)["__call__"], Replacement)
+
+
+def test_a_module_of_tensorflow_that_is_something_else():
+    before = in_force("helpers")
+    with faults.injected([(f"{NEST}._tf_core_pack_sequence_as", "number")]):
+        left = before - in_force("helpers")
+    assert "nest.pack_sequence_as" in left
+    assert "dtypes.as_dtype" not in left
+
+
+@pytest.mark.quick
+def test_what_is_there_again_is_in_force_again():
+    with faults.injected([(TRAINER, "deleted")]):
+        fastops.install()
+        fastops.uninstall()
+    fastops.install()
+    assert not any(TRAINER in why for why in upstream.left_out().values())
+
+
+# Names -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """Return a module that is a package of its own, with a few attributes."""
+
+    class Odd(type(sys)):
+        @property
+        def raising(self):
+            raise OSError("no")
+
+    made = Odd("tf_keras.made")
+    made.number, made.function, made.kind, made.none = 1, len, int, None
+    monkeypatch.setitem(sys.modules, "tf_keras.made", made)
+    return made
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("name", "expected", "why"),
+    [
+        ("number", "int", None),
+        ("number", "any", None),
+        ("function", "function", None),
+        ("kind", "class", None),
+        ("kind.from_bytes", "function", None),
+        ("number", "class", "tf_keras.made.number is an int"),
+        ("none", "function", "tf_keras.made.none is None"),
+        ("kind", "function", "tf_keras.made.kind is a class"),
+        ("missing", "any", "tf_keras.made.missing is missing"),
+        ("missing.more", "any", "tf_keras.made.missing is missing"),
+        ("number.real", "any", "tf_keras.made.number is an int"),
+        ("raising", "any", "tf_keras.made.raising raises OSError"),
+    ],
+)
+def test_what_is_wrong_with_a_name(module, name, expected, why):
+    assert upstream.objection_to(f"tf_keras.made.{name}", expected) == why
+
+
+def test_an_object_that_raises_whatever_it_is_asked(module):
+    module.number = faults.VALUES["raising"]
+    assert upstream.objection_to("tf_keras.made.number", "int").endswith("is a Raising")
+    assert upstream.objection_to("tf_keras.made.number.real", "int").endswith("is a Raising")
+
+
+def test_a_package_that_is_not_imported():
+    assert upstream.objection_to("nowhere.name", "any") == "nowhere is not imported"
+
+
+@pytest.mark.quick
+def test_modules_that_are_none(monkeypatch):
+    """As Python has it for what must not be imported."""
+    monkeypatch.setitem(sys.modules, "keras.nothing", None)
+    monkeypatch.setitem(sys.modules, "tensorflow.odd", faults.VALUES["raising"])
+    fastops.install()
+    assert isinstance(tf.math.tanh, Replacement)
