@@ -540,7 +540,7 @@ class _Maker:
             self.shapes[id(tensor)] = number
             self.constants[number] = to_keep(tensor)
         step.outputs = range(first, len(self.tensors))
-        step.sizes = [tuple(tensor.shape) for tensor in event.outputs]
+        step.sizes = [None if self.lasts else tuple(tensor.shape) for tensor in event.outputs]
         step.used = [number for number in known if number is not None]
         self.steps.append(step)
 
