@@ -166,10 +166,10 @@ def fitting(name):
 def injected(faults):
     """Have some faults there meanwhile: pairs of a name and one of `FAULTS`."""
     undo, before = [], set(sys.modules)
+    places = [(*place(name), name, fault) for name, fault in faults]  # while all can be found
     try:
-        for name, fault in faults:
-            holder, attribute = place(name)
-            if attribute not in vars(holder):  # a fault before it has taken its holder away
+        for holder, attribute, name, fault in places:
+            if attribute not in vars(holder):  # deleted by another name
                 continue
             value = vars(holder)[attribute]
             undo.append((holder, attribute, value))

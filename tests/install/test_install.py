@@ -535,7 +535,8 @@ def test_special_values_of_operators():
 def test_promotion_of_dtypes_is_tensorflows(mode):
     """By operators, public functions, and the generated functions that TensorFlow has wrapped."""
     out = python(f"""
-                import operator
+        import itertools
+        import operator
         import numpy as np
         from tensorflow.python.ops import gen_math_ops, math_ops
         tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode={mode!r})

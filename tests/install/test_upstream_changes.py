@@ -51,9 +51,10 @@ def run(*options):
 # Every name --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_handfuls_of_all_names(seed):
-    status, said = run("--size=40", f"--seed={seed}")
+@pytest.mark.parametrize("seed", range(3))
+def test_handfuls(seed):
+    """Every name is in one of them."""
+    status, said = run("--size=20", "--step=3", f"--seed={seed}")
     assert status == 0, said
 
 
@@ -64,7 +65,7 @@ def test_one_name_after_another():
 
 
 def test_faults_that_are_there_before_fastops_is_imported():
-    code = "import faults, sys; sys.exit(faults.main(['--early', '--step=60', '--seed=11']))"
+    code = "import faults, sys; sys.exit(faults.main(['--early', '--step=120', '--seed=11']))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=zygote.environment_of(),
@@ -132,7 +133,7 @@ def test_a_class_of_keras_that_is_gone(fault):
 def test_a_module_of_keras_that_is_gone():
     with faults.injected([(ADAPTER, "deleted")]):
         fastops.install()
-        assert upstream.left_out()["keras", "batches"] == f"{ADAPTER} is missing"
+        assert upstream.left_out()["keras", "batches"].startswith(ADAPTER)
         assert isinstance(vars(keras.Layer)["__call__"], Replacement)
 
 

@@ -46,7 +46,7 @@ _DTYPES = _FLOATS | {
 }
 
 _adapter_type = None
-_slicing = None
+_sliceable = None
 _floatx = None
 _kinds: dict = {}  # by structure, dtypes, shapes and sizes: what Keras's own dataset was like
 _orders: dict = {}  # by seed and size: the order that Keras's own dataset drew
@@ -61,10 +61,9 @@ def attach(keras):
     keras : module
         ``keras.src``.
     """
-    global _adapter_type, _slicing, _floatx
-    adapters = keras.trainers.data_adapters
-    _adapter_type = adapters.array_data_adapter.ArrayDataAdapter
-    _slicing = adapters.array_slicing
+    global _adapter_type, _sliceable, _floatx
+    _adapter_type = keras.trainers.data_adapters.array_data_adapter.ArrayDataAdapter
+    _sliceable = keras.trainers.data_adapters.array_slicing.convert_to_sliceable
     _floatx = keras.backend.floatx
 
 
@@ -151,7 +150,7 @@ def _tensor(array):
     """Return the tensor that Keras makes of an array or a tensor."""
     dtype = array.dtype.name
     if dtype in _FLOATS and dtype != _floatx():
-        array = _slicing.convert_to_sliceable(array, target_backend="tensorflow")
+        array = _sliceable(array, target_backend="tensorflow")
     return array if type(array) is EagerTensor else tf.convert_to_tensor(array)
 
 
