@@ -93,7 +93,7 @@ def original_of(holder, attribute):
     try:
         return vars(holder)[attribute]
     except KeyError:
-        raise LookupError(f"{holder.__name__}.{attribute} is missing") from None
+        raise upstream.MissingNameError(f"{holder.__name__}.{attribute} is missing") from None
 
 
 def signature(function):

@@ -42,6 +42,10 @@ _objections: dict[str, str | None] = {}  # by part, since `begin`
 _faulty: dict[str, str] = {}  # parts whose import has failed: Python must not try it again
 
 
+class MissingNameError(LookupError):
+    """A name is missing, or stands for something else; no user sees it but as a reason."""
+
+
 @cache
 def table():
     """Return what is known of names and parts."""
@@ -77,7 +81,7 @@ def look_up(name):
 
     Raises
     ------
-    LookupError
+    MissingNameError
         If there is none. It says which part of the name is missing, or cannot be read.
     """
     path = name.split(".")
@@ -87,16 +91,16 @@ def look_up(name):
             value = sys.modules[holder]
             break
     else:
-        raise LookupError(f"{path[0]} is not imported")
+        raise MissingNameError(f"{path[0]} is not imported")
     for part in path[n:]:
         if kind_of(value) not in ("module", "class"):
-            raise LookupError(f"{holder} is {_shown(value)}")
+            raise MissingNameError(f"{holder} is {_shown(value)}")
         try:
             value = getattr(value, part)
         except AttributeError:
-            raise LookupError(f"{holder}.{part} is missing") from None
+            raise MissingNameError(f"{holder}.{part} is missing") from None
         except Exception as problem:
-            raise LookupError(f"{holder}.{part} raises {type(problem).__name__}") from None
+            raise MissingNameError(f"{holder}.{part} raises {type(problem).__name__}") from None
         holder = f"{holder}.{part}"
     return value
 
@@ -106,13 +110,13 @@ def resolve(name):
 
     Raises
     ------
-    LookupError
+    MissingNameError
         If the holder is missing, or is neither a module nor a class.
     """
     path, _, attribute = name.rpartition(".")
     holder = look_up(path)
     if kind_of(holder) not in ("module", "class"):
-        raise LookupError(f"{path} is {_shown(holder)}")
+        raise MissingNameError(f"{path} is {_shown(holder)}")
     return holder, attribute
 
 
@@ -251,7 +255,9 @@ def contained(layer, title):
 
 def said(problem):
     """Return what an exception says: those of `look_up` speak for themselves."""
-    return str(problem) if type(problem) is LookupError else f"{type(problem).__name__}: {problem}"
+    if isinstance(problem, MissingNameError):
+        return str(problem)
+    return f"{type(problem).__name__}: {problem}"
 
 
 def left_out():

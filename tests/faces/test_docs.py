@@ -247,6 +247,7 @@ def messages():
                 "SystemError",
                 "UnplannedError",
                 "NotReplayableError",
+                "MissingNameError",
                 "StateError",
             )
             keras = place.startswith("_backend/") and re.match(r"[A-Z`]|mask_t ", message)

@@ -69,7 +69,7 @@ def of_tf_keras():
 def _class(name):
     """Return a class; `LookupError` if it is none."""
     if (why := upstream.objection_to(name, "class")) is not None:
-        raise LookupError(why)
+        raise upstream.MissingNameError(why)
     return upstream.look_up(name)
 
 

@@ -42,7 +42,7 @@ def _settings(namespace):
     names = SETTINGS.get(namespace, ())
     for name in names:
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
-            raise LookupError(f"{name} is another thing")
+            raise upstream.MissingNameError(f"{name} is another thing")
     return tuple([upstream.resolve(name) for name in names])
 
 
@@ -71,7 +71,7 @@ def _class(title):
     name = title.replace("tf", "tensorflow", 1)
     found = upstream.look_up(name)
     if (why := upstream.objection_to(name, "class")) is not None:
-        raise LookupError(why)
+        raise upstream.MissingNameError(why)
     return ResourceVariable if found is tf.Variable else found  # which eager programs make by it
 
 
