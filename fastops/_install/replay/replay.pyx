@@ -65,6 +65,7 @@ cdef enum:
     INLINE_VALUES = 64
     MOST_SIGNATURES = 256
     MOST_REPLAYS = 4    # of one signature, that differ by values
+    MOST_OWN_OPS = 256  # of a recording whose steps share no ops
     ENOUGH_REFUSALS = 8
     ENOUGH_RUNS = 4     # without kernels for all ops, after which nobody looks again
 
@@ -306,7 +307,7 @@ cdef class Replay:
             self.passed.append((module.__dict__, attribute, function))
             self.versions.push_back(0)
             functions[name] = function
-        firsts = {}
+        firsts = {} if len(found.steps) > MOST_OWN_OPS else None
         self.steps = tuple([
             Step(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
             for i, one in enumerate(found.steps)
@@ -513,7 +514,7 @@ cdef class Replay:
 
 cdef object _place_of(i, step, dict firsts):
     """The place of the first step like this one: steps of simple ops share an op and its kernel."""
-    if step.op_name not in _SHARED:
+    if firsts is None or step.op_name not in _SHARED:
         return i
     attributes = [
         (name, repr(value)) for name, value in step.arguments.items() if name not in step.inputs
