@@ -10,7 +10,6 @@ import opcode
 import sys
 import types
 from functools import cache, partial
-from itertools import chain
 
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.framework.dtypes import DType
@@ -101,9 +100,21 @@ _CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, prop
 
 _OPERATORS = frozenset(
     f"__{prefix}{name}__"
-    for name in "add sub mul truediv floordiv mod pow matmul and or xor".split()
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "xor",
+    ]
     for prefix in ("", "r")
-) | frozenset("__neg__ __invert__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
+) | frozenset(["__neg__", "__invert__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
 
 # ---------------------------------------------------------------------------------------------
 # The names in code

@@ -12,8 +12,8 @@ cdef class Replacement:
     cdef vectorcall_t vectorcall
     cdef readonly object original
     cdef bint always  # works whether anything is installed or not: it is in nobody's place
-    cdef Guard guard                # None for one that depends on nothing
-    cdef vectorcall_t while_holding # takes the calls while the guard holds; unused without one
+    cdef Guard guard                 # None for one that depends on nothing
+    cdef vectorcall_t while_holding  # takes the calls while the guard holds; unused without one
     cdef object __weakref__
 
 

@@ -16,7 +16,7 @@ cdef class Rule:
     cdef dict entry                  # of TensorFlow's registry; None where that has something else
     cdef readonly object registered  # the gradient function in it
     cdef readonly bint restated
-    cdef readonly Guard guard        # of what that function looks up; None of one that is not restated
+    cdef readonly Guard guard        # None where nothing is restated
     cdef bint any_grad
     cdef readonly long long taken
     cdef readonly long long left

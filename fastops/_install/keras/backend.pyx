@@ -86,7 +86,7 @@ cdef bint _has_another() except -1:
 
 
 cdef object _held(object variable):
-    """What a variable of Keras's holds; None where a scope, or a method of a user's, gives another."""
+    """What a variable of Keras's holds; None where a scope or a user's method decides."""
     return None if _has_another() or not holds(_of_variables) else variable._value
 
 

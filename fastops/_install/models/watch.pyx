@@ -18,7 +18,7 @@ from libcpp.algorithm cimport binary_search, sort
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
-from fastops._install.guards cimport holds
+from fastops._install.guards cimport holds as guard_holds
 from fastops._install.replacement cimport Replacement
 
 import sys
@@ -334,7 +334,7 @@ cdef class Globals:
         """Tell whether all is as it was."""
         cdef Py_ssize_t i
         cdef PyObject* now
-        if not holds(self.guard):
+        if not guard_holds(self.guard):
             return False
         for i in range(<Py_ssize_t>self.versions.size()):
             if self.versions[i] != 0 and (

@@ -28,7 +28,7 @@ from fastops._cpp.options cimport Thread
 from fastops._cpp.python cimport PyVectorcall_NARGS, call_object
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes, tell_watchers
-from fastops._install.guards cimport Guard, holds
+from fastops._install.guards cimport Guard, holds as guard_holds
 from fastops._install.intercept cimport Generated, promotes_no_dtypes
 from fastops._install.public.arguments cimport unseeded
 from fastops._install.replacement cimport Replacement, call_original, enable, live
@@ -330,7 +330,7 @@ cdef class Replay:
         cdef tuple passed
         if self.made_after != flushes or self.custom and taped():
             return False
-        if self.guard is not None and not holds(self.guard):
+        if self.guard is not None and not guard_holds(self.guard):
             return False
         if self.taped is not None and taped():
             return self.taped.fits()
@@ -808,7 +808,7 @@ cdef PyObject* _record(Replayed self, Case case, const Signature& signature, PyO
         recorder.stop()
     # While something stands in for what the code looks up, the recording would not be TensorFlow's.
     guard = _guard_of(self, witness if witnessed else None)
-    if not holds(guard):
+    if not guard_holds(guard):
         return result
     # A method that changes its object cannot be replayed so.
     if (
