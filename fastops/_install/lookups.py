@@ -1,14 +1,15 @@
 """What code looks up in modules and classes when it runs, and the guards that are made of it.
 
 A stand-in restates a function, with some of the functions that this one calls. The guard of the
-stand-in holds while all of these would find what they were written for: the names in their code lead
-to the same functions, classes and modules.
+stand-in holds while all of these would find what they were written for: the names in their code
+lead to the same functions, classes and modules.
 """
 
 import enum
 import opcode
 import sys
 import types
+from contextlib import suppress
 from functools import cache, partial
 
 from tensorflow.python import pywrap_tfe
@@ -193,10 +194,8 @@ def functions_in(value):
             continue
         found.append(function)
         for cell in function.__closure__ or ():
-            try:
+            with suppress(ValueError):  # it is empty
                 pending.append(cell.cell_contents)
-            except ValueError:  # it is empty
-                pass
         pending.append(vars(function).get("__wrapped__"))
     return found
 

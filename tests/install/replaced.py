@@ -1,4 +1,4 @@
-"""Programs, and functions of TensorFlow's and Keras's that they look up, to be replaced by others."""
+"""Programs, and the functions of TensorFlow's and Keras's that they look up, to be replaced."""
 
 import functools
 import sys
@@ -52,7 +52,7 @@ def programs():
         return assigned.numpy()
 
     def rows():
-        return [row for row in a]
+        return list(a)
 
     return {
         "a + b": lambda: a + b,
