@@ -245,8 +245,8 @@ cdef class Caller:
         cdef Account account = waiting.account
         cdef int64_t cost = _binding.of(1), call_ns
         cdef double saved, share
-        if not account.is_due(cost) and not self.one_trace:
-            return False  # most calls end here
+        if not account.is_due(cost) and not self.account.is_due(cost):
+            return False  # of a function that is called seldom
         if waiting.num_nodes == 0:
             waiting.num_nodes, self.one_trace, self.has_plan = self.size_up()
         if self.one_trace and self.has_plan:

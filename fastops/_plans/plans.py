@@ -14,6 +14,9 @@ from fastops._plans.planned import Planned, options_of
 MOST_SIGNATURES = 256
 """Signatures of one function that are kept; beyond, the one that was made first goes."""
 
+_MOST_TRACES = 32
+"""Traces of one function whose nodes are counted, the last ones."""
+
 _tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 """By that by which TensorFlow counts calls: it is one for all functions of the same code."""
 
@@ -83,7 +86,7 @@ class Plans(Caller):
         """Tell the number of nodes of a trace, whether there is but one, and a plan of it."""
         traces = costs.traces_of(self._traced)
         planned = any(one.plan is not None for one in self._planned.values())
-        return costs.largest(traces), len(traces) == 1, planned
+        return costs.largest(traces[-_MOST_TRACES:]), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
         """See to a call with arguments of a signature, of which there is to be a case.
