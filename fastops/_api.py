@@ -12,10 +12,13 @@ with _build.chosen():
         FallbackError,
         FallbackWarning,
         MissingOpError,
+        VerificationError,
+        VerificationWarning,
     )
     from fastops._core.options import options
     from fastops._core.reasons import REASONS as _REASONS
     from fastops._install.placement import accelerated, install, is_installed, uninstall
+    from fastops._install.verify.results import VerificationReport, verified
     from fastops._plans import description as _description
     from fastops._plans.description import PlanDescription, PlanNode
     from fastops._plans.function import Function, function
@@ -91,6 +94,9 @@ __all__ = [
     "PlanNode",
     "Profile",
     "Stats",
+    "VerificationError",
+    "VerificationReport",
+    "VerificationWarning",
     "__version__",
     "accelerated",
     "cache_info",
@@ -113,4 +119,5 @@ __all__ = [
     "stats",
     "uninstall",
     "unload_ipython_extension",
+    "verified",
 ]

@@ -39,6 +39,14 @@ def pytest_addoption(parser):
         action="store_true",
         help="run all tests with fastops.install() in force, as FASTOPS_INSTALL=1 does",
     )
+    group.addoption(
+        *("--fastops-verify",),
+        nargs="?",
+        const="raise",
+        metavar="MODE",
+        help="run the tests under fastops.install, where calls are made in TensorFlow's way, too, "
+        "and compared: raise (default) or warn where they differ, warn:10 for one call in ten",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,6 +75,11 @@ def pytest_configure(config):
         from pytest_fastops import installing
 
         installing.begin(config)  # where a conftest has named the plugin in pytest_plugins
+    mode = config.getoption("--fastops-verify")
+    if mode is not None:
+        from pytest_fastops.verification import Verification
+
+        config.pluginmanager.register(Verification(mode), "fastops-verification")
 
 
 class Figures:

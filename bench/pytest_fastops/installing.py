@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 OPTION = "--fastops-install"
+VERIFICATION = "--fastops-verify"
 VARIABLE = "FASTOPS_INSTALL"
 
 _begun = pytest.StashKey[bool]()
@@ -20,6 +21,8 @@ _begun = pytest.StashKey[bool]()
 def asked_by(config):
     """Return what asks for `fastops.install` in this run, or `None`."""
     namespace = getattr(config, "known_args_namespace", config.option)
+    if _verification(config) is not None:
+        return VERIFICATION
     if getattr(namespace, "fastops_install", False):
         return OPTION
     value = os.environ.get(VARIABLE) or "0"
@@ -34,7 +37,7 @@ def begin(config):
         return
     config.stash[_begun] = True
     installed = []
-    forget = _launch().when_imported(lambda: installed.append(_install()))
+    forget = _launch().when_imported(lambda: installed.append(_install(config)))
 
     def end():
         forget()
@@ -44,10 +47,20 @@ def begin(config):
     config.add_cleanup(end)
 
 
-def _install():
+def _verification(config):
+    namespace = getattr(config, "known_args_namespace", config.option)
+    return getattr(namespace, "fastops_verify", None)
+
+
+def _install(config):
     """Put in force what the run asks for; return whether nothing was in force before."""
     import fastops
 
+    if (mode := _verification(config)) is not None:
+        from fastops._install.verify.results import set_default
+        from fastops._shell.verification import parse
+
+        set_default(*parse(mode))
     new = not fastops.is_installed()
     fastops.install()
     return new

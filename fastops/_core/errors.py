@@ -23,3 +23,15 @@ class FallbackWarning(UserWarning):
     """A call did not take the direct path, and `fastops.options(on_fallback="warn")` holds."""
 
     __module__ = "fastops"
+
+
+class VerificationError(RuntimeError):
+    """A call did not give what TensorFlow gives, and `fastops.install(verify="raise")` holds."""
+
+    __module__ = "fastops"
+
+
+class VerificationWarning(UserWarning):
+    """A call did not give what TensorFlow gives, and `fastops.install(verify="warn")` holds."""
+
+    __module__ = "fastops"

@@ -8,6 +8,7 @@ from fastops._core.garbage import without_collections
 from fastops._install import lookups, upstream
 from fastops._install.replacement import set_live
 from fastops._install.targets import targets
+from fastops._install.verify.results import RESULTS, chosen
 
 _LOCK = threading.RLock()
 _placed: list = []  # holder, attribute, original, replacement, what announces it; and so on
@@ -31,7 +32,9 @@ def _patterns(value, name):
     return tuple(value)
 
 
-def install(*, only=None, exclude=None, functions=True, models=True):
+def install(
+    *, only=None, exclude=None, functions=True, models=True, verify=None, verify_every=None
+):
     """Let unchanged programs take the fast path, in the whole process.
 
     Parameters
@@ -47,6 +50,19 @@ def install(*, only=None, exclude=None, functions=True, models=True):
     models : bool
         Whether calls of Keras's own layers, models, losses, metrics and optimizers are recorded
         once and replayed afterwards. `False` is ``exclude=["models"]``.
+    verify : {None, False, True, "raise", "warn"}
+        Whether each call that a replacement makes is made in TensorFlow's way, too, and compared:
+        `True` or ``"raise"`` raises `VerificationError` where anything differs, ``"warn"`` warns
+        with `VerificationWarning` and goes on. What the program gets is TensorFlow's in either
+        case. This is for tests: calls take several times as long as without fastops. `None` is
+        what ``FASTOPS_VERIFY`` says.
+    verify_every : int, optional
+        With a number n, one in n calls of each replacement is verified.
+
+    Raises
+    ------
+    RuntimeError
+        If calls are to be verified, and it is in force already without.
 
     Notes
     -----
@@ -58,6 +74,7 @@ def install(*, only=None, exclude=None, functions=True, models=True):
     --------
     uninstall : puts back what was there.
     accelerated : for a block.
+    verified : what verification has found.
 
     Examples
     --------
@@ -70,18 +87,24 @@ def install(*, only=None, exclude=None, functions=True, models=True):
     global _holds
     only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
     optional = {"traced": functions, "models": models}
+    mode, every = chosen(verify, verify_every)
     with _LOCK:
         _holds = 0  # it outlasts the blocks of `accelerated` around it
         if _placed:
+            if verify and RESULTS.mode is None:
+                raise RuntimeError("fastops is installed without verification: uninstall() first")
             return
         try:
             with without_collections():
+                if mode is not None:
+                    _engine().start(mode, every)
                 _place_all(
                     [
                         target
                         for target in targets()
                         if optional.get(target.layer, True) and _chosen(target, only, exclude)
-                    ]
+                    ],
+                    mode,
                 )
         except BaseException:
             uninstall()
@@ -89,26 +112,35 @@ def install(*, only=None, exclude=None, functions=True, models=True):
         set_live(True)
 
 
-def _place_all(chosen):
+def _engine():
+    """Return what verifies calls, which nothing else needs."""
+    from fastops._install.verify import engine
+
+    return engine
+
+
+def _place_all(found, mode):
     """Place what can be placed, of each unit all or nothing."""
     unit, begin, failed = None, 0, False
-    for target in chosen:
+    for target in found:
         if target.unit is None or target.unit != unit:
             unit, begin, failed = target.unit, len(_placed), False
         elif failed:
             continue
         try:
-            _place(target)
+            _place(target, mode)
         except Exception as problem:
             failed = True
             upstream.leave_out(target.layer, target.name, upstream.said(problem))
             _take_out(begin)
 
 
-def _place(target):
+def _place(target, mode):
     original = vars(target.holder)[target.attribute]
     replacement = target.make(original)
     lookups.guard(target, original, replacement)
+    if mode is not None:
+        _engine().verify(target.layer, target.name, replacement)
     # Flat, as ten thousand tuples would be so many more for each collection to look at.
     _placed.extend((target.holder, target.attribute, original, replacement, target.announce))
     _set(target.holder, target.attribute, replacement, target.announce)
@@ -152,7 +184,11 @@ def uninstall():
     with _LOCK:
         _holds = 0
         set_live(False)
-        _take_out(0)
+        try:
+            _take_out(0)
+        finally:
+            if RESULTS.mode is not None:
+                _engine().stop()
 
 
 def is_installed():
@@ -169,7 +205,9 @@ def is_installed():
 
 
 @contextmanager
-def accelerated(*, only=None, exclude=None, functions=True, models=True):
+def accelerated(
+    *, only=None, exclude=None, functions=True, models=True, verify=None, verify_every=None
+):
     """`install` for a block; the whole process takes part in it.
 
     Blocks may nest and overlap between threads: the last one to end takes out what the first one
@@ -177,7 +215,7 @@ def accelerated(*, only=None, exclude=None, functions=True, models=True):
 
     Parameters
     ----------
-    only, exclude, functions, models
+    only, exclude, functions, models, verify, verify_every
         As for `install`.
 
     Examples
@@ -190,7 +228,14 @@ def accelerated(*, only=None, exclude=None, functions=True, models=True):
     global _holds
     with _LOCK:
         if not _holds and not _placed:
-            install(only=only, exclude=exclude, functions=functions, models=models)
+            install(
+                only=only,
+                exclude=exclude,
+                functions=functions,
+                models=models,
+                verify=verify,
+                verify_every=verify_every,
+            )
             _holds = 1
         elif _holds:
             _holds += 1

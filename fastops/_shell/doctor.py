@@ -12,6 +12,7 @@ from fastops._build_info import BUILDS
 from fastops._core import build, threads
 from fastops._core.reasons import REASONS
 from fastops._install import placement, targets
+from fastops._install.verify.results import chosen
 from fastops._reports import counters
 from fastops._reports.stats import stats
 from fastops._shell.environment import ENVIRONMENT
@@ -65,6 +66,7 @@ def doctor(console):
         "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
         "oneDNN kernels": "on" if counters.onednn_enabled() else "off",
         "options": ", ".join(f"{k}={v}" for k, v in threads.get_options().items()),
+        "verification": _verification(),
         "direct path": "live" if obstacle is None else f"not live: {obstacle}",
     }
     for row in rows.items():
@@ -74,6 +76,14 @@ def doctor(console):
     if left_out := targets.left_out():
         console.print(_left_out(left_out))
     return 0 if obstacle is None else 1
+
+
+def _verification():
+    """Say whether `install` verifies calls here, which ``FASTOPS_VERIFY`` decides."""
+    mode, every = chosen(None, None)
+    if mode is None:
+        return "off"
+    return f"{mode}, {'every call' if every == 1 else f'one call in {every}'}"
 
 
 def _in_force():

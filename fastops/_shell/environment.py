@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from fastops._core.options import CHOICES, choose, one_of, set_everywhere
 from fastops._dispatch import be_direct_on
+from fastops._install.verify.results import set_default
 from fastops._reports.cache import set_cache_size
+from fastops._shell.verification import parse
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,13 @@ ENVIRONMENT = (
         ("0", "1"),
         "whether `import fastops`, and under pytest `import tensorflow`, calls fastops.install()",
     ),
+    EnvironmentVariable(
+        "FASTOPS_VERIFY",
+        "0",
+        ("0", "1", "raise", "warn", "raise:N", "warn:N"),
+        "install(verify=..., verify_every=N): whether calls are made in TensorFlow's way, too, and "
+        "compared",
+    ),
 )
 
 
@@ -79,4 +88,5 @@ def read_environment():
     except ValueError:
         size = value["FASTOPS_CACHE_SIZE"]
         raise ValueError(f"FASTOPS_CACHE_SIZE must be a positive number, not {size!r}") from None
+    set_default(*parse(value["FASTOPS_VERIFY"]))
     return one_of(("0", "1"), value["FASTOPS_INSTALL"], "FASTOPS_INSTALL") == "1"

@@ -6,6 +6,7 @@ import os
 import sys
 
 from fastops._shell import launch, programs
+from fastops._shell.verification import parse
 from fastops._version import __version__
 
 
@@ -90,6 +91,15 @@ def _parser():
     parser.add_argument(
         "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
     )
+    parser.add_argument(
+        "--verify",
+        nargs="?",
+        const="raise",
+        type=_verification,
+        metavar="MODE",
+        help="make calls in TensorFlow's way, too, and compare: raise (default) or warn where they "
+        "differ, warn:10 for one call in ten (attached by =); at the end, say what was compared",
+    )
     parser.add_argument("--version", action="version", version=f"fastops {__version__}")
     return parser
 
@@ -117,6 +127,15 @@ def _pair(text):
     return name, path
 
 
+def _verification(text):
+    try:
+        return parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither raise nor warn, with a number after a colon if any"
+        ) from None
+
+
 def _count(text):
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
@@ -140,7 +159,8 @@ def _accelerate(chosen, profiles):
     from fastops._install.placement import install
     from fastops._reports import explain
 
-    install(exclude=chosen.exclude)
+    mode, every = chosen.verify or (None, None)
+    install(exclude=chosen.exclude, verify=mode, verify_every=every)
     if chosen.strict:
         options.set_everywhere(on_fallback="raise")
     if chosen.profile or chosen.html or chosen.trace:
@@ -149,12 +169,20 @@ def _accelerate(chosen, profiles):
 
 def _report(profiles, chosen, process):
     if os.getpid() == process:  # and not one that was forked
+        _tell_of_verification()
         for profile in profiles:
             profile._stop()
             if chosen.profile:
                 print(profile, file=sys.stderr)
             _write(profile.to_html, chosen.html)
             _write(profile.to_chrome_trace, chosen.trace)
+
+
+def _tell_of_verification():
+    """Say what was compared, if anything was to be."""
+    results = sys.modules.get("fastops._install.verify.results")
+    if results is not None and results.RESULTS.mode is not None:
+        print(results.verified(), file=sys.stderr)
 
 
 def _write(method, path):

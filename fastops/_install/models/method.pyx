@@ -366,7 +366,7 @@ cdef class Method(Replacement):
         Tells for an object whether the method makes a list of its only argument before all else.
     """
 
-    cdef dict unasked
+    cdef readonly dict unasked
     cdef object variable
     cdef Scopes scopes
     cdef object takes_arrays
@@ -418,6 +418,31 @@ cdef class Method(Replacement):
                 told["reasons"][why] = told["reasons"].get(why, 0) + count
             told["refused"] = subject.reason or told["refused"]
         return told
+
+    def recordings(self, instance):
+        """Return of each recording of an object what it depends on, and its ops.
+
+        Returns
+        -------
+        list of dict
+            With the ``"scopes"`` around it, how many ``"places"`` are compared, the names of the
+            ``"codes"`` that ran, and the names of the ``"ops"``.
+        """
+        cdef Subject subject = self.subjects.get(id(instance))
+        cdef State state
+        cdef Case case
+        cdef Replay replay
+        found = []
+        for state in [] if subject is None else subject.states:
+            for case in state.cases.values():
+                for replay in case.replays:
+                    found.append({
+                        "scopes": case.scopes,
+                        "places": len(state.seen),
+                        "codes": sorted({code.co_name for code, _ in case.codes}),
+                        "ops": replay.op_names(),
+                    })
+        return found
 
     cdef Subject subject_of(self, PyObject* root):
         """What is known of an object; None for one that is not Keras's own."""

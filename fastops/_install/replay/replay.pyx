@@ -321,6 +321,10 @@ cdef class Replay:
                 found.taped, lambda place, name: op(n + place, name), passed, settings
             )
 
+    def op_names(self):
+        """Return the names of the ops that it runs, in their order."""
+        return [(<Step>step).op.op_name for step in self.steps]
+
     cdef bint fits(self) except -1:
         """Whether TensorFlow is as it was."""
         cdef Py_ssize_t i

@@ -1,0 +1,40 @@
+"""Tests under `fastops.install`, whose calls are verified. Imports fastops."""
+
+import pytest
+
+import fastops
+from fastops._install.verify.results import set_default
+from fastops._shell.verification import parse
+
+
+class Verification:
+    """Installs fastops, fails each test in which a call differs, and says what was compared.
+
+    A test fails even if it goes on after the error, as tests do that expect one.
+
+    Parameters
+    ----------
+    mode : str
+        As ``FASTOPS_VERIFY``.
+    """
+
+    def __init__(self, mode):
+        self.mode, self.every = parse(mode)
+        set_default(self.mode, self.every)  # of tests that install, too
+
+    def pytest_sessionstart(self):
+        if not fastops.is_installed():
+            fastops.install()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self):
+        before = len(fastops.verified().differences)
+        result = yield
+        found = fastops.verified().differences[before:]
+        if found and self.mode == "raise":
+            pytest.fail("\n".join(found), pytrace=False)
+        return result
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.section("fastops: calls that were verified")
+        terminalreporter.write_line(str(fastops.verified()))

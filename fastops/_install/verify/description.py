@@ -1,0 +1,78 @@
+"""What a message tells of a call that differs: its arguments, and what made it in the fast way."""
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+
+from fastops._install import intercept, traced
+from fastops._install.models.method import Method
+from fastops._install.replay.replay import Replayed
+
+MOST_ARGUMENTS = 12
+MOST_ITEMS = 6
+MOST_OPS = 40
+MOST_TEXT = 80
+
+
+def describe(subject, args, kwargs):
+    """Return lines for a message.
+
+    Parameters
+    ----------
+    subject : fastops._install.verify.engine.Subject
+        What was called.
+    args, kwargs : tuple, dict
+        The arguments.
+    """
+    shown = [_shown(value) for value in args]
+    shown += [f"{name}={_shown(value)}" for name, value in kwargs.items()]
+    if len(shown) > MOST_ARGUMENTS:
+        shown[MOST_ARGUMENTS:] = ["..."]
+    lines = [f"call: ({', '.join(shown)})"]
+    lines += _made_by(subject.replacement, args)
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _made_by(one, args):
+    kind = type(one)
+    if kind is intercept.Generated:
+        return [f"op: {one.op.op_name}"]
+    if kind is Method and args:
+        return [_of_recording(found) for found in one.recordings(args[0])]
+    if kind is Replayed:
+        told = one.describe()
+        return [f"{told['replayed']} signatures are replayed, of {told['seen']} seen once"]
+    if kind is traced.FunctionCall and args:
+        caller = getattr(args[0], "_fastops_caller", None)
+        cases = () if caller is None else caller.describe()
+        return [
+            f"{case['executor']} of {case['nodes']} nodes: {case['arguments']}" for case in cases
+        ]
+    return []
+
+
+def _of_recording(found):
+    ops = found["ops"]
+    more = f", and {len(ops) - MOST_OPS} more" if len(ops) > MOST_OPS else ""
+    return (
+        f"recording: scopes {found['scopes']!r}; {found['places']} places of the object are "
+        f"compared, and the globals of {', '.join(found['codes']) or 'nothing'}; "
+        f"ops: {', '.join(ops[:MOST_OPS])}{more}"
+    )
+
+
+def _shown(value, depth=0):
+    if isinstance(value, tf.Tensor):
+        return f"<{value.dtype.name} {value.shape.as_list()}>"
+    if isinstance(value, BaseResourceVariable):
+        return f"<variable {value.dtype.name} {value.shape.as_list()}>"
+    if isinstance(value, np.ndarray):
+        return f"<array {value.dtype} {list(value.shape)}>"
+    if isinstance(value, list | tuple) and depth < 2:
+        items = [_shown(one, depth + 1) for one in value[:MOST_ITEMS]]
+        text = ", ".join(items + ["..."] * (len(value) > MOST_ITEMS))
+        return f"[{text}]" if isinstance(value, list) else f"({text})"
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        text = repr(value)
+        return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
+    return f"<{type(value).__name__}>"

@@ -1,0 +1,475 @@
+"""What a call of each kind may change, beside what it returns: it is put back between two ways.
+
+`of` says it of one call before it is made: `Effects`, or in words why the call is made once only.
+"""
+
+import sys
+import weakref
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.ops.iterator_ops import IteratorBase
+from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import gen_resource_variable_ops as gen
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+
+from fastops._core.tables import policy
+from fastops._install import intercept, tapes, traced, variables
+from fastops._install.helpers.answer import Answer
+from fastops._install.keras.calls import LayerCall
+from fastops._install.keras.helper import Helper
+from fastops._install.models.library import is_keras
+from fastops._install.models.method import Method
+from fastops._install.models.places import Places
+from fastops._install.public.lowering import Function
+from fastops._install.replacement import Replacement
+from fastops._install.replay.replay import Replayed
+from fastops._install.verify.comparison import difference, of_arrays
+from fastops._plans.nodes import CALLS, HARMLESS, STATEFUL, WAITING
+
+LEFT = ""
+"""In place of effects: the call is TensorFlow's for now, so there is nothing to compare."""
+
+_RANDOM = "it draws random numbers, others in each call"
+_ITERATOR = "it takes elements of a dataset's iterator"
+_CALLBACKS = "it calls functions of its caller"
+_OBJECT = "it changes an object that cannot be copied"
+_TABLE = "it writes to a table"
+_ONCE = "an argument can be read only once"
+_LAYER = "the Python of a layer that is not Keras's own may change anything"
+
+_SKIPPED = (
+    ("tf.random.*stateless*", None),
+    ("tf.random.fold_in", None),
+    ("tf.random.split", None),
+    ("tf.random.experimental.*", None),
+    ("tf.random.*", _RANDOM),
+    ("tf.experimental.numpy.random.*", _RANDOM),
+    ("tf.image.random_*", _RANDOM),
+    ("tf.image.sample_distorted_bounding_box", _RANDOM),
+    ("tf.nn.dropout", _RANDOM),
+    ("tf.nn.experimental.general_dropout", _RANDOM),
+    ("tf.nn.fractional_*_pool", _RANDOM),
+    ("tf.lookup.*.insert*", _TABLE),
+    ("tf.lookup.*.erase", _TABLE),
+    ("tf.lookup.*.remove", _TABLE),
+    *((name, _CALLBACKS) for name in ("tf.cond", "tf.case", "tf.switch_case")),
+    ("*.map_structure*", _CALLBACKS),
+    ("StrategyExtendedV2.update", _CALLBACKS),
+    ("module._flatten_module", "it returns a generator"),
+    ("*.__setattr__", _OBJECT),
+    ("name_scope_v2.*", _OBJECT),
+    ("tf_decorator.make_decorator", _OBJECT),
+    ("tf.GradientTape.watch", _OBJECT),
+    ("*.get_tf_dataset", "it returns a dataset"),
+    ("tf.experimental.Optional.from_value", "it returns an object of another class"),
+)
+"""By the names of replacements, the first that fits, why calls are made once; `None`: twice."""
+
+_WRITES = STATEFUL - HARMLESS - WAITING - {"PrintV2"}
+_READS = HARMLESS | {"LookupTableFindV2", "LookupTableSizeV2", "LookupTableExportV2"}
+_OPAQUE = frozenset({tf.resource, tf.variant})
+
+
+class Effects:
+    """What a call may change, and what that was.
+
+    Parameters
+    ----------
+    found : iterable of EagerTensor
+        Handles of variables.
+    attributes : sequence of tuple
+        Objects, each with the names of attributes of its that may change; `None`: all.
+    names : bool
+        Whether Keras may give names to objects.
+    compare : callable, optional
+        What compares results, where that is not `difference`.
+    arguments : callable, optional
+        Returns the positional arguments for one way, where they can be used only once.
+    """
+
+    def __init__(self, found=(), attributes=(), names=False, compare=difference, arguments=None):
+        self.handles = list({id(handle): handle for handle in found}.values())
+        self.attributes = attributes
+        self.names = names
+        self.compare = compare
+        self.arguments = arguments
+
+    @property
+    def nothing(self):
+        """Whether it changes nothing."""
+        return not (self.handles or self.attributes or self.names)
+
+    def state(self):
+        """Return what is there now, on copies."""
+        return (
+            [_value_of(handle) for handle in self.handles],
+            [_attributes_of(value, names) for value, names in self.attributes],
+            _names_given() if self.names else None,
+        )
+
+    def put_back(self, state):
+        """Have what was there."""
+        values, attributes, names = state
+        for handle, value in zip(self.handles, values, strict=True):
+            now = _value_of(handle)
+            if value is None and now is not None:
+                gen.destroy_resource_op(handle, ignore_lookup_error=True)
+            elif value is not None and (now is None or of_arrays(value, now, "") is not None):
+                gen.assign_variable_op(handle, tf.constant(value, _dtype_of(handle)))
+        for (value, chosen), held in zip(self.attributes, attributes, strict=True):
+            for name in _attributes_of(value, chosen).keys() - held.keys():
+                object.__delattr__(value, name)
+            for name, one in held.items():
+                object.__setattr__(value, name, one)
+        if names is not None:
+            given = _names()
+            given.clear()
+            given.update(names)
+
+    def difference(self, one, other):
+        """Say how two states differ; `None` if they do not."""
+        for handle, value, wanted in zip(self.handles, one[0], other[0], strict=True):
+            where = f"variable {_title(handle)}"
+            if value is None or wanted is None:
+                if value is not wanted:
+                    return f"{where}: only one way leaves a value"
+            elif (found := of_arrays(value, wanted, where)) is not None:
+                return found
+        for (value, _), mine, theirs in zip(self.attributes, one[1], other[1], strict=True):
+            found = difference(mine, theirs, f"attributes of the {type(value).__name__}")
+            if found is not None:
+                return found
+        return difference(one[2], other[2], "names that Keras gives")
+
+
+def _value_of(handle):
+    if not gen.var_is_initialized_op(handle):
+        return None
+    return np.array(gen.read_variable_op(handle, _dtype_of(handle)).numpy(), copy=True)
+
+
+def _dtype_of(handle):
+    return tf.as_dtype(handle._handle_data.shape_and_type[0].dtype)
+
+
+def _title(handle):
+    data = handle._handle_data.shape_and_type[0]
+    sizes = [dim.size for dim in data.shape.dim]
+    return f"of {tf.as_dtype(data.dtype).name}{sizes}"
+
+
+def _attributes_of(value, names):
+    if names is not None:
+        return {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return dict(vars(value))
+
+
+def _names():
+    state = sys.modules["keras"].src.backend.common.global_state
+    return state.get_global_attribute("object_name_uids", default={}, set_to_default=True)
+
+
+def _names_given():
+    return dict(_names())
+
+
+# ---------------------------------------------------------------------------------------------
+# Of one call
+# ---------------------------------------------------------------------------------------------
+
+
+def of(one, name, args, kwargs):
+    """Say what a call of a replacement may change.
+
+    Parameters
+    ----------
+    one : Replacement
+        The replacement.
+    name : str
+        What users call what it replaces.
+    args, kwargs : tuple, dict
+        The arguments.
+
+    Returns
+    -------
+    Effects or str
+        Why the call is made once only; `LEFT` where it is TensorFlow's for now.
+    """
+    for value in (*args, *kwargs.values()):
+        if _is_iterator(value) and type(one) not in _ASKING:
+            return _ITERATOR
+        if isinstance(value, Iterator) and not (_is_iterator(value) or name.endswith("__next__")):
+            return _ONCE
+    known = _OF_CLASSES.get(type(one))
+    if known is not None:
+        return known(one, name, args, kwargs)
+    return "it is not known what it may change"
+
+
+def _by_name(name):
+    for pattern, why in _SKIPPED:
+        if fnmatchcase(name, pattern):
+            return why
+    return None
+
+
+def _pure(one, name, args, kwargs):
+    return _by_name(name) or Effects()
+
+
+def _of_op(op_name, values):
+    """Return what an op may change, by its OpDef."""
+    found = op_def_registry.get(op_name)
+    if found is None or op_name.startswith(("_", "Inplace")):
+        return f"{op_name} is not known"
+    if op_name in policy.UNSEEDED:
+        return _RANDOM
+    if op_name in _READS:
+        return Effects()
+    if op_name in _WRITES:
+        handles = [one for one in tf.nest.flatten(values) if _is_handle(one)]
+        handles += [one._handle for one in tf.nest.flatten(values) if _is_variable(one)]
+        if not handles or not all(map(_is_of_variable, handles)):
+            return f"{op_name} changes what cannot be copied"
+        return Effects(handles)
+    if found.is_stateful:
+        return f"{op_name} has a state or effects that cannot be copied"
+    if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
+        return f"{op_name} takes references"
+    return Effects()
+
+
+def _is_handle(value):
+    return isinstance(value, EagerTensor) and value.dtype == tf.resource
+
+
+def _is_variable(value):
+    return isinstance(value, BaseResourceVariable)
+
+
+def _is_of_variable(handle):
+    data = getattr(handle, "_handle_data", None)
+    return (
+        data is not None
+        and data.is_set
+        and len(data.shape_and_type) == 1
+        and _dtype_of(handle) not in _OPAQUE
+    )
+
+
+def _dispatched(one, name, args, kwargs):
+    if len(args) < 3 or not isinstance(args[1], str):
+        return LEFT
+    return _of_op(args[1], args[3:])
+
+
+def _generated(one, name, args, kwargs):
+    return _of_op(one.op.op_name, (list(args), list(kwargs.values())))
+
+
+def _variables_in(values):
+    """Return the handles of variables among arguments."""
+    found = []
+    for value in tf.nest.flatten(values):
+        held = getattr(value, "_value", value)  # Keras's
+        if _is_variable(held) and isinstance(held._handle, EagerTensor):
+            found.append(held._handle)
+    return found
+
+
+def _assigned(one, name, args, kwargs):
+    handles = _variables_in(list(args[:1]))
+    if not all(map(_is_of_variable, handles)):
+        return "it is a variable of variants"
+    return Effects(handles)
+
+
+def _recorded(one, name, args, kwargs):
+    if not args or not one.describe(args[0])["recorded"]:
+        return LEFT
+    try:
+        found = Places([args[0]], one.unasked).variables
+    except Exception:  # which a call that is replayed would not have
+        return LEFT
+    handles = [variable._handle for variable in found.values()]
+    handles += _variables_in((list(args[1:]), list(kwargs.values())))
+    if not all(map(_is_of_variable, handles)):
+        return "it may change what is no variable"
+    return Effects(handles, names="keras" in sys.modules)
+
+
+def _layer(one, name, args, kwargs):
+    layer = args[0]
+    try:
+        if not all(is_keras(type(part)) for part in layer._flatten_layers()):
+            return _LAYER
+        handles = [variable.value._handle for variable in layer.variables]
+    except Exception:
+        return _LAYER
+    if not all(map(_is_of_variable, handles)):
+        return "it may change what is no variable"
+    return Effects(handles, names=True)
+
+
+_graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _objection(concrete):
+    """Return why a traced function runs once only, `None` if it does not."""
+    if concrete not in _graphs:
+        _graphs[concrete] = _objection_to(concrete.graph.as_graph_def())
+    return _graphs[concrete]
+
+
+def _objection_to(graph):
+    nodes = [*graph.node, *(node for one in graph.library.function for node in one.node_def)]
+    for op_name in sorted({node.op for node in nodes}):
+        if op_name in policy.UNSEEDED:
+            return _RANDOM
+        if op_name in WAITING:  # those of the function itself have an iterator of their own
+            if any(node.op in WAITING for one in graph.library.function for node in one.node_def):
+                return _ITERATOR
+            continue
+        if op_name in _READS | _WRITES | CALLS:
+            continue
+        found = op_def_registry.get(op_name)
+        if found is not None and found.is_stateful and op_name not in ("Placeholder", "_Arg"):
+            return f"{op_name} has a state or effects that cannot be copied"
+    return None
+
+
+def _function(one, name, args, kwargs):
+    caller = getattr(args[0], "_fastops_caller", None) if args else None
+    known = () if caller is None else caller.known_cases()
+    handles = _variables_in((list(args[1:]), list(kwargs.values())))
+    concretes = {case.runner.concrete for case in known} - {None}
+    if not concretes:
+        return LEFT
+    arguments, iterators = None, [at for at, one in enumerate(args) if _is_iterator(one)]
+    if len(iterators) > 1 or any(map(_is_iterator, kwargs.values())):
+        return _ITERATOR
+    for concrete in concretes:
+        why = _objection(concrete)
+        if why is not None:
+            return why
+        for captured in concrete.captured_inputs:
+            if _is_handle(captured) and _is_of_variable(captured):
+                handles.append(captured)
+    if not all(map(_is_of_variable, handles)):
+        return "it may change what is no variable"
+    takes = {_elements(concrete) for concrete in concretes}
+    if takes != {0}:
+        if not iterators or len(takes) > 1:
+            return _ITERATOR
+        arguments = _with_copies(args, iterators[0], takes.pop())
+    return Effects(handles, arguments=arguments)
+
+
+def _is_iterator(value):
+    return isinstance(value, IteratorBase)
+
+
+def _elements(concrete):
+    """Return how many elements of an iterator a traced function takes."""
+    return sum(op.type in WAITING for op in concrete.graph.get_operations())
+
+
+def _with_copies(args, at, count):
+    """Take elements of an iterator; return what gives arguments with iterators over these."""
+    iterator, taken = args[at], None
+    spec = iterator.element_spec
+    for _ in range(count):
+        try:
+            one = tf.data.Dataset.from_tensors(next(iterator))
+        except StopIteration:
+            break
+        taken = one if taken is None else taken.concatenate(one)
+    if taken is None:
+        taken = tf.data.Dataset.from_tensors(0).take(0)
+        taken = taken.map(lambda _: tf.nest.map_structure(_zero_of, spec))
+
+    def arguments():
+        same = dataset_ops._VariantDataset(taken._variant_tensor, spec)
+        return (*args[:at], iter(same), *args[at + 1 :])
+
+    return arguments
+
+
+def _zero_of(spec):
+    sizes = [size or 1 for size in spec.shape]
+    return tf.zeros(sizes, spec.dtype)
+
+
+def _of_tape(one, name, args, kwargs):
+    if not args or not isinstance(args[0], tf.GradientTape):
+        return LEFT
+    return Effects(attributes=[(args[0], ("_tape", "_watched_variables", "_recording"))])
+
+
+def _answer(one, name, args, kwargs):
+    why = _by_name(name)
+    if why is not None:
+        return why
+    if name == "TensorShape.__init__":
+        return Effects(attributes=[(args[0], ("_dims",))])
+    if name.endswith("__init__"):
+        return Effects(attributes=[(args[0], None)])
+    if name.endswith("apply_defaults"):
+        return Effects(attributes=[(args[0], ("arguments",))])
+    return Effects()
+
+
+def _plain(one, name, args, kwargs):
+    why = _by_name(name)
+    if why is not None:
+        return why
+    if name == "tf.Variable":
+        return Effects(compare=_same_variables)
+    if name.endswith("__next__"):
+        return Effects(attributes=[(args[0], ("_index",))])
+    return Effects()
+
+
+_OWN = frozenset({"_handle", "_unique_id", "_parent_op", "_initializer_op", "_handle_name"})
+"""Attributes of a variable that tell it from others that are made of the same arguments."""
+
+
+def _same_variables(one, other):
+    if not _is_variable(one) or type(one) is not type(other):
+        return difference(one, other)
+    kept = [
+        {name: value for name, value in vars(variable).items() if name not in _OWN}
+        for variable in (one, other)
+    ]
+    found = difference(*kept, "attributes of the variable")
+    if found is not None or not _is_of_variable(other._handle):
+        return found
+    values = [_value_of(variable._handle) for variable in (one, other)]
+    return difference(*values, "value of the variable")
+
+
+_ASKING = frozenset({Answer, Helper, traced.FunctionCall})
+"""Classes of replacements that may be given an iterator: what they take of it is no matter."""
+
+_OF_CLASSES = {
+    intercept.FastPathExecute: _dispatched,
+    intercept.Generated: _generated,
+    intercept.Operator: _pure,
+    Function: _pure,
+    Replayed: _pure,
+    Answer: _answer,
+    Helper: _answer,
+    Method: _recorded,
+    LayerCall: _layer,
+    traced.FunctionCall: _function,
+    traced.Method: _pure,
+    tapes.Gradient: _of_tape,
+    variables.Read: _pure,
+    variables.Assign: _assigned,
+    Replacement: _plain,
+}

@@ -1,0 +1,599 @@
+# distutils: language = c++
+"""Calls that are made both ways, and compared.
+
+While something is verified, the calls of its replacement go to `_verified`: what a replacement has
+no check for costs nothing while nothing is. Of calls inside of others only the outermost one is
+verified: in the fast way those inside are made as ever, in TensorFlow's way by TensorFlow all the
+way down. Whether a replacement hands a call to TensorFlow is known by a trap in the place of the
+original: such a call has been made, and is not made again.
+
+Compiled, so that nothing of fastops is in the stacks that TensorFlow notes.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM
+
+from fastops._core.threads cimport this_thread
+from fastops._cpp.python cimport (
+    PyObject_Vectorcall,
+    PySequence_Fast_ITEMS,
+    PyVectorcall_NARGS,
+    call_object,
+)
+from fastops._cpp.vectorcall cimport vectorcall_t
+from fastops._dispatch cimport eager
+from fastops._install.public.lowering cimport Function
+from fastops._install.replacement cimport Replacement, enable, live
+from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
+from fastops._tf.eager cimport recording
+
+cdef extern from "definitions.h":
+    pass
+
+cdef extern from *:
+    """
+    // What this thread is doing: nothing of this; trying a replacement; or making a call in
+    // TensorFlow's way, in which nothing is replaced.
+    enum FastopsWay { kPlain, kTrial, kStock };
+    static thread_local FastopsWay fastops_way = kPlain;
+    // Of a trial: whose, the call's first argument, and whether TensorFlow was given the call.
+    static thread_local PyObject* fastops_tried = nullptr;
+    static thread_local PyObject* fastops_first = nullptr;
+    static thread_local bool fastops_left = false;
+    """
+    ctypedef enum Way "FastopsWay":
+        kPlain
+        kTrial
+        kStock
+    Way way "fastops_way"
+    PyObject* tried "fastops_tried"
+    PyObject* first_argument "fastops_first"
+    bint left "fastops_left"
+
+import threading
+import warnings
+
+import numpy as np
+import tensorflow as _tf
+from tensorflow.python.eager.backprop import GradientTape as _GradientTape
+from tensorflow.python.eager import tape as _tape
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeGradient as _tape_gradient
+
+from fastops._core.errors import VerificationError, VerificationWarning
+from fastops._install.tapes import Gradient as _Gradient
+from fastops._install.verify import effects as _effects
+from fastops._install.verify.comparison import difference, difference_of_errors
+from fastops._install.verify.description import describe as _describe
+from fastops._install.verify.results import MOST_DIFFERENCES, RESULTS
+
+cdef enum:
+    MOST_GRADIENTS = 16  # tensors with respect to which gradients are compared
+
+cdef dict _subjects = {}  # by their addresses
+cdef long long _every = 1
+cdef bint _raises = True
+cdef object _PLAIN = _effects.Effects()
+
+# Held while variables are as they were before a call: another thread's assignment would be lost.
+_in_turn = threading.RLock()
+SECONDS = 60
+"""How long a call with effects waits for another thread's; then it is not verified."""
+
+_tapes = threading.local()
+
+
+@cython.final
+cdef class Subject:
+    """A replacement whose calls are verified.
+
+    Attributes
+    ----------
+    layer, name : str
+        What it is of `fastops._install.target.Target`.
+    original : callable
+        TensorFlow's.
+    """
+
+    cdef Replacement one
+    cdef Subject beyond         # of what takes the calls that it does not
+    cdef vectorcall_t ordinary
+    cdef readonly object original
+    cdef Replacement trap
+    cdef int trials             # of all threads, at present
+    cdef readonly str layer
+    cdef readonly str name
+    cdef long long calls
+
+    @property
+    def replacement(self):
+        """The replacement."""
+        return self.one
+
+    cdef PyObject* run(self, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) except NULL:
+        """Make a call as ever."""
+        try:
+            return self.ordinary(<PyObject*>self.one, args, nargsf, keywords)
+        finally:
+            if self.one.vectorcall != _verified:  # the first call of some chooses another way
+                self.keep()
+
+    cdef int keep(self) except -1:
+        if PyDict_GetItem(_subjects, <size_t><PyObject*>self.one) == <PyObject*>self:
+            self.ordinary = self.one.vectorcall
+            self.one.vectorcall = _verified
+        return 0
+
+    cdef int set_trap(self) except -1:
+        self.trials += 1
+        self.one.original = self.trap
+        if self.beyond is not None:
+            self.beyond.set_trap()
+        return 0
+
+    cdef int take_trap(self) except -1:
+        self.trials -= 1
+        if self.trials == 0:
+            self.one.original = self.original
+        if self.beyond is not None:
+            self.beyond.take_trap()
+        return 0
+
+    cdef tuple attempt(self, PyObject* const* args, size_t nargsf, PyObject* keywords):
+        """Make a call as ever: whether TensorFlow made it, what it returned, what it raised."""
+        cdef Way before = way
+        cdef PyObject* tried_before = tried
+        cdef PyObject* first_before = first_argument
+        cdef bint left_before = left
+        cdef bint was_left
+        cdef PyObject* made
+        global way, tried, first_argument, left
+        result = error = None
+        self.set_trap()
+        way, left = kTrial, False
+        tried = <PyObject*>self.one
+        first_argument = args[0] if PyVectorcall_NARGS(nargsf) else NULL
+        try:
+            try:
+                made = self.run(args, nargsf, keywords)
+                result = <object>made
+                Py_DECREF(result)  # the call's own reference
+            except BaseException as raised:
+                error = raised
+        finally:
+            was_left = left
+            way, left = before, left_before
+            tried = tried_before
+            first_argument = first_before
+            self.take_trap()
+        return was_left, result, error
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Trap(Replacement):
+    """In the place of an original while its replacement is tried."""
+
+    cdef PyObject* of  # borrowed: whose original it is
+
+
+cdef PyObject* _trapped(PyObject* callable, PyObject* const* args, size_t nargsf,
+                        PyObject* keywords) except NULL:
+    cdef Trap self = <Trap>callable
+    cdef PyObject* tried_before = tried
+    cdef PyObject* first_before = first_argument
+    global way, tried, first_argument, left
+    if way != kTrial or tried != self.of or (
+        PyVectorcall_NARGS(nargsf) != 0 and args[0] != first_argument
+    ):
+        return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
+    # From here the call is TensorFlow's, and calls inside of it are verified.
+    left = True
+    way = kPlain
+    tried = NULL
+    first_argument = NULL
+    try:
+        return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
+    finally:
+        way, left = kTrial, True
+        tried = tried_before
+        first_argument = first_before
+
+
+cdef PyObject* _verified(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    """A call of a replacement while it is verified."""
+    cdef Subject subject
+    cdef PyObject* found = PyDict_GetItem(_subjects, <size_t>callable)
+    if found == NULL:  # no more
+        return PyObject_Vectorcall(callable, args, nargsf, keywords)
+    subject = <Subject>found
+    if way == kStock:
+        return PyObject_Vectorcall(<PyObject*>subject.original, args, nargsf, keywords)
+    if way == kTrial or not live or this_thread().noted or not eager():
+        return subject.run(args, nargsf, keywords)
+    subject.calls += 1
+    if _every > 1 and (subject.calls - 1) % _every:
+        return subject.run(args, nargsf, keywords)
+    return _verify(subject, args, nargsf, keywords)
+
+
+cdef PyObject* _verify(Subject subject, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) except NULL:
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
+    cdef Way before = way
+    cdef tuple names = () if keywords == NULL else <tuple>keywords
+    cdef bint waited
+    global way
+    given = tuple([<object>args[i] for i in range(n)])
+    named = {name: <object>args[n + i] for i, name in enumerate(names)}
+    way = kStock
+    try:
+        found = _effects.of(subject.one, subject.name, given, named)
+    except Exception as problem:  # of arguments that nobody has seen yet
+        found = f"{type(problem).__name__} where its effects are looked for"
+    finally:
+        way = before
+    if type(found) is str:
+        _count(subject, found)
+        return subject.run(args, nargsf, keywords)
+    if found.nothing:
+        return _both(subject, args, nargsf, keywords, found, given, named)
+    waited = _acquire()
+    if not waited and found.arguments is None:
+        _count(subject, "another thread makes a call with effects")
+        return subject.run(args, nargsf, keywords)
+    try:
+        return _both(subject, args, nargsf, keywords, found, given, named)
+    finally:
+        if waited:
+            _in_turn.release()
+
+
+cdef bint _acquire() except -1:
+    return _in_turn.acquire(timeout=SECONDS)
+
+
+cdef int _count(Subject subject, str why) except -1:
+    if why == _effects.LEFT:
+        RESULTS.left[subject.layer] += 1
+    else:
+        RESULTS.skipped[why] += 1
+    return 0
+
+
+cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyObject* keywords,
+                     found, tuple given, dict named) except NULL:
+    """Make a call both ways; what it returns, and what it leaves, is TensorFlow's."""
+    cdef Way before = way
+    cdef bint was_left
+    cdef bint taped = recording()
+    cdef tuple ways = None
+    cdef PyObject* const* mine_given = args
+    cdef PyObject* const* wanted_given = args
+    global way
+    saved = after = mine = theirs = None
+    way = kStock
+    try:
+        if found.arguments is not None:
+            values = tuple(named.values())
+            ways = found.arguments() + values, found.arguments() + values
+            mine_given = PySequence_Fast_ITEMS(PyTuple_GET_ITEM(ways, 0))
+            wanted_given = PySequence_Fast_ITEMS(PyTuple_GET_ITEM(ways, 1))
+        saved = found.state()
+        inputs = _inputs(given, named, found) if taped else []
+        if inputs:
+            mine = _tape_of(inputs)
+    except Exception as problem:
+        way = before
+        _count(subject, f"{type(problem).__name__} where what it may change is copied")
+        return subject.run(mine_given, len(given), keywords)
+    try:
+        way = before
+        was_left, result, error = subject.attempt(mine_given, len(given), keywords)
+        way = kStock
+        if mine is not None:
+            mine._pop_tape()
+        if was_left or error is not None and not isinstance(error, Exception):
+            _count(subject, _effects.LEFT)
+            if error is not None:
+                raise error
+            Py_INCREF(result)
+            return <PyObject*>result
+        _stop_tapes()
+        try:
+            after = found.state()
+            found.put_back(saved)
+        finally:
+            _restart_tapes()
+        if inputs:
+            theirs = _tape_of(inputs)
+        wanted = wanted_error = None
+        try:
+            wanted = call_object(
+                <PyObject*>subject.original, wanted_given, len(given), keywords
+            )
+        except Exception as raised:
+            wanted_error = raised
+        finally:
+            if theirs is not None:
+                theirs._pop_tape()
+        RESULTS.compared[subject.layer] += 1
+        _stop_tapes()
+        try:
+            told = difference_of_errors(error, wanted_error)
+            if told is None and error is None:
+                told = found.compare(result, wanted) or _of_identity(result, wanted, given, named)
+            if told is None:
+                told = found.difference(after, found.state())
+            if told is None and inputs and error is None:
+                told = _of_gradients(mine, result, theirs, wanted, inputs)
+            if told is None and error is None and type(subject.one) is _Gradient:
+                told = _of_outer_gradients(given, named, result, wanted)
+            if told is not None and type(subject.one) is _Gradient:
+                told += _rules(subject, found, saved, args, nargsf, keywords)
+            if told is not None:
+                told = _message(subject, told, given, named)
+        finally:
+            _restart_tapes()
+    finally:
+        way = before
+    if told is not None:
+        _tell(told, wanted_error)
+    if wanted_error is not None:
+        raise wanted_error
+    Py_INCREF(wanted)
+    return <PyObject*>wanted
+
+
+cdef int _tell(str text, cause) except -1:
+    if len(RESULTS.differences) < MOST_DIFFERENCES:
+        RESULTS.differences.append(text)
+    if _raises:
+        raise VerificationError(text) from cause
+    warnings.warn(text, VerificationWarning, stacklevel=1)
+    return 0
+
+
+cdef str _message(Subject subject, str told, tuple given, dict named):
+    try:
+        about = _describe(subject, given, named)
+    except Exception as problem:  # what is told is the difference
+        about = f"  {type(problem).__name__} where the call is described"
+    left_to = subject.layer if subject.layer == "gradients" else subject.name
+    return (
+        f"{subject.name} ({subject.layer}) does not give what TensorFlow gives.\n"
+        f"  {told}\n{about}\n"
+        f"  Please report this. install(exclude=[\"{left_to}\"]) leaves the call to TensorFlow."
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Results that are arguments
+# ---------------------------------------------------------------------------------------------
+
+cdef str _of_identity(result, wanted, tuple given, dict named):
+    """Say whether one way returns an argument where the other one makes something new."""
+    mine = result if isinstance(result, (list, tuple)) else (result,)
+    theirs = wanted if isinstance(wanted, (list, tuple)) else (wanted,)
+    for one, other in zip(mine, theirs):
+        if one is other or not isinstance(one, (_tf.Tensor, _tf.Variable)):
+            continue
+        for value in (*given, *named.values()):
+            if (value is one) != (value is other):
+                return "result: one way returns the argument itself, the other one something else"
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# What tapes have recorded
+# ---------------------------------------------------------------------------------------------
+
+cdef int _stop_tapes() except -1:
+    TFE_Py_TapeSetStopOnThread()
+    return 0
+
+
+cdef int _restart_tapes() except -1:
+    TFE_Py_TapeSetRestartOnThread()
+    return 0
+
+
+cdef list _inputs(tuple given, dict named, found):
+    """The tensors with respect to which gradients are compared."""
+    cdef list values = []
+    for value in _tf.nest.flatten((list(given), list(named.values()))):
+        if isinstance(value, _tf.Tensor) and _is_differentiable(value):
+            values.append(value)
+        elif isinstance(value, _tf.Variable) and _is_differentiable(value):
+            values.append(value._handle)
+    values += found.handles
+    return list({id(value): value for value in values}.values())[:MOST_GRADIENTS]
+
+
+cdef bint _is_differentiable(value) except -1:
+    return value.dtype.is_floating or value.dtype.is_complex
+
+
+cdef object _tape_of(list inputs):
+    """A tape that records from here."""
+    tape = _GradientTape(persistent=True)
+    tape._tape = _tape.push_new_tape(persistent=True, watch_accessed_variables=True)
+    tape._recording = True
+    for value in inputs:
+        if value.dtype != _tf.resource:
+            _tape.watch(tape._tape, value)
+    return tape
+
+
+cdef list _seeds(list targets):
+    """What gradients start from: numbers that no sum hides."""
+    cdef list seeds = []
+    for target in targets:
+        size = int(np.prod(target.shape.as_list(), dtype=np.int64))
+        values = np.cos(np.arange(size, dtype=np.float64)) + 1.5
+        seeds.append(_tf.constant(values.reshape(target.shape.as_list()), _tf.float64))
+        seeds[len(seeds) - 1] = _tf.cast(seeds[len(seeds) - 1], target.dtype)
+    return seeds
+
+
+cdef list _targets(result):
+    return [
+        value
+        for value in _tf.nest.flatten(result, expand_composites=True)
+        if isinstance(value, _tf.Tensor) and _is_differentiable(value)
+    ][:MOST_GRADIENTS]
+
+
+cdef object _gradients_of(tape, list targets, list inputs):
+    """The gradients, or the exception."""
+    if not targets:
+        return [], None
+    try:
+        return _tape_gradient(tape, targets, inputs, _seeds(targets), inputs, "none"), None
+    except Exception as error:
+        return None, error
+
+
+cdef str _of_gradients(mine, result, theirs, wanted, list inputs):
+    one, failed = _gradients_of(mine._tape._tape, _targets(result), inputs)
+    other, wanted_failed = _gradients_of(theirs._tape._tape, _targets(wanted), inputs)
+    told = difference_of_errors(failed, wanted_failed)
+    if told is not None:
+        return f"recorded gradients: {told}"
+    return difference(one, other, "recorded gradients")
+
+
+cdef str _of_outer_gradients(tuple given, dict named, result, wanted):
+    """Of gradients that other tapes have recorded, compare the gradients."""
+    inner = given[0]
+    known = _inputs(given, named, _PLAIN)
+    for tape in _active():
+        if tape is inner or tape._tape is None or not tape._recording:
+            continue
+        sources = [*known, *(one.handle for one in tape._tape.watched_variables())]
+        sources = list({id(one): one for one in sources}.values())[:MOST_GRADIENTS]
+        if not sources:
+            continue
+        one, failed = _gradients_of(tape._tape._tape, _targets(_given(result)), sources)
+        other, wanted_failed = _gradients_of(tape._tape._tape, _targets(_given(wanted)), sources)
+        told = difference_of_errors(failed, wanted_failed)
+        if told is None:
+            told = difference(one, other, "gradients of the gradients")
+        if told is not None:
+            return told
+    return None
+
+
+cdef str _rules(Subject subject, found, saved, PyObject* const* args, size_t nargsf,
+                PyObject* keywords):
+    """Say which rule gives another gradient by itself."""
+    cdef Py_ssize_t before = len(RESULTS.differences)
+    global way
+    state = found.state()
+    found.put_back(saved)
+    way = kPlain
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call_object(<PyObject*>subject.original, args, nargsf, keywords)
+    except Exception:  # that of the first one
+        pass
+    finally:
+        way = kStock
+        found.put_back(state)
+    told = RESULTS.differences[before:]
+    del RESULTS.differences[before:]
+    if not told:
+        return "\n  No rule gives another gradient by itself: sums are taken in another order."
+    return f"\n  The first rule: {told[0]}"
+
+
+cdef list _given(result):
+    return [one for one in _tf.nest.flatten(result) if one is not None]
+
+
+cdef list _active():
+    return [tape for tape in getattr(_tapes, "active", ())]
+
+
+def _push_tape(self):
+    """As `tf.GradientTape._push_tape`, of a tape that can be asked twice."""
+    if self._recording or self._tape is not None:
+        _own_push(self)
+    else:
+        self._tape = _tape.push_new_tape(
+            persistent=True, watch_accessed_variables=self._watch_accessed_variables
+        )
+        self._recording = True
+    if not hasattr(_tapes, "active"):
+        _tapes.active = []
+    _tapes.active.append(self)
+
+
+def _pop_tape(self):
+    """As `tf.GradientTape._pop_tape`."""
+    _own_pop(self)
+    _tapes.active = [one for one in getattr(_tapes, "active", ()) if one is not self]
+
+
+_own_push, _own_pop = _GradientTape._push_tape, _GradientTape._pop_tape
+
+
+# ---------------------------------------------------------------------------------------------
+# Beginning and end
+# ---------------------------------------------------------------------------------------------
+
+cdef Subject _subject_of(Replacement one, str layer, str name, PyObject* of):
+    cdef Subject subject = Subject.__new__(Subject)
+    cdef Trap trap = Trap.__new__(Trap)
+    trap.original, trap.of, trap.vectorcall = one.original, of, _trapped
+    subject.one, subject.original, subject.trap = one, one.original, trap
+    subject.layer, subject.name, subject.ordinary = layer, name, one.vectorcall
+    return subject
+
+
+def verify(str layer, str name, replacement):
+    """Have the calls of what stands in a place verified, from now on."""
+    cdef Subject subject
+    cdef Replacement one
+    if type(replacement) is staticmethod:
+        replacement = replacement.__func__
+    elif type(replacement) is property:
+        replacement = replacement.fget
+    if not isinstance(replacement, Replacement):
+        raise TypeError(f"what replaces {name} is a {type(replacement).__name__}")
+    one = replacement
+    if <size_t><PyObject*>one in _subjects:
+        return
+    subject = _subject_of(one, layer, name, <PyObject*>one)
+    if type(one) is Function and type((<Function>one).beyond) is not type(one.original):
+        subject.beyond = _subject_of((<Function>one).beyond, layer, name, <PyObject*>one)
+    _subjects[<size_t><PyObject*>one] = subject
+    one.vectorcall = _verified
+
+
+def start(str mode, long long every):
+    """Begin: `verify` follows for each replacement."""
+    global _every, _raises
+    _every, _raises = every, mode == "raise"
+    RESULTS.mode, RESULTS.every = mode, every
+    _GradientTape._push_tape, _GradientTape._pop_tape = _push_tape, _pop_tape
+
+
+def stop():
+    """End: all replacements are as before."""
+    cdef Subject subject
+    for subject in list(_subjects.values()):
+        if subject.one.vectorcall == _verified:
+            subject.one.vectorcall = subject.ordinary
+    _subjects.clear()
+    RESULTS.mode = None
+    if _GradientTape._push_tape is _push_tape:
+        _GradientTape._push_tape, _GradientTape._pop_tape = _own_push, _own_pop
+
+
+enable(Trap)

@@ -1,0 +1,25 @@
+"""How ``FASTOPS_VERIFY`` and ``--verify`` say whether calls are verified. Imports nothing."""
+
+
+def parse(text):
+    """Return mode and number for a value of ``FASTOPS_VERIFY``.
+
+    Parameters
+    ----------
+    text : str
+        ``"0"``, ``"1"``, ``"raise"`` or ``"warn"``; with a number after a colon, one in how many.
+
+    Examples
+    --------
+    >>> from fastops._shell.verification import parse
+    >>> parse("warn:10")
+    ('warn', 10)
+    """
+    mode, colon, number = text.partition(":")
+    modes = {"0": None, "1": "raise", "raise": "raise", "warn": "warn"}
+    if mode not in modes or (colon and not (number.isdecimal() and int(number) > 0)):
+        raise ValueError(
+            f"FASTOPS_VERIFY must be 0, 1, raise or warn, with a number after a colon if not every "
+            f"call is to be verified, as in warn:10; not {text!r}"
+        )
+    return modes[mode], int(number) if colon else 1

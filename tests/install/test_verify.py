@@ -1,0 +1,500 @@
+"""`install(verify=...)`: planted faults of each kind are found, and nothing else is."""
+
+import ctypes
+import threading
+import warnings
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import assert_same, python
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.framework.tensor import Tensor
+from tensorflow.python.framework.tensor_shape import TensorShape
+from tensorflow.python.ops import gen_math_ops
+
+import fastops
+from fastops import _registry
+from fastops._install import intercept, placement, traced, variables
+from fastops._install.gradients import rules
+from fastops._install.helpers.answer import Answer
+from fastops._install.models import method
+from fastops._install.replay.replay import Replayed
+from fastops._install.target import Target, generated
+from fastops._install.verify.results import RESULTS, chosen
+from fastops._plans import plan
+from fastops._plans.planned import Planned
+from fastops._shell.verification import parse
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+A = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def not_installed():
+    assert not fastops.is_installed()
+    RESULTS.reset()
+    yield
+    fastops.uninstall()
+    RESULTS.reset()
+
+
+def install_faulty(monkeypatch, layer, holder, attribute, make, verify="raise"):
+    """Install a replacement that is made wrongly, and nothing else."""
+    target = Target(layer, f"planted.{attribute}", holder, attribute, make)
+    monkeypatch.setattr(placement, "targets", lambda: [target])
+    fastops.install(verify=verify)
+
+
+def error_of(function, *args):
+    """Return the text of the error that a call ends with."""
+    with pytest.raises(fastops.VerificationError) as caught:
+        function(*args)
+    assert str(caught.value) in fastops.verified().differences
+    return str(caught.value)
+
+
+def repeat(function, *args):
+    """Call a function often enough for its calls to be recorded, and replayed."""
+    for _ in range(8):
+        function(*args)
+
+
+SUB = _registry.op("Sub")
+
+
+# ---------------------------------------------------------------------------------------------
+# Planted faults
+# ---------------------------------------------------------------------------------------------
+
+
+def test_an_operator_that_runs_another_op(monkeypatch):
+    make = partial(intercept.Operator, ops={tf.float32: SUB})
+    install_faulty(monkeypatch, "operators", Tensor, "__add__", make)
+    text = error_of(lambda: tf.constant(A) + tf.constant(A))
+    assert "planted.__add__ (operators)" in text
+    assert "4 of 4 elements differ, the first at [0, 0]: 0.0 (0x00000000), not 2.0" in text
+    assert "call: (<float32 [2, 2]>, <float32 [2, 2]>)" in text
+    assert fastops.verified().compared == {"operators": 1}
+
+
+def test_a_generated_function_that_runs_another_op(monkeypatch):
+    install_faulty(
+        monkeypatch, "functions", gen_math_ops, "add_v2", lambda own: intercept.Generated(own, SUB)
+    )
+    text = error_of(gen_math_ops.add_v2, tf.constant(A), tf.constant(A))
+    assert "op: Sub" in text
+
+
+def test_a_dispatch_call_that_runs_another_op(monkeypatch):
+    make = partial(intercept.FastPathExecute, find=lambda name: SUB)
+    install_faulty(monkeypatch, "dispatch", pywrap_tfe, "TFE_Py_FastPathExecute", make)
+    assert "first at [0, 0]" in error_of(gen_math_ops.add_v2, tf.constant(A), tf.constant(A))
+
+
+def test_a_helper_that_answers_another_question(monkeypatch):
+    make = partial(Answer, name="TensorShape.rank")
+    install_faulty(monkeypatch, "helpers", TensorShape, "num_elements", make)
+    assert "int 2, not int 6" in error_of(tf.TensorShape([2, 3]).num_elements)
+
+
+def test_a_method_that_answers_otherwise(monkeypatch):
+    make = partial(traced.Method, answer=lambda original, shape: [2])
+    install_faulty(monkeypatch, "traced", TensorShape, "as_list", make)
+    assert "1 items, not 2" in error_of(tf.TensorShape([2, 3]).as_list)
+
+
+def test_an_assignment_of_another_value(monkeypatch):
+    """The variable is left as TensorFlow leaves it."""
+    variable = tf.Variable(A)
+    make = partial(variables.Assign, op_name="AssignSubVariableOp")
+    holder = next(kind for kind in type(variable).__mro__ if "assign_add" in vars(kind))
+    install_faulty(monkeypatch, "variables", holder, "assign_add", make)
+    text = error_of(lambda: variable.assign_add(A, read_value=False))
+    assert "variable of float32[2, 2]: 4 of 4 elements differ" in text
+    assert_same(variable.numpy(), A + A)
+
+
+class Changing:
+    """A function that runs another op than when it was recorded: no guard knows of that."""
+
+    op = staticmethod(tf.raw_ops.Exp)
+
+
+def changing(x):
+    return Changing.op(x=x)
+
+
+def test_a_recording_of_what_is_no_longer_so(monkeypatch):
+    target = Target(
+        "replayed", "planted.changing", __import__(__name__), "changing",
+        lambda original: Replayed(original, generated),
+    )  # fmt: skip
+    monkeypatch.setattr(placement, "targets", lambda: [target])
+    x = tf.constant(A)
+    fastops.install(verify=True)
+    for _ in range(4):
+        changing(x)
+    assert fastops.verified().compared == {"replayed": 2}
+    assert fastops.verified().left == {"replayed": 2}  # what was seen once, and what was recorded
+    monkeypatch.setattr(Changing, "op", staticmethod(tf.raw_ops.Neg))
+    text = error_of(changing, x)
+    assert "planted.changing (replayed)" in text
+    assert "1 signatures are replayed" in text
+
+
+@pytest.fixture
+def altered(monkeypatch):
+    """Alter what is recorded of methods of Keras's; no trial on copies objects."""
+
+    def alter(change):
+        own = method.recording
+
+        def recording(*args):
+            found = own(*args)
+            for step in found.steps:
+                change(step)
+            return found
+
+        monkeypatch.setattr(method, "recording", recording)
+        monkeypatch.setattr(method, "alike", lambda one, other: True)
+
+    return alter
+
+
+def test_a_recording_of_another_op(altered):
+    def change(step):
+        if step.op_name == "Relu":
+            step.op_name = "Elu"
+
+    layer, x = keras.layers.ReLU(), tf.constant(-A)
+    altered(change)
+    fastops.install(verify="raise", only=["models"])
+    text = error_of(repeat, layer, x)
+    assert "layers.layer.Layer.__call__ (models)" in text
+    assert "<ReLU>" in text
+    assert "recording: scopes " in text
+    assert "ops: Elu" in text
+    assert "call" in text.partition("the globals of ")[2]
+
+
+def test_a_recording_that_changes_a_variable_otherwise(altered):
+    def change(step):
+        if step.op_name == "AddV2":
+            step.op_name = "Sub"
+
+    wanted, x = keras.metrics.Mean(), tf.constant(A)
+    repeat(wanted.update_state, x)
+    metric = keras.metrics.Mean()
+    altered(change)
+    fastops.install(verify="warn", only=["models"])
+    with pytest.warns(fastops.VerificationWarning, match=r"variable of float32\[\]: 1 of 1"):
+        repeat(metric.update_state, x)
+    for one, other in zip(metric.variables, wanted.variables, strict=True):
+        assert_same(one.numpy(), other.numpy())
+
+
+def test_a_recording_of_which_a_tape_hears_nothing(altered):
+    def change(step):
+        step.stopped = True
+
+    layer, x = keras.layers.ReLU(), tf.constant(A)
+    altered(change)
+    fastops.install(verify="raise", only=["models"])
+
+    def step():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            layer(x)
+
+    assert "recorded gradients[0]: NoneType None, not EagerTensor" in error_of(repeat, step)
+
+
+def test_a_plan_of_another_graph(monkeypatch):
+    own = plan.schedule
+
+    def schedule(graph, *args):
+        for node in graph.node:
+            node.op = "Sub" if node.op == "AddV2" else node.op
+        return own(graph, *args)
+
+    monkeypatch.setattr(plan, "schedule", schedule)
+    x = tf.constant(A)
+    traced_function = tf.function(lambda x: x + 2.0)
+    fastops.install(verify="raise", only=["traced"])
+    text = error_of(repeat, traced_function, x)
+    assert "tf.function.__call__ (traced)" in text
+    assert "plan of " in text
+
+
+def test_an_exception_with_another_text(monkeypatch):
+    variable = tf.Variable(1.0)
+
+    @tf.function
+    def fails(x, n):
+        variable.assign_add(1.0)
+        return tf.reshape(x, [n])
+
+    x = tf.constant(A)
+    for _ in range(2):
+        fails(x, tf.constant(4))
+    monkeypatch.setattr(Planned, "failure", lambda *_: ValueError("planted"))
+    fastops.install(verify="raise", only=["traced"])
+    for _ in range(4):
+        fails(x, tf.constant(4))
+    text = error_of(fails, x, tf.constant(3))
+    assert "exception: ValueError('planted'), not InvalidArgumentError" in text
+    assert_same(variable.numpy(), np.float32(8.0))
+
+
+@pytest.fixture
+def swapped():
+    """Give the rules of two ops each other's function, at the first place of their structs."""
+    places = [ctypes.c_void_p.from_address(id(rules.RULES[name]) + 16) for name in ("Exp", "Neg")]
+    values = [place.value for place in places]
+    places[0].value, places[1].value = reversed(values)
+    yield
+    for place, value in zip(places, values, strict=True):
+        place.value = value
+
+
+def gradient_of(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.usefixtures("swapped")
+def test_a_rule_that_is_another_ops():
+    fastops.install(verify="raise")
+    text = error_of(gradient_of, tf.exp, tf.constant(A))
+    assert "tf.GradientTape.gradient (gradients)" in text
+    assert "The first rule: backprop._gradient_function" in text
+    assert "'Exp'" in text
+    assert 'exclude=["gradients"]' in text
+
+
+@pytest.mark.usefixtures("swapped")
+def test_what_warns_goes_on_with_tensorflows_result():
+    x = tf.constant(A)
+    wanted = gradient_of(tf.exp, x)
+    fastops.install(verify="warn")
+    with pytest.warns(fastops.VerificationWarning, match="GradientTape.gradient"):
+        found = gradient_of(tf.exp, x)
+    assert_same(found, wanted)
+
+
+# ---------------------------------------------------------------------------------------------
+# Nothing else is found
+# ---------------------------------------------------------------------------------------------
+
+
+def mixed():
+    """Make calls of each layer, some of which change things; return what comes of them."""
+    keras.utils.set_random_seed(1)
+    x, y = np.linspace(-1, 1, 60, dtype="float32").reshape(12, 5), np.ones((12, 2), "float32")
+    model = keras.Sequential(
+        [keras.layers.Dense(4, "relu"), keras.layers.Dropout(0.5), keras.layers.Dense(2)]
+    )
+    model.compile("adam", "mse", metrics=["mae"])
+    history = model.fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False).history
+    variable = tf.Variable(A)
+    for _ in range(4):
+        variable.assign_add(tf.nn.softmax(variable) + 1.0)
+        first, second = tf.Variable(variable)
+    resized = [tf.image.resize(tf.ones([1, 4, 4, 3]), [2, 2]) for _ in range(4)]
+    second_order = gradient_of(lambda a: gradient_of(tf.tanh, a), tf.constant(A))
+    found = [
+        history["loss"],
+        history["mae"],
+        variable.numpy(),
+        first,
+        second,
+        resized,
+        second_order,
+    ]
+    return [*found, *(one.numpy() for one in model.variables)]
+
+
+def test_the_same_comes_of_it_and_each_layer_is_compared():
+    wanted = mixed()
+    fastops.install(verify="raise")
+    found = mixed()
+    for one, other in zip(found, wanted, strict=True):
+        assert_same(one, other)
+    told = fastops.verified()
+    assert not told.differences
+    layers = {"functions", "gradients", "helpers", "keras", "operators", "public", "replayed"}
+    assert layers | {"traced", "variables"} <= told.compared.keys()
+    assert "VarHandleOp has a state or effects that cannot be copied" in told.skipped
+
+
+def test_random_numbers_and_callbacks_are_called_once():
+    fastops.install(verify="raise")
+    calls = []
+    tf.nest.map_structure(calls.append, [1, 2])
+    assert calls == [1, 2]
+    tf.cond(tf.constant(True), lambda: calls.append(3) or 1, lambda: 2)
+    assert calls == [1, 2, 3]
+    for _ in range(3):
+        tf.random.normal([2])
+    skipped = fastops.verified().skipped
+    assert skipped["it draws random numbers, others in each call"] >= 3
+    assert skipped["it calls functions of its caller"] >= 1
+
+
+def test_a_function_is_traced_once_and_its_python_runs_once():
+    traces = []
+
+    @tf.function
+    def function(x):
+        traces.append(1)
+        return x + 1.0
+
+    fastops.install(verify="raise")
+    for _ in range(4):
+        function(tf.constant(A))
+    assert traces == [1]
+    assert fastops.verified().compared["traced"] >= 1
+
+
+def test_what_a_function_takes_of_an_iterator_is_taken_once():
+    @tf.function
+    def take(iterator):
+        return next(iterator) * 2
+
+    fastops.install(verify="raise")
+    iterator = iter(tf.data.Dataset.range(6))
+    assert [int(take(iterator)) for _ in range(6)] == [0, 2, 4, 6, 8, 10]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        take(iterator)
+    assert fastops.verified().compared["traced"] >= 3
+    assert not fastops.verified().differences
+
+
+def test_errors_are_tensorflows():
+    fastops.install(verify="raise")
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.constant(A) + tf.ones([3])
+    iterator = iter(tf.ones([1]))
+    next(iterator)
+    with pytest.raises(StopIteration):
+        next(iterator)
+    assert not fastops.verified().differences
+
+
+# ---------------------------------------------------------------------------------------------
+# When, and how many
+# ---------------------------------------------------------------------------------------------
+
+
+def contents(one):
+    """Return what the struct of a replacement holds, but for the count of references."""
+    return ctypes.string_at(id(one), type(one).__basicsize__)[8:]
+
+
+def test_off_it_leaves_nothing():
+    fastops.install()
+    places = [vars(Tensor)["__add__"], vars(TensorShape)["as_list"], vars(keras.Layer)["__call__"]]
+    fastops.uninstall()
+    before = [contents(place) for place in places[2:]]  # of those that are made once for ever
+    fastops.install(verify="raise")
+    assert [contents(place) for place in places[2:]] != before
+    fastops.uninstall()
+    fastops.install()
+    assert vars(keras.Layer)["__call__"] is places[2]
+    assert [contents(place) for place in places[2:]] == before
+    compared = fastops.verified().compared
+    tf.constant(A) + tf.constant(A)
+    assert fastops.verified().compared == compared
+    assert fastops.verified().mode is None
+
+
+def test_off_nothing_of_it_is_imported():
+    code = """
+    import sys
+    fastops.install()
+    tf.constant(1.0) + 1.0
+    print("fastops._install.verify.engine" in sys.modules)
+    """
+    assert python(code) == "False\n"
+
+
+def test_one_call_in_some_is_compared():
+    fastops.install(verify="raise", verify_every=3, only=["tf.Tensor.__add__"])
+    x = tf.constant(A)
+    for _ in range(7):
+        x + x
+    told = fastops.verified()
+    assert (told.mode, told.every, told.compared) == ("raise", 3, {"operators": 3})
+
+
+def test_threads_are_compared_alike():
+    total = tf.Variable(0.0)
+    fastops.install(verify="raise")
+    failures = []
+
+    def work():
+        try:
+            own = tf.Variable(A)
+            for _ in range(10):
+                own.assign_add(tf.matmul(own, own) * 0.01)
+                total.assign_add(1.0)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert_same(total.numpy(), np.float32(40.0))
+    assert fastops.verified().compared["variables"] >= 80
+    assert not fastops.verified().differences
+
+
+def test_what_is_asked_for():
+    assert chosen(None, None) == (None, 1)
+    assert chosen(False, None) == (None, 1)
+    assert chosen(True, 5) == ("raise", 5)
+    assert chosen("warn", None) == ("warn", 1)
+    with pytest.raises(ValueError, match='verify must be None, a bool, "raise" or "warn"'):
+        fastops.install(verify="always")
+    with pytest.raises(ValueError, match="verify_every must be a positive int, not 0"):
+        fastops.install(verify=True, verify_every=0)
+    assert not fastops.is_installed()
+    with fastops.accelerated(verify=True):
+        assert fastops.verified().mode == "raise"
+    assert fastops.verified().mode is None
+    fastops.install()
+    with pytest.raises(RuntimeError, match="installed without verification"):
+        fastops.install(verify=True)
+
+
+def test_the_environment_asks_for_it():
+    code = """
+    fastops.install()
+    tf.constant(1.0) + 1.0
+    told = fastops.verified()
+    print(told.mode, told.every, told.compared["operators"])
+    """
+    assert python(code, forked=False, FASTOPS_VERIFY="warn:2") == "warn 2 1\n"
+    python("", status=1, forked=False, FASTOPS_VERIFY="always")
+    with pytest.raises(ValueError, match="FASTOPS_VERIFY must be 0, 1, raise or warn"):
+        parse("raise:0")
+    assert parse("0") == (None, 1)
+    assert parse("warn:7") == ("warn", 7)
+
+
+def test_a_report_says_it_in_words():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with fastops.accelerated(verify="warn", only=["tf.Tensor.__add__"]):
+            tf.constant(A) + 1.0
+    text = str(fastops.verified())
+    assert text.startswith("fastops verified 1 calls (operators 1): 0 differences; 0 calls could")
