@@ -50,7 +50,7 @@ def install(
     models : bool
         Whether calls of Keras's own layers, models, losses, metrics and optimizers are recorded
         once and replayed afterwards. `False` is ``exclude=["models"]``.
-    verify : {None, False, True, "raise", "warn"}
+    verify : {None, "raise", "warn"} or bool
         Whether each call that a replacement makes is made in TensorFlow's way, too, and compared:
         `True` or ``"raise"`` raises `VerificationError` where anything differs, ``"warn"`` warns
         with `VerificationWarning` and goes on. What the program gets is TensorFlow's in either

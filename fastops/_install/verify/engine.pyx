@@ -30,9 +30,6 @@ from fastops._install.replacement cimport Replacement, enable, live
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording
 
-cdef extern from "definitions.h":
-    pass
-
 cdef extern from *:
     """
     // What this thread is doing: nothing of this; trying a replacement; or making a call in
@@ -43,6 +40,8 @@ cdef extern from *:
     static thread_local PyObject* fastops_tried = nullptr;
     static thread_local PyObject* fastops_first = nullptr;
     static thread_local bool fastops_left = false;
+    // Whether this thread's verification keeps other calls with effects waiting.
+    static thread_local bool fastops_holds = false;
     """
     ctypedef enum Way "FastopsWay":
         kPlain
@@ -52,6 +51,7 @@ cdef extern from *:
     PyObject* tried "fastops_tried"
     PyObject* first_argument "fastops_first"
     bint left "fastops_left"
+    bint holds "fastops_holds"
 
 import threading
 import warnings
@@ -185,13 +185,17 @@ cdef PyObject* _trapped(PyObject* callable, PyObject* const* args, size_t nargsf
     cdef Trap self = <Trap>callable
     cdef PyObject* tried_before = tried
     cdef PyObject* first_before = first_argument
-    global way, tried, first_argument, left
+    global way, tried, first_argument, left, holds
     if way != kTrial or tried != self.of or (
         PyVectorcall_NARGS(nargsf) != 0 and args[0] != first_argument
     ):
         return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
     # From here the call is TensorFlow's, and calls inside of it are verified.
+    # Nothing of it is put back, and it may wait for other threads.
     left = True
+    if holds:
+        holds = False
+        _in_turn.release()
     way = kPlain
     tried = NULL
     first_argument = NULL
@@ -226,8 +230,8 @@ cdef PyObject* _verify(Subject subject, PyObject* const* args, size_t nargsf,
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
     cdef Way before = way
     cdef tuple names = () if keywords == NULL else <tuple>keywords
-    cdef bint waited
-    global way
+    cdef bint waited, holds_before = holds
+    global way, holds
     given = tuple([<object>args[i] for i in range(n)])
     named = {name: <object>args[n + i] for i, name in enumerate(names)}
     way = kStock
@@ -246,11 +250,13 @@ cdef PyObject* _verify(Subject subject, PyObject* const* args, size_t nargsf,
     if not waited and found.arguments is None:
         _count(subject, "another thread makes a call with effects")
         return subject.run(args, nargsf, keywords)
+    holds = waited
     try:
         return _both(subject, args, nargsf, keywords, found, given, named)
     finally:
-        if waited:
+        if holds:
             _in_turn.release()
+        holds = holds_before
 
 
 cdef bint _acquire() except -1:
@@ -565,7 +571,7 @@ def verify(str layer, str name, replacement):
     elif type(replacement) is property:
         replacement = replacement.fget
     if not isinstance(replacement, Replacement):
-        raise TypeError(f"what replaces {name} is a {type(replacement).__name__}")
+        raise SystemError(f"what replaces {name} is a {type(replacement).__name__}")
     one = replacement
     if <size_t><PyObject*>one in _subjects:
         return
