@@ -56,6 +56,9 @@ def difference(one, other, where="result", depth=0):
         return _of_tensors(one, other, where)
     if isinstance(one, _KEPT):
         return f"{where}: {_shown(one)}, not {_shown(other)}"
+    if isinstance(one, tf.IndexedSlices):
+        parts = [(value.values, value.indices, value.dense_shape) for value in (one, other)]
+        return difference(*parts, where, depth + 1)
     if isinstance(one, CompositeTensor):
         specs = one._type_spec, other._type_spec
         if specs[0] != specs[1]:

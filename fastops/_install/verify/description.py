@@ -63,11 +63,11 @@ def _of_recording(found):
 
 def _shown(value, depth=0):
     if isinstance(value, tf.Tensor):
-        return f"<{value.dtype.name} {value.shape.as_list()}>"
+        return f"<{value.dtype.name} {value.shape}>"
     if isinstance(value, BaseResourceVariable):
-        return f"<variable {value.dtype.name} {value.shape.as_list()}>"
+        return f"<variable {value.dtype.name} {value.shape}>"
     if isinstance(value, np.ndarray):
-        return f"<array {value.dtype} {list(value.shape)}>"
+        return f"<array {value.dtype} {value.shape}>"
     if isinstance(value, list | tuple) and depth < 2:
         items = [_shown(one, depth + 1) for one in value[:MOST_ITEMS]]
         text = ", ".join(items + ["..."] * (len(value) > MOST_ITEMS))
