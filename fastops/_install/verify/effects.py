@@ -7,6 +7,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
@@ -229,6 +230,8 @@ def _of_op(op_name, values):
         return f"{op_name} is not known"
     if op_name in policy.UNSEEDED:
         return _RANDOM
+    if op_name in _UNDEFINED:
+        return Effects(compare=partial(_defined, _UNDEFINED[op_name]))
     if op_name in _READS:
         return Effects()
     if op_name in _WRITES:
@@ -242,6 +245,28 @@ def _of_op(op_name, values):
     if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
         return f"{op_name} takes references"
     return Effects()
+
+
+_UNDEFINED = {
+    "BlockLSTM": (0, 2, 3, 4, 5),
+    "BlockLSTMV2": (0, 2, 3, 4, 5),
+    "FusedBatchNorm": (3, 4),
+    "FusedBatchNormV2": (3, 4),
+    "FusedBatchNormV3": (3, 4, 5),
+    "Svd": (1, 2),
+}
+"""Outputs that TensorFlow's kernels leave as they find them in memory, in some calls at least."""
+
+
+def _defined(undefined, one, other):
+    """Compare results but for some outputs, unless these are the matrices that were asked for."""
+    if not isinstance(one, tuple) or type(one) is not type(other):
+        return difference(one, other)
+    kept = [
+        [value for at, value in enumerate(way) if at not in undefined or len(value.shape) > 1]
+        for way in (one, other)
+    ]
+    return difference(*kept)
 
 
 def _is_handle(value):
