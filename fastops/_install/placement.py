@@ -54,7 +54,7 @@ def install(
         Whether each call that a replacement makes is made in TensorFlow's way, too, and compared:
         `True` or ``"raise"`` raises `VerificationError` where anything differs, ``"warn"`` warns
         with `VerificationWarning` and goes on. What the program gets is TensorFlow's in either
-        case. This is for tests: calls take several times as long as without fastops. `None` is
+        case. This is for tests: calls take longer than without fastops, several times. `None` is
         what ``FASTOPS_VERIFY`` says.
     verify_every : int, optional
         With a number n, one in n calls of each replacement is verified.

@@ -312,3 +312,30 @@ def test_the_option_ends_with_its_run(run):
         run(text, "--fastops-install").assert_outcomes(passed=1)
         assert fastops.is_installed()
     fastops.uninstall()
+
+
+def test_tests_are_verified(pytester, monkeypatch):
+    """In a process of its own, which it installs fastops in."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(
+        """
+        import tensorflow as tf
+
+        import fastops
+        from fastops._install.verify.results import RESULTS
+
+
+        def test_sum():
+            assert float(tf.constant(1.0) + 1.0) == 2.0
+
+
+        def test_what_differs():
+            RESULTS.differences.append("planted")  # as by an error that a test expects
+        """
+    )
+    options = ("-p", "no:cacheprovider", "-p", "pytest_fastops")
+    result = pytester.runpytest_subprocess(*options, "--fastops-verify")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["planted", "*calls that were verified*", "fastops verified *"])
+    result = pytester.runpytest_subprocess(*options, "--fastops-verify=warn")
+    result.assert_outcomes(passed=2)

@@ -317,6 +317,19 @@ def test_the_profile_is_that_of_the_process(tmp_path):
     assert (status, error.count("above the dispatch")) == (0, 1)
 
 
+def test_verify(tmp_path):
+    code = "import tensorflow as tf; print(float(tf.constant(1.0) + 1.0))"
+    for option, mode in (("--verify", "raise"), ("--verify=warn:2", "warn")):
+        asked = f"{code}; import fastops; print(fastops.verified().mode)"
+        status, out, error = start(["-m", "fastops", option, "-c", asked], tmp_path)
+        assert (status, out) == (0, f"2.0\n{mode}\n"), error
+        assert "fastops verified " in error
+        assert ": 0 differences; " in error
+    status, _, error = start(["-m", "fastops", "--verify=always", "-c", code], tmp_path)
+    assert status == 2
+    assert "'always' is neither raise nor warn" in error
+
+
 def test_strict(tmp_path):
     code = "import tensorflow as tf; x = tf.raw_ops.Neg(x=[1.0]); print(x.numpy())"
     assert start(["-m", "fastops", "-c", code], tmp_path) == (0, "[-1.]\n", "")
