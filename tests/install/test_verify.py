@@ -458,6 +458,21 @@ def test_off_nothing_of_it_is_imported():
     assert python(code) == "False\n"
 
 
+def test_a_process_that_is_forked_goes_on_without():
+    code = """
+    import os
+    x = tf.ones([2])
+    fastops.install(verify="raise")
+    (x + x).numpy()
+    child = os.fork()
+    if child == 0:
+        x + x
+        os._exit(fastops.verified().compared["operators"] + 10 * (fastops.verified().mode is None))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert python(code) == "11\n"
+
+
 def test_one_call_in_some_is_compared():
     fastops.install(verify="raise", verify_every=3, only=["tf.Tensor.__add__"])
     x = tf.constant(A)

@@ -53,6 +53,7 @@ cdef extern from *:
     bint left "fastops_left"
     bint holds "fastops_holds"
 
+import os
 import threading
 import warnings
 
@@ -637,3 +638,5 @@ def stop():
 
 
 enable(Trap)
+# TensorFlow's way hangs in a process that was forked from one whose threads ran kernels.
+os.register_at_fork(after_in_child=stop)
