@@ -253,6 +253,8 @@ _UNDEFINED = {
     "FusedBatchNorm": (3, 4),
     "FusedBatchNormV2": (3, 4),
     "FusedBatchNormV3": (3, 4, 5),
+    "Eig": (1,),
+    "SelfAdjointEigV2": (1,),
     "Svd": (1, 2),
 }
 """Outputs that TensorFlow's kernels leave as they find them in memory, in some calls at least."""
@@ -453,6 +455,8 @@ def _plain(one, name, args, kwargs):
     why = _by_name(name)
     if why is not None:
         return why
+    if name == "backprop._gradient_function":
+        return Effects(compare=_same_gradients)
     if name == "tf.Variable":
         return Effects(compare=_same_variables)
     if name.endswith("__next__"):
@@ -462,6 +466,12 @@ def _plain(one, name, args, kwargs):
 
 _OWN = frozenset({"_handle", "_unique_id", "_parent_op", "_initializer_op", "_handle_name"})
 """Attributes of a variable that tell it from others that are made of the same arguments."""
+
+
+def _same_gradients(one, other):
+    """Compare what rules return: one gradient, or several in any sequence."""
+    kept = [list(way) if isinstance(way, list | tuple) else [way] for way in (one, other)]
+    return difference(*kept)
 
 
 def _same_variables(one, other):
