@@ -17,7 +17,7 @@ from fastops._cpp.python cimport _PyType_Lookup
 
 
 cdef type _Replacement = object
-cdef PyObject* _CLASS = <PyObject*>"__class__"
+cdef dict _watching = {}  # by the identity of a function of ours, that and the one it calls
 
 
 def know(kind):
@@ -26,15 +26,30 @@ def know(kind):
     _Replacement = kind
 
 
+def watches(function, original):
+    """Tell that a function of ours stands in a place while a call is recorded, and calls another.
+
+    Parameters
+    ----------
+    function, original : callable
+        Ours, and the one that it calls.
+    """
+    _watching[id(function)] = function, original
+
+
 def upstream(value):
     """Return what stands in a place without fastops; of a property, what gets its value."""
     if type(value) is property:
         value = value.fget
     elif type(value) is staticmethod or type(value) is classmethod:
         value = value.__func__
-    while isinstance(value, _Replacement):
-        value = value.original
-    return value
+    while True:
+        if isinstance(value, _Replacement):
+            value = value.original
+        elif id(value) in _watching:
+            value = _watching[id(value)][1]
+        else:
+            return value
 
 
 @cython.final

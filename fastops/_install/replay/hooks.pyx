@@ -32,6 +32,7 @@ import threading
 import warnings
 
 from fastops._dispatch import named as _named
+from fastops._install.guards import watches
 
 ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
 
@@ -178,6 +179,8 @@ cdef int _listen() except -1:
     _get_logger, _warn = _tf_logging.get_logger, warnings.warn
     _tf_logging.get_logger, warnings.warn = _watched_get_logger, _watched_warn
     _customize = _custom_gradient._eager_mode_decorator
+    watches(_watched_get_logger, _get_logger)
+    watches(_watched_customize, _customize)
     _custom_gradient._eager_mode_decorator = _watched_customize
     return 0
 
@@ -203,6 +206,10 @@ cdef int _collect_again() except -1:
     if _collects:
         gc.enable()
     return 0
+
+
+watches(_numpy_internal, _method)
+watches(_watched_get_seed, _get_seed)
 
 
 def hang(ran, read, seeded, said, customized):
@@ -234,6 +241,8 @@ def hang(ran, read, seeded, said, customized):
         return False
     _execute_before = _execute.execute
     _quick_way = _pywrap_tfe.TFE_Py_FastPathExecute
+    watches(_watched_execute, _execute_before)
+    watches(_watched_quick_way, _quick_way)
     _collect_no_more()
     _random_seed.get_seed = _watched_get_seed
     _op_callbacks.add_op_callback(ran)
