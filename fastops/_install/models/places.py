@@ -46,7 +46,7 @@ _VALUES = frozenset(
 )
 """Classes of which nothing in an instance changes; instances of subclasses may have attributes."""
 
-_FIELD = type(namedtuple("_", "field").field)
+_FIELD = type(vars(namedtuple("_", "field"))["field"])
 """The class of an attribute of named tuples."""
 
 _CONSTANT = (
