@@ -33,7 +33,9 @@ SECONDS = 60
 
 
 class Raising:
-    """Raises whatever it is asked."""
+    """Raises whatever it is asked. No collection knows of it, so that no other test does."""
+
+    __slots__ = ()
 
     def __getattribute__(self, name):
         raise RuntimeError(f"asked for {name}")
