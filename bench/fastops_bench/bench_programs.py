@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastops_bench.common import interpreter
+from fastops_bench.common import COMMANDS, interpreter
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -31,30 +31,34 @@ PROGRAMS = {
 
 
 def run(*command):
-    """Run a program; return its microseconds a piece of work, and what else it prints."""
+    """Run a program, and return what it prints."""
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
-    output = subprocess.check_output(command, cwd=EXAMPLES, env=environment, text=True)
+    return subprocess.check_output(command, cwd=EXAMPLES, env=environment, text=True)
+
+
+def read(output):
+    """Return the microseconds that a piece of a program's work took, and what else it printed."""
     *computed, told = output.splitlines()
     return float(re.search(r"([\d.,]+) us", told)[1].replace(",", "")), computed
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(record, quick, times, name):
+def test_programs(record, effort, quick, times, forked, name):
     file, full, short = PROGRAMS[name]
-    options = short if quick else full
-    program = [file, *options]
-    commands = {
-        "stock": [sys.executable, *program],
-        "installed": [sys.executable, "-m", "fastops", *program],
-    }
+    program = [file, *(short if quick else full)]
+    commands = {arm: [*command, *program] for arm, command in COMMANDS.items()}
     if torch := interpreter("torch"):
         commands["torch"] = [torch, *program, "--library=torch"]
     samples = {arm: [] for arm in commands}
 
     for _ in range(times(3, quick=1)):
+        outputs = {}
+        if effort == "once":
+            outputs = {arm: one.output for arm, one in forked(program, EXAMPLES).items()}
+        outputs |= {arm: run(*commands[arm]) for arm in commands if arm not in outputs}
         computed = {}
-        for arm, command in commands.items():
-            taken, computed[arm] = run(*command)
+        for arm, output in outputs.items():
+            taken, computed[arm] = read(output)
             samples[arm].append(taken * 1e3)
         assert computed["installed"] == computed["stock"]
     record("whole programs", name, samples=samples)

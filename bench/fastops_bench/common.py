@@ -22,6 +22,13 @@ PEERS = "FASTOPS_BENCH_PEERS"
 """The environment variable with the folder of the peers' environments, where they take part."""
 
 
+COMMANDS = {
+    "stock": [sys.executable],
+    "installed": [sys.executable, "-m", "fastops"],
+}
+"""By arm, the interpreter of a program in a process of its own."""
+
+
 def interpreter(library):
     """Return the Python that has a library, for programs of their own; `None` if there is none."""
     own = Path(os.environ.get(PEERS, os.devnull), library, "bin", "python")

@@ -1,7 +1,13 @@
 """What the suites measure with: arms in turn, and a record of what they took."""
 
+import os
+from contextlib import ExitStack
+
 import pytest
 from pytest_fastops.race import Race
+
+from fastops_bench.common import COMMANDS
+from fastops_bench.forks import Forks
 
 RECORD = "fastops_bench"
 """The property of a test under which it leaves its record."""
@@ -77,3 +83,28 @@ def race(effort, times, record):
         record(group, label, samples=runners.samples(), **figures)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forked():
+    """Return a function that runs a program in all arms at once, as forks: see `forks`.
+
+    It returns a `forks.Result` by arm.
+    """
+    arms = {}
+
+    def run(program, folder=None):
+        if not arms:
+            environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+            for arm, command in COMMANDS.items():
+                arms[arm] = Forks(command, environment)
+                stack.callback(arms[arm].end)
+        for one in arms.values():
+            one.begin(program, folder)
+        results = {arm: one.result() for arm, one in arms.items()}
+        for result in results.values():
+            result.check()
+        return results
+
+    with ExitStack() as stack:
+        yield run
