@@ -7,6 +7,7 @@ PEERS := .venv-peers
 MATRIX := .venv-matrix
 BIN := $(VENV)/bin/
 PARITY := PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m parity
+PYTEST := $(BIN)python -m pytest --numprocesses=auto --maxprocesses=16 --dist=worksteal
 QUIETLY := NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3
 INSTALL := python -m pip --disable-pip-version-check --quiet install
 
@@ -16,8 +17,8 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix canary parity fuzz fuzz-guards bench bench-peers figures gen lint docs docs-serve \
-	debug asan annotate wheels gpu clean
+.PHONY: help demo test test-slow test-all matrix canary parity fuzz fuzz-guards bench bench-peers \
+	figures gen lint docs docs-serve debug asan annotate wheels gpu clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -25,8 +26,14 @@ help:  ## list the targets
 demo: $(VENV)/.demo $(VENV)/.built  ## train a small network on handwritten digits, by three libraries
 	$(BIN)python examples/digits_online.py --peers $(PEERS)/torch/bin/python $(ARGS)
 
-test: $(VENV)/.test $(VENV)/.built  ## run the tests
-	$(BIN)python -m pytest --numprocesses=auto --maxprocesses=16 --dist=worksteal $(ARGS)
+test: $(VENV)/.test $(VENV)/.built  ## run the tests, without the slow ones
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.test $(VENV)/.built  ## run the slow tests, those that `make test` leaves out
+	$(PYTEST) -m slow $(ARGS)
+
+test-all: $(VENV)/.test $(VENV)/.built  ## run all tests
+	$(PYTEST) $(ARGS)
 
 parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
 	$(PARITY) $(ARGS)

@@ -64,6 +64,9 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.get_closest_marker("quick") and item.get_closest_marker("slow"):
+            raise pytest.UsageError(f"{item.nodeid} is marked both as quick and as slow")
     kind, _, seed = config.option.order.partition(":")
     files = {}
     for item in items:

@@ -229,6 +229,14 @@ def free_ports(count):
                 return found
 
 
+def one_in(count, values):
+    """Return the parameters of a test: one in so many, and the others marked as slow."""
+    return [
+        pytest.param(value, marks=pytest.mark.slow) if number % count else value
+        for number, value in enumerate(values)
+    ]
+
+
 def floats(*shape, dtype=np.float32, seed=0):
     """Reproducible values of any dtype: the same for the same shape and seed."""
     generator = np.random.default_rng([seed, math.prod(shape), len(shape)])

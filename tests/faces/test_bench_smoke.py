@@ -22,16 +22,13 @@ def run(*arguments):
     return subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def tried(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results")
-    files = [f"--json={folder / 'run.json'}", f"--html={folder / 'run.html'}"]
+@pytest.mark.slow
+def test_every_suite_measures_something_and_every_promise_is_compared(tmp_path):
+    files = [f"--json={tmp_path / 'run.json'}", f"--html={tmp_path / 'run.html'}"]
     done = run("-m", "fastops", "bench", "--once", *files)
     assert done.returncode == 0, done.stdout + done.stderr
-    return Run.load(folder / "run.json")
+    tried = Run.load(tmp_path / "run.json")
 
-
-def test_every_suite_measures_something(tried):
     assert not [process["failed"] for process in tried.processes.values() if process["failed"]]
     measured = {record["suite"] for record in tried.records()}
     skipped = {one["name"].partition(":")[0] for one in tried.processes["main"]["skipped"]}
@@ -41,8 +38,6 @@ def test_every_suite_measures_something(tried):
     assert len({label.split()[0] for label in labels}) >= 40
     assert {"ladder", "functions"} <= {one["group"] for one in tried.records("plain")}
 
-
-def test_every_promise_is_compared(tried):
     kept = list(report.promises(tried))
     assert sum(promise.verdict in ("PASS", "MISS") for promise in kept) >= 90
     assert "10,000 calls: MB of growth" in {promise.text for promise in kept}
@@ -58,6 +53,7 @@ def test_demo_says_whether_weights_agree(tmp_path):
     assert "bit-identical" in done.stdout
 
 
+@pytest.mark.slow
 def test_demo_without_onednn_agrees_too(tmp_path):
     file = tmp_path / "demo.json"
     done = run(

@@ -107,6 +107,7 @@ def results(*arguments):
     return lines
 
 
+@pytest.mark.slow
 def test_the_same_on_a_local_cluster(rollouts, monkeypatch):
     """Processes with fastops play and learn what TensorFlow alone does here, without any Ray."""
     pytest.importorskip("ray", reason="see the extra 'rollouts'")

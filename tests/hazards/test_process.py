@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from apart import Fork, Process, within
-from support import assert_same, floats, interpreter, outcome, python
+from support import assert_same, floats, interpreter, one_in, outcome, python
 
 import fastops
 from fastops import ops, raw_ops
@@ -46,7 +46,7 @@ without fastops, since Python before 3.14 unwinds such a thread through them.
 """
 
 
-@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("load", one_in(4, LOADS))
 def test_an_exit_under_load(load):
     """Daemon threads lose the GIL for good at exit: inside a kernel, or waiting for it."""
     calls, end, status = LOADS[load]
@@ -426,6 +426,7 @@ def test_handlers_that_call_ops():
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imported", [True, False], ids=["after", "instead"])
 def test_a_subinterpreter_is_refused(imported):
     """Whether or not the main interpreter has imported it: TensorFlow's own import would hang."""
@@ -466,6 +467,7 @@ def test_a_subinterpreter_is_refused(imported):
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_the_import_costs():
     """A fiftieth of the calls of functions that TensorFlow's own makes, 20 MB, and no context."""
     out = interpreter("""

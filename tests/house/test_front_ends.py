@@ -20,6 +20,8 @@ from support import ROOT
 
 from tools.pep517.fastops_build import systems
 
+pytestmark = pytest.mark.slow
+
 PIPS = {"oldest": "pip==23.2", "newest": "pip"}  # the oldest that docs/quickstart.md names
 
 METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import zygote
 from rich.console import Console
+from support import one_in
 
 import fastops
 from fastops._install import targets, upstream
@@ -51,19 +52,21 @@ def run(*options):
 # Every name --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", one_in(3, range(3)))
 def test_handfuls(seed):
     """Every name is in one of them."""
     status, said = run("--size=20", "--step=3", f"--seed={seed}")
     assert status == 0, said
 
 
+@pytest.mark.slow
 def test_one_name_after_another():
     """Some: ``python tests/faults.py`` runs all."""
     status, said = run("--step=40", "--seed=7")
     assert status == 0, said
 
 
+@pytest.mark.slow
 def test_faults_that_are_there_before_fastops_is_imported():
     code = "import faults, sys; sys.exit(faults.main(['--early', '--step=120', '--seed=11']))"
     done = subprocess.run(

@@ -4,6 +4,7 @@ import os
 
 import pytest
 import tensorflow as tf
+from support import one_in
 
 from parity import cases, coverage, recipes
 from parity.__main__ import DOCS
@@ -16,11 +17,19 @@ IN_221 = tf.version.VERSION.startswith("2.21.")
 
 
 @pytest.fixture(scope="session")
-def suite(once):
-    """Give the parity suite: shared by the workers op by op, or run at once where there is one."""
+def suite(once, request):
+    """Give the parity suite: shared by the workers op by op.
+
+    Where there is one worker, it runs at once all ops that the chosen tests are about.
+    """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     jobs = max(1, len(os.sched_getaffinity(0)) // workers)
-    batches = [OPS] if workers == 1 else [[op_name] for op_name in OPS]
+    if workers == 1:
+        items = [item for item in request.session.items if getattr(item, "cls", None) is TestOp]
+        wanted = {item.callspec.params["op_name"] for item in items}
+        batches = [sorted(wanted), [op_name for op_name in OPS if op_name not in wanted]]
+    else:
+        batches = [[op_name] for op_name in OPS]
     with Suite(once("parity"), batches, jobs) as suite:
         yield suite
 
@@ -47,15 +56,13 @@ def test_recipes_and_notes_are_of_ops_that_exist():
     assert not {name for note in notes for name in note} - set(OPS)
 
 
-QUICK = {"AddV2", "AssignVariableOp", "ConcatV2", "MatMul", "StringJoin"}
+QUICK = ["AddV2", "AssignVariableOp", "ConcatV2", "MatMul", "StringJoin"]
+OTHERS = sorted(set(OPS) & set(recipes.RECIPES) - set(QUICK))
 
 
 @pytest.mark.parametrize(
     "op_name",
-    [
-        pytest.param(name, marks=pytest.mark.quick) if name in QUICK else name
-        for name in sorted(set(OPS) & set(recipes.RECIPES))
-    ],
+    [*(pytest.param(name, marks=pytest.mark.quick) for name in QUICK), *one_in(8, OTHERS)],
 )
 class TestOp:
     """What holds of each op."""
@@ -111,6 +118,7 @@ def assert_no_problems(found):
     assert not [problem for one in found for problem in one["problems"]]
 
 
+@pytest.mark.slow
 def test_gradients_were_compared(everything):
     """Many ops are differentiable: the check has not passed because it looked at nothing."""
     compared = {
@@ -121,15 +129,18 @@ def test_gradients_were_compared(everything):
     assert len(compared) >= 150
 
 
+@pytest.mark.slow
 def test_nothing_else_was_found(everything):
     assert not [problem for report in everything.reports for problem in report.problems]
 
 
+@pytest.mark.slow
 def test_no_crash_that_tensorflow_does_not_have(everything):
     deaths = [death for report in everything.reports for death in report.deaths if death.ours]
     assert not deaths, "\n".join(map(str, deaths))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IN_221, reason="docs/coverage.md is about TensorFlow 2.21")
 def test_the_table_of_coverage_is_true(everything):
     text = coverage.render(everything.reports)

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from fastops._core.tables import facts
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
