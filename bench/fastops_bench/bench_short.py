@@ -66,6 +66,9 @@ OF_KERAS = (
 )
 """Files of tests below ``keras/src/layers``."""
 
+ENOUGH = ("activations/activation_test.py", "reshaping/flatten_test.py")
+"""Those that run where everything is only tried once: the others take minutes."""
+
 
 def run(command, folder=None):
     """Run a program; return the nanoseconds it took, and what it printed."""
@@ -118,9 +121,11 @@ def test_examples(compare, name):
 
 
 @pytest.mark.parametrize("file", OF_KERAS)
-def test_tests_of_keras(compare, file):
+def test_tests_of_keras(compare, effort, file):
     import keras
 
+    if effort == "once" and file not in ENOUGH:
+        pytest.skip("it takes long, and another file of Keras's tests is tried")
     path = Path(keras.__file__).parent / "src" / "layers" / file
     if not path.exists():
         pytest.skip("this Keras comes without its tests")
