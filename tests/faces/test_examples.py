@@ -18,6 +18,10 @@ from fastops._plans.planned import Planned
 ROOT = Path(__file__).parents[2]
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def results(*command):
     """Run a program; return what it prints but for the time it took, and what it says besides.
 
@@ -35,8 +39,8 @@ def results(*command):
     ("program", "size", "ops"),
     [
         ("cartpole.py", "--episodes=25", ["MatMul", "LogSoftmax", "AssignSubVariableOp"]),
-        ("keras_digits.py", "--epochs=1", ["MatMul", "Relu", "AddV2"]),
-        ("graph.py", "--steps=5", ["MatMul", "AddV2", "PartitionedCall"]),
+        slow("keras_digits.py", "--epochs=1", ["MatMul", "Relu", "AddV2"]),
+        slow("graph.py", "--steps=5", ["MatMul", "AddV2", "PartitionedCall"]),
     ],
 )
 def test_the_same_results(program, size, ops):
@@ -53,8 +57,8 @@ def test_the_same_results(program, size, ops):
     ("name", "size"),
     [
         ("actor_critic.py", "--episodes=12"),
-        ("ddpg.py", "--episodes=2"),
-        ("online_request.py", "--requests=60"),
+        slow("ddpg.py", "--episodes=2"),
+        slow("online_request.py", "--requests=60"),
     ],
 )
 def test_a_model_is_replayed_with_the_same_results(name, size):
