@@ -57,7 +57,7 @@ from fastops._install.models.declared import is_declared
 from fastops._install.models.guards import guards_of
 from fastops._install.models.library import is_keras
 from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
-from fastops._install.models.places import Places, code_of_users
+from fastops._install.models.places import Places
 from fastops._install.models.witness import Witness
 from fastops._install.replay.alike import alike
 from fastops._install.replay.recorder import Recorder
@@ -857,9 +857,7 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     ):
         raise NotReplayableError("it keeps an argument")
     variables = {**state.variables, **Places(foreign, self.unasked).variables}
-    held = Held(
-        state.seen | case.seen, recorder.begin, taped(), len(code_of_users(witness.codes)) > 0
-    )
+    held = Held(state.seen | case.seen, recorder.begin, taped())
     found = recording(recorder, arguments, holders, result, variables, held, MOST_STEPS)
     for step in found.steps:
         if step.seed is not None or (step.lasts and step.outputs):

@@ -21,7 +21,7 @@ a constant that the call made    the arguments and values above, by which Python
                                  not share the memory of a value, as copies do that no op makes
 a constant that was there        the object itself stands in the recording, or a copy of it where
 before the call                  no tape can watch it; whoever holds it is guarded
-                                 (`_install/models/places.py`), else the call is not recorded
+                                 (`_install/models/places.py`)
 dtypes of what a handle refers   the handle itself, or the signature
 to
 ===============================  ==================================================================
@@ -257,14 +257,11 @@ class Held:
         What `tf.Tensor._id` of tensors that are older than the call is less than.
     watchable : bool
         Whether tapes may watch them: the call is recorded under one.
-    exhaustive : bool
-        Whether a tensor that is older than the call must be among them, since users' code ran.
     """
 
     identities: object
     begin: int
     watchable: bool
-    exhaustive: bool
 
 
 @dataclass
@@ -477,11 +474,8 @@ class _Maker:
 
     def check_constant(self, tensor, op_name):
         """Refuse a constant that may be another tensor in another call."""
-        if self.held is not None and self.held.exhaustive and tensor._id < self.held.begin:
-            if id(tensor) not in self.held.identities:
-                raise NotReplayableError(f"{op_name} takes a tensor from an object without guards")
         # TensorFlow keeps tensors of Python's numbers: scalars may share their memory by chance.
-        elif tensor._num_elements() > 1 and address_of(tensor) in self.addresses:
+        if tensor._num_elements() > 1 and address_of(tensor) in self.addresses:
             raise NotReplayableError(f"{op_name} takes a copy of a tensor that no op has made")
 
     def is_watchable(self, tensor):
