@@ -271,6 +271,16 @@ class Lookups:
             for function in functions_in(value):
                 self.add(function.__code__, function.__globals__)
 
+    def add_class(self, kind, methods):
+        """Take up the methods of a class, and the code of some of them."""
+        for base in kind.__mro__:
+            for name, value in vars(base).items():
+                if base is not object and isinstance(value, (types.FunctionType, property)):
+                    self._note(kind, name)
+        for name in methods:
+            for one in functions_in(_attribute(kind, name)):
+                self.add(one.__code__, one.__globals__)
+
     def add(self, code, namespace, depth=0):
         """Take up code that runs with these global variables, some calls below what is restated."""
         if (code, id(namespace)) in self._passed:
@@ -511,7 +521,10 @@ def _of_generated(namespace):
 
 def _of_codes(codes):
     lookups = Lookups(cold=True)
-    lookups._pieces.add(None)
+    # Stand-ins read variables without running the code that does so.
+    lookups.add_piece(READS)
+    for kind, methods in _of_variables.items():
+        lookups.add_class(kind, methods)
     for code, namespace in codes:
         lookups.add(code, namespace)
     return lookups.finish()
@@ -532,13 +545,7 @@ def _of_function(function):
 def _of_class(kind, methods):
     lookups = Lookups()
     lookups.add_piece(READS)
-    for base in kind.__mro__:
-        for name, value in vars(base).items():
-            if base is not object and isinstance(value, (types.FunctionType, property)):
-                lookups._note(kind, name)
-    for name in methods:
-        for one in functions_in(_attribute(kind, name)):
-            lookups.add(one.__code__, one.__globals__)
+    lookups.add_class(kind, methods)
     return lookups.finish()
 
 
@@ -570,8 +577,15 @@ def of_function(function):
     return Guard(partial(_of_function, function))
 
 
+_of_variables: dict = {}
+
+
 def of_class(kind, *methods):
-    """Return a guard of the methods of a class of variables, and of what some of them look up."""
+    """Return a guard of the methods of a class of variables, and of what some of them look up.
+
+    Recordings look after that class, too, from then on.
+    """
+    _of_variables[kind] = methods
     return Guard(partial(_of_class, kind, methods))
 
 
