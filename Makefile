@@ -23,7 +23,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: $(VENV)/.demo $(VENV)/.built  ## train a small network on handwritten digits, by three libraries
+demo: $(VENV)/.demo $(VENV)/.built  ## learn handwritten digits: a Keras program as it is and by fastops, and a loop of ops
 	$(BIN)python examples/digits_online.py --peers $(PEERS)/torch/bin/python $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.built  ## run the tests, without the slow ones

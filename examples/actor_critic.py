@@ -7,8 +7,9 @@ PyTorch.
 
 import argparse
 import hashlib
-import importlib
 import time
+from operator import truediv
+from statistics import median
 
 import gymnasium
 import numpy as np
@@ -40,7 +41,7 @@ def play(environment, choose, seed):
 
 
 def train_keras(environment, episodes, seed):
-    """Train an agent; return the length of each episode, and the weights."""
+    """Train an agent; return each episode's length and its seconds, and the weights."""
     import keras
     import tensorflow as tf
 
@@ -50,8 +51,9 @@ def train_keras(environment, episodes, seed):
     hidden = keras.layers.Dense(UNITS, activation="relu")(observed)
     model = keras.Model(observed, [keras.layers.Dense(2)(hidden), keras.layers.Dense(1)(hidden)])
     optimizer, huber = keras.optimizers.Adam(RATE), keras.losses.Huber(reduction="sum")
-    lengths = []
+    lengths, took = [], []
     for episode in range(episodes):
+        begin = time.perf_counter()
         chances, values = [], []
 
         def choose(observation, chances=chances, values=values):
@@ -71,7 +73,8 @@ def train_keras(environment, episodes, seed):
         slopes = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(slopes, model.trainable_variables, strict=True))
         lengths.append(len(rewards))
-    return lengths, model.get_weights()
+        took.append(time.perf_counter() - begin)
+    return lengths, took, model.get_weights()
 
 
 def train_torch(environment, episodes, seed):
@@ -85,8 +88,9 @@ def train_torch(environment, episodes, seed):
     hidden, actor, critic = nn.Linear(4, UNITS), nn.Linear(UNITS, 2), nn.Linear(UNITS, 1)
     parameters = [weight for one in (hidden, actor, critic) for weight in one.parameters()]
     optimizer = torch.optim.Adam(parameters, RATE)
-    lengths = []
+    lengths, took = [], []
     for episode in range(episodes):
+        begin = time.perf_counter()
         chances, values = [], []
 
         def choose(observation, chances=chances, values=values):
@@ -106,7 +110,19 @@ def train_torch(environment, episodes, seed):
         loss.backward()
         optimizer.step()
         lengths.append(len(rewards))
-    return lengths, [weight.detach().numpy() for weight in parameters]
+        took.append(time.perf_counter() - begin)
+    return lengths, took, [weight.detach().numpy() for weight in parameters]
+
+
+def import_library(library):
+    """Import a library, and what it imports by itself when it is first used."""
+    if library == "torch":
+        import torch
+
+        # The first optimizer imports torch._dynamo, and takes most of a second for it.
+        torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    else:
+        import keras  # noqa: F401
 
 
 def main():
@@ -116,13 +132,18 @@ def main():
     parser.add_argument("--library", choices=("keras", "torch"), default="keras")
     args = parser.parse_args()
     train = train_keras if args.library == "keras" else train_torch
-    importlib.import_module(args.library)  # what takes seconds, and is not what is measured
+    import_library(args.library)  # takes seconds, and is not what is measured
+    environment = gymnasium.make("CartPole-v1")
     begin = time.perf_counter()
-    lengths, weights = train(gymnasium.make("CartPole-v1"), args.episodes, args.seed)
+    lengths, took, weights = train(environment, args.episodes, args.seed)
     seconds = time.perf_counter() - begin
+    whole = seconds / sum(lengths)
+    # Without the first half, in which kernels are prepared and calls recorded.
+    half = len(took) // 2
+    steady = median(map(truediv, took[half:], lengths[half:]))
     print("returns:", *lengths)
     print("weights:", hashlib.sha256(b"".join(map(np.ndarray.tobytes, weights))).hexdigest())
-    print(f"seconds: {seconds:.2f}, {seconds / sum(lengths) * 1e6:.0f} us a step")
+    print(f"seconds: {seconds:.2f}, {whole * 1e6:.1f} us a step, {steady * 1e6:.1f} us when steady")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,24 @@
-"""Learn handwritten digits online, one image per step, and measure what a step costs.
+"""Learn handwritten digits with fastops and without, and measure what that takes.
 
-A small network is trained on scikit-learn's bundled digits (1,797 real images of 8x8 pixels) in
-two ways: with its backward pass written out in ops, as the author of a backend would do it, and
-with a gradient tape. Then it is asked for one prediction at a time. The same code runs on
-`tf.raw_ops`, on `fastops.ops` and, where it is installed, on PyTorch; they take turns, a block of
-images each. The weights of the first two must agree to the last bit: if not, exit status is 1.
+First a Keras program, `keras_digits.py`, is run as it is and by `python -m fastops`.
+
+Then a small network is trained online, one image a step, on scikit-learn's bundled digits (1,797
+real images of 8x8 pixels) in two ways: with its backward pass written out in ops, as the author of
+a backend would do it, and with a gradient tape. Then it is asked for one prediction at a time. The
+same code runs on `tf.raw_ops` as it is, on `tf.raw_ops` with fastops installed, on `fastops.ops`
+and, if it can be imported, on PyTorch; they take turns, a block of images each.
+
+The weights must agree to the last bit with fastops and without: if not, exit status is 1.
 """
 
 import argparse
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter_ns
 
@@ -25,7 +30,7 @@ from sklearn.datasets import load_digits
 
 HIDDEN = 32
 RATE = 0.1
-BLOCK = 40
+BLOCK = 240  # images: to install and to uninstall takes a tenth of a second
 WARM_UP = 20
 
 
@@ -129,30 +134,42 @@ class TensorFlow:
     def numpy(self, tensor):
         return tensor.numpy()
 
-    def direct_share(self):
-        """Return the share of direct calls since the last time; None where there is no such."""
+    def counts(self):
+        """Return how many calls were direct since the last time, and how many were made at all."""
+        return 0, 0
 
 
-class FastOps(TensorFlow):
-    """The same with fastops' ops, here under the names that they have in TensorFlow."""
+class Installed(TensorFlow):
+    """The same code with fastops installed, as by ``python -m fastops``."""
 
-    name = "fastops.ops"
+    name = "installed"
 
     def __init__(self, onednn):
         import fastops
 
         super().__init__()
-        self.ops = fastops.raw_ops
         self._fastops = fastops
         self._onednn = onednn
 
+    @contextmanager
     def scope(self, task):
-        return self._fastops.options(onednn=self._onednn)
+        with self._fastops.options(onednn=self._onednn), self._fastops.accelerated():
+            yield
 
-    def direct_share(self):
+    def counts(self):
         calls = self._fastops.stats()
         self._fastops.reset_stats()
-        return calls.direct / max(1, calls.direct + calls.capi + calls.tensorflow)
+        return calls.direct, calls.direct + calls.capi + calls.tensorflow
+
+
+class FastOps(Installed):
+    """fastops' ops, here under the names that they have in TensorFlow; tapes are installed ones."""
+
+    name = "fastops.ops"
+
+    def __init__(self, onednn):
+        super().__init__(onednn)
+        self.ops = self._fastops.raw_ops
 
 
 class PyTorch:
@@ -185,8 +202,8 @@ class PyTorch:
     def numpy(self, tensor):
         return tensor.detach().numpy()
 
-    def direct_share(self):
-        return None
+    def counts(self):
+        return 0, 0
 
     def MatMul(self, a, b, transpose_a=False, transpose_b=False):
         return self._torch.matmul(a.t() if transpose_a else a, b.t() if transpose_b else b)
@@ -239,11 +256,15 @@ class Run:
         self.model = model
         self.rows = [[library.tensor(array) for array in row] for row in rows]
         self.times = []
+        self.direct = self.calls = 0
         self._calls(scratch, self.rows[:WARM_UP])
-        library.direct_share()
 
     def block(self, start):
+        self.library.counts()
         self.times += self._calls(self.model, self.rows[start : start + BLOCK])
+        direct, calls = self.library.counts()
+        self.direct += direct
+        self.calls += calls
 
     def _calls(self, model, rows):
         call, library, times = TASKS[self.task], self.library, []
@@ -256,7 +277,7 @@ class Run:
 
     def figures(self):
         p50, p99 = np.percentile(self.times, [50, 99]) / 1e3
-        return {"p50": p50, "p99": p99, "direct": self.library.direct_share()}
+        return {"p50": p50, "p99": p99, "direct": self.direct / self.calls if self.calls else None}
 
 
 def accuracy(library, model, rows, digits):
@@ -307,12 +328,56 @@ def measure_peer(python, args):
     return json.loads(subprocess.check_output(command))["figures"]
 
 
+# The program that is left as it is ---------------------------------------------------------------
+
+PROGRAM = Path(__file__).with_name("keras_digits.py")
+EPOCHS = 2  # of the program, for each of the loop: it takes a batch for a step
+WAYS = {"stock": [], "installed": ["-m", "fastops"]}
+
+
+def measure_program(args, progress):
+    """Run the Keras program as it is, and by fastops; return by way what it prints, as a dict."""
+    printed = {}
+    for way in progress.track(WAYS, description=PROGRAM.name):
+        command = [sys.executable, *WAYS[way], PROGRAM]
+        command += [f"--epochs={EPOCHS * args.epochs}", f"--images={args.images}"]
+        output = subprocess.check_output(command, text=True)
+        printed[way] = dict(re.findall(r"^(\w+): (.*)$", output, re.MULTILINE))
+    return printed
+
+
+def same_results(printed):
+    """Say whether a program computes the same in both ways: all but the time that it takes."""
+    computed = [{**told, "seconds": None} for told in printed.values()]
+    return computed[0] == computed[1]
+
+
+def program_table(printed):
+    """Lay out what the Keras program takes."""
+    result = Table(title="A Keras program, left as it is: fit(run_eagerly=True)")
+    result.add_column("command", no_wrap=True)
+    for column in ("seconds", "speed-up", "accuracy"):
+        result.add_column(column, justify="right")
+    stock = float(printed["stock"]["seconds"])
+    for way, told in printed.items():
+        result.add_row(
+            " ".join(["python", *WAYS[way], f"examples/{PROGRAM.name}"]),
+            told["seconds"],
+            f"{stock / float(told['seconds']):.1f}",
+            f"{float(told['accuracy']):.1%}",
+        )
+    return result
+
+
 # The report --------------------------------------------------------------------------------------
 
 
 def table(figures):
     """Lay the figures out, a row for each task and library."""
-    result = Table(title="Handwritten digits, one at a time")
+    result = Table(
+        title="Handwritten digits, one at a time, by a loop over ops",
+        caption="installed: tf.raw_ops under fastops.install(), as by python -m fastops",
+    )
     result.add_column("task")
     result.add_column("library", no_wrap=True)
     for column in ("p50 us", "p99 us", "speed-up", "direct", "accuracy"):
@@ -361,10 +426,14 @@ def main(arguments=None):
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     console = Console(quiet=args.json == "-")
 
-    libraries = [] if args.pytorch_only else [TensorFlow(), FastOps(args.onednn)]
+    onednn = args.onednn
+    libraries = [] if args.pytorch_only else [TensorFlow(), Installed(onednn), FastOps(onednn)]
     has_torch = importlib.util.find_spec("torch") is not None
     contestants = [*libraries, PyTorch()] if has_torch else libraries
+    printed = None
     with Progress(console=console) as progress:
+        if libraries:
+            printed = measure_program(args, progress)
         figures, models = measure(contestants, args, progress)
     if not has_torch and args.peers and Path(args.peers).exists():
         for task, row in measure_peer(args.peers, args).items():
@@ -373,10 +442,13 @@ def main(arguments=None):
     record = {"figures": figures}
     if libraries:
         record["speedup"] = {task: speedup(figures, task) for task in TASKS}
-        record["bit_identical"] = same_bits(libraries, models)
+        record["program"] = {way: float(told["seconds"]) for way, told in printed.items()}
+        record["bit_identical"] = {"program": same_results(printed)} | same_bits(libraries, models)
+        console.print(program_table(printed))
         console.print(table(figures))
         for task, same in record["bit_identical"].items():
-            console.print(f"{task}: weights {'bit-identical' if same else 'DIFFER'}")
+            name = PROGRAM.name if task == "program" else task
+            console.print(f"{name}: weights {'bit-identical' if same else 'DIFFER'}")
     if args.json == "-":
         print(json.dumps(record))
     elif args.json:

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--images", type=int, default=1500, help="how many to learn from")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     keras.utils.set_random_seed(args.seed)
@@ -34,8 +35,9 @@ def main():
         metrics=["accuracy"],
         run_eagerly=True,
     )
+    shown = images[: args.images], labels[: args.images]
     begin = time.perf_counter()
-    history = model.fit(images[:1500], labels[:1500], epochs=args.epochs, batch_size=32, verbose=0)
+    history = model.fit(*shown, epochs=args.epochs, batch_size=32, verbose=0)
     seconds = time.perf_counter() - begin
     weights = b"".join(weight.tobytes() for weight in model.get_weights())
     _, accuracy = model.evaluate(images[1500:], labels[1500:], verbose=0)

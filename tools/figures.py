@@ -127,8 +127,11 @@ def ladder(of):
 
 
 def _ladder_ratios(of):
-    short = [row for row in of.rows("ladder").values() if row.about["tag"] == "short"]
-    return [row.ratio("raw_ops", "fastops") for row in short if row.pair]
+    return [row.ratio("raw_ops", "fastops") for row in _short_ops(of) if row.pair]
+
+
+def _short_ops(of):
+    return [row for row in of.rows("ladder").values() if row.about["tag"] == "short"]
 
 
 CALLS = (
@@ -197,9 +200,11 @@ def keras(of):
 
 WHOLE = {
     "actor-critic": "actor-critic on CartPole, 80 episodes: a step",
+    "actor-critic, long": "actor-critic on CartPole, 400 episodes: a step",
     "DDPG": "DDPG on Pendulum, 20 episodes: a step",
-    "online request": "a request to a model, array in, array out, p50",
+    "online request": "2,000 requests to a model, array in, array out: a request",
 }
+STEADY = "whole programs, steady"
 
 
 @block("README.md")
@@ -209,9 +214,36 @@ def whole_programs(of):
         "TensorFlow, us": "stock",
         "`python -m fastops`, us": "installed",
         "PyTorch, us": "torch",
-        "times faster": "stock / installed",
+        "times faster than TensorFlow": "stock / installed",
+        "than PyTorch": "torch / installed",
     }
-    return of.table(columns, of.lines("whole programs", WHOLE), unit=US)
+    lines = []
+    for text, row in of.lines("whole programs", WHOLE):
+        steady = of.rows(STEADY).get(row.label) if row else None
+        lines += [(text, row), ("the same, when steady", steady)]
+    return of.table(columns, lines, unit=US)
+
+
+@block("README.md")
+def ahead(of):
+    """Return a sentence that says in which lines of the table PyTorch is ahead."""
+    steady = of.rows(STEADY)
+    rows = []
+    for text, row in of.lines("whole programs", WHOLE):
+        name = text.rpartition(":")[0]
+        rows += [(name, row), (f"{name}, when steady", steady.get(row.label) if row else None)]
+    rows = [(text, row) for text, row in rows if row and row.has("torch")]
+    if not rows:
+        return ""
+    version = rows[0][1].about["versions"]["torch"].partition("+")[0]
+    behind = [
+        f"{text} ({row.ratio('installed', 'torch'):.1f} times as fast)"
+        for text, row in rows
+        if row.time("torch") < row.time("installed")
+    ]
+    if not behind:
+        return f"fastops is ahead of PyTorch {version} in each line."
+    return f"PyTorch {version} is ahead in: " + ";\n".join(behind) + "."
 
 
 @block("docs/performance.md")
@@ -332,9 +364,10 @@ def whole_files(of):
     public = of.run.records(group="public")
     if public:
         yield "docs/speed.md", speed.render([speed.Row.of(record) for record in public])
-    short = [row for row in of.rows("ladder").values() if row.about["tag"] == "short"]
-    if short:
+    if short := _short_ops(of):
         yield "docs/ladder.svg", plots.alone(plots.layers(short))
+    if (parts := _glance(of)) is not None:
+        yield "docs/glance.svg", plots.alone(plots.glance(*parts))
     colors = {"programs": "#e37400", "calls": "#1a73e8"}
     bars = sorted(
         (row.ratio("stock", "installed"), label, color)
@@ -345,10 +378,71 @@ def whole_files(of):
         yield "docs/install.svg", plots.alone(plots.gains(bars))
 
 
+STEPS = [name for name in KERAS if name.startswith("training step")]
+LOOPS = ["fit, eager", "fit", "evaluate", "predict"]
+MODELS = [name for name in KERAS if name not in (*STEPS, *LOOPS)]
+TOLD = {
+    "actor-critic on CartPole": {
+        "80 episodes": ("whole programs", "actor-critic"),
+        "when steady": (STEADY, "actor-critic, long"),
+    },
+    "DDPG on Pendulum": {
+        "20 episodes": ("whole programs", "DDPG"),
+        "when steady": (STEADY, "DDPG"),
+    },
+    "requests to a model": {
+        "2,000 requests": ("whole programs", "online request"),
+        "when steady": (STEADY, "online request"),
+    },
+}
+"""By program, which times of it the picture tells: their groups, and labels."""
+
+
+def _glance(of):
+    """Return what the picture at a glance shows; None if the run lacks any of it."""
+
+    def mean(*rows):
+        ratios = [row.ratio(*reversed(row.pair)) for row in rows if row and row.pair]
+        return geometric_mean(ratios) if ratios else None
+
+    def keras_rows(names):
+        return [of.rows("keras").get(f"Keras, {name}") for name in names]
+
+    public = [row for row in of.rows("public").values() if row.about["ops"]]
+    unchanged = {
+        f"{len(public):,} public functions": mean(*public),
+        "gradients": mean(*of.rows("gradients").values()),
+        "Keras models": mean(*keras_rows(MODELS)),
+        "training steps": mean(*keras_rows(STEPS)),
+        "fit, evaluate, predict": mean(*keras_rows(LOOPS)),
+    }
+    functions = {
+        "fastops.ops": mean(*_short_ops(of)),
+        "fastops.function": mean(*of.rows("functions").values()),
+        "fastops.graph": mean(*of.rows("sessions").values(), *of.rows("serving").values()),
+        "fastops.backend": mean(*of.rows("backend").values()),
+    }
+    found = {
+        program: {text: of.rows(group).get(label) for text, (group, label) in told.items()}
+        for program, told in TOLD.items()
+    }
+    every = [row for told in found.values() for row in told.values()]
+    if None in (*unchanged.values(), *functions.values(), *every):
+        return None
+    programs = {
+        program: {
+            text: {arm: row.time(arm) for arm in ("installed", "torch", "stock") if row.has(arm)}
+            for text, row in told.items()
+        }
+        for program, told in found.items()
+    }
+    return unchanged, functions, programs
+
+
 # -------------------------------------------------------------------------------------------------
 
 
-def render(text, blocks, of):
+def render(text, blocks, of, only=()):
     """Return a text with its blocks written anew, and the names of those that stay as they are."""
     kept = []
 
@@ -356,6 +450,8 @@ def render(text, blocks, of):
         begin, name, before, _, after, end = match.groups()
         if name not in blocks:
             raise ValueError(f"nothing makes the figures {name}; there are {', '.join(blocks)}")
+        if only and name not in only:
+            return match[0]
         new = blocks[name](of)
         if not new:
             kept.append(name)
@@ -369,19 +465,31 @@ def render(text, blocks, of):
     return text, kept
 
 
-def write(run, root=ROOT):
-    """Write all figures; return what stays as it is, since the run has nothing of it."""
+def write(run, root=ROOT, only=()):
+    """Write all figures, or only some; return what stays as it is, since the run lacks it.
+
+    Parameters
+    ----------
+    run : fastops_bench.runs.Run
+    root : pathlib.Path
+        A checkout.
+    only : collection of str
+        Names of blocks, and paths of files that are written as a whole.
+    """
     of, kept = Figures(run), []
     for path, blocks in BLOCKS.items():
+        if only and not blocks.keys() & set(only):
+            continue
         file = root / path
         try:
-            text, stays = render(file.read_text(), blocks, of)
+            text, stays = render(file.read_text(), blocks, of, only)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         file.write_text(text)
         kept += [f"{path}: {name}" for name in stays]
     for path, text in whole_files(of):
-        (root / path).write_text(text)
+        if not only or path in only:
+            (root / path).write_text(text)
     return kept
 
 
@@ -389,12 +497,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="what `python -m fastops bench --json` has saved")
     parser.add_argument("--root", type=Path, default=ROOT, help="a checkout, by default this one")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a block, or a file that is written as a whole; may be repeated",
+    )
     parser.add_argument("--rough", action="store_true", help="take a quick run, too")
     args = parser.parse_args()
     run = Run.load(args.run)
     if run.method["effort"] != "full" and not args.rough:
         parser.error(f"{args.run} is a quick run, of which no figure is to be told")
-    kept = write(run, args.root)
+    kept = write(run, args.root, args.only)
     for one in kept:
         print(f"stays as it is, not measured: {one}", file=sys.stderr)
     sys.exit(bool(kept))

@@ -191,6 +191,114 @@ def gains(figure, named, groups=()):
 
 
 @drawn
+def glance(figure, unchanged, functions, programs):
+    """Draw in one picture how much faster groups of calls are, and what programs take.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    unchanged, functions : dict of str to float
+        How many times faster than TensorFlow groups of calls are, in the geometric mean: of code
+        that is left as it is, and of functions of fastops'.
+    programs : dict of str to dict of str to dict of str to float
+        By program, and by what is told of it, the nanoseconds that a piece of its work takes, by
+        arm: ``"stock"``, ``"installed"``, and ``"torch"`` where that was measured.
+    """
+    figure.set_size_inches(8.6, 5)
+    figure.get_layout_engine().set(wspace=0.06)
+    bars, lines = figure.subplots(1, 2, width_ratios=[1, 1.2])
+    _mean_bars(bars, unchanged, functions)
+    _program_lines(lines, programs)
+
+
+def _mean_bars(axes, unchanged, functions):
+    place, ticks = 0, {}
+    parts = (
+        ("code as it is", unchanged, color("installed"), 1),
+        ("functions of fastops' own", functions, color("installed"), 0.5),
+    )
+    for title, ratios, paint, alpha in parts:
+        axes.text(1, place + 0.05, title, va="center", fontsize=10, style="italic", alpha=0.75)
+        for name, ratio in ratios.items():
+            place += 1
+            ticks[place] = name
+            axes.barh(place, ratio, color=paint, alpha=alpha, height=0.7)
+            axes.text(ratio * 1.1, place, f"{ratio:.0f}", va="center", fontweight="bold")
+        place += 1.15
+    axes.set_xscale("log")
+    axes.set_xlim(1, 2.2 * max([*unchanged.values(), *functions.values()]))
+    axes.set_ylim(place - 0.5, -0.5)
+    axes.xaxis.set_visible(False)
+    axes.spines[["bottom", "left"]].set_visible(False)
+    axes.set_yticks(list(ticks), list(ticks.values()))
+    axes.tick_params(axis="y", length=0, labelsize=10)
+    _heading(axes, "Times faster than TensorFlow", "geometric mean of each group (logarithmic)")
+
+
+def _program_lines(axes, programs):
+    """Draw a line for each time that is told of a program, from its fastest arm to its slowest."""
+    arms = {"installed": "fastops", "torch": "PyTorch", "stock": "TensorFlow"}
+    place, ticks = 0.0, {}
+    for program, told in programs.items():
+        axes.text(
+            *(0, place),
+            program,
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=10.5,
+            fontweight="bold",
+        )
+        for text, times in told.items():
+            place += 1
+            ticks[place] = text
+            ends = _ends(times.values())
+            axes.plot(ends, [place, place], color=INK, alpha=0.25, linewidth=2, zorder=1)
+            for arm in filter(times.get, arms):
+                axes.scatter(times[arm], place, s=64, color=color(arm), zorder=2)
+                _write_time(axes, times[arm], place, arm, fastest=times[arm] == ends[0])
+        place += 1.1
+    every = [time for told in programs.values() for each in told.values() for time in each.values()]
+    axes.set_xscale("log")
+    axes.set_xlim(min(every) / 1.8, max(every) * 1.8)
+    axes.set_ylim(place - 0.4, -0.5)
+    axes.xaxis.set_visible(False)
+    axes.spines[["bottom", "left"]].set_visible(False)
+    axes.set_yticks(list(ticks), list(ticks.values()))
+    axes.tick_params(axis="y", length=0, labelsize=10)
+    for arm, name in arms.items():
+        axes.scatter([], [], s=64, color=color(arm), label=name)
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(-0.4, 0.01),
+        ncols=3,
+        handletextpad=0,
+        columnspacing=1,
+        fontsize=10,
+    )
+    _heading(axes, "Whole programs", "us for a step or a request (logarithmic)")
+
+
+def _write_time(axes, time, place, arm, fastest):
+    """Write what an arm takes: PyTorch's time below the line, where it is near to fastops'."""
+    axes.annotate(
+        f"{time / 1e3:,.0f}",
+        (time, place),
+        textcoords="offset points",
+        xytext=(0, -7 if arm == "torch" else 6),
+        ha="center",
+        va="top" if arm == "torch" else "bottom",
+        fontsize=9,
+        fontweight="bold" if fastest else "normal",
+        color=color(arm),
+    )
+
+
+def _heading(axes, title, subtitle):
+    axes.set_title(f"{title}\n", fontsize=13, fontweight="bold")
+    axes.text(0, 1.02, subtitle, transform=axes.transAxes, fontsize=10, alpha=0.75)
+
+
+@drawn
 def sweep(figure, title, along, series, crossings=()):
     """Draw lines on logarithmic axes.
 

@@ -77,8 +77,13 @@ KERAS = {
 KERAS_ELSE = (25, 1)
 """Likewise, of other models."""
 
-EXAMPLES = {"actor-critic": (15, 1), "DDPG": (5, None), "online request": (25, None)}
-"""Likewise, of whole programs."""
+EXAMPLES = {
+    "actor-critic": (15, 1),
+    "actor-critic, long": (15, 1),
+    "DDPG": (5, None),
+    "online request": (25, None),
+}
+"""Likewise, of whole programs, over the whole run and when they are steady."""
 
 
 @dataclass(frozen=True)
@@ -223,13 +228,15 @@ def _keras_promises(run):
 
 
 def _program_promises(run):
-    for row in run.rows("whole programs"):
-        faster, share = EXAMPLES[row.label]
-        text = f"unchanged, the whole of {row.label}"
-        yield Promise(f"{text}: times faster", row.ratio("stock", "installed"), at_least=faster)
-        if share is not None:
-            measured = row.ratio("installed", "torch") if row.has("torch") else None
-            yield Promise(f"{text}: times torch", measured, at_most=share)
+    for group, text in (("", "the whole of {}"), (", steady", "{}, steady")):
+        for row in run.rows(f"whole programs{group}"):
+            faster, share = EXAMPLES[row.label]
+            text_of = f"unchanged, {text.format(row.label)}"
+            ratio = row.ratio("stock", "installed")
+            yield Promise(f"{text_of}: times faster", ratio, at_least=faster)
+            if share is not None:
+                measured = row.ratio("installed", "torch") if row.has("torch") else None
+                yield Promise(f"{text_of}: times torch", measured, at_most=share)
     first = {row.label: row.ratio("installed", "tf.function") for row in run.rows("first calls")}
     if first:
         yield _most("first calls of Keras's models: times tf.function's, most", first, 1.5)

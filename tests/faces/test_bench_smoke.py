@@ -48,9 +48,12 @@ def test_demo_says_whether_weights_agree(tmp_path):
     done = run("examples/digits_online.py", "--images=40", "--epochs=1", f"--json={file}")
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(file.read_text())
-    assert record["bit_identical"] == {"step": True, "taped step": True}
-    assert record["figures"]["step"]["fastops.ops"]["direct"] > 0.9
+    assert record["bit_identical"] == {"program": True, "step": True, "taped step": True}
+    for library in ("installed", "fastops.ops"):
+        assert record["figures"]["step"][library]["direct"] > 0.9
+    assert record["program"].keys() == {"stock", "installed"}
     assert "bit-identical" in done.stdout
+    assert "python -m fastops examples/keras_digits.py" in done.stdout
 
 
 @pytest.mark.slow
@@ -79,3 +82,14 @@ def test_demo_notices_weights_that_differ(monkeypatch):
     bits.view("int32")[0, 0] ^= 1
     weight.assign(bits)
     assert digits_online.same_bits(libraries, models) == {"step": False, "taped step": True}
+
+
+def test_demo_notices_a_program_that_computes_something_else(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    import digits_online
+
+    stock = {"losses": "0.5 0.25", "weights": "ab", "seconds": "2.0"}
+    printed = {"stock": stock, "installed": stock | {"seconds": "0.1"}}
+    assert digits_online.same_results(printed)
+    printed["installed"]["weights"] = "ac"
+    assert not digits_online.same_results(printed)

@@ -118,6 +118,7 @@ def test_pictures_are_the_same_for_the_same_figures(run):
         lambda: plots.ladder(rows),
         lambda: plots.bars(run.rows("calls")),
         lambda: plots.gains([(2.0, "a", "red"), (3.0, "b", "blue")]),
+        lambda: plots.glance({"a": 9.0}, {"b": 2.0}, {"c": {"d": {"stock": 3e6, "torch": 2e6}}}),
         lambda: plots.violins("AddV2", single),
     ):
         svg = draw()

@@ -42,8 +42,11 @@ def full():
     for name in figures.KERAS:
         arms = {"stock": 1e6, "replayed": 7000, "torch": 24_000}
         records.append(race("keras", "keras", f"Keras, {name}", arms))
+    beside = {"versions": {"torch": "9.8.7+cpu"}}
     for name in figures.WHOLE:
-        records.append(race("programs", "whole programs", name, installed))
+        arms = installed | {"torch": 900 if name != "DDPG" else 250}
+        records.append(race("programs", "whole programs", name, arms, **beside))
+        records.append(race("programs", figures.STEADY, name, arms | {"stock": 8000}, **beside))
     for label in (
         *("two ops", "eight products of 512x512 matrices"),
         "convolutional block with a shortcut, batch 32",
@@ -55,6 +58,9 @@ def full():
     arms = {"tf_keras": 65e6, "fastops": 1e6, "declared": 1e6, "not replayed": 18e6}
     records.append(race("backend", "backend, rnn", "LSTM over 50 steps", arms))
     records.append(race("install", "calls", "a + b", installed))
+    records.append(race("gradients", "gradients", "tanh of 32", installed))
+    records.append(race("serving", "serving", "digits", {"fastops": 1000, "signature": 9000}))
+    records.append(race("backend", "backend", "abs", {"fastops": 1000, "tf_keras": 9000}))
     about = {"ops": 1, "kernel": 100.0, "detours": [], "reason": "", "differs": False}
     records.append(race("public", "public", "tf.abs(x)", installed, **about))
     return run
@@ -68,6 +74,15 @@ def test_all_is_written_from_one_run_and_the_same_each_time(root):
     assert {path: path.read_text() for path in first} == first
     readme = first[root / "README.md"]
     assert "| AddV2 scalar | 400 | 6,000 | 12,000 | 800 | 200 | 15.0 |" in readme
+    program = "DDPG on Pendulum, 20 episodes: a step"
+    assert (
+        f"| {program} | 9.00 | 0.50 | 0.25 | 18.0 | 0.50 |\n| the same, when steady | 8.00"
+        in readme
+    )
+    assert (
+        "PyTorch 9.8.7 is ahead in: DDPG on Pendulum, 20 episodes (2.0 times as fast);\n"
+        "DDPG on Pendulum, 20 episodes, when steady (2.0 times as fast)."
+    ) in readme
     assert "over the 2 rows of the ladder fastops is 18.4 times faster" in readme
     tables = first[root / "docs/performance.md"]
     assert "| `a + b` | 9.00 | 0.50 | 18.0 |" in tables
@@ -77,6 +92,7 @@ def test_all_is_written_from_one_run_and_the_same_each_time(root):
     assert "`tf.abs(x)`" in first[root / "docs/speed.md"]
     assert "<svg" in first[root / "docs/install.svg"]
     assert "<svg" in first[root / "docs/ladder.svg"]
+    assert "1 public functions" in first[root / "docs/glance.svg"]
     # Nothing but the blocks has changed.
     for path in figures.BLOCKS:
         before, after = (ROOT / path).read_text(), (root / path).read_text()
@@ -91,6 +107,25 @@ def test_what_was_not_measured_stays_and_is_named(root):
     assert "docs/performance.md: keras" in kept
     for path in figures.BLOCKS:
         assert (root / path).read_text() == (ROOT / path).read_text()
+
+
+def test_only_what_is_named_is_written(root):
+    before = {path: (root / path).read_text() for path in figures.BLOCKS}
+    assert figures.write(full(), root, ["ahead", "docs/ladder.svg"]) == []
+    assert {path.name for path in root.glob("docs/*.svg")} == {"ladder.svg"}
+    changed = {path for path, text in before.items() if (root / path).read_text() != text}
+    assert changed == {"README.md"}
+    assert "PyTorch 9.8.7 is ahead in" in (root / "README.md").read_text()
+    assert "| AddV2 scalar | 400 |" not in (root / "README.md").read_text()
+
+
+def test_pytorch_is_said_to_be_ahead_only_where_it_is():
+    run = full()
+    for record in run.records():
+        if record["group"].startswith("whole programs"):
+            record["samples"]["torch"] = [5000.0]
+    text = figures.ahead(figures.Figures(run))
+    assert text == "fastops is ahead of PyTorch 9.8.7 in each line."
 
 
 def test_a_block_has_one_place_and_a_place_has_a_block():
