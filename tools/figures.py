@@ -359,23 +359,24 @@ def recurrent(of):
 # Whole files -------------------------------------------------------------------------------------
 
 
-def whole_files(of):
-    """Yield the paths and the contents of the files that are written as a whole."""
+def speed_page(of):
     public = of.run.records(group="public")
-    if public:
-        yield "docs/speed.md", speed.render([speed.Row.of(record) for record in public])
-    if short := _short_ops(of):
-        yield "docs/ladder.svg", plots.alone(plots.layers(short))
-    if (parts := _glance(of)) is not None:
-        yield "docs/glance.svg", plots.alone(plots.glance(*parts))
+    return speed.render([speed.Row.of(record) for record in public]) if public else ""
+
+
+def ladder_picture(of):
+    short = _short_ops(of)
+    return plots.alone(plots.layers(short)) if short else ""
+
+
+def calls_picture(of):
     colors = {"programs": "#e37400", "calls": "#1a73e8"}
     bars = sorted(
         (row.ratio("stock", "installed"), label, color)
         for group, color in colors.items()
         for label, row in of.rows(group).items()
     )
-    if bars:
-        yield "docs/install.svg", plots.alone(plots.gains(bars))
+    return plots.alone(plots.gains(bars)) if bars else ""
 
 
 STEPS = [name for name in KERAS if name.startswith("training step")]
@@ -396,6 +397,11 @@ TOLD = {
     },
 }
 """By program, which times of it the picture tells: their groups, and labels."""
+
+
+def glance_picture(of):
+    parts = _glance(of)
+    return plots.alone(plots.glance(*parts)) if parts else ""
 
 
 def _glance(of):
@@ -437,6 +443,15 @@ def _glance(of):
         for program, told in found.items()
     }
     return unchanged, functions, programs
+
+
+WHOLE_FILES = {
+    "docs/speed.md": speed_page,
+    "docs/ladder.svg": ladder_picture,
+    "docs/install.svg": calls_picture,
+    "docs/glance.svg": glance_picture,
+}
+"""By path, what makes a file; it returns "" for what was not measured, and the file stays."""
 
 
 # -------------------------------------------------------------------------------------------------
@@ -487,8 +502,8 @@ def write(run, root=ROOT, only=()):
             raise ValueError(f"{path}: {error}") from error
         file.write_text(text)
         kept += [f"{path}: {name}" for name in stays]
-    for path, text in whole_files(of):
-        if not only or path in only:
+    for path, make in WHOLE_FILES.items():
+        if (not only or path in only) and (text := make(of)):
             (root / path).write_text(text)
     return kept
 
