@@ -96,7 +96,7 @@ def train_torch(environment, episodes, seed):
         def choose(observation, chances=chances, values=values):
             x = torch.relu(hidden(torch.as_tensor(observation[np.newaxis])))
             probabilities = torch.softmax(actor(x), -1)
-            action = int(generator.random() < float(probabilities[0, 1]))
+            action = int(generator.random() < float(probabilities[0, 1].detach()))
             chances.append(torch.log(probabilities[0, action]))
             values.append(critic(x)[0, 0])
             return action

@@ -26,7 +26,7 @@ pytestmark = [
 
 PROGRAMS = {
     "actor-critic": ("actor_critic.py", ["--episodes=80"], ["--episodes=2"], 3),
-    "actor-critic, long": ("actor_critic.py", ["--episodes=400"], ["--episodes=4"], 1),
+    "actor-critic, long": ("actor_critic.py", ["--episodes=200"], ["--episodes=4"], 1),
     "DDPG": ("ddpg.py", ["--episodes=20"], ["--episodes=2"], 3),
     "online request": ("online_request.py", ["--requests=2000"], ["--requests=20"], 3),
 }
