@@ -198,7 +198,7 @@ def test_what_is_wrong_with_a_name(module, name, expected, why):
 
 
 def test_an_object_that_raises_whatever_it_is_asked(module):
-    module.number = faults.VALUES["raising"]
+    module.number = faults.value_of("raising")
     assert upstream.objection_to("tf_keras.made.number", "int").endswith("is a Raising")
     assert upstream.objection_to("tf_keras.made.number.real", "int").endswith("is a Raising")
 
@@ -211,6 +211,6 @@ def test_a_package_that_is_not_imported():
 def test_modules_that_are_none(monkeypatch):
     """As Python has it for what must not be imported."""
     monkeypatch.setitem(sys.modules, "keras.nothing", None)
-    monkeypatch.setitem(sys.modules, "tensorflow.odd", faults.VALUES["raising"])
+    monkeypatch.setitem(sys.modules, "tensorflow.odd", faults.value_of("raising"))
     fastops.install()
     assert isinstance(tf.math.tanh, Replacement)
