@@ -250,7 +250,7 @@ def test_inference_loop_notices_the_last_bit(program, monkeypatch, capsys):
     indirect=["program"],
 )
 def test_comparisons_with_no_plan_fail(program, size, monkeypatch, capsys):
-    def unplanned(self):
+    def unplanned(self, inputs):
         raise UnplannedError("it is a test")
 
     monkeypatch.setattr(Planned, "planned", unplanned)

