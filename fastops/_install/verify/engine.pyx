@@ -64,6 +64,7 @@ from tensorflow.python.eager import tape as _tape
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeGradient as _tape_gradient
 
 from fastops._core.errors import VerificationError, VerificationWarning
+from fastops._install.guards import watches as _watches
 from fastops._install.tapes import Gradient as _Gradient
 from fastops._install.verify import effects as _effects
 from fastops._install.verify.comparison import difference, difference_of_errors
@@ -582,6 +583,8 @@ def _pop_tape(self):
 
 
 _own_push, _own_pop = _GradientTape._push_tape, _GradientTape._pop_tape
+_watches(_push_tape, _own_push)  # for guards of what the methods of tapes look up
+_watches(_pop_tape, _own_pop)
 
 
 # ---------------------------------------------------------------------------------------------
