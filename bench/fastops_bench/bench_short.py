@@ -61,12 +61,12 @@ OF_KERAS = (
     "normalization/layer_normalization_test.py",
     "pooling/average_pooling_test.py",
     "regularization/dropout_test.py",
-    "reshaping/flatten_test.py",
+    "reshaping/permute_test.py",
     "rnn/lstm_test.py",
 )
 """Files of tests below ``keras/src/layers``."""
 
-ENOUGH = ("activations/activation_test.py", "reshaping/flatten_test.py")
+ENOUGH = ("activations/activation_test.py", "reshaping/permute_test.py")
 """Those that run where everything is only tried once: the others take minutes."""
 
 
