@@ -50,7 +50,7 @@ def left_by(kind):
     gc.disable()
     given = [weakref.ref(one) for _ in range(2) for one in kind()]
     after = census()
-    for _ in range(200):  # a thread that has ended is listed for a moment
+    for _ in range(6000):  # a thread that has ended is listed until the system has time for it
         if threads() <= before["threads"]:
             break
         time.sleep(0.01)
