@@ -3,10 +3,10 @@
 Every value has a number. First come the tensors among the arguments, then what each step makes.
 What depends on constants alone is a constant.
 
-A recording takes for granted what the call that was recorded found. What holds it to that:
+A recording assumes that later calls find the same as the recorded one. Each assumption has a guard:
 
 ===============================  ==================================================================
-What is taken for granted        What guards it
+Assumption                       Guard
 ===============================  ==================================================================
 dtypes, shapes and aliases of    the signature of the call (`_cpp/signature.h`); of variables, the
 arguments, Python values         static shape and what the handle says
@@ -17,11 +17,11 @@ sizes of what a step makes       `Step.sizes`; after an effect, when no call may
                                  nothing but tensors which ops made, for they are the result's
 results of `Shape`, `Size`,      the sizes of their inputs, as above
 `Rank`, folded to constants
-a constant that the call made    the arguments and values above, by which Python made it; it may
-                                 not share the memory of a value, as copies do that no op makes
-a constant that was there        the object itself stands in the recording, or a copy of it where
-before the call                  no tape can watch it; whoever holds it is guarded
-                                 (`_install/models/places.py`)
+a constant made in the call      the arguments and values above, from which Python made it. It must
+                                 not share memory with a value: then it is a copy made without an op
+a constant older than the call   the object that holds it is guarded (`_install/models/places.py`).
+                                 The recording has the tensor itself while a tape may watch it,
+                                 a copy otherwise
 dtypes of what a handle refers   the handle itself, or the signature
 to
 ===============================  ==================================================================
