@@ -4,8 +4,10 @@ pytest loads it wherever fastops is installed, and ``-p no:fastops`` turns it of
 of its own, so that tests which do without it import neither fastops nor TensorFlow.
 """
 
+import argparse
 import json
 import platform
+import re
 from pathlib import Path
 
 import pytest
@@ -43,10 +45,21 @@ def pytest_addoption(parser):
         *("--fastops-verify",),
         nargs="?",
         const="raise",
+        type=_mode,
         metavar="MODE",
         help="run the tests under fastops.install, where calls are made in TensorFlow's way, too, "
         "and compared: raise (default) or warn where they differ, warn:10 for one call in ten",
     )
+
+
+def _mode(text):
+    """Return a mode of verification as it was given: its code would import TensorFlow."""
+    if not re.fullmatch(r"(0|1|raise|warn)(:[1-9][0-9]*)?", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no mode: put --fastops-verify after the tests, or write "
+            "--fastops-verify=raise before them"
+        )
+    return text
 
 
 @pytest.hookimpl(tryfirst=True)

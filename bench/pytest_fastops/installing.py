@@ -37,7 +37,8 @@ def begin(config):
         return
     config.stash[_begun] = True
     installed = []
-    forget = _launch().when_imported(lambda: installed.append(_install(config)))
+    launch, garbage = _module("_shell", "launch"), _module("_core", "garbage")
+    forget = launch.when_imported(lambda: installed.append(_install(config)), garbage.importing)
 
     def end():
         forget()
@@ -66,13 +67,13 @@ def _install(config):
     return new
 
 
-def _launch():
-    """Return `fastops._shell.launch` without its package, whose import is that of TensorFlow."""
+def _module(part, name):
+    """Return a module of fastops without its package, whose import is that of TensorFlow."""
     package = Path(find_spec("fastops").origin).parent
-    spec = spec_from_file_location("pytest_fastops._launch", package / "_shell" / "launch.py")
-    launch = module_from_spec(spec)
-    spec.loader.exec_module(launch)
-    return launch
+    spec = spec_from_file_location(f"pytest_fastops._{name}", package / part / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def header(config):

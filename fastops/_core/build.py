@@ -105,7 +105,10 @@ def chosen():
     """Have the block import what fits the running TensorFlow; raise ImportError if nothing does."""
     if not _in_main_interpreter():  # TensorFlow would hang or abort the process
         raise ImportError("fastops, like TensorFlow, runs in the main interpreter only")
-    import tensorflow as tf
+    from fastops._core.garbage import importing  # here: setup.py runs this file by itself
+
+    with importing():
+        import tensorflow as tf
 
     try:
         from fastops._build_info import BUILDS

@@ -5,6 +5,7 @@ a plain run. Python imports the package before ``__main__``, so the package asks
 """
 
 import sys
+from contextlib import nullcontext
 from importlib.abc import MetaPathFinder
 
 _NAMES = ("tensorflow", "fastops")
@@ -26,8 +27,15 @@ def load():
             del sys.modules[name]
 
 
-def when_imported(action):
+def when_imported(action, around=nullcontext):
     """Run an action as soon as TensorFlow or fastops is imported, at once if either is.
+
+    Parameters
+    ----------
+    action : callable
+        Called without arguments.
+    around : callable, optional
+        Makes a context manager, in which the import takes place, and the action.
 
     Returns
     -------
@@ -35,7 +43,7 @@ def when_imported(action):
         Takes that back, if it has not happened yet.
     """
     load()
-    watch = _Watch(action)
+    watch = _Watch(action, around)
     if any(name in sys.modules for name in _NAMES):
         action()
     else:
@@ -46,8 +54,8 @@ def when_imported(action):
 class _Watch(MetaPathFinder):
     """Finds what the other finders find, and hears when its import is done."""
 
-    def __init__(self, action):
-        self.action = action
+    def __init__(self, action, around):
+        self.action, self.around = action, around
         self.depth = 0  # of imports under way: fastops imports TensorFlow
 
     def find_spec(self, name, path, target=None):
@@ -64,15 +72,16 @@ class _Watch(MetaPathFinder):
 
         def exec_module(module):
             del loader.exec_module
-            self.depth += 1
-            try:
-                execute(module)
-            finally:
-                self.depth -= 1
-            arrived = not self.depth and any(name in sys.modules for name in _NAMES)
-            if arrived and self in sys.meta_path:
-                self.stop()
-                self.action()
+            with self.around():
+                self.depth += 1
+                try:
+                    execute(module)
+                finally:
+                    self.depth -= 1
+                arrived = not self.depth and any(name in sys.modules for name in _NAMES)
+                if arrived and self in sys.meta_path:
+                    self.stop()
+                    self.action()
 
         loader.exec_module = exec_module
 

@@ -5,6 +5,7 @@ import atexit
 import os
 import sys
 
+from fastops._core.garbage import importing
 from fastops._shell import launch, programs
 from fastops._shell.verification import parse
 from fastops._version import __version__
@@ -219,6 +220,6 @@ def main(arguments=None):
         parser.error("--frames needs --html=FILE or --trace=FILE")
     profiles = []
     atexit.register(_report, profiles, chosen, os.getpid())  # first in, last out
-    launch.when_imported(lambda: _accelerate(chosen, profiles))
+    launch.when_imported(lambda: _accelerate(chosen, profiles), importing)
     programs.run(program)
     return 0

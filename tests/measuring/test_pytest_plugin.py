@@ -339,3 +339,5 @@ def test_tests_are_verified(pytester, monkeypatch):
     result.stdout.fnmatch_lines(["planted", "*calls that were verified*", "fastops verified *"])
     result = pytester.runpytest_subprocess(*options, "--fastops-verify=warn")
     result.assert_outcomes(passed=2)
+    result = pytester.runpytest_subprocess(*options, "--fastops-verify", "tests")
+    result.stderr.fnmatch_lines(["*'tests' is no mode: put --fastops-verify after the tests*"])

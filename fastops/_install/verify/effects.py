@@ -456,7 +456,7 @@ def _plain(one, name, args, kwargs):
     if why is not None:
         return why
     if name == "backprop._gradient_function":
-        return Effects(compare=_same_gradients)
+        return Effects(compare=partial(_same_gradients, _skipped(*args, **kwargs)))
     if name == "tf.Variable":
         return Effects(compare=_same_variables)
     if name.endswith("__next__"):
@@ -468,9 +468,23 @@ _OWN = frozenset({"_handle", "_unique_id", "_parent_op", "_initializer_op", "_ha
 """Attributes of a variable that tell it from others that are made of the same arguments."""
 
 
-def _same_gradients(one, other):
-    """Compare what rules return: one gradient, or several in any sequence."""
+def _skipped(
+    op_name, attrs, num_inputs, inputs, outputs, out_grads, skip_input_indices, *scopes
+):
+    """Return the inputs of whose gradients a tape asks for none, from what it tells a rule."""
+    return frozenset(skip_input_indices or ())
+
+
+def _same_gradients(skipped, one, other):
+    """Compare what rules return: one gradient, or several in any sequence.
+
+    TensorFlow's rules make some that the tape has not asked for, and drops.
+    """
     kept = [list(way) if isinstance(way, list | tuple) else [way] for way in (one, other)]
+    if len(kept[0]) == len(kept[1]):
+        for way in kept:
+            for place in skipped.intersection(range(len(way))):
+                way[place] = None
     return difference(*kept)
 
 
