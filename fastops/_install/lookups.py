@@ -10,7 +10,7 @@ import opcode
 import sys
 import types
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.framework.dtypes import DType
@@ -132,7 +132,7 @@ _OF_OPERATORS = frozenset(
 )
 
 
-@cache
+@lru_cache(maxsize=8192)
 def paths(code):
     """Return the paths of names that code follows.
 
@@ -589,15 +589,38 @@ def of_class(kind, *methods):
     return Guard(partial(_of_class, kind, methods))
 
 
+MOST_GUARDS = 256
+_of_codes_of_libraries: dict = {}
+"""By the identities of code and of its global variables, these, and the guard."""
+
+
 def of_codes(codes):
-    """Return a guard of code that has run.
+    """Return a guard of code that has run. Recordings of the same code of libraries share one.
 
     Parameters
     ----------
     codes : iterable of tuple
         Code, and its global variables.
     """
-    return Guard(partial(_of_codes, list(codes)))
+    codes = list(codes)
+    if not all(_is_of_module(namespace) for _, namespace in codes):
+        return Guard(partial(_of_codes, codes))
+    key = len(_of_variables), frozenset((id(code), id(namespace)) for code, namespace in codes)
+    found = _of_codes_of_libraries.get(key)
+    if found is None:
+        if len(_of_codes_of_libraries) >= MOST_GUARDS:
+            _of_codes_of_libraries.clear()
+        found = _of_codes_of_libraries[key] = Guard(partial(_of_codes, codes)), codes
+    return found[0]
+
+
+def _is_of_module(namespace):
+    """Tell whether global variables are those of a module of a library, which stays."""
+    name = str(namespace.get("__name__"))
+    module = sys.modules.get(name)
+    return name.partition(".")[0] in PACKAGES | _LIBRARIES and (
+        getattr(module, "__dict__", None) is namespace
+    )
 
 
 def guard(target, original, replacement):

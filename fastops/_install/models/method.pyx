@@ -69,7 +69,7 @@ cdef enum:
     MOST_STATES = 4        # that one object goes to and from
     MOST_CHANGES = 16      # without success, after which its calls are left alone
     MOST_REPLAYS = 4       # of one signature, that differ by values
-    MOST_STEPS = 8192      # of one replay
+    MOST_STEPS = 32768     # of one replay
     MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
     MOST_CLASSES = 1024
     ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped

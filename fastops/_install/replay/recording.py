@@ -544,6 +544,8 @@ class _Maker:
 
     def untaped(self, step):
         """Return a step with constants in the places of what is there for tapes alone."""
+        if self.constants.keys().isdisjoint(step.used):
+            return replace(step)  # its own, for what is released after it
 
         def constant(value):
             if isinstance(value, list):

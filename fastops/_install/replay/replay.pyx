@@ -42,6 +42,10 @@ from fastops._tf.tensor cimport Tensor
 cdef extern from "definitions.h":
     pass
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 import sys
 
 from tensorflow.python.framework import random_seed as _random_seed
@@ -421,25 +425,32 @@ cdef class Replay:
         cdef bint onednn = thread.options.onednn
         cdef Outcome outcome
         cdef Native native
+        cdef int collects
         found = self.found
         self.runs[recorded] += 1
         calls.entries = []
-        calls.open()
+        # What is made here stays: a collection would find nothing.
+        collects = PyGC_Disable()
         try:
-            outcome = self.run_with(signature, self.variables, self.handles, result)
+            calls.open()
+            try:
+                outcome = self.run_with(signature, self.variables, self.handles, result)
+            finally:
+                calls.close()
+            if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
+                first = self.num_arguments + len(self.handles)
+                asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
+                ops = tuple([(<Step>step).op for step in self.steps])
+                native = Native(
+                    found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
+                )
+                if recorded:
+                    self.recorded = native
+                else:
+                    self.native = native
         finally:
-            calls.close()
-        if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
-            first = self.num_arguments + len(self.handles)
-            asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
-            ops = tuple([(<Step>step).op for step in self.steps])
-            native = Native(
-                found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
-            )
-            if recorded:
-                self.recorded = native
-            else:
-                self.native = native
+            if collects:
+                PyGC_Enable()
         return outcome
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
