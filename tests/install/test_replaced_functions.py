@@ -289,3 +289,20 @@ def test_a_guard_compares_nothing_while_nothing_changes():
             assert not guard
             assert guard.differing() == ["tensorflow.python.ops.gen_math_ops.mat_mul"]
         assert guard
+
+
+def test_recordings_of_the_same_code_of_libraries_share_a_guard():
+    def own():
+        return tf.matmul
+
+    codes = [(one.__code__, one.__globals__) for one in (keras.ops.matmul, keras.ops.add)]
+    guard = lookups.of_codes(codes)
+    assert lookups.of_codes(reversed(codes)) is guard
+    assert lookups.of_codes(codes[:1]) is not guard
+    codes.append((own.__code__, own.__globals__))  # which may go
+    assert lookups.of_codes(codes) is not lookups.of_codes(codes)
+    with fastops.accelerated():
+        assert guard
+        with unittest.mock.patch("keras.src.ops.numpy.any_symbolic_tensors"):
+            assert not guard
+        assert guard

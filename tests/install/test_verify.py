@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from support import assert_same, python
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop
 from tensorflow.python.framework.tensor import Tensor
 from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops import gen_math_ops
@@ -320,6 +321,18 @@ def test_what_warns_goes_on_with_tensorflows_result():
     with pytest.warns(fastops.VerificationWarning, match="GradientTape.gradient"):
         found = gradient_of(tf.exp, x)
     assert_same(found, wanted)
+
+
+def test_gradients_that_a_tape_has_not_asked_for_are_not_compared():
+    """TensorFlow's rule of a product gives both, whichever the tape has asked for."""
+
+    def twice(x):
+        return backprop.gradients_function(lambda a: a * (a * 2.0), [0])(x)[0]
+
+    fastops.install(verify="raise")
+    [gradient] = backprop.gradients_function(twice, [0])(tf.constant(A))
+    assert_same(gradient, tf.fill(A.shape, 4.0))
+    assert fastops.verified().compared["gradients"] > 0
 
 
 # ---------------------------------------------------------------------------------------------

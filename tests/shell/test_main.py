@@ -365,6 +365,23 @@ def test_the_program_imports_tensorflow(tmp_path):
         assert ended == (0, "True False\nHelper\n", "")
 
 
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [("pass", "True False"), ("gc.disable()", "False False"), ("gc.freeze()", "True True")],
+)
+def test_an_import_is_not_interrupted_by_collections(tmp_path, before, told):
+    code = (
+        "import gc\n"
+        f"{before}\n"
+        "seen = []\n"
+        "gc.callbacks.append(lambda phase, info: seen.append(phase))\n"
+        "import keras\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
+        "assert len(seen) < 100, len(seen)\n"
+    )
+    assert start(["-m", "fastops", "-c", code], tmp_path) == (0, f"{told}\n", "")
+
+
 def test_a_tensorflow_that_cannot_be_imported(tmp_path):
     (tmp_path / "tensorflow.py").write_text("import nothing")
     code = "import sys\ntry:\n    import tensorflow\nfinally:\n    print(sys.argv)"

@@ -181,6 +181,20 @@ def test_optimizers(name, arguments):
     compare(program, replayed=None if left else True, native=not left)
 
 
+def test_a_step_of_ten_thousand_ops():
+    def program():
+        variables = [keras.Variable(floats(2, seed=number)) for number in range(300)]
+        optimizer = keras.optimizers.Adam(0.1)
+        optimizer.build(variables)
+        probe(optimizer, "apply")
+        for _ in range(CALLS):
+            optimizer.apply(variables, variables)
+            yield variables[0], variables[-1]
+        yield optimizer.variables
+
+    compare(program, native=True)
+
+
 def test_learning_rates_that_change():
     def program():
         model, x = perceptron()
