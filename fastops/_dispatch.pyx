@@ -21,6 +21,7 @@ import weakref
 from copy import copy
 
 cimport cython
+from cpython.dict cimport PyDict_GetItem
 from cpython.exc cimport PyErr_Clear, PyErr_WriteUnraisable
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -34,6 +35,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from libcpp.memory cimport unique_ptr
 from libcpp.utility cimport move
+from libcpp.vector cimport vector
 
 from fastops._core cimport conversion
 from fastops._core.attributes cimport (
@@ -426,6 +428,37 @@ cdef class Op(Schema):
         self.shapes[i].keywords = keywords
         memcpy(self.shapes[i].slots, slots, n)
         return self.shapes[i].slots
+
+
+def prepare(Op op, dict arguments):
+    """Prepares the kernel for a call that TensorFlow has made by itself, as `_first_call` would.
+
+    Parameters
+    ----------
+    op : Op
+    arguments : dict
+        By parameter. Inputs are tensors.
+    """
+    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
+    cdef PyObject* device_name = NULL
+    cdef Frame frame
+    cdef vector[PyObject*] given
+    cdef tuple names = tuple(arguments)
+    cdef Options* options = &this_thread().options
+    cdef uint64_t key
+    cdef int reason
+    if not op.ready:
+        op.load()
+    for name in names:
+        given.push_back(PyDict_GetItem(arguments, name))
+    if not op.bind(given.data(), <PyObject*>names, slots) or gate(&device_name) != R_DIRECT:
+        return
+    reason = collect(op, slots, &frame)
+    if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
+        return
+    key = _key_of(op, slots, device_name, &frame, options.onednn)
+    if key != 0 and _find(op, key, slots, device_name, &frame, options.onednn) is None:
+        _prepare(op, key, slots, device_name, &frame, options.onednn, False)
 
 
 known = {}

@@ -36,6 +36,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
+from fastops._dispatch import named, prepare
 from fastops._install.replay.known import SEEDS
 from fastops._install.replay.known import known as known_of
 from fastops._install.replay.recorder import Ran, Read
@@ -720,6 +721,24 @@ class _Maker:
             here = {*step.used, *step.outputs} - asked
             step.releases = sorted(here)
             asked |= here
+
+
+def prepare_kernels(recorder, found):
+    """Prepare the kernels of ops that TensorFlow has made by itself in a recorded call.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        What noted the call.
+    found : Recording
+        Of the call.
+    """
+    asked = {step.op_name for step in found.steps}
+    for event in recorder.events:
+        if isinstance(event, Ran) and event.op_name in asked:
+            arguments, _ = _arguments(known_of(event.op_name), event.inputs, event.attrs)
+            seeds = {name: event.attrs[name] for name in SEEDS if name in arguments}
+            prepare(named(event.op_name), arguments | seeds)
 
 
 def _arguments(record, values, attrs):

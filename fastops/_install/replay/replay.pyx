@@ -62,6 +62,7 @@ from fastops._install.replay.recording import (
     Tagged,
     Unread,
     numbers_in,
+    prepare_kernels,
     recording,
 )
 
@@ -717,6 +718,7 @@ cdef class Replayed(Replacement):
         try:
             found = recording(recorder, arguments, holders, result)
             replay = Replay(found, self.op, self.passed, self.settings, guard)
+            prepare_kernels(recorder, found)
         except Exception as problem:  # the call has been made, and nothing is wrong with it
             why = str(problem)
             if not isinstance(problem, NotReplayableError):

@@ -468,9 +468,7 @@ _OWN = frozenset({"_handle", "_unique_id", "_parent_op", "_initializer_op", "_ha
 """Attributes of a variable that tell it from others that are made of the same arguments."""
 
 
-def _skipped(
-    op_name, attrs, num_inputs, inputs, outputs, out_grads, skip_input_indices, *scopes
-):
+def _skipped(op_name, attrs, num_inputs, inputs, outputs, out_grads, skip_input_indices, *scopes):
     """Return the inputs of whose gradients a tape asks for none, from what it tells a rule."""
     return frozenset(skip_input_indices or ())
 
