@@ -108,6 +108,39 @@ def test_gradients_are_what_they_are_without(family, variables):
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", recipes.names())
+def test_what_is_known_of_variables_does_not_outlive_their_shapes(family):
+    chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
+    want = changing_shapes(family, chosen)
+    with fastops.accelerated():
+        got = changing_shapes(family, chosen)
+    problems = [
+        f"{one}: {got[one]}, not {want[one]}"[:1000] for one in want if got[one] != want[one]
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def changing_shapes(family, chosen):
+    """Make calls on variables that are assigned tensors of other sizes, and back."""
+    given = [recipes.namespace(family, inputs.world(number)) for number in (0, 2)]
+    names = dict(given[0])
+    held = {
+        name: tf.Variable(value, shape=tf.TensorShape(None))
+        for name, value in names.items()
+        if isinstance(value, tf.Tensor) and value.dtype not in (tf.resource, tf.variant, tf.string)
+    }
+    names |= held
+    found = {}
+    for time, number in enumerate((0, 0, 0, 0, 1, 1, 0)):
+        for name, variable in held.items():
+            variable.assign(given[number][name])
+        with results.seeded():
+            for recipe in chosen:
+                found[recipe.call, time] = results.outcome(recipe.call, names)
+    return found
+
+
 def gradients(chosen, names):
     with results.seeded():
         return {recipe.call: results.gradient(recipe.call, names) for recipe in chosen}

@@ -147,6 +147,17 @@ def test_sides_that_an_assignment_changes():
     assert_same(got, want)
 
 
+def test_a_rank_by_which_nothing_more_was_done():
+    """The read is the last op of the recorded call, and all that it returns."""
+    v = tf.Variable([1.0, 2.0], shape=tf.TensorShape(None))
+    with fastops.accelerated():
+        for _ in range(CALLS):
+            assert_same(tf.experimental.numpy.atleast_1d(v), tf.constant([1.0, 2.0]))
+        v.assign(3.0)
+        for _ in range(CALLS):
+            assert_same(tf.experimental.numpy.atleast_1d(v), tf.constant([3.0]))
+
+
 def test_those_without_a_value():
     def run():
         empty = resource_variable_ops.UninitializedVariable(shape=[2, 3], dtype=tf.float32)

@@ -14,7 +14,8 @@ values that Python looked at     a `Check` of the step that makes the value, or 
 sizes of what a step makes       `Step.sizes`; after an effect, when no call may be made again, the
                                  sizes of its inputs (`is_static`), or the call is not recorded.
                                  Not compared: sizes of the last step of a function that returns
-                                 nothing but tensors which ops made, for they are the result's
+                                 nothing but tensors which ops made, where values decide them:
+                                 they are the result's
 results of `Shape`, `Size`,      the sizes of their inputs, as above
 `Rank`, folded to constants
 a constant made in the call      the arguments and values above, from which Python made it. It must
@@ -372,7 +373,6 @@ class _Maker:
         """Return the recording."""
         last = -1
         if self.held is None and self.is_of_values(self.result):
-            # No code of such a function looks at the sizes of its last op's outputs.
             last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
         for i, event in enumerate(self.events):
             if isinstance(event, Ran):
@@ -468,9 +468,10 @@ class _Maker:
         for tensor in event.outputs:
             self.add(tensor)
         step.outputs = range(first, len(self.tensors))
-        step.sizes = [
-            None if last or self.lasts else tuple(tensor.shape) for tensor in event.outputs
-        ]
+        # No code of such a function looks at the sizes of what its last op makes, if values decide
+        # them. By the rank of a variable, say, it may have decided that there is no more to do.
+        free = self.lasts or (last and step.accessed is None and not self.is_static(step))
+        step.sizes = [None if free else tuple(tensor.shape) for tensor in event.outputs]
         self.steps.append(step)
 
     def check_constant(self, tensor, op_name):
