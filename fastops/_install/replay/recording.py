@@ -471,7 +471,7 @@ class _Maker:
         # No code of such a function looks at the sizes of what its last op makes, if values decide
         # them. By the rank of a variable, say, it may have decided that there is no more to do.
         free = self.lasts or (last and step.accessed is None and not self.is_static(step))
-        step.sizes = [None if free else tuple(tensor.shape) for tensor in event.outputs]
+        step.sizes = [None if free else tensor._shape_tuple() for tensor in event.outputs]
         self.steps.append(step)
 
     def check_constant(self, tensor, op_name):
@@ -536,7 +536,7 @@ class _Maker:
             self.shapes[id(tensor)] = number
             self.constants[number] = to_keep(tensor)
         step.outputs = range(first, len(self.tensors))
-        step.sizes = [None if self.lasts else tuple(tensor.shape) for tensor in event.outputs]
+        step.sizes = [None if self.lasts else tensor._shape_tuple() for tensor in event.outputs]
         step.used = [number for number in known if number is not None]
         self.steps.append(step)
 
@@ -606,7 +606,7 @@ class _Maker:
         if not isinstance(value, int):
             return _bytes(value)
         like = self.tensors[value]
-        return like.dtype, tuple(like.shape)
+        return like.dtype, like._shape_tuple()
 
     def has_static_shapes(self, step):
         """Ask TensorFlow's shape functions the same."""
@@ -626,7 +626,7 @@ class _Maker:
             if not isinstance(value, int):
                 return tf.constant(value.numpy())
             like = self.tensors[value]
-            return tf.compat.v1.placeholder(like.dtype, like.shape)
+            return tf.compat.v1.placeholder(like.dtype, like._shape_tuple())
 
         with tf.Graph().as_default():
             arguments = {
@@ -738,7 +738,7 @@ def prepare_kernels(recorder, found):
     for event in recorder.events:
         if isinstance(event, Ran) and event.op_name in asked:
             arguments, _ = _arguments(known_of(event.op_name), event.inputs, event.attrs)
-            seeds = {name: event.attrs[name] for name in SEEDS if name in arguments}
+            seeds = {name: event.attrs[name] for name in SEEDS if name in event.attrs}
             prepare(named(event.op_name), arguments | seeds)
 
 
@@ -774,7 +774,7 @@ def _bytes(tensor):
     """Return what there is to know of a tensor, to be compared."""
     value = tensor.numpy()
     elements = value.tolist() if tensor.dtype == tf.string else value.tobytes()
-    return tensor.dtype, tuple(tensor.shape), elements
+    return tensor.dtype, tensor._shape_tuple(), elements
 
 
 def _size(tensor):
