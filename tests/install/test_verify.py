@@ -349,6 +349,17 @@ def test_a_call_that_tensorflow_makes_in_another_function_is_not_compared():
     assert fastops.verified().skipped["TensorFlow makes it in another function"] > 0
 
 
+def test_keras_names_objects_after_a_call_that_was_verified():
+    """Keras makes the table of the names it has given with the first one."""
+    layer = keras.layers.Dense(2)
+    layer.build((None, 2))
+    keras.utils.clear_session()
+    fastops.install(verify="raise")
+    layer(tf.constant(A))
+    assert keras.layers.Dense(1).name == "dense"
+    assert keras.layers.Dense(1).name == "dense_1"
+
+
 # ---------------------------------------------------------------------------------------------
 # Nothing else is found
 # ---------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from cpython.object cimport PyObject
 
 from fastops._cpp.dicts cimport DictVersion
 
+from collections import defaultdict
+
 from fastops._install.models import library as _library
 from fastops._plans.runner import is_plain_anywhere as _is_plain
 
@@ -84,6 +86,9 @@ cdef class OfKeras(Scopes):
         cdef PyObject* names
         tracker = self.global_state[_TRACKER]
         names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
+        if names == NULL:  # the first of this thread, or since a session was cleared
+            setattr(tracker, _NAMES, defaultdict(int))
+            names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
         for kind, count in counts.items():
             (<object>names)[kind] += count
         return 0

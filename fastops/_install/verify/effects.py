@@ -127,8 +127,8 @@ class Effects:
                 object.__delattr__(value, name)
             for name, one in held.items():
                 object.__setattr__(value, name, one)
-        if names is not None:
-            given = _names()
+        given = _names()
+        if names is not None and given is not None:
             given.clear()
             given.update(names)
 
@@ -171,12 +171,14 @@ def _attributes_of(value, names):
 
 
 def _names():
-    state = sys.modules["keras"].src.backend.common.global_state
-    return state.get_global_attribute("object_name_uids", default={}, set_to_default=True)
+    """Return how many names Keras has given in this thread, by kind; `None` before the first."""
+    return sys.modules["keras"].src.backend.common.global_state.get_global_attribute(
+        "object_name_uids"
+    )
 
 
 def _names_given():
-    return dict(_names())
+    return dict(_names() or {})
 
 
 # ---------------------------------------------------------------------------------------------
