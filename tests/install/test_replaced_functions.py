@@ -25,7 +25,7 @@ PROGRAMS = [*programs()]
 
 NOT_ASKED = {
     *lookups.PASSED_OVER,
-    *(lookups.BELOW if sys.version_info < (3, 12) else ()),
+    *lookups.BELOW,
     # What TensorFlow asks on the way to an op, in calls within calls.
     *("tensorflow.python.eager.context", "tensorflow.python.distribute.distribute_lib"),
     *("tensorflow.python.eager.record", "tensorflow.python.util.is_in_graph_mode"),
