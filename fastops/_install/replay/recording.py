@@ -470,7 +470,12 @@ class _Maker:
         step.outputs = range(first, len(self.tensors))
         # No code of such a function looks at the sizes of what its last op makes, if values decide
         # them. By the rank of a variable, say, it may have decided that there is no more to do.
-        free = self.lasts or (last and step.accessed is None and not self.is_static(step))
+        free = self.lasts or (
+            last
+            and step.accessed is None
+            and all(isinstance(one, int) or is_host_tensor(one) for one in step.flat_inputs())
+            and not self.is_static(step)
+        )
         step.sizes = [None if free else tensor._shape_tuple() for tensor in event.outputs]
         self.steps.append(step)
 
