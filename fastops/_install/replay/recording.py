@@ -470,12 +470,7 @@ class _Maker:
         step.outputs = range(first, len(self.tensors))
         # No code of such a function looks at the sizes of what its last op makes, if values decide
         # them. By the rank of a variable, say, it may have decided that there is no more to do.
-        free = self.lasts or (
-            last
-            and step.accessed is None
-            and all(isinstance(one, int) or is_host_tensor(one) for one in step.flat_inputs())
-            and not self.is_static(step)
-        )
+        free = self.lasts or (last and step.accessed is None and not self.is_static(step))
         step.sizes = [None if free else tensor._shape_tuple() for tensor in event.outputs]
         self.steps.append(step)
 
@@ -607,11 +602,15 @@ class _Maker:
         """Return what TensorFlow is told of an input: dtype and shape, of a constant all of it."""
         if isinstance(value, list):
             return tuple([self.told(one) for one in value])
+        like, is_constant = self.standing_for(value)
+        return _bytes(like) if is_constant else (like.dtype, like._shape_tuple())
+
+    def standing_for(self, value):
+        """Return the tensor for an input, and whether it is a constant on the host."""
         value = self.constants.get(value, value) if isinstance(value, int) else value
-        if not isinstance(value, int):
-            return _bytes(value)
-        like = self.tensors[value]
-        return like.dtype, like._shape_tuple()
+        if isinstance(value, int):
+            return self.tensors[value], False
+        return value, is_host_tensor(value)
 
     def has_static_shapes(self, step):
         """Ask TensorFlow's shape functions the same."""
@@ -627,10 +626,9 @@ class _Maker:
         def one_like(value):
             if isinstance(value, list):
                 return [one_like(one) for one in value]
-            value = self.constants.get(value, value) if isinstance(value, int) else value
-            if not isinstance(value, int):
-                return tf.constant(value.numpy())
-            like = self.tensors[value]
+            like, is_constant = self.standing_for(value)
+            if is_constant:
+                return tf.constant(like.numpy())
             return tf.compat.v1.placeholder(like.dtype, like._shape_tuple())
 
         with tf.Graph().as_default():
