@@ -14,6 +14,7 @@ from google.protobuf import text_format
 from tensorflow.core.framework import attr_value_pb2, op_def_pb2, tensor_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import _op_def_registry
+from tensorflow.python.framework import dtypes as _dtypes
 
 
 class _Required:
@@ -285,8 +286,12 @@ def _python_value(value, kind):
     return value
 
 
+_DTYPES = {number: dtype.name for number, dtype in _dtypes._INTERN_TABLE.items()}
+"""The names of dtypes, by their numbers in protos. TensorFlow is not asked in a call."""
+
+
 def _dtype(number):
-    return tf.as_dtype(number).name
+    return _DTYPES[number]
 
 
 def _float(value):

@@ -12,9 +12,11 @@ import tensorflow as tf
 import zygote
 from rich.console import Console
 from support import one_in
+from tensorflow.python.framework import dtypes
 
 import fastops
-from fastops._install import targets, upstream
+from fastops._core import opdef
+from fastops._install import calls, targets, upstream
 from fastops._install.replacement import Replacement
 from fastops._shell import doctor
 from tools import upstream as tool
@@ -155,6 +157,31 @@ def test_what_is_there_again_is_in_force_again():
         fastops.uninstall()
     fastops.install()
     assert not any(TRAINER in why for why in upstream.left_out().values())
+
+
+@pytest.mark.quick
+def test_the_definition_of_an_op_without_the_tables_of_dtypes(monkeypatch):
+    expected = opdef.registered("Cumsum")
+    monkeypatch.setattr(dtypes, "_ANY_TO_TF", None)
+    with pytest.raises(TypeError):
+        tf.as_dtype(3)
+    assert opdef.registered("Cumsum") == expected
+
+
+@pytest.mark.quick
+def test_an_op_whose_definition_cannot_be_read_runs_in_tensorflow(monkeypatch):
+    asked = []
+
+    def find(op_name):
+        asked.append(op_name)
+        raise RuntimeError(op_name)
+
+    monkeypatch.setattr(calls, "_find", find)
+    x = tf.constant([1.0, 3.0])
+    with fastops.accelerated(only=["dispatch"]):
+        assert tf.cumsum(x).numpy().tolist() == [1.0, 4.0]
+        assert tf.cumsum(x).numpy().tolist() == [1.0, 4.0]
+    assert asked.count("Cumsum") == 2
 
 
 # Names -------------------------------------------------------------------------------------------
