@@ -1,6 +1,6 @@
 // InnerProduct: the primitive of a matrix product with a bias, and perhaps an activation.
-#ifndef FASTOPS_CPP_INNER_PRODUCT_H_
-#define FASTOPS_CPP_INNER_PRODUCT_H_
+#ifndef FASTOPS_CPP_ONEDNN_INNER_PRODUCT_H_
+#define FASTOPS_CPP_ONEDNN_INNER_PRODUCT_H_
 
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "held.h"
+#include "onednn/held.h"
 #include "tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h"
 
 namespace fastops {
@@ -152,4 +152,4 @@ class InnerProduct : public Held<InnerProductEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_INNER_PRODUCT_H_
+#endif  // FASTOPS_CPP_ONEDNN_INNER_PRODUCT_H_

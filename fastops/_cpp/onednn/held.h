@@ -1,6 +1,6 @@
 // Held: what the held primitives have in common, for which sizes they are known and how to run one.
-#ifndef FASTOPS_CPP_HELD_H_
-#define FASTOPS_CPP_HELD_H_
+#ifndef FASTOPS_CPP_ONEDNN_HELD_H_
+#define FASTOPS_CPP_ONEDNN_HELD_H_
 
 // As TensorFlow is built with a oneDNN of version 3.
 #ifndef ENABLE_ONEDNN_V3
@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "primitives.h"
+#include "onednn/primitives.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/util/mkl_util.h"
 
@@ -226,4 +226,4 @@ class Held : public HeldPrimitive {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_HELD_H_
+#endif  // FASTOPS_CPP_ONEDNN_HELD_H_

@@ -1,6 +1,6 @@
 // Pooling: the primitives of max pooling and of average pooling of images.
-#ifndef FASTOPS_CPP_POOLING_H_
-#define FASTOPS_CPP_POOLING_H_
+#ifndef FASTOPS_CPP_ONEDNN_POOLING_H_
+#define FASTOPS_CPP_ONEDNN_POOLING_H_
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "held.h"
+#include "onednn/held.h"
 #include "tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h"
 
 namespace fastops {
@@ -145,4 +145,4 @@ class Pooling : public Held<PoolingEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_POOLING_H_
+#endif  // FASTOPS_CPP_ONEDNN_POOLING_H_

@@ -5,8 +5,8 @@
 // of a perceptron the primitive takes 0.5. What is executed here is the primitive that the kernel
 // has made and keeps in that cache, on the same memory, so that the result has the same bytes.
 // Where the cache of this thread has none under the key, the kernel runs.
-#ifndef FASTOPS_CPP_PRIMITIVES_H_
-#define FASTOPS_CPP_PRIMITIVES_H_
+#ifndef FASTOPS_CPP_ONEDNN_PRIMITIVES_H_
+#define FASTOPS_CPP_ONEDNN_PRIMITIVES_H_
 
 #include <cstdlib>
 #include <memory>
@@ -39,11 +39,11 @@ class HeldPrimitive {
 #include "oneapi/dnnl/dnnl_version.h"
 #if DNNL_VERSION_MAJOR >= 3 && __has_include("tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h")
 #define FASTOPS_PRIMITIVES
-#include "batch_norm.h"
-#include "convolution.h"
-#include "inner_product.h"
-#include "pooling.h"
-#include "softmax.h"
+#include "onednn/batch_norm.h"
+#include "onednn/convolution.h"
+#include "onednn/inner_product.h"
+#include "onednn/pooling.h"
+#include "onednn/softmax.h"
 #endif
 #endif
 
@@ -65,4 +65,4 @@ inline std::unique_ptr<HeldPrimitive> HeldPrimitive::Make(const tensorflow::Node
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_PRIMITIVES_H_
+#endif  // FASTOPS_CPP_ONEDNN_PRIMITIVES_H_

@@ -1,6 +1,6 @@
 // Softmax: the primitive of softmax over the last axis.
-#ifndef FASTOPS_CPP_SOFTMAX_H_
-#define FASTOPS_CPP_SOFTMAX_H_
+#ifndef FASTOPS_CPP_ONEDNN_SOFTMAX_H_
+#define FASTOPS_CPP_ONEDNN_SOFTMAX_H_
 
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "held.h"
+#include "onednn/held.h"
 
 namespace fastops {
 
@@ -95,4 +95,4 @@ class Softmax : public Held<SoftmaxEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_SOFTMAX_H_
+#endif  // FASTOPS_CPP_ONEDNN_SOFTMAX_H_

@@ -1,6 +1,6 @@
 // Convolution: the primitive of a convolution of one image, perhaps with bias and activation.
-#ifndef FASTOPS_CPP_CONVOLUTION_H_
-#define FASTOPS_CPP_CONVOLUTION_H_
+#ifndef FASTOPS_CPP_ONEDNN_CONVOLUTION_H_
+#define FASTOPS_CPP_ONEDNN_CONVOLUTION_H_
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/base/casts.h"
-#include "held.h"
+#include "onednn/held.h"
 
 namespace tensorflow {
 
@@ -205,4 +205,4 @@ class Convolution : public Held<ConvolutionEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_CONVOLUTION_H_
+#endif  // FASTOPS_CPP_ONEDNN_CONVOLUTION_H_

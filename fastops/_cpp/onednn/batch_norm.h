@@ -1,6 +1,6 @@
 // BatchNorm: the primitive of batch normalization by moving averages.
-#ifndef FASTOPS_CPP_BATCH_NORM_H_
-#define FASTOPS_CPP_BATCH_NORM_H_
+#ifndef FASTOPS_CPP_ONEDNN_BATCH_NORM_H_
+#define FASTOPS_CPP_ONEDNN_BATCH_NORM_H_
 
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "held.h"
+#include "onednn/held.h"
 #include "tensorflow/core/kernels/fused_batch_norm_op.h"
 #include "tensorflow/core/util/tensor_format.h"
 
@@ -143,4 +143,4 @@ class BatchNorm : public Held<BatchNormEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_BATCH_NORM_H_
+#endif  // FASTOPS_CPP_ONEDNN_BATCH_NORM_H_
