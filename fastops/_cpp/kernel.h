@@ -157,7 +157,7 @@ class PreparedKernel {
   // In which threads it computes; null where that is no choice.
   const ThreadChoice* choice() const { return choice_.get(); }
   // About how often oneDNN's primitive ran without the kernel; concurrent calls may go uncounted.
-  int64_t held_runs() const { return held_runs_.load(std::memory_order_relaxed); }
+  int64_t primitive_runs() const { return primitive_runs_.load(std::memory_order_relaxed); }
   // Whether it runs functions, and cancels what else its step runs where one fails.
   bool calls_functions() const { return calls_functions_; }
   int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
@@ -166,7 +166,7 @@ class PreparedKernel {
  private:
   bool RunPrimitive(tensorflow::OpKernelContext* context) const {
     if (!primitive_->Compute(context)) return false;
-    held_runs_.store(held_runs() + 1, std::memory_order_relaxed);
+    primitive_runs_.store(primitive_runs() + 1, std::memory_order_relaxed);
     return true;
   }
 
@@ -327,7 +327,7 @@ class PreparedKernel {
   const std::shared_ptr<CallerDevice> caller_device_;
   std::unique_ptr<ThreadChoice> choice_;
   std::unique_ptr<CachedPrimitive> primitive_;  // null: the kernel has none
-  mutable std::atomic<int64_t> held_runs_{0};
+  mutable std::atomic<int64_t> primitive_runs_{0};
   Owner owner_;
   Owner plain_owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_
