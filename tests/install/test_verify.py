@@ -1,6 +1,7 @@
 """`install(verify=...)`: planted faults of each kind are found, and nothing else is."""
 
 import ctypes
+import sys
 import threading
 import warnings
 from functools import partial
@@ -198,6 +199,16 @@ def altered(monkeypatch):
         monkeypatch.setattr(method, "alike", lambda one, other: True)
 
     return alter
+
+
+def test_calls_without_keras(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "keras"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    fastops.install(verify="raise")
+    assert (tf.constant(A) + 1.0).numpy().tolist() == (A + 1.0).tolist()
+    assert tf.reduce_sum(tf.constant(A)).numpy() == 10.0
+    fastops.uninstall()
+    assert sum(RESULTS.compared.values()) >= 2
 
 
 def test_a_recording_of_another_op(altered):

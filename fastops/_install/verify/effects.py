@@ -171,10 +171,12 @@ def _attributes_of(value, names):
 
 
 def _names():
-    """Return how many names Keras has given in this thread, by kind; `None` before the first."""
-    return sys.modules["keras"].src.backend.common.global_state.get_global_attribute(
-        "object_name_uids"
-    )
+    """Return how many names Keras has given in this thread, by kind.
+
+    `None` before the first, and where Keras is not imported.
+    """
+    state = sys.modules.get("keras.src.backend.common.global_state")
+    return state and state.get_global_attribute("object_name_uids")
 
 
 def _names_given():
