@@ -1,10 +1,16 @@
-// What differs between TensorFlow versions, or is not public in them. Nothing else may, but for
-// sessions in session.h.
+// The parts of TensorFlow that differ between its versions or are not public: functions that no
+// header of the wheel declares, private members, layouts. No other file may rely on such a part,
+// except that onednn/symbols.h has those that concern oneDNN.
+//
+// Source, Name and Checked are as in onednn/symbols.h, and tests/house/test_symbols.py reads them
+// here as well.
 #ifndef FASTOPS_CPP_COMPAT_H_
 #define FASTOPS_CPP_COMPAT_H_
 
 #include <Python.h>
 
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +23,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "declarations.h"
+#include "tensorflow/c/c_api_internal.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/c/eager/tfe_tensorhandle_internal.h"
@@ -24,23 +31,38 @@
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/public/session.h"
+#include "tensorflow/python/client/session_ref.h"
 #include "tensorflow/python/eager/pywrap_tfe.h"
 
 namespace tensorflow {
-// Exported by lib_pywrap_tensorflow_common; its header, pywrap_tensor.h, needs NumPy's.
+// Source: tensorflow/python/eager/pywrap_tensor.cc
+// Name: ConvertToEagerTensor
+// Checked: 2.19, 2.20, 2.21
+// Exported by lib_pywrap_tensorflow_common.so. Its header, pywrap_tensor.h, needs NumPy's.
 TFE_TensorHandle* ConvertToEagerTensor(TFE_Context* context, PyObject* value, DataType dtype,
                                        const char* device_name);
 
-// Likewise, but in no header: without the cache of Python numbers.
+// Source: tensorflow/python/eager/pywrap_tensor.cc
+// Name: ConvertToEagerTensorUncached
+// Checked: 2.19, 2.20, 2.21
+// The same conversion without the cache of Python numbers. Exported by
+// lib_pywrap_tensorflow_common.so, but declared in no header.
 TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* value,
                                                DataType dtype, const char* device_name);
 
-// Exported by libtensorflow_cc; its declaration has moved between headers.
+// Source: tensorflow/core/common_runtime/eager/context.cc
+// Name: GetCEagerContext
+// Checked: 2.19, 2.20, 2.21
+// Exported by libtensorflow_cc.so.2. Its declaration has moved between headers.
 EagerContext* GetCEagerContext();
 }  // namespace tensorflow
 
 namespace tsl {
-// Exported by libtensorflow_framework; the wheel does not ship its header.
+// Source: third_party/xla/xla/tsl/util/determinism.cc
+// Name: OpDeterminismRequired
+// Checked: 2.19, 2.20, 2.21
+// Exported by libtensorflow_framework.so.2. The wheel does not ship its header.
 bool OpDeterminismRequired();
 }  // namespace tsl
 
@@ -120,6 +142,58 @@ inline auto& ThreadExecutors(const tensorflow::EagerContext& context) {
 
 inline const tensorflow::EagerExecutor& DefaultExecutor(const tensorflow::EagerContext& context) {
   return Access(context, ContextExecutor());
+}
+
+// Source: tensorflow/python/client/tf_session_wrapper.cc
+// Name: PyGraph
+// Checked: 2.19, 2.20, 2.21
+// The Python object of a graph, for which the wheel has no header. `graph` is the first member of
+// PyGraphData, which follows the object's head.
+struct GraphObject {
+  PyObject ob_base;
+  PyObject* dict;
+  PyObject* weakrefs;
+  TF_Graph* graph;
+};
+
+// Source: pybind11/detail/common.h
+// Name: pybind11::detail::instance
+// Checked: 2.19, 2.20, 2.21
+// The Python object of a session: pybind11's instance in its simple layout, which is a pointer to
+// the value and two words for its holder.
+struct SessionObject {
+  PyObject ob_base;
+  TF_Session* session;
+  void* holder[2];
+  PyObject* weakrefs;
+  bool owned : 1;
+  bool simple_layout : 1;
+};
+
+// The session that runs the graph. TF_Session has a SessionRef, which counts the runs.
+FASTOPS_EXPOSE(tensorflow::SessionRef, CountedSession, session_);
+
+// The session of a `TF_Session` object that is not closed. Null where the objects do not have the
+// layouts above, as far as their types tell. `graph_type` is PyGraph, from which the graph's class
+// derives. The GIL is held: a session that is about to be closed says so to Python first.
+inline tensorflow::Session* SessionOf(PyObject* session, PyObject* graph,
+                                      PyTypeObject* graph_type) {
+  const PyTypeObject* type = Py_TYPE(session);
+  if (std::strcmp(type->tp_name, "tensorflow.python.client._pywrap_tf_session.TF_Session") != 0 ||
+      type->tp_basicsize != sizeof(SessionObject) ||
+      type->tp_weaklistoffset != offsetof(SessionObject, weakrefs) ||
+      graph_type->tp_dictoffset != offsetof(GraphObject, dict) ||
+      graph_type->tp_weaklistoffset != offsetof(GraphObject, weakrefs) ||
+      !PyObject_TypeCheck(graph, graph_type)) {
+    return nullptr;
+  }
+  const auto* object = reinterpret_cast<const SessionObject*>(session);
+  if (!object->simple_layout || object->session == nullptr ||
+      object->session->graph != reinterpret_cast<const GraphObject*>(graph)->graph) {
+    return nullptr;
+  }
+  const auto* counter = dynamic_cast<const tensorflow::SessionRef*>(object->session->session);
+  return counter == nullptr ? nullptr : Access(*counter, CountedSession()).get();
 }
 
 }  // namespace fastops

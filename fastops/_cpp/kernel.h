@@ -17,8 +17,8 @@
 #include "gil.h"
 #include "handle.h"
 #include "invariants.h"
-#include "onednn.h"
-#include "primitives.h"
+#include "onednn/primitives.h"
+#include "onednn/rewrite.h"
 #include "runtime.h"
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
@@ -118,7 +118,7 @@ class PreparedKernel {
   // Computes with what `Describe` has filled in, and the inputs.
   void Compute(tensorflow::OpKernelContext::Params* params, tensorflow::OpKernelContext* context,
                Manner* manner) const {
-    if (held_ != nullptr && held_->alone() && ComputeHeld(context)) return;
+    if (primitive_ != nullptr && primitive_->alone() && RunPrimitive(context)) return;
     tensorflow::OpKernel* kernel = kernel_;
     if (plain_ != nullptr && params->inputs[0].tensor->TotalBytes() <= kMostPlainBytes) {
       params->op_kernel = kernel = plain_;
@@ -132,11 +132,13 @@ class PreparedKernel {
     manner->in_caller = turn.caller;
     if (turn.caller) params->device = caller_device_.get();
     // A trial is to tell how long the kernel takes.
-    const bool may_hold = held_ != nullptr && (held_->alone() || (turn.caller && turn.number < 0));
-    if (may_hold && !held_->alone() && ComputeHeld(context)) return;
-    // Held, the first input is not where the kernel puts its result: both will be looked at.
+    const bool may_skip =
+        primitive_ != nullptr && (primitive_->alone() || (turn.caller && turn.number < 0));
+    if (may_skip && !primitive_->alone() && RunPrimitive(context)) return;
+    // `Learn` compares input and result. This reference keeps the kernel from putting its result
+    // into the memory of the first input.
     std::optional<tensorflow::Tensor> source;
-    if (may_hold) source = context->input(0);
+    if (may_skip) source = context->input(0);
     if (turn.size < 0) {
       kernel->Compute(context);
     } else {
@@ -148,23 +150,23 @@ class PreparedKernel {
       const bool used = pool.TakeUsed();
       if (turn.number >= 0 || used) choice_->End(turn, ns, used);
     }
-    if (may_hold && context->status().ok()) held_->Learn(context);
+    if (may_skip && context->status().ok()) primitive_->Learn(context);
   }
 
   tensorflow::OpKernel* kernel() const { return kernel_; }
   // In which threads it computes; null where that is no choice.
   const ThreadChoice* choice() const { return choice_.get(); }
-  // How often it computed by oneDNN's primitive alone, about.
-  int64_t held_runs() const { return held_runs_.load(std::memory_order_relaxed); }
+  // About how often oneDNN's primitive ran without the kernel; concurrent calls may go uncounted.
+  int64_t primitive_runs() const { return primitive_runs_.load(std::memory_order_relaxed); }
   // Whether it runs functions, and cancels what else its step runs where one fails.
   bool calls_functions() const { return calls_functions_; }
   int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
   int num_outputs() const { return num_outputs_; }
 
  private:
-  bool ComputeHeld(tensorflow::OpKernelContext* context) const {
-    if (!held_->Compute(context)) return false;
-    held_runs_.store(held_runs() + 1, std::memory_order_relaxed);
+  bool RunPrimitive(tensorflow::OpKernelContext* context) const {
+    if (!primitive_->Compute(context)) return false;
+    primitive_runs_.store(primitive_runs() + 1, std::memory_order_relaxed);
     return true;
   }
 
@@ -208,7 +210,7 @@ class PreparedKernel {
     if (MovesElements(node)) {
       TF_RETURN_IF_ERROR(MakeKernel(WithoutOneDnn(node), &plain_owner_, &plain_));
     }
-    held_ = HeldPrimitive::Make(node);
+    primitive_ = MakePrimitive(node);
     keeps_trace_ = node.op() == "VarHandleOp";
     calls_functions_ = CallsFunctions(node);
     // Of the asynchronous kernels that plans get to have it is known that they compute in the same
@@ -324,8 +326,8 @@ class PreparedKernel {
   const std::shared_ptr<HostDevice> kernel_device_;
   const std::shared_ptr<CallerDevice> caller_device_;
   std::unique_ptr<ThreadChoice> choice_;
-  std::unique_ptr<HeldPrimitive> held_;  // null: there is none
-  mutable std::atomic<int64_t> held_runs_{0};
+  std::unique_ptr<CachedPrimitive> primitive_;  // null: the kernel has none
+  mutable std::atomic<int64_t> primitive_runs_{0};
   Owner owner_;
   Owner plain_owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_

@@ -40,5 +40,5 @@ cdef extern from "declarations.h" namespace "fastops":
         int Run(const TensorValue*, PyObject**, Status*, Manner*) except +
         bool RunUnwrapped(const TensorValue*, Tensor*, int64_t*) except +
         const ThreadChoice* choice()
-        int64_t held_runs()
+        int64_t primitive_runs()
         int num_outputs()

@@ -103,7 +103,7 @@ class Plan {
   void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
 
   // How often kernels left their work to oneDNN's primitive alone.
-  int64_t HeldRuns() const { return HeldRuns(steps); }
+  int64_t PrimitiveRuns() const { return PrimitiveRuns(steps); }
 
   // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
   // exit; others run meanwhile if `release_gil`. Adds to `times` if `measured`.
@@ -149,11 +149,11 @@ class Plan {
   }
 
  private:
-  static int64_t HeldRuns(const std::vector<Step>& steps) {
+  static int64_t PrimitiveRuns(const std::vector<Step>& steps) {
     int64_t runs = 0;
     for (const Step& step : steps) {
-      if (step.kernel != nullptr) runs += step.kernel->held_runs();
-      runs += HeldRuns(step.enters) + HeldRuns(step.body) + HeldRuns(step.exits);
+      if (step.kernel != nullptr) runs += step.kernel->primitive_runs();
+      runs += PrimitiveRuns(step.enters) + PrimitiveRuns(step.body) + PrimitiveRuns(step.exits);
     }
     return runs;
   }

@@ -68,7 +68,7 @@ cdef extern from "declarations.h" namespace "fastops":
         Status Fix(const PreparedKernel&, int) except +
         Status FixPlaced(const PlacedKernel&, int) except +
         void Hold(int, const Tensor&)
-        int64_t HeldRuns()
+        int64_t PrimitiveRuns()
         # Borrows the inputs.
         Status Run(
             const Borrowed&, bool release_gil, Threads, bool measured, Made*, const Step** failed

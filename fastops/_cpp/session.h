@@ -4,67 +4,20 @@
 
 #include <Python.h>
 
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "compat.h"
 #include "runtime.h"
-#include "tensorflow/c/c_api_internal.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow/python/client/session_ref.h"
 
 namespace fastops {
-
-// How tf_session_wrapper.cc lays out what Python holds of a graph and of a session: `PyGraph`, and
-// pybind11's instance of a class whose holder is a pointer. The wheel has a header for neither.
-struct GraphObject {
-  PyObject ob_base;
-  PyObject* dict;
-  PyObject* weakrefs;
-  TF_Graph* graph;
-};
-
-struct SessionObject {
-  PyObject ob_base;
-  TF_Session* session;
-  void* holder[2];
-  PyObject* weakrefs;
-  bool owned : 1;
-  bool simple_layout : 1;
-};
-
-// What runs a session of Python's: the one behind the counter of its runs.
-FASTOPS_EXPOSE(tensorflow::SessionRef, CountedSession, session_);
-
-// The session of an object of `TF_Session` that is not closed; null unless all is where it is
-// expected to be. `graph_type` is PyGraph, which the graph's class derives from. To be asked with
-// the GIL held, since a session that is about to be closed says so to Python first.
-inline tensorflow::Session* SessionOf(PyObject* session, PyObject* graph,
-                                      PyTypeObject* graph_type) {
-  const PyTypeObject* type = Py_TYPE(session);
-  if (std::strcmp(type->tp_name, "tensorflow.python.client._pywrap_tf_session.TF_Session") != 0 ||
-      type->tp_basicsize != sizeof(SessionObject) ||
-      type->tp_weaklistoffset != offsetof(SessionObject, weakrefs) ||
-      graph_type->tp_dictoffset != offsetof(GraphObject, dict) ||
-      graph_type->tp_weaklistoffset != offsetof(GraphObject, weakrefs) ||
-      !PyObject_TypeCheck(graph, graph_type)) {
-    return nullptr;
-  }
-  const auto* object = reinterpret_cast<const SessionObject*>(session);
-  if (!object->simple_layout || object->session == nullptr ||
-      object->session->graph != reinterpret_cast<const GraphObject*>(graph)->graph) {
-    return nullptr;
-  }
-  const auto* counter = dynamic_cast<const tensorflow::SessionRef*>(object->session->session);
-  return counter == nullptr ? nullptr : Access(*counter, CountedSession()).get();
-}
 
 class SessionVariables {
  public:

@@ -177,9 +177,9 @@ cdef class Plan:
         """
         return list(self.native.times.runs), list(self.native.times.ns)
 
-    def held_runs(self):
+    def primitive_runs(self):
         """Return how often kernels left their work to oneDNN's primitive alone."""
-        return self.native.HeldRuns()
+        return self.native.PrimitiveRuns()
 
     def is_current(self):
         """Tell whether it was made for TensorFlow's context as it is."""

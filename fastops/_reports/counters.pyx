@@ -64,10 +64,15 @@ def cached_keys(Op op):
             "reason": None if entry.reason == R_DIRECT else REASONS[entry.reason][0],
             "detail": entry.detail,
             "threads": _threads(entry),
-            "held_runs": deref(entry.kernel).held_runs() if entry.kernel.get() != NULL else 0,
+            "primitive_runs": _primitive_runs(entry),
         }
         for entry in op.table.values()
     ]
+
+
+cdef object _primitive_runs(Entry entry):
+    """How often the entry's kernel was left out and oneDNN's primitive ran by itself."""
+    return deref(entry.kernel).primitive_runs() if entry.kernel.get() != NULL else 0
 
 
 cdef list _threads(Entry entry):

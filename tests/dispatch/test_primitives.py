@@ -16,11 +16,11 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 POOLING = {"MaxPool": "input", "AvgPool": "value"}
 
 
-def held_runs(op):
-    return sum(key["held_runs"] for key in counters.cached_keys(op))
+def primitive_runs(op):
+    return sum(key["primitive_runs"] for key in counters.cached_keys(op))
 
 
-def assert_held(op_name, draw_inputs, seeds=6, outputs=1, **attrs):
+def assert_runs_primitive(op_name, draw_inputs, seeds=6, outputs=1, **attrs):
     """Hold calls against TensorFlow's, and all but the first three ran the primitive alone.
 
     TensorFlow makes the first call, and two of the kernel's are looked at. Compared are the first
@@ -35,7 +35,7 @@ def assert_held(op_name, draw_inputs, seeds=6, outputs=1, **attrs):
             pairs = zip(tf.nest.flatten(got), tf.nest.flatten(want), strict=True)
             for one, other in islice(pairs, outputs):
                 assert tf.io.serialize_tensor(one) == tf.io.serialize_tensor(other)
-    assert held_runs(op) == (seeds - 3 if IsMklEnabled() else 0)
+    assert primitive_runs(op) == (seeds - 3 if IsMklEnabled() else 0)
 
 
 @pytest.mark.parametrize("op_name", POOLING)
@@ -57,7 +57,7 @@ def test_pooling(op_name, padding, shape, window, strides):
     def draw(seed):
         return {POOLING[op_name]: (floats if seed % 2 else special)(*shape, seed=seed)}
 
-    assert_held(op_name, draw, seeds=12, **attrs)
+    assert_runs_primitive(op_name, draw, seeds=12, **attrs)
 
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
@@ -86,7 +86,7 @@ def test_convolution(padding, image, filters, strides, dilations):
             "filter": floats(*window, image[-1], results, seed=seed + 10),
         }
 
-    assert_held("Conv2D", draw, **attrs)
+    assert_runs_primitive("Conv2D", draw, **attrs)
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 4, 3), (2, 5, 3, 16), (3, 1, 1, 37)], ids=str)
@@ -101,14 +101,16 @@ def test_batch_normalization(shape, epsilon):
         variance = abs(floats(shape[-1], seed=seed + 4))
         return {"x": draws(*shape, seed=seed), **named, "variance": variance}
 
-    assert_held("FusedBatchNormV3", draw, outputs=3, epsilon=epsilon, is_training=False)
+    assert_runs_primitive("FusedBatchNormV3", draw, outputs=3, epsilon=epsilon, is_training=False)
 
 
 @pytest.mark.parametrize(
     "shape", [(7,), (4, 10), (2, 3, 33), (2, 1, 3, 5), (1, 2, 3, 2, 2)], ids=str
 )
 def test_softmax(shape):
-    assert_held("Softmax", lambda seed: {"logits": (floats, special)[seed > 4](*shape, seed=seed)})
+    assert_runs_primitive(
+        "Softmax", lambda seed: {"logits": (floats, special)[seed > 4](*shape, seed=seed)}
+    )
 
 
 def test_what_says_nothing_is_not_learnt_from():
@@ -121,10 +123,10 @@ def test_what_says_nothing_is_not_learnt_from():
 
     op, attrs = fastops.raw_ops.Conv2D, {"strides": [1, 1, 1, 1], "padding": "SAME"}
     with fastops.options(threads="caller"):
-        for seed, held in enumerate([0, 0, 0, 0, 0, 1, 2]):
+        for seed, runs in enumerate([0, 0, 0, 0, 0, 1, 2]):
             inputs = {name: tf.constant(value) for name, value in draw(seed).items()}
             assert_same_bits(op(**inputs, **attrs), tf.raw_ops.Conv2D(**inputs, **attrs))
-            assert held_runs(op) == (held if IsMklEnabled() else 0)
+            assert primitive_runs(op) == (runs if IsMklEnabled() else 0)
 
 
 @pytest.mark.parametrize("constant_first", [False, True])
@@ -175,11 +177,11 @@ def test_each_thread_compares_its_own():
                 assert_same_bits(got, want)
 
     call()
-    seen = [held_runs(op)]
+    seen = [primitive_runs(op)]
     with ThreadPoolExecutor(1) as thread:
         thread.submit(call).result()
-    seen.append(held_runs(op))
-    # The first call of a thread makes its primitive, which is held against the kernel's result.
+    seen.append(primitive_runs(op))
+    # The first call of a thread makes its primitive, which is compared with the kernel's result.
     assert seen == ([1, 4] if IsMklEnabled() else [0, 0])
 
 
@@ -205,7 +207,7 @@ def test_gradients_in_a_plan(threads):
     (case,) = planned.known_cases()
     # With "auto", calls of the first kind are trials.
     if IsMklEnabled() and threads == "caller":
-        assert case.runner.plan.held_runs() == 3 * 6
+        assert case.runner.plan.primitive_runs() == 3 * 6
 
 
 def test_a_network_in_a_plan():
@@ -231,4 +233,4 @@ def test_a_network_in_a_plan():
             assert_same_bits(planned(x), network(x))
     (case,) = planned.known_cases()
     if IsMklEnabled():
-        assert case.runner.plan.held_runs() == 6 * 6
+        assert case.runner.plan.primitive_runs() == 6 * 6

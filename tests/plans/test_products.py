@@ -57,7 +57,7 @@ def test_the_same_bytes(rows, activation, transposed):
         plan = plan_of(planned)
         # Two calls are looked at. LeakyRelu's slope stays the kernel's business.
         known = replaced(plan) and activation != "LeakyRelu"
-        assert plan.held_runs() == (4 if known else 0)
+        assert plan.primitive_runs() == (4 if known else 0)
 
 
 def test_other_sizes():
@@ -67,12 +67,12 @@ def test_other_sizes():
     for _ in range(6):
         for x in batches.values():
             assert_bytes(planned(x), layer(x))
-    assert plan_of(planned).held_runs() == 0
+    assert plan_of(planned).primitive_runs() == 0
     for x in batches.values():
         for _ in range(6):
             assert_bytes(planned(x), layer(x))
     plan = plan_of(planned)
-    assert plan.held_runs() == (16 if replaced(plan) else 0)
+    assert plan.primitive_runs() == (16 if replaced(plan) else 0)
 
 
 def test_what_is_not_for_it():
@@ -82,7 +82,7 @@ def test_what_is_not_for_it():
         x = tf.constant(floats(rows, depth))
         for _ in range(5):
             assert_bytes(planned(x), layer(x))
-        assert plan_of(planned).held_runs() == 0
+        assert plan_of(planned).primitive_runs() == 0
 
 
 def test_primitives_belong_to_threads():
@@ -118,13 +118,13 @@ def test_a_primitive_that_is_gone():
     for _ in range(6):
         planned(x)
     plan = plan_of(planned)
-    before = plan.held_runs()
+    before = plan.primitive_runs()
     for rows in range(1, 1300):
         pushing(tf.ones([rows, 8]))
     for _ in range(4):
         assert_bytes(planned(x), layer(x))
     # The first of these calls made another one.
-    assert plan.held_runs() - before == (3 if replaced(plan) else 0)
+    assert plan.primitive_runs() - before == (3 if replaced(plan) else 0)
 
 
 def test_after_a_fork():

@@ -1,6 +1,6 @@
 // Softmax: the primitive of softmax over the last axis.
-#ifndef FASTOPS_CPP_SOFTMAX_H_
-#define FASTOPS_CPP_SOFTMAX_H_
+#ifndef FASTOPS_CPP_ONEDNN_SOFTMAX_H_
+#define FASTOPS_CPP_ONEDNN_SOFTMAX_H_
 
 #include <array>
 #include <cstdint>
@@ -8,16 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "held.h"
+#include "onednn/learned_primitive.h"
+#include "onednn/symbols.h"
 
 namespace fastops {
-
-namespace theirs {
-
-void ExecuteSoftmax(tensorflow::MklPrimitive*, const float* source, float* result, Stream)
-    FASTOPS_THEIRS("19MklSoftmaxPrimitiveIfE7ExecuteEPKfPfSt10shared_ptrIN4dnnl6streamEE");
-
-}  // namespace theirs
 
 struct SoftmaxEntry {
   std::array<int64_t, 5> sizes{};  // of the axes, as many as there are
@@ -25,15 +19,15 @@ struct SoftmaxEntry {
 };
 
 // The kernel is MklSoftmaxOp (mkl_softmax_op.cc) of float32.
-class Softmax : public Held<SoftmaxEntry> {
+class Softmax : public LearnedPrimitive<SoftmaxEntry> {
  public:
-  static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
+  static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
     tensorflow::DataType dtype = tensorflow::DT_INVALID;
-    if (node.op() != "_MklSoftmax" || !theirs::ExecuteSoftmax ||
+    if (node.op() != "_MklSoftmax" || !symbols::AreExported(symbols::ExecuteSoftmax) ||
         !GetNodeAttr(node, "T", &dtype).ok() || dtype != tensorflow::DT_FLOAT) {
       return nullptr;
     }
-    return std::unique_ptr<HeldPrimitive>(new Softmax);
+    return std::unique_ptr<CachedPrimitive>(new Softmax);
   }
 
   bool alone() const override { return false; }
@@ -63,7 +57,7 @@ class Softmax : public Held<SoftmaxEntry> {
     return true;
   }
 
-  const char* ClassName() const override { return "N10tensorflow19MklSoftmaxPrimitiveIfEE"; }
+  const char* ClassName() const override { return symbols::kSoftmaxClass; }
 
   absl::Status Execute(const SoftmaxEntry&, tensorflow::MklPrimitive* primitive,
                        tensorflow::OpKernelContext* context) const override {
@@ -86,13 +80,13 @@ class Softmax : public Held<SoftmaxEntry> {
                            tensorflow::OpKernelContext* context) {
     const auto* workers = context->device()->tensorflow_cpu_worker_threads()->workers;
     return Guarded([&] {
-      theirs::ExecuteSoftmax(primitive, context->input(0).flat<float>().data(),
-                             result->flat<float>().data(),
-                             StreamOf(primitive, workers->NumThreads()));
+      symbols::ExecuteSoftmax(primitive, context->input(0).flat<float>().data(),
+                              result->flat<float>().data(),
+                              StreamOf(primitive, workers->NumThreads()));
     });
   }
 };
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_SOFTMAX_H_
+#endif  // FASTOPS_CPP_ONEDNN_SOFTMAX_H_

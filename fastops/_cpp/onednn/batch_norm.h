@@ -1,29 +1,21 @@
 // BatchNorm: the primitive of batch normalization by moving averages.
-#ifndef FASTOPS_CPP_BATCH_NORM_H_
-#define FASTOPS_CPP_BATCH_NORM_H_
+#ifndef FASTOPS_CPP_ONEDNN_BATCH_NORM_H_
+#define FASTOPS_CPP_ONEDNN_BATCH_NORM_H_
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
-#include "held.h"
+#include "onednn/learned_primitive.h"
+#include "onednn/symbols.h"
 #include "tensorflow/core/kernels/fused_batch_norm_op.h"
 #include "tensorflow/core/util/tensor_format.h"
 
 namespace fastops {
-
-namespace theirs {
-
-void ExecuteBatchNorm(tensorflow::MklPrimitive*, const float* source, const float* scale,
-                      const float* shift, float* result, float* mean, float* variance, Stream,
-                      float* workspace)
-    FASTOPS_THEIRS(
-        "29MklFusedBatchNormFwdPrimitiveIffE7ExecuteEPKfS3_S3_PfS4_S4_"
-        "St10shared_ptrIN4dnnl6streamEES4_");
-
-}  // namespace theirs
 
 struct BatchNormEntry {
   std::array<int64_t, 4> sizes{};  // batch, rows, columns, channels
@@ -32,10 +24,11 @@ struct BatchNormEntry {
 
 // The kernel is MklFusedBatchNormOp (mkl_fused_batch_norm_op.cc) of float32, channels last, when it
 // is not training.
-class BatchNorm : public Held<BatchNormEntry> {
+class BatchNorm : public LearnedPrimitive<BatchNormEntry> {
  public:
-  static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
-    if (node.op() != "_MklNativeFusedBatchNormV3" || !theirs::ExecuteBatchNorm) {
+  static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
+    if (node.op() != "_MklNativeFusedBatchNormV3" ||
+        !symbols::AreExported(symbols::ExecuteBatchNorm)) {
       return nullptr;
     }
     std::unique_ptr<BatchNorm> made(new BatchNorm);
@@ -83,9 +76,7 @@ class BatchNorm : public Held<BatchNormEntry> {
     return true;
   }
 
-  const char* ClassName() const override {
-    return "N10tensorflow29MklFusedBatchNormFwdPrimitiveIffEE";
-  }
+  const char* ClassName() const override { return symbols::kBatchNormClass; }
 
   absl::Status Execute(const BatchNormEntry& entry, tensorflow::MklPrimitive* primitive,
                        tensorflow::OpKernelContext* context) const override {
@@ -93,7 +84,7 @@ class BatchNorm : public Held<BatchNormEntry> {
     std::array<tensorflow::Tensor*, 6> results;
     const tensorflow::TensorShape& source = context->input(0).shape();
     for (int i = 0; i < 6; ++i) {
-      const tensorflow::TensorShape none({0});  // of the space that is reserved for training
+      const tensorflow::TensorShape none({0});  // the space that only training uses
       TF_RETURN_IF_ERROR(context->allocate_output(i,
                                                   i == 0   ? source
                                                   : i == 5 ? none
@@ -128,13 +119,14 @@ class BatchNorm : public Held<BatchNormEntry> {
   static absl::Status Into(tensorflow::Tensor* result, tensorflow::MklPrimitive* primitive,
                            tensorflow::OpKernelContext* context) {
     const auto* workers = context->device()->tensorflow_cpu_worker_threads()->workers;
-    // The averages are read alone.
+    // Mean and variance are not const in the signature, since training writes them. Here they are
+    // only read.
     const auto of = [&](int i) {
       return const_cast<float*>(context->input(i).flat<float>().data());
     };
     return Guarded([&] {
-      theirs::ExecuteBatchNorm(primitive, of(0), of(1), of(2), result->flat<float>().data(), of(3),
-                               of(4), StreamOf(primitive, workers->NumThreads()), nullptr);
+      symbols::ExecuteBatchNorm(primitive, of(0), of(1), of(2), result->flat<float>().data(), of(3),
+                                of(4), StreamOf(primitive, workers->NumThreads()), nullptr);
     });
   }
 
@@ -143,4 +135,4 @@ class BatchNorm : public Held<BatchNormEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_BATCH_NORM_H_
+#endif  // FASTOPS_CPP_ONEDNN_BATCH_NORM_H_

@@ -1,6 +1,6 @@
 // Pooling: the primitives of max pooling and of average pooling of images.
-#ifndef FASTOPS_CPP_POOLING_H_
-#define FASTOPS_CPP_POOLING_H_
+#ifndef FASTOPS_CPP_ONEDNN_POOLING_H_
+#define FASTOPS_CPP_ONEDNN_POOLING_H_
 
 #include <algorithm>
 #include <array>
@@ -10,21 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "held.h"
-#include "tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h"
+#include "onednn/learned_primitive.h"
+#include "onednn/symbols.h"
 
 namespace fastops {
-
-namespace theirs {
-
-std::string PoolingKey(const tensorflow::MklPoolingParams&)
-    FASTOPS_THEIRS("29MklPoolingFwdPrimitiveFactoryIfE9CreateKeyB5cxx11ERKNS_16MklPoolingParamsE");
-
-void ExecutePooling(tensorflow::MklPrimitive*, const float* source, float* result, void* workspace,
-                    Stream)
-    FASTOPS_THEIRS("22MklPoolingFwdPrimitiveIfE7ExecuteEPKfPfPvSt10shared_ptrIN4dnnl6streamEE");
-
-}  // namespace theirs
 
 struct PoolingEntry {
   std::array<int64_t, 4> sizes{};  // batch, rows, columns, channels
@@ -33,12 +22,12 @@ struct PoolingEntry {
 };
 
 // The kernels are MklMaxPoolingOp and MklAvgPoolingOp of float32, channels last.
-class Pooling : public Held<PoolingEntry> {
+class Pooling : public LearnedPrimitive<PoolingEntry> {
  public:
-  static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
+  static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
     const bool max = node.op() == "_MklNativeMaxPool";
-    if ((!max && node.op() != "_MklNativeAvgPool") || !theirs::PoolingKey ||
-        !theirs::ExecutePooling) {
+    if ((!max && node.op() != "_MklNativeAvgPool") ||
+        !symbols::AreExported(symbols::PoolingKey, symbols::ExecutePooling)) {
       return nullptr;
     }
     std::unique_ptr<Pooling> made(new Pooling(max));
@@ -91,23 +80,20 @@ class Pooling : public Held<PoolingEntry> {
       before[i] = std::max<int64_t>(pads, 0) / 2;
       after[i] = std::max<int64_t>(pads, 0) - before[i];
     }
-    // No part of the key. The constructor of an empty one would call oneDNN.
-    const dnnl::handle<dnnl_memory_desc_t> none;
-    static_assert(sizeof(none) == sizeof(dnnl::memory::desc));
-    const auto& nothing = static_cast<const dnnl::memory::desc&>(none);
     const auto& sizes = entry->sizes;
     const tensorflow::TensorShape& made = entry->result;
-    entry->key = theirs::PoolingKey(tensorflow::MklPoolingParams(
+    entry->key = symbols::PoolingKey(tensorflow::MklPoolingParams(
         {sizes[0], sizes[3], sizes[1], sizes[2]},
         {made.dim_size(0), made.dim_size(3), made.dim_size(1), made.dim_size(2)},
         {window_[1], window_[2]}, {strides_[1], strides_[2]}, /*dilations=*/{0, 0}, before, after,
         max_ ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding,
-        dnnl::prop_kind::forward_training, dnnl::memory::format_tag::nhwc, nothing,
+        dnnl::prop_kind::forward_training, dnnl::memory::format_tag::nhwc,
+        symbols::EmptyDescription(),  // the key does not depend on it
         /*native_format=*/true));
     return true;
   }
 
-  const char* ClassName() const override { return "N10tensorflow22MklPoolingFwdPrimitiveIfEE"; }
+  const char* ClassName() const override { return symbols::kPoolingClass; }
 
   absl::Status Execute(const PoolingEntry& entry, tensorflow::MklPrimitive* primitive,
                        tensorflow::OpKernelContext* context) const override {
@@ -132,9 +118,9 @@ class Pooling : public Held<PoolingEntry> {
                     tensorflow::OpKernelContext* context) const {
     const auto* workers = context->device()->tensorflow_cpu_worker_threads()->workers;
     return Guarded([&] {
-      theirs::ExecutePooling(primitive, context->input(0).flat<float>().data(),
-                             result->flat<float>().data(), max_ ? workspace->data() : nullptr,
-                             StreamOf(primitive, workers->NumThreads()));
+      symbols::ExecutePooling(primitive, context->input(0).flat<float>().data(),
+                              result->flat<float>().data(), max_ ? workspace->data() : nullptr,
+                              StreamOf(primitive, workers->NumThreads()));
     });
   }
 
@@ -145,4 +131,4 @@ class Pooling : public Held<PoolingEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_POOLING_H_
+#endif  // FASTOPS_CPP_ONEDNN_POOLING_H_

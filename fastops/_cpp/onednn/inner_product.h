@@ -1,6 +1,6 @@
 // InnerProduct: the primitive of a matrix product with a bias, and perhaps an activation.
-#ifndef FASTOPS_CPP_INNER_PRODUCT_H_
-#define FASTOPS_CPP_INNER_PRODUCT_H_
+#ifndef FASTOPS_CPP_ONEDNN_INNER_PRODUCT_H_
+#define FASTOPS_CPP_ONEDNN_INNER_PRODUCT_H_
 
 #include <array>
 #include <cstdint>
@@ -10,46 +10,25 @@
 #include <utility>
 #include <vector>
 
-#include "held.h"
-#include "tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h"
+#include "onednn/learned_primitive.h"
+#include "onednn/symbols.h"
 
 namespace fastops {
-
-namespace theirs {
-
-using InnerProductParams = tensorflow::MklDnnMatMulFwdParams;
-
-std::string InnerProductKey(const InnerProductParams&) FASTOPS_THEIRS(
-    "31MklDnnMatMulFwdPrimitiveFactoryIfffffE9CreateKeyB5cxx11ERKNS_21MklDnnMatMulFwdParamsE");
-
-void AllocateInnerProductScratch(tensorflow::UserScratchPad<unsigned char>*,
-                                 tensorflow::MklPrimitive*, tensorflow::OpKernelContext*)
-    FASTOPS_THEIRS(
-        "14UserScratchPadIhE16AllocateSPTensorINS_24MklDnnMatMulFwdPrimitiveIfffffEEEEvPT_"
-        "PNS_15OpKernelContextE");
-
-void ExecuteInnerProduct(tensorflow::MklPrimitive*, const float* source, const float* weights,
-                         const void* bias, float* result, const InnerProductParams&, void* scratch,
-                         Stream)
-    FASTOPS_THEIRS(
-        "24MklDnnMatMulFwdPrimitiveIfffffE7ExecuteEPKfS3_PKvPfRKNS_21MklDnnMatMulFwdParamsEPv"
-        "St10shared_ptrIN4dnnl6streamEE");
-
-}  // namespace theirs
 
 struct InnerProductEntry {
   std::array<int64_t, 3> sizes{};  // rows, depth, columns
   std::string key;
-  std::unique_ptr<theirs::InnerProductParams> params;
+  std::unique_ptr<symbols::InnerProductParams> params;
 };
 
 // The kernel is MklFusedMatMulOp (mkl_matmul_op_fused.cc) of float32, with a weight that is not
 // constant, and for matrices so small that it has oneDNN use one thread.
-class InnerProduct : public Held<InnerProductEntry> {
+class InnerProduct : public LearnedPrimitive<InnerProductEntry> {
  public:
-  static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
-    if (node.op() != "_MklNativeFusedMatMul" || !theirs::InnerProductKey ||
-        !theirs::AllocateInnerProductScratch || !theirs::ExecuteInnerProduct) {
+  static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
+    if (node.op() != "_MklNativeFusedMatMul" ||
+        !symbols::AreExported(symbols::InnerProductKey, symbols::AllocateInnerProductScratch,
+                              symbols::ExecuteInnerProduct)) {
       return nullptr;
     }
     std::unique_ptr<InnerProduct> made(new InnerProduct);
@@ -99,7 +78,7 @@ class InnerProduct : public Held<InnerProductEntry> {
     using Format = dnnl::memory::format_tag;
     const auto [rows, depth, columns] = entry->sizes;
     if (!tensorflow::ExecuteSingleThreadedGemm(rows, columns, depth, sizeof(float))) return false;
-    entry->params = std::make_unique<theirs::InnerProductParams>(
+    entry->params = std::make_unique<symbols::InnerProductParams>(
         dnnl::memory::dims{rows, depth}, dnnl::memory::dims{columns, depth},
         dnnl::memory::dims{columns}, dnnl::memory::dims{rows, columns}, Format::nc,
         transpose_b_ ? Format::oi : Format::io, Format::nc, /*const_weight=*/false);
@@ -107,13 +86,11 @@ class InnerProduct : public Held<InnerProductEntry> {
     if (!activation_.empty()) {
       entry->params->post_op_params.push_back({activation_, {1, alpha_, 0}, ""});
     }
-    entry->key = theirs::InnerProductKey(*entry->params);
+    entry->key = symbols::InnerProductKey(*entry->params);
     return true;
   }
 
-  const char* ClassName() const override {
-    return "N10tensorflow24MklDnnMatMulFwdPrimitiveIfffffEE";
-  }
+  const char* ClassName() const override { return symbols::kInnerProductClass; }
 
   absl::Status Execute(const InnerProductEntry& entry, tensorflow::MklPrimitive* primitive,
                        tensorflow::OpKernelContext* context) const override {
@@ -125,8 +102,8 @@ class InnerProduct : public Held<InnerProductEntry> {
 
   bool Repeats(const InnerProductEntry& entry, tensorflow::MklPrimitive* primitive,
                tensorflow::OpKernelContext* context) const override {
-    tensorflow::UserScratchPad<unsigned char> scratch;
-    theirs::AllocateInnerProductScratch(&scratch, primitive, context);
+    symbols::ScratchPad scratch;
+    symbols::AllocateInnerProductScratch(&scratch, primitive, context);
     if (scratch.Get() != nullptr) return false;
     const tensorflow::Tensor& want = *context->mutable_output(0);
     tensorflow::Tensor result;
@@ -138,7 +115,7 @@ class InnerProduct : public Held<InnerProductEntry> {
                            tensorflow::MklPrimitive* primitive,
                            tensorflow::OpKernelContext* context) {
     return Guarded([&] {
-      theirs::ExecuteInnerProduct(
+      symbols::ExecuteInnerProduct(
           primitive, context->input(0).flat<float>().data(), context->input(1).flat<float>().data(),
           context->input(2).flat<float>().data(), result->flat<float>().data(), *entry.params,
           nullptr, StreamOf(primitive, 1));
@@ -152,4 +129,4 @@ class InnerProduct : public Held<InnerProductEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_INNER_PRODUCT_H_
+#endif  // FASTOPS_CPP_ONEDNN_INNER_PRODUCT_H_

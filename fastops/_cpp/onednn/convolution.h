@@ -1,10 +1,9 @@
 // Convolution: the primitive of a convolution of one image, perhaps with bias and activation.
-#ifndef FASTOPS_CPP_CONVOLUTION_H_
-#define FASTOPS_CPP_CONVOLUTION_H_
+#ifndef FASTOPS_CPP_ONEDNN_CONVOLUTION_H_
+#define FASTOPS_CPP_ONEDNN_CONVOLUTION_H_
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -13,39 +12,10 @@
 #include <vector>
 
 #include "absl/base/casts.h"
-#include "held.h"
-
-namespace tensorflow {
-
-struct MklConvFwdParams;
-
-}  // namespace tensorflow
+#include "onednn/learned_primitive.h"
+#include "onednn/symbols.h"
 
 namespace fastops {
-
-namespace theirs {
-
-void AllocateConvolutionScratch(tensorflow::UserScratchPad<unsigned char>*,
-                                tensorflow::MklPrimitive*, tensorflow::OpKernelContext*)
-    FASTOPS_THEIRS(
-        "14UserScratchPadIhE16AllocateSPTensorINS_19MklConvFwdPrimitiveIffffEEEEvPT_"
-        "PNS_15OpKernelContextE");
-
-void ExecuteConvolution(tensorflow::MklPrimitive*, const float* source, const float* filter,
-                        const void* bias, const float* result, const tensorflow::MklConvFwdParams&,
-                        Stream, void* scratch)
-    FASTOPS_THEIRS(
-        "19MklConvFwdPrimitiveIffffE7ExecuteEPKfS3_PKvS3_RKNS_16MklConvFwdParamsE"
-        "St10shared_ptrIN4dnnl6streamEEPv");
-
-// Of the parameters an execution asks for the scales of quantized operands alone. There are none:
-// wherever their vector is among so many zeros, it is empty.
-inline const tensorflow::MklConvFwdParams& NoScales() {
-  alignas(std::max_align_t) static const std::array<char, 4096> zeros{};
-  return *reinterpret_cast<const tensorflow::MklConvFwdParams*>(zeros.data());
-}
-
-}  // namespace theirs
 
 struct ConvolutionEntry {
   std::array<int64_t, 6> sizes{};  // rows, columns, channels; of the filter: rows, columns, results
@@ -55,12 +25,12 @@ struct ConvolutionEntry {
 
 // The kernels are MklConvOp and MklFusedConvOp (mkl_conv_ops.cc) of float32, channels last, for one
 // image: for more the primitive wants the filter in an order of its own.
-class Convolution : public Held<ConvolutionEntry> {
+class Convolution : public LearnedPrimitive<ConvolutionEntry> {
  public:
-  static std::unique_ptr<HeldPrimitive> MakeFor(const tensorflow::NodeDef& node) {
+  static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
     const bool fused = node.op() == "_MklNativeFusedConv2D";
-    if ((!fused && node.op() != "_MklNativeConv2D") || !theirs::AllocateConvolutionScratch ||
-        !theirs::ExecuteConvolution) {
+    if ((!fused && node.op() != "_MklNativeConv2D") ||
+        !symbols::AreExported(symbols::AllocateConvolutionScratch, symbols::ExecuteConvolution)) {
       return nullptr;
     }
     std::unique_ptr<Convolution> made(new Convolution(fused));
@@ -118,7 +88,7 @@ class Convolution : public Held<ConvolutionEntry> {
             filter.dim_size(0), filter.dim_size(1), filter.dim_size(3)};
   }
 
-  // Whether a filter that was taken in another order would have shown.
+  // Whether a primitive that expects the filter in another order would have given another result.
   bool Tells(tensorflow::OpKernelContext* context) const override {
     const auto filter = context->input(1).flat<float>();
     const auto result = context->mutable_output(0)->flat<float>();
@@ -168,7 +138,7 @@ class Convolution : public Held<ConvolutionEntry> {
     return true;
   }
 
-  const char* ClassName() const override { return "N10tensorflow19MklConvFwdPrimitiveIffffEE"; }
+  const char* ClassName() const override { return symbols::kConvolutionClass; }
 
   absl::Status Execute(const ConvolutionEntry& entry, tensorflow::MklPrimitive* primitive,
                        tensorflow::OpKernelContext* context) const override {
@@ -187,13 +157,13 @@ class Convolution : public Held<ConvolutionEntry> {
   absl::Status Into(tensorflow::Tensor* result, tensorflow::MklPrimitive* primitive,
                     tensorflow::OpKernelContext* context) const {
     const auto* workers = context->device()->tensorflow_cpu_worker_threads()->workers;
-    tensorflow::UserScratchPad<unsigned char> scratch;
+    symbols::ScratchPad scratch;
     return Guarded([&] {
-      theirs::AllocateConvolutionScratch(&scratch, primitive, context);
-      theirs::ExecuteConvolution(
+      symbols::AllocateConvolutionScratch(&scratch, primitive, context);
+      symbols::ExecuteConvolution(
           primitive, context->input(0).flat<float>().data(), context->input(1).flat<float>().data(),
           biased_ ? context->input(2).flat<float>().data() : nullptr, result->flat<float>().data(),
-          theirs::NoScales(), StreamOf(primitive, workers->NumThreads()), scratch.Get());
+          symbols::kNoConvolutionParams, StreamOf(primitive, workers->NumThreads()), scratch.Get());
     });
   }
 
@@ -205,4 +175,4 @@ class Convolution : public Held<ConvolutionEntry> {
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_CONVOLUTION_H_
+#endif  // FASTOPS_CPP_ONEDNN_CONVOLUTION_H_

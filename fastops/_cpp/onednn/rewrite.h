@@ -4,8 +4,8 @@
 // (mkl_eager_op_rewrite.cc) and a pass over the graph that the operation is wrapped in
 // (mkl_layout_pass.cc). Both are asked here in that order, on the node that TensorFlow has just
 // run: the pass aborts the process on inconsistent nodes.
-#ifndef FASTOPS_CPP_ONEDNN_H_
-#define FASTOPS_CPP_ONEDNN_H_
+#ifndef FASTOPS_CPP_ONEDNN_REWRITE_H_
+#define FASTOPS_CPP_ONEDNN_REWRITE_H_
 
 #include <memory>
 #include <string>
@@ -121,4 +121,4 @@ inline absl::Status ResolveOneDnn(tensorflow::EagerContext*, tensorflow::Device*
 
 }  // namespace fastops
 
-#endif  // FASTOPS_CPP_ONEDNN_H_
+#endif  // FASTOPS_CPP_ONEDNN_REWRITE_H_

@@ -1,0 +1,44 @@
+// MakePrimitive: the kinds of cached primitives, and which kernels have one.
+#ifndef FASTOPS_CPP_ONEDNN_PRIMITIVES_H_
+#define FASTOPS_CPP_ONEDNN_PRIMITIVES_H_
+
+#include <cstdlib>
+#include <memory>
+
+#include "onednn/cached_primitive.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+#if defined(INTEL_MKL) && defined(__x86_64__) && defined(__linux__) && \
+    __has_include("oneapi/dnnl/dnnl_version.h")
+#include "oneapi/dnnl/dnnl_version.h"
+#if DNNL_VERSION_MAJOR >= 3 && __has_include("tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h")
+#define FASTOPS_PRIMITIVES
+#include "onednn/batch_norm.h"
+#include "onednn/convolution.h"
+#include "onednn/inner_product.h"
+#include "onednn/pooling.h"
+#include "onednn/softmax.h"
+#endif
+#endif
+
+namespace fastops {
+
+// Null for nodes whose kernels have no primitive that is known here, or none whose functions this
+// TensorFlow exports.
+inline std::unique_ptr<CachedPrimitive> MakePrimitive(const tensorflow::NodeDef& node) {
+#ifdef FASTOPS_PRIMITIVES
+  // With this variable kernels may keep a copy of their weights, since none is to change.
+  if (std::getenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS") != nullptr) return nullptr;
+  if (!symbols::AreExported(symbols::CreateStream, symbols::GetOp)) return nullptr;
+  if (auto made = InnerProduct::MakeFor(node)) return made;
+  if (auto made = Pooling::MakeFor(node)) return made;
+  if (auto made = Convolution::MakeFor(node)) return made;
+  if (auto made = BatchNorm::MakeFor(node)) return made;
+  if (auto made = Softmax::MakeFor(node)) return made;
+#endif
+  return nullptr;
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_ONEDNN_PRIMITIVES_H_

@@ -1,0 +1,89 @@
+// The streams in which this thread runs oneDNN's primitives.
+#ifndef FASTOPS_CPP_ONEDNN_STREAMS_H_
+#define FASTOPS_CPP_ONEDNN_STREAMS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+#include "onednn/symbols.h"
+
+namespace fastops {
+
+// Reports as many threads as the kernel's pool has, so that the work is split in the same way, and
+// runs all parts in the calling thread.
+class SerialPool : public tsl::OneDnnThreadPool {
+ public:
+  int threads = 1;
+
+  int get_num_threads() const override { return threads; }
+  bool get_in_parallel() const override { return Within(); }
+  void parallel_for(int n, const std::function<void(int, int)>& task) override {
+    const int jobs = std::min(n, threads);
+    const bool outer = std::exchange(Within(), true);
+    for (int i = 0; i < jobs; ++i) tsl::run_jobs(threads < n, i, n, jobs, task);
+    Within() = outer;
+  }
+
+ private:
+  static bool& Within() {
+    static thread_local bool within = false;
+    return within;
+  }
+};
+
+// The state of one primitive in one thread. Each primitive has an engine of its own and accepts
+// only streams of that engine. The engine is kept alive here, so no other primitive's engine can
+// get its address.
+struct PrimitiveState {
+  SerialPool pool;
+  dnnl::engine engine;
+  symbols::Stream stream;
+  bool trusted = false;  // the primitive has given the bytes of a kernel's result
+};
+
+// The states of all primitives of this thread. `last` saves a search: each call asks for the same
+// state more than once.
+struct ThreadStates {
+  static constexpr size_t kMost = 1024;  // the capacity of TensorFlow's cache of primitives
+
+  static ThreadStates& Here() {
+    static thread_local ThreadStates here;
+    return here;
+  }
+
+  // Null for a primitive that has not been run in this thread.
+  PrimitiveState* Find(const dnnl::engine& engine) {
+    if (last == nullptr || last->engine.get(true) != engine.get(true)) {
+      const auto found = all.find(engine.get(true));
+      last = found == all.end() ? nullptr : &found->second;
+    }
+    return last;
+  }
+
+  PrimitiveState& Get(const dnnl::engine& engine) {
+    if (Find(engine) == nullptr) {
+      if (all.size() == kMost) all.clear();
+      last = &all[engine.get(true)];
+      last->engine = engine;
+    }
+    if (last->stream == nullptr) last->stream.reset(symbols::CreateStream(&last->pool, engine));
+    return *last;
+  }
+
+  std::unordered_map<dnnl_engine_t, PrimitiveState> all;
+  PrimitiveState* last = nullptr;
+};
+
+// The stream of a primitive in this thread, which splits work as so many threads would.
+inline const symbols::Stream& StreamOf(tensorflow::MklPrimitive* primitive, int threads) {
+  PrimitiveState& state = ThreadStates::Here().Get(primitive->GetEngine());
+  state.pool.threads = threads;
+  return state.stream;
+}
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_ONEDNN_STREAMS_H_

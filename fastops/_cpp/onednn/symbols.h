@@ -1,0 +1,209 @@
+// The symbols and layouts of TensorFlow's binaries that the code in this folder relies on.
+//
+// No header of TensorFlow promises them, so each new version of TensorFlow has to be checked
+// against each entry. An entry says:
+//
+//   Source: a file of TensorFlow's sources, or of a library that TensorFlow includes.
+//   Name: the function, class or macro in that file.
+//   Checked: the versions of TensorFlow in whose binaries the entry was found to hold.
+//
+// libtensorflow_cc.so.2 exports every symbol: instances of TensorFlow's own templates and inline
+// functions. Compiled here they would call functions of oneDNN that the library hides. The
+// declarations are weak: a TensorFlow that lacks a symbol leaves a null pointer, and the primitives
+// that need the symbol are not made (`AreExported`).
+//
+// Member functions take the primitive as a MklPrimitive, since no header declares most of its
+// classes. The class is compared first, by its mangled name (`kConvolutionClass`). Each of these
+// classes has MklPrimitive as its only base, so a pointer to one is a pointer to the other.
+//
+// tests/house/test_symbols.py reads this file.
+#ifndef FASTOPS_CPP_ONEDNN_SYMBOLS_H_
+#define FASTOPS_CPP_ONEDNN_SYMBOLS_H_
+
+// Source: third_party/xla/xla/tsl/mkl/build_defs.bzl
+// Name: onednn_v3_define
+// Checked: 2.19, 2.20, 2.21
+// TensorFlow is compiled with it. Without it the headers below declare oneDNN 2's signatures.
+#ifndef ENABLE_ONEDNN_V3
+#define ENABLE_ONEDNN_V3
+#endif
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h"
+#include "tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h"
+#include "tensorflow/core/util/mkl_util.h"
+
+#define FASTOPS_SYMBOL(name) asm(name) __attribute__((weak))
+
+namespace fastops::symbols {
+
+using Stream = std::shared_ptr<dnnl::stream>;
+using ScratchPad = tensorflow::UserScratchPad<unsigned char>;
+
+// Whether TensorFlow exports all of these functions.
+template <typename... Functions>
+bool AreExported(Functions*... functions) {
+  return (... && (functions != nullptr));
+}
+
+// Functions of all primitives ---------------------------------------------------------------------
+
+// Source: tensorflow/core/util/mkl_util.h
+// Name: CreateStream
+// Checked: 2.19, 2.20, 2.21
+dnnl::stream* CreateStream(tsl::OneDnnThreadPool*, const dnnl::engine&)
+    FASTOPS_SYMBOL("_ZN10tensorflow12CreateStreamEPN3tsl16OneDnnThreadPoolERKN4dnnl6engineE");
+
+// Source: tensorflow/core/util/mkl_util.h
+// Name: MklPrimitiveFactory<float>::GetOp
+// Checked: 2.19, 2.20, 2.21
+tensorflow::MklPrimitive* GetOp(tensorflow::MklPrimitiveFactory<float>*, const std::string& key)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow19MklPrimitiveFactoryIfE5GetOpERKNSt7__cxx1112basic_stringIcSt11char_"
+        "traitsIcESaIcEEE");
+
+// Convolution -------------------------------------------------------------------------------------
+
+// Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
+// Name: MklConvFwdPrimitive
+// Checked: 2.19, 2.20, 2.21
+constexpr char kConvolutionClass[] = "N10tensorflow19MklConvFwdPrimitiveIffffEE";
+
+// Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
+// Name: MklConvFwdParams
+// Checked: 2.19, 2.20, 2.21
+// No header declares this struct. Of its members an execution reads `post_op_params` alone, a
+// std::vector, and looks in it for the scales of quantized operands, which float32 does not have. A
+// std::vector of three null pointers is empty, so zeros say that there are no scales wherever in
+// the struct the vector stands. In the versions above the struct has 280 bytes, the last 24 of
+// which are the vector; the block is larger, so that members may be added.
+struct ConvolutionParams {
+  alignas(std::max_align_t) std::array<std::byte, 4096> zeros{};
+};
+inline constexpr ConvolutionParams kNoConvolutionParams{};
+
+// Source: tensorflow/core/util/mkl_util.h
+// Name: UserScratchPad<unsigned char>::AllocateSPTensor
+// Checked: 2.19, 2.20, 2.21
+void AllocateConvolutionScratch(ScratchPad*, tensorflow::MklPrimitive*,
+                                tensorflow::OpKernelContext*)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow14UserScratchPadIhE16AllocateSPTensorINS_19MklConvFwdPrimitiveIffffEEEEvPT_"
+        "PNS_15OpKernelContextE");
+
+// Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
+// Name: MklConvFwdPrimitive::Execute
+// Checked: 2.19, 2.20, 2.21
+void ExecuteConvolution(tensorflow::MklPrimitive*, const float* source, const float* filter,
+                        const void* bias, const float* result, const ConvolutionParams&, Stream,
+                        void* scratch)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow19MklConvFwdPrimitiveIffffE7ExecuteEPKfS3_PKvS3_RKNS_"
+        "16MklConvFwdParamsESt10shared_ptrIN4dnnl6streamEEPv");
+
+// Inner product -----------------------------------------------------------------------------------
+
+using InnerProductParams = tensorflow::MklDnnMatMulFwdParams;
+
+// Source: tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h
+// Name: MklDnnMatMulFwdPrimitive
+// Checked: 2.19, 2.20, 2.21
+constexpr char kInnerProductClass[] = "N10tensorflow24MklDnnMatMulFwdPrimitiveIfffffEE";
+
+// Source: tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h
+// Name: MklDnnMatMulFwdPrimitiveFactory::CreateKey
+// Checked: 2.19, 2.20, 2.21
+std::string InnerProductKey(const InnerProductParams&) FASTOPS_SYMBOL(
+    "_ZN10tensorflow31MklDnnMatMulFwdPrimitiveFactoryIfffffE9CreateKeyB5cxx11ERKNS_"
+    "21MklDnnMatMulFwdParamsE");
+
+// Source: tensorflow/core/util/mkl_util.h
+// Name: UserScratchPad<unsigned char>::AllocateSPTensor
+// Checked: 2.19, 2.20, 2.21
+void AllocateInnerProductScratch(ScratchPad*, tensorflow::MklPrimitive*,
+                                 tensorflow::OpKernelContext*)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow14UserScratchPadIhE16AllocateSPTensorINS_"
+        "24MklDnnMatMulFwdPrimitiveIfffffEEEEvPT_PNS_15OpKernelContextE");
+
+// Source: tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h
+// Name: MklDnnMatMulFwdPrimitive::Execute
+// Checked: 2.19, 2.20, 2.21
+void ExecuteInnerProduct(tensorflow::MklPrimitive*, const float* source, const float* weights,
+                         const void* bias, float* result, const InnerProductParams&, void* scratch,
+                         Stream)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow24MklDnnMatMulFwdPrimitiveIfffffE7ExecuteEPKfS3_PKvPfRKNS_"
+        "21MklDnnMatMulFwdParamsEPvSt10shared_ptrIN4dnnl6streamEE");
+
+// Pooling -----------------------------------------------------------------------------------------
+
+// Source: tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h
+// Name: MklPoolingFwdPrimitive
+// Checked: 2.19, 2.20, 2.21
+constexpr char kPoolingClass[] = "N10tensorflow22MklPoolingFwdPrimitiveIfEE";
+
+// Source: oneapi/dnnl/dnnl.hpp
+// Name: dnnl::memory::desc
+// Checked: 2.19, 2.20, 2.21
+// A description is a handle and nothing else. Its own constructor would call a hidden function of
+// oneDNN, so an empty handle stands for an empty description.
+inline const dnnl::memory::desc& EmptyDescription() {
+  static const dnnl::handle<dnnl_memory_desc_t> empty;
+  static_assert(sizeof(empty) == sizeof(dnnl::memory::desc));
+  return static_cast<const dnnl::memory::desc&>(empty);
+}
+
+// Source: tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h
+// Name: MklPoolingFwdPrimitiveFactory::CreateKey
+// Checked: 2.19, 2.20, 2.21
+std::string PoolingKey(const tensorflow::MklPoolingParams&) FASTOPS_SYMBOL(
+    "_ZN10tensorflow29MklPoolingFwdPrimitiveFactoryIfE9CreateKeyB5cxx11ERKNS_16MklPoolingParamsE");
+
+// Source: tensorflow/core/kernels/mkl/mkl_pooling_ops_common.cc
+// Name: MklPoolingFwdPrimitive::Execute
+// Checked: 2.19, 2.20, 2.21
+void ExecutePooling(tensorflow::MklPrimitive*, const float* source, float* result, void* workspace,
+                    Stream)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow22MklPoolingFwdPrimitiveIfE7ExecuteEPKfPfPvSt10shared_ptrIN4dnnl6streamEE");
+
+// Softmax -----------------------------------------------------------------------------------------
+
+// Source: tensorflow/core/kernels/mkl/mkl_softmax_op.cc
+// Name: MklSoftmaxPrimitive
+// Checked: 2.19, 2.20, 2.21
+constexpr char kSoftmaxClass[] = "N10tensorflow19MklSoftmaxPrimitiveIfEE";
+
+// Source: tensorflow/core/kernels/mkl/mkl_softmax_op.cc
+// Name: MklSoftmaxPrimitive::Execute
+// Checked: 2.19, 2.20, 2.21
+void ExecuteSoftmax(tensorflow::MklPrimitive*, const float* source, float* result, Stream)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow19MklSoftmaxPrimitiveIfE7ExecuteEPKfPfSt10shared_ptrIN4dnnl6streamEE");
+
+// Batch normalization -----------------------------------------------------------------------------
+
+// Source: tensorflow/core/kernels/mkl/mkl_fused_batch_norm_op.cc
+// Name: MklFusedBatchNormFwdPrimitive
+// Checked: 2.19, 2.20, 2.21
+constexpr char kBatchNormClass[] = "N10tensorflow29MklFusedBatchNormFwdPrimitiveIffEE";
+
+// Source: tensorflow/core/kernels/mkl/mkl_fused_batch_norm_op.cc
+// Name: MklFusedBatchNormFwdPrimitive::Execute
+// Checked: 2.19, 2.20, 2.21
+void ExecuteBatchNorm(tensorflow::MklPrimitive*, const float* source, const float* scale,
+                      const float* shift, float* result, float* mean, float* variance, Stream,
+                      float* workspace)
+    FASTOPS_SYMBOL(
+        "_ZN10tensorflow29MklFusedBatchNormFwdPrimitiveIffE7ExecuteEPKfS3_S3_PfS4_S4_St10shared_"
+        "ptrIN4dnnl6streamEES4_");
+
+}  // namespace fastops::symbols
+
+#endif  // FASTOPS_CPP_ONEDNN_SYMBOLS_H_

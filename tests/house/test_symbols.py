@@ -1,0 +1,219 @@
+"""Private parts of TensorFlow stand in two headers, and the running TensorFlow has them."""
+
+import ctypes
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import tensorflow as tf
+
+import fastops
+from fastops._core import build
+from tools import wheels
+
+pytestmark = pytest.mark.quick
+
+PACKAGE = Path(fastops.__file__).parent
+HELPERS = PACKAGE / "_cpp"
+ONEDNN = HELPERS / "onednn"
+SYMBOLS = ONEDNN / "symbols.h"
+COMPAT = HELPERS / "compat.h"
+LIBRARY = "libtensorflow_cc.so.2"
+
+
+class Entry(NamedTuple):
+    """A symbol or a layout, with the comment before it and the code up to the next empty line."""
+
+    source: str
+    name: str
+    checked: list
+    code: str
+
+    @property
+    def text(self):
+        """The literal of a symbol or of a class, which may stand in several pieces."""
+        return "".join(re.findall(r'"([^"]*)"', self.code))
+
+
+ENTRY = re.compile(
+    r"^// Source: (.+)\n// Name: (.+)\n// Checked: (.+)\n(?://.*\n)*((?:.+\n)+)", re.MULTILINE
+)
+
+
+def entries(text):
+    """Return the entries of a header."""
+    return [
+        Entry(source, name, checked.split(", "), code)
+        for source, name, checked, code in ENTRY.findall(text)
+    ]
+
+
+def without_comments(text):
+    return re.sub(r"//.*", "", text)
+
+
+TABLE = entries(SYMBOLS.read_text())
+FUNCTIONS = {
+    re.search(r"(\w+)\(", entry.code)[1]: entry
+    for entry in TABLE
+    if "FASTOPS_SYMBOL(" in entry.code
+}
+CLASSES = {
+    match[1]: entry
+    for entry in TABLE
+    if (match := re.match(r"constexpr char (k\w+Class)\[\]", entry.code))
+}
+HEADERS = sorted(HELPERS.rglob("*.h"))
+USERS = [path for path in ONEDNN.glob("*.h") if path != SYMBOLS]
+
+
+def test_an_entry_is_understood():
+    text = """
+// Source: core/some.cc
+// Name: Some::Get
+// Checked: 2.1, 2.2
+// Why.
+int* Get(int)
+    FASTOPS_SYMBOL("_ZN4Some"
+                   "3GetEi");
+
+int other;
+"""
+    (entry,) = entries(text)
+    assert entry[:3] == ("core/some.cc", "Some::Get", ["2.1", "2.2"])
+    assert entry.text == "_ZN4Some3GetEi"
+    assert "other" not in entry.code
+
+
+def test_the_table_is_complete():
+    text = without_comments(SYMBOLS.read_text())
+    assert len(FUNCTIONS) == len(re.findall(r"FASTOPS_SYMBOL\((?!name)", text)) > 10
+    assert len(CLASSES) == len(re.findall(r'= "N\d', text)) == 5
+    assert all(entry.text.startswith("_ZN10tensorflow") for entry in FUNCTIONS.values())
+    declared = re.findall(r"^(?:struct|inline const) .*?(\w+)(?: \{|\(\))", text, re.MULTILINE)
+    assert declared == ["ConvolutionParams", "EmptyDescription"]
+    others = [entry for entry in TABLE if entry not in (*FUNCTIONS.values(), *CLASSES.values())]
+    assert [entry.name for entry in others] == [
+        "onednn_v3_define",
+        "MklConvFwdParams",
+        "dnnl::memory::desc",
+    ]
+
+
+def test_layouts_and_functions_without_a_header_are_in_compat():
+    text = COMPAT.read_text()
+    code = without_comments(text)
+    structs = re.findall(r"^struct (\w+) \{", code, re.MULTILINE)
+    namespaces = re.findall(r"^namespace (?:tensorflow|tsl) \{\n(.*?)^\}", code, re.M | re.S)
+    functions = [
+        name for block in namespaces for name in re.findall(r"^\S+ (\w+)\(", block, re.MULTILINE)
+    ]
+    listed = " ".join(entry.code for entry in entries(text))
+    assert [name for name in structs if name != "Expose"] == ["GraphObject", "SessionObject"]
+    assert len(functions) == 4
+    for name in (*structs, *functions):
+        assert name == "Expose" or re.search(rf"\b{name}\b", listed), name
+
+
+@pytest.mark.parametrize("header", [SYMBOLS, COMPAT], ids=lambda path: path.name)
+def test_entries_were_checked_in_each_supported_version(header):
+    """A new version of TensorFlow is added to an entry after a look at its sources and binaries."""
+    running = ".".join(tf.version.VERSION.split(".")[:2])
+    supported = list(dict.fromkeys(".".join(one.split(".")[:2]) for one in wheels.RELEASES))
+    for entry in entries(header.read_text()):
+        assert entry.checked == supported, entry.name
+        assert running in entry.checked, entry.name
+        assert re.fullmatch(r"[\w/]+\.(h|cc|hpp|bzl)", entry.source), entry.name
+
+
+ELSEWHERE = {
+    "a mangled name": (r'\b_Z[A-Z]*\d|"N\d+[A-Za-z]\w*E"', [SYMBOLS]),
+    "a weak declaration": (r"\(\(weak|#pragma weak|\basm\(", [SYMBOLS]),
+    "a private member": (r"\bFASTOPS_EXPOSE\b|\bExpose<", [COMPAT]),
+    "the layout of an object": (r"\btp_basicsize\b", [COMPAT]),
+    "a declaration for TensorFlow": (
+        r"(?m)^namespace (tensorflow|tsl|dnnl|pybind11)\b",
+        [COMPAT, HELPERS / "declarations.h", *(HELPERS / "shim").rglob("*.h")],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+def test_nothing_of_this_stands_elsewhere(what):
+    pattern, places = ELSEWHERE[what]
+    cython = [path for path in PACKAGE.rglob("*.p*") if path.suffix in (".pyx", ".pxd")]
+    assert any(re.search(pattern, without_comments(path.read_text())) for path in places)
+    found = [
+        str(path.relative_to(PACKAGE))
+        for path in (*HEADERS, *cython)
+        if path not in places and re.search(pattern, without_comments(path.read_text()))
+    ]
+    assert not found
+
+
+def test_each_entry_is_used():
+    used = {name for path in USERS for name in re.findall(r"symbols::(\w+)", path.read_text())}
+    assert {*FUNCTIONS, *CLASSES, "kNoConvolutionParams", "EmptyDescription"} <= used
+
+
+def test_no_function_is_called_where_tensorflow_may_lack_it():
+    """`MakePrimitive` and `MakeFor` ask first, and where a function is missing the kernel runs."""
+    guarded = {
+        path: {
+            name
+            for arguments in re.findall(r"AreExported\(([^)]*)\)", path.read_text())
+            for name in re.findall(r"symbols::(\w+)", arguments)
+        }
+        for path in USERS
+    }
+    everywhere = guarded[ONEDNN / "primitives.h"]
+    assert everywhere == {"CreateStream", "GetOp"}
+    called = set()
+    for path in USERS:
+        here = {*re.findall(r"symbols::(\w+)\(", path.read_text())} & {*FUNCTIONS}
+        assert here <= guarded[path] | everywhere, path
+        called |= here
+    assert called == {*FUNCTIONS}
+
+
+class Found(ctypes.Structure):
+    """What dladdr tells of an address."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+@pytest.fixture(scope="module")
+def library():
+    """Return the loaded library, on systems where fastops runs primitives without their kernels."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        pytest.skip("primitives run in their kernels only")
+    path = Path(tf.__file__).parent / build.LIBRARIES[LIBRARY] / LIBRARY
+    return ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_tensorflow_exports_the_functions(library, name):
+    address = ctypes.addressof(ctypes.c_char.in_dll(library, FUNCTIONS[name].text))
+    found = Found()
+    assert ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found))
+    assert Path(found.file.decode()).name == LIBRARY
+    assert found.address == address
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_primitives_have_one_base(library, name):
+    """Their type information is that of a class with one base at offset 0: name, then base."""
+    mangled = CLASSES[name].text
+    _, own_name, base = (ctypes.c_void_p * 3).in_dll(library, f"_ZTI{mangled}")
+    assert ctypes.string_at(own_name).decode() == mangled
+    primitive = ctypes.c_char.in_dll(library, "_ZTIN10tensorflow12MklPrimitiveE")
+    assert base == ctypes.addressof(primitive)
