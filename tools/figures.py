@@ -288,9 +288,9 @@ def one_addition(of):
         return ""
     fast, raw, full = (f"{row.time(arm):,.0f}" for arm in ("fastops", "raw_ops", "tf"))
     return (
-        f"One scalar addition takes\n{fast} ns, of `tf.raw_ops` {raw}, of `tf.add` {full}; over "
-        f"the {len(ratios)} rows of the ladder fastops is {geometric_mean(ratios):.1f}\n"
-        "times faster than `tf.raw_ops` in the geometric mean."
+        f"One scalar addition takes\n{fast} ns in fastops, {raw} with `tf.raw_ops` and {full} with "
+        f"`tf.add`. Over the {len(ratios)} rows of the ladder fastops is\n"
+        f"{geometric_mean(ratios):.1f} times faster than `tf.raw_ops` in the geometric mean."
     )
 
 
@@ -304,7 +304,7 @@ def no_gain(of):
     one, two = (row.ratio("tf.function", "plan") for row in (products, convolution))
     return (
         f"Eight products of 512x512 matrices in a traced function are {one:.1f}\n  times faster, a "
-        f"convolutional block on a batch of 32 is {two:.1f} times."
+        f"convolutional block on a batch of 32 is {two:.1f} times faster."
     )
 
 
@@ -330,7 +330,7 @@ def two_ops(of):
     if row is None:
         return ""
     plan, function = (report.amount(row.time(arm) / US) for arm in ("plan", "tf.function"))
-    return f"of two ops in {plan} us, where `tf.function` takes {function}."
+    return f"two ops take {plan} us, and {function} in `tf.function`."
 
 
 @block("docs/keras_backend.md")
@@ -339,8 +339,8 @@ def keras_backend(of):
     if not ratios:
         return ""
     return (
-        f"{len(ratios)} calls are {geometric_mean(ratios):.0f} times as fast, by their geometric "
-        f"mean ({min(ratios):.0f} to {max(ratios):.0f})"
+        f"{len(ratios)} calls are {geometric_mean(ratios):.0f} times as fast in the geometric mean "
+        f"({min(ratios):.0f} to {max(ratios):.0f} times)"
     )
 
 
@@ -352,7 +352,8 @@ def recurrent(of):
     arms = ("tf_keras", "not replayed", "fastops")
     theirs, plain, replayed = (report.amount(row.time(arm) / 1e6) for arm in arms)
     return (
-        f"takes tf_keras {theirs} ms; this `rnn` {plain}, and {replayed} where the step is replayed"
+        f"takes {theirs} ms in tf_keras, {plain} in this `rnn`, and {replayed} if the step is "
+        "replayed"
     )
 
 

@@ -42,7 +42,7 @@ def main(arguments):
     page = PAGE.read_text()
     if "--check" in arguments:
         if page != written(page):
-            print("docs/keras_backend.md is another: python tools/keras_adapter.py writes it")
+            print("docs/keras_backend.md is stale: python tools/keras_adapter.py writes it")
             return 1
         return 0
     PAGE.write_text(written(page))

@@ -8,20 +8,20 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "matrix.md"
 HEAD = """\
 # Every supported version
 
-Written by `make matrix`, of the runs in `tools/matrix.json`, and held true by a test.
+`make matrix` writes this page from the runs in `tools/matrix.json`, and a test checks it.
 
-A cell is a CPython and a TensorFlow with the Keras that pip brings along with them, in an
-environment of its own, where fastops was {how} and its tests were run. **Ladder** is how many
-times faster than `tf.raw_ops` fastops is, as the geometric mean over the short rows of
-`python -m fastops bench ladder --quick`: a rough figure, of machines that were busy with other
-things, in which both arms take turns. [Speed](performance.md) has the others.
+A cell is a CPython and a TensorFlow, with the Keras that pip installs for them, in a separate
+environment. There fastops was {how}, and its tests were run. **Ladder** tells how many times faster
+than `tf.raw_ops` fastops is, as the geometric mean over the short rows of
+`python -m fastops bench ladder --quick`. This is a rough figure: the two were timed in turn, but on
+machines that ran other work. [Speed](performance.md) has more exact figures.
 
 {extents}
 """
 
 EXTENT = {
     "whole": "**whole**: all tests",
-    "quick": "**quick**: what `pytest -m quick` runs, which asks something of each part",
+    "quick": "**quick**: the tests that `pytest -m quick` runs, some of each part",
 }
 
 STEPS = ("tests", "ladder", "parity")
@@ -63,7 +63,7 @@ def render(results):
     if others:
         parts += [
             "\n## The oldest Keras\n\n",
-            "The same environments with the oldest Keras that `install` knows.\n\n",
+            "These are the same environments with the oldest Keras that `install` supports.\n\n",
             _table(others),
         ]
     failed = [one for one in results if one.get("tests", {}).get("failures")]
@@ -74,7 +74,7 @@ def render(results):
     states = sorted({one[step]["state"] for one in results for step in STEPS if step in one})
     if states:
         parts.append(
-            "\n## States\n\nWhat was tested, by git's name of its folder "
+            "\n## States\n\nThe tested versions, by git's hash of the folder "
             f"(`git rev-parse HEAD:fastops`): {', '.join(f'`{one}`' for one in states)}.\n"
         )
     return "".join(parts)
@@ -127,16 +127,18 @@ def _parity(results):
     if not results:
         return
     yield "\n## Parity with each TensorFlow\n\n"
-    yield "What `make parity ARGS=--quick` found, which the tests run as well: every op that may\n"
-    yield "be direct, held against the same TensorFlow's `tf.raw_ops`, bit for bit.\n\n"
+    yield "The table has the results of `make parity ARGS=--quick`, which the tests run, too. It\n"
+    yield "compares every op that may be direct with `tf.raw_ops` of the same TensorFlow, bit for\n"
+    yield "bit.\n\n"
     yield _row("", *(f"{one['versions']['tensorflow-cpu']}" for one in results))
     yield _row("---", *["---:"] * len(results))
     for what in (name for name in results[0]["parity"] if name != "state"):
         yield _row(what, *(f"{one['parity'][what]:,}" for one in results))
     yield (
-        "\nWith 2.19 `Transpose` and `ConjugateTranspose` are not asked for permutations with\n"
-        "negative numbers, for which that TensorFlow reads and writes memory that is not the\n"
-        "tensor's, nor `DecodeImage` for WebP, which is not known there.\n"
+        "\nTwo kinds of calls are left out with TensorFlow 2.19. `Transpose` and\n"
+        "`ConjugateTranspose` with negative numbers in the permutation read and write memory\n"
+        "outside of the tensor there.\n"
+        "`DecodeImage` does not support WebP there.\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/install.md: the table of what `fastops.install` replaces, from its data.
+"""Writes docs/install.md, the tables of what `fastops.install` replaces, from its data.
 
 Run in an environment with fastops and TensorFlow: ``make gen`` does.
 """
@@ -21,47 +21,62 @@ FILE = Path(__file__).parents[1] / "docs" / "install.md"
 TEXT = """\
 # What `fastops.install` replaces
 
-Written by `make gen` from `targets.py`, `operators.py`, `public/functions.py`, `public/methods.py`,
-`replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`, `keras/functions.py`,
-`keras/helper.pyx` and `keras/batches.py` in `fastops/_install`, and held true by a test. Each entry
-is a condition under which the fast path is taken; whatever does not meet it reaches TensorFlow's
-own function with its arguments untouched.
-Conditions of all: a plain call in eager mode, NumPy's behavior off, no handler that users have
-registered for the function, and TensorFlow's own generated functions in their places. A function
-whose code is not the one that is restated is left alone: [versions.md](versions.md) says in which
-versions.
+`make gen` writes this page from `targets.py`, `operators.py`, `public/functions.py`,
+`public/methods.py`, `replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`,
+`keras/functions.py`, `keras/helper.pyx` and `keras/batches.py` in `fastops/_install`. A test checks
+that the page is current.
+
+Each entry of the tables is a condition under which a stand-in handles a call. If a call does not
+meet the condition, the original function gets it, with the arguments unchanged.
+
+These conditions apply to all entries:
+
+- The call is a plain call in eager mode.
+- NumPy's behavior is off.
+- Users have registered no handler for the function.
+- TensorFlow's own generated functions are in place.
+- The code of the original is the code that was reimplemented. [versions.md](versions.md) lists the
+  versions for which this holds.
 
 ## Layers
 
-`install(only=..., exclude=...)` takes these names, those of the tables below, and those of
-generated functions such as `gen_math_ops.tanh`; `*` stands for any letters.
+`install(only=..., exclude=...)` takes these names, the names in the tables below, and the names of
+generated functions such as `gen_math_ops.tanh`. In a name, `*` stands for any letters.
 
 | layer | what |
 | --- | --- |
 {layers}
 ## Public functions and methods
 
-"Tensor" is an eager tensor or a variable, "eager" a tensor alone; in the place of either, a small
-array or scalar of NumPy's whose dtype the op takes as it is. Arguments without a condition are
-whatever the op itself takes directly: tensors, variables, arrays, numbers, texts, lists of these,
-shapes. Where a choice of several ops depends on the values of arguments, or none is run at all, a
-lowering makes it.
+In the column of conditions, "tensor" is an eager tensor or a variable, and "eager" is an eager
+tensor only. In place of either, a small NumPy array or scalar may be given if the op takes its
+dtype unchanged. An argument without a condition may be anything that the op takes directly:
+tensors, variables, arrays, numbers, strings, lists of these, and shapes. If the choice among
+several ops depends on the values of arguments, or if no op may be needed, a lowering decides.
 
 | function | parameters | conditions | ops | lowering |
 | --- | --- | --- | --- | --- |
 {functions}
 ## Replayed functions
 
-Functions whose arguments alone decide which ops they run, and methods whose objects do: ragged and
-sparse tensors, linear operators and lookup tables of TensorFlow's own classes, whose attributes are
-read in each call. A call with arguments of a signature (dtypes and shapes of eager
-tensors, by themselves or in sparse and ragged ones, and of variables, which each call reads anew;
-values of numbers, strings, dtypes, shapes and None; lists, tuples and dicts of these) is recorded
-when those before it have cost enough for that to [pay](keras.md#when-recordings-begin),
-later ones run the same ops. Values that TensorFlow's Python looked at meanwhile, and sizes that it
-may have looked at, are compared; where one differs, or an op fails, TensorFlow's function is
-called. Calls of the functions above that are not lowered are replayed, too. No call is replayed
-within a device scope, a strategy or a graph, and none of a function that has a gradient of its own
+These are functions whose arguments alone decide which ops they run. Methods are included whose
+objects decide it: ragged and sparse tensors, linear operators and lookup tables of TensorFlow's own
+classes. The attributes of such an object are read in each call.
+
+The signature of a call is:
+
+- the dtypes and shapes of eager tensors, also of those in sparse and ragged tensors;
+- the dtypes and shapes of variables, which each call reads again;
+- the values of numbers, strings, dtypes, shapes and None;
+- the structure of lists, tuples and dicts of these.
+
+A call of a signature is recorded when earlier calls have cost enough for a recording to
+[pay](keras.md#when-recordings-begin). Later calls run the same ops. They compare the tensor values
+that TensorFlow's Python read during the recording, and the sizes that it may have read. If one
+differs, or if an op fails, TensorFlow's function is called.
+
+Calls of the public functions above that no lowering handles are replayed, too. No call is replayed
+within a device scope, a strategy or a graph. A function with a gradient of its own is not replayed
 within a tape.
 
 | namespace | functions |
@@ -69,17 +84,22 @@ within a tape.
 {replayed}
 ## Operators
 
-Of `tf.Tensor`, and but for `==` and `!=` of `tf.Variable`. The other operand is a tensor, a
-variable, or an array or scalar of NumPy's, of the same dtype or of float64 beside float32; a Python
-float beside {floats}, a Python int beside {ints}, or a Python bool beside {bools}.
+These are the operators of `tf.Tensor`, and those of `tf.Variable` except `==` and `!=`. The other
+operand may be:
+
+- a tensor, a variable, or a NumPy array or scalar, of the same dtype;
+- a NumPy array or scalar of float64, if the tensor is of float32;
+- a Python float, if the tensor is of {floats};
+- a Python int, if the tensor is of {ints};
+- a Python bool, if the tensor is of {bools}.
 
 | operators | ops, and the dtypes they are run for |
 | --- | --- |
 {operators}
 ## Gradients
 
-Ops whose gradients are computed without TensorFlow's Python, as long as TensorFlow's own gradient
-function is the registered one: {rules}.
+The gradients of these ops are computed without TensorFlow's Python, as long as TensorFlow's own
+gradient function is the registered one: {rules}.
 
 ## Methods of tapes, variables and tensors
 
@@ -87,44 +107,54 @@ function is the registered one: {rules}.
 
 ## Helpers
 
-Functions and methods below the public ones, by their names in `tensorflow.python`. Those of
-`inspect` are Python's, by which decorators bind arguments; those of tf_keras are replaced if it was
-imported before `install` is called.
+These are functions and methods that public functions call, by their names in `tensorflow.python`.
+The methods of `inspect` are Python's; decorators bind arguments with them. The methods of tf_keras
+are replaced if tf_keras was imported before `install` is called.
 
-| function | parameters | answered are |
+| function | parameters | handled arguments |
 | --- | --- | --- |
 {answers}
 ## Models
 
-Methods of objects of Keras's own
-classes, as long as all code that runs in a call is of Keras, TensorFlow, NumPy or the standard
-library. Of arguments of a signature (as for replayed functions, with the masks of tensors; one of
-Keras's variables is which it is) two calls in a row are recorded, when those before them have cost
-enough for that to [pay](keras.md#when-recordings-begin), and the second is replayed on copies of
-the variables; if both and the replay are equal, later calls run the same ops. A call is
-Keras's own where anything differs that the object holds, directly or indirectly, or a global that
-the code asks, or a setting that Keras keeps for the thread; where the class is a user's; within
-graphs, device scopes, stateless and symbolic scopes and strategies; and where Keras's Python
-decides by a value after it has assigned one, as optimizers do that average weights. `describe` of a
-method says what is known of an object: `type(model).__call__.describe(model)`.
+These are methods of objects of Keras's own classes. Calls are replayed as long as all code that
+runs in them is part of Keras, TensorFlow, NumPy or the standard library.
 
-The same holds of tf_keras, if it was imported before `install` is called, for
-its optimizers but the legacy ones. Where a gradient is no tensor or missing, where a variable is no
-plain `tf.Variable`, and within tapes, a step is tf_keras's.
+The signature of a call is as for replayed functions, with two additions: the masks of tensors, and
+the identity of Keras variables among the arguments. When earlier calls of a signature have cost
+enough for a recording to [pay](keras.md#when-recordings-begin), two calls in a row are recorded.
+The second one is replayed on copies of the variables. If both recordings and the replay are equal,
+later calls run the same ops.
+
+Keras makes the call itself in these cases:
+
+- Anything that the object holds, directly or indirectly, differs from the recording.
+- A global that the code reads differs, or a setting that Keras keeps for the thread.
+- The class is a user's.
+- The call is in a graph, a device scope, a stateless or symbolic scope, or a strategy.
+- Keras's Python decides by a tensor value after it has assigned to a variable, as optimizers do
+  that average weights.
+
+The `describe` of a method reports what is known of an object:
+`type(model).__call__.describe(model)`.
+
+The optimizers of tf_keras, except the legacy ones, are replayed in the same way, if tf_keras was
+imported before `install` is called. tf_keras makes a step itself if a gradient is missing or is
+not a tensor, if a variable is not a plain `tf.Variable`, and within tapes.
 
 | class | methods |
 | --- | --- |
 {models}
 ## Keras
 
-Of Keras on TensorFlow, by their names in `keras.src`. Here "keras" is an eager tensor, a
-variable, or a variable of Keras's outside scopes that give it another value; "operand" is that, or
-a Python int or float. Two tensors must be of one dtype, which Keras's rules leave as it is.
+These are functions of Keras on TensorFlow, by their names in `keras.src`. In the column of
+conditions, "keras" is an eager tensor, a `tf.Variable`, or a Keras variable outside of scopes that
+give it another value. "Operand" is one of these, or a Python int or float. Two tensors must have
+the same dtype, and Keras's dtype rules must keep it.
 
 | function | parameters | conditions | ops | lowering |
 | --- | --- | --- | --- | --- |
 {keras_functions}
-Beside these, what Keras asks in Python before it reaches an op:
+These functions of Keras run Python before Keras reaches an op:
 
 | function | what its stand-in does |
 | --- | --- |

@@ -292,25 +292,33 @@ def missing(package, installed, table):
 HEAD = """\
 # Versions
 
-Written by `tools/restated.py`, and held true by a test.
+`tools/restated.py` writes this page, and a test checks it.
 
-What stands in for a function of TensorFlow's or Keras's that is written in Python restates it. It
-is in force where the code of that function is the one that was restated, and so is that of the
-functions which it names: `fastops/_install/originals.json` has their digests, of
+A stand-in for a Python function of TensorFlow or Keras reimplements that function. It is in force
+if the code of the function, and of the functions that it names, is the code that was reimplemented.
+`fastops/_install/originals.json` has the digests of that code, which is the code of
 {running}.
-Comments, formatting, docstrings and annotations do not count. Other code that was read, and is as
-good, stands in `tools/restated.toml` with the reason. Where the code is another, or has no source,
-the function is left alone; `python -m fastops doctor` says so of the versions that are running.
-What is asked is the code, never a version: others than these may have it, too. Where a name that a
-piece rests on is missing, or something else, `doctor` has that name.
 
-Ops, generated functions, recordings of TensorFlow's functions ("replayed") restate no Python, and
-are in force everywhere. Recordings of Keras's calls ("models") are held against Keras's own Python
-before they are used; of Keras they have to know how it keeps names, masks and the state of a
-thread, and where that is another they are left out. Calls with arrays are recorded where
-`Layer.__call__` is the one that makes tensors of them first, and steps of tf_keras's optimizers
-where `apply_gradients` makes a list of its argument first. Whose Python decides by what has been
-assigned refuses to be recorded, as more training steps of Keras 3.8 do than of later ones.
+- Comments, formatting, docstrings and annotations do not change a digest.
+- If other code was reviewed and found equivalent, `tools/restated.toml` lists its digest with the
+  reason.
+- If the code differs, or has no source, the original function runs. `python -m fastops doctor`
+  reports this for the running versions.
+- fastops compares code, and not version numbers. Other versions than those below may have the same
+  code.
+- If a name that a piece depends on is missing, or stands for another kind of object, `doctor`
+  reports that name.
+
+Ops, generated functions and recordings of TensorFlow's functions ("replayed") reimplement no
+Python, and are in force in all versions. Recordings of Keras's calls ("models") are compared with
+Keras's own Python before they are used. They depend on how Keras keeps names, masks and the state
+of a thread, and are left out if that code differs. Three kinds of calls depend on more:
+
+- Calls with arrays are recorded only if `Layer.__call__` converts them to tensors first.
+- Steps of tf_keras's optimizers are recorded only if `apply_gradients` makes a list of its argument
+  first.
+- Methods whose Python control flow depends on assigned values are not recorded. More training steps
+  of Keras 3.8 are of this kind than of later versions.
 
 The tables count pieces by the layers of [install.md](install.md).
 """
@@ -404,7 +412,7 @@ def problems(found, table):
         if table["left_out"][package].get(version, left_out) != left_out:
             yield f"{package} {version}: left out is {left_out}\n"
     if DOC.read_text() != document(table):
-        yield "docs/versions.md is another\n"
+        yield "docs/versions.md is stale\n"
 
 
 def of(packages, table):

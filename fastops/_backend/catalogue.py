@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fastops._backend import below
 
 CATEGORIES = {
-    "alias": "one op, and nothing else: no frame of Python's between the call and its kernel",
-    "thicker": "ops, and what it adds to them",
-    "unique": "found in no other module of TensorFlow's or Keras 3's, or kept here alone",
+    "alias": "one op and nothing else: there is no Python frame between the call and its kernel",
+    "thicker": "ops, with an addition that TensorFlow's function lacks",
+    "unique": "exists in no other module of TensorFlow or Keras 3, or keeps its state here",
 }
 """By name, what a function may be."""
 

@@ -386,6 +386,44 @@ def test_each_mechanism_has_its_diagram():
         assert "accTitle: " in section
 
 
+# The glossary ------------------------------------------------------------------------------------
+
+WORDS = {
+    *("Account", "Bar", "Entry", "Fallback", "Guard", "Hit", "Key", "Miss", "Patch point", "Plan"),
+    *("Recording", "Replay", "Signature", "Specialize", "Stand-in", "Trace", "Verification"),
+}
+"""What the glossary defines at least."""
+
+
+def entries_of_the_glossary():
+    """Yield each word of the glossary, its definition, and the code that it names."""
+    _, *entries = re.split(r"^## ", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
+    for entry in entries:
+        word, _, text = entry.partition("\n")
+        definition, _, code = text.partition("\nCode: ")
+        yield word, definition, re.findall(r"`([^`]+)`", code)
+
+
+def test_the_glossary_defines_the_words_in_their_order():
+    words = [word for word, _, _ in entries_of_the_glossary()]
+    assert set(words) >= WORDS
+    assert words == sorted(words)
+
+
+def test_the_code_that_the_glossary_names_exists():
+    for word, definition, code in entries_of_the_glossary():
+        assert len(definition.split()) > 10, word
+        assert code, word
+        *modules, last = code
+        if last.endswith(".h"):
+            (name,) = modules
+            assert re.search(rf"^class {name} {{$", (ROOT / last).read_text(), re.MULTILINE), word
+        else:
+            for name in code:
+                assert name.startswith("fastops."), word
+                assert pkgutil.resolve_name(name) is not None, word
+
+
 # Links -------------------------------------------------------------------------------------------
 
 

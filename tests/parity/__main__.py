@@ -142,11 +142,12 @@ def total(searches, check, what):
 CRASHES = """\
 # Where TensorFlow itself ends the process
 
-Malformed calls on which `tf.raw_ops` of TensorFlow {version} alone, in a fresh process, crashes,
-aborts, or takes more than ten seconds: {count:,} of them, of {ops} ops. fastops does not guard
-against them: a call that it has not seen yet goes to TensorFlow first. `make parity` finds these
-and writes this file; which of them a run meets depends a little on what is in memory, so no test
-holds it. A row has what ends in one way.
+These malformed calls crash or abort `tf.raw_ops` of TensorFlow {version}, or take it more than ten
+seconds, in a fresh process without fastops. There are {count:,} calls, of {ops} ops. fastops does
+not protect against them: TensorFlow makes a call that fastops has not seen before.
+
+`make parity` finds these calls and writes this page. Which calls a run finds depends a little on
+what is in memory, so no test checks the page. A row lists the mistakes that end in the same way.
 
 | op | mistakes | end | last words |
 | --- | --- | --- | --- |

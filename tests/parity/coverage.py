@@ -11,13 +11,13 @@ from parity import cases, recipes
 PREAMBLE = """\
 # Coverage
 
-What the parity suite found about each op of TensorFlow {version} on the CPU. `make parity` compares
-and writes this file; a test holds it true.
+This page has the results of the parity suite for each op of TensorFlow {version} on the CPU.
+`make parity` compares the ops and writes this page; a test checks it.
 
-**Verified** means: with inputs of that dtype, each call of the op's recipe gave the bytes, dtype,
-shape, device and structure that `tf.raw_ops` gives, on the direct path, with oneDNN, without it,
-and under op determinism; so did its gradients, its node inside `tf.function`, and its exceptions
-on malformed calls.
+An op is **verified** for a dtype if each call of its recipe with inputs of that dtype gave the same
+bytes, dtype, shape, device and structure as `tf.raw_ops`. The calls ran on the direct path, with
+oneDNN, without oneDNN, and under op determinism. The gradients, the node inside `tf.function`, and
+the exceptions of malformed calls were the same, too.
 """
 
 
@@ -64,8 +64,8 @@ def render(reports):
         "",
         "## Never on the direct path",
         "",
-        "These run through TensorFlow: a cached operation (`capi`) or its own function, as",
-        "`fastops.stats()` tells.",
+        "These ops run through TensorFlow, by a cached operation (`capi`) or by TensorFlow's own",
+        "function. `fastops.stats()` tells which.",
         "",
         *(
             line

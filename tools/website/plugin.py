@@ -82,7 +82,7 @@ def page(entry, signature):
     options, markers = told()
     functions, called = fixtures(), public()
     parts = [f"# {NAME}\n", numpydoc.markdown(numpydoc.parse(pytest_fastops.__doc__))]
-    parts.append("[Measuring](../measuring.md) shows it at work.\n\n## Fixtures\n")
+    parts.append("[Measuring](../measuring.md) shows how to use it.\n\n## Fixtures\n")
     for name, function in functions.items():
         title = name.replace("_", r"\_")
         parts.append(f"### {title} {{ #{NAME}.{name} }}\n")

@@ -15,13 +15,13 @@ from fastops import backend, gen, graph, keras, ops, raw_ops
 from . import numpydoc, plugin
 
 CONSTANTS = {
-    "REASONS": "The reasons for which a call does not take the direct path, and what each means, "
-    "as a dict. [Semantics](../semantics.md#why-a-call-was-not-direct) has all of them.",
+    "REASONS": "A dict of the reasons why a call is not direct, with their meanings. "
+    "[Semantics](../semantics.md#why-a-call-was-not-direct) explains all of them.",
     "__version__": "The version of fastops, as a string.",
 }
 
 MODULES = {
-    "fastops": (fastops, "What `import fastops` brings, without the ops."),
+    "fastops": (fastops, "The names that `import fastops` provides, without the ops."),
     "fastops.backend": (backend, None),
     "fastops.backend.experimental": (backend.experimental, None),
     "fastops.graph": (graph, None),
@@ -30,7 +30,7 @@ MODULES = {
 """Modules of which each public name has an entry."""
 
 ADAPTER = "fastops.backend.keras"
-"""The package whose functions are Keras's, and so is what is said of them."""
+"""The package with Keras's functions, which Keras documents."""
 
 FOUND_FIRST = "---\nsearch:\n  boost: 4\n---\n"
 NOT_FOUND = "---\nsearch:\n  exclude: true\n---\n"
@@ -99,10 +99,10 @@ def adapter_page():
     parts = [
         f"# {ADAPTER}\n",
         described(_docstring(folder / "__init__.py")),
-        "Parameters and results are described by Keras, whose functions these are: "
-        "`help(fastops.backend.keras.numpy.mean)` shows it. "
-        "[The Keras backend](../keras_backend.md#which-functions) lists them all.\n",
-        "| module | what it has |\n| --- | --- |",
+        "These are Keras's functions, so Keras describes their parameters and results: "
+        "`help(fastops.backend.keras.numpy.mean)` shows the text. "
+        "[The Keras backend](../keras_backend.md#which-functions) lists all functions.\n",
+        "| module | contents |\n| --- | --- |",
     ]
     for module, file in adapter_modules().items():
         said = numpydoc.parse(_docstring(file)).summary
@@ -226,10 +226,10 @@ def family_page(family, members):
     count = f"{len(members)} ops" if len(members) != 1 else "One op"
     head = (
         f"{FOUND_FIRST}# {_escaped(family)}\n\n{count} of TensorFlow's family `{family}`. "
-        f"Each is found as `fastops.ops`, `fastops.raw_ops` and `fastops.gen.{family}` have it; "
-        "its arguments are keyword-only. What TensorFlow says of an op is at the end of its "
+        f"Each is in `fastops.ops`, `fastops.raw_ops` and `fastops.gen.{family}`, and takes "
+        "arguments by keyword only. TensorFlow's own description of an op is at the end of its "
         "docstring: `help(fastops.ops.add_v2)` shows it. "
-        "[Coverage](../../coverage.md) has the dtypes that were verified.\n"
+        "[Coverage](../../coverage.md) lists the dtypes that were verified.\n"
     )
     return "\n".join([head, *(op_entry(op) for op in members.values())])
 
@@ -278,7 +278,7 @@ def index_page(families):
     ]
     head = (
         f"{NOT_FOUND}# All ops\n\n{len(found)} ops in {len(families)} families. "
-        "The search finds each by either of its names.\n\n"
+        "The search finds an op by either of its names.\n\n"
         "| `fastops.ops` | `fastops.raw_ops` | family |\n| --- | --- | --- |"
     )
     return "\n".join([head, *rows]) + "\n"
@@ -288,7 +288,7 @@ def overview_page(families):
     """Return the first page of the reference: every public name with its summary."""
     parts = [
         "# Reference\n",
-        "Made of the docstrings when the site is built. "
+        "The build of the site makes these pages from the docstrings. "
         f"[All ops](ops/index.md) lists the {sum(map(len, families.values()))} ops.\n",
     ]
     for name, (module, _) in MODULES.items():

@@ -13,25 +13,28 @@ SHOWN = 2
 TEXT = """\
 # How fast each public call is
 
-Written by `make figures`, from the recipes in `bench/fastops_bench/public/`: a plain call of each
-public function and method that eager programs make, on small tensors, unchanged, without
-`fastops.install` and with it. How is measured says [bench/README.md](../bench/README.md): the two
-in turn, medians over rounds. The machine may have had other work meanwhile: ratios carry over,
-microseconds do not.
+`make figures` writes this page from the recipes in `bench/fastops_bench/public/`. They have a plain
+call on small tensors of each public function and method that eager programs call. The page compares
+the unchanged calls without `fastops.install` and with it, timed in turn, by medians over rounds.
+[bench/README.md](../bench/README.md) describes the method. The machine may have run other work:
+ratios carry over to other machines, absolute times do not.
 
 - {with_ops} that run ops: {with_ops_summary}
-- {without_ops} that run none: {without_ops_summary}
+- {without_ops} that run no op: {without_ops_summary}
 {differ}
-*Ops* are those that TensorFlow runs for a call, *kernels* is the part of the time under
-`fastops.install` that their kernels take, as `fastops.profile()` sees it; what it does not see
-leaves that empty. Where a call is less than {slow} times faster, the last column says why, as far
-as it is known: because of its kernels, or of what they do, or of ops that do not take the direct
-path ([design.md](design.md) and `fastops.REASONS` explain these).
+The columns have these meanings:
+
+- *ops* is the number of ops that TensorFlow runs for a call.
+- *kernels* is the time of their kernels under `fastops.install`, as `fastops.profile()` measures
+  it. It is empty if the profile does not see the kernels.
+- *why* tells for a call that is less than {slow} times faster what limits it, as far as that is
+  known: its kernels, what they do, or ops that do not take the direct path.
+  [design.md](design.md) and `fastops.REASONS` explain the reasons.
 
 ## Calls that run ops
 
 {with_ops_table}
-## Calls that run none
+## Calls that run no op
 
 {without_ops_table}"""
 
