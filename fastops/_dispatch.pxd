@@ -1,17 +1,12 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
-from libcpp.memory cimport shared_ptr, unique_ptr
-from libcpp.string cimport string
 
+from fastops._core.entries cimport Entry
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
-from fastops._cpp.capi cimport CachedOp
 from fastops._cpp.frame cimport Frame
-from fastops._cpp.kernel cimport PreparedKernel
-from fastops._cpp.placed cimport PlacedKernel
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
-from fastops._tf.protos cimport DataType, NodeDef
-from fastops._tf.status cimport Status
+from fastops._tf.protos cimport DataType
 
 cdef extern from *:
     """
@@ -39,7 +34,7 @@ cdef struct Invocation:
     PyObject* keywords
     bint raises_status   # an error is raised as TFE_Py_FastPathExecute raises it
     int counts           # 1; 0 where it is part of a call that is counted already
-    PyObject* measured   # borrowed, a Measurement; null unless a profile is open
+    PyObject* observer   # borrowed, the Observer that is told of it; null where there is none
 
 
 cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args, size_t nargsf,
@@ -50,31 +45,7 @@ cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args
     call.keywords = keywords
     call.raises_status = False
     call.counts = 1
-    call.measured = NULL
-
-
-cdef class Entry:
-    """One key of one op, and how to run it. Immutable but for what is made on first use."""
-    cdef bytes signature            # Frame.signature
-    cdef tuple attrs                # explicit attributes, `_MISSING` where not given
-    cdef unsigned long long constants  # bit i: attrs[i] is equal whenever it is the same object
-    cdef object device_name         # str
-    cdef bint onednn
-    cdef int reason                 # why `kernel` is empty
-    cdef str detail                 # what TensorFlow said of it, or None
-    cdef shared_ptr[PreparedKernel] kernel  # plans share it
-    cdef unique_ptr[CachedOp] capi
-    cdef unique_ptr[NodeDef] node   # empty when an attribute could not be encoded
-    cdef bint dispatched            # whether TensorFlow's dispatch call takes such calls
-    cdef int num_outputs
-    cdef list lengths               # of each output argument; None where it is a single tensor
-    cdef tuple gradient_attrs       # for the tape; made on first use
-
-
-# How a call on another device was run.
-cdef class Placing:
-    cdef Entry entry
-    cdef shared_ptr[PlacedKernel] kernel
+    call.observer = NULL
 
 
 cdef class Op(Schema):
@@ -103,7 +74,6 @@ cdef class Op(Schema):
 
 
 cdef list loaded            # every Op that was ever called
-cdef int cache_size         # entries an op may keep
 cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know
 
 # Runs a call whose arguments are in their slots; the op must be loaded.
@@ -117,10 +87,6 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
 cdef int gate(PyObject** device_name) except -1
 # Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
-# Of an entry's kernels the one on the device where inputs are; None where there is none.
-cdef Placing placing_of(Entry entry, Frame* frame)
-# Raises what TensorFlow's function of an op raises for the status of its kernel.
-cdef int raise_failure(Op op, const Status& status) except -1
 # Tells tapes and accumulators what an op has made of its inputs; `attrs` as for gradient functions.
 cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1
 # Tells tapes and watchers that a variable is read.

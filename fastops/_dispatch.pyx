@@ -16,7 +16,6 @@ for it, and the call is counted under that name.
 The GIL is held everywhere in this file except inside PreparedKernel.Run and CachedOp.Run.
 """
 
-import atexit
 import weakref
 from copy import copy
 
@@ -33,27 +32,33 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from libcpp.memory cimport unique_ptr
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from fastops._core cimport conversion
-from fastops._core.attributes cimport (
-    MISSING, hash_of, is_comparable, is_constant, mix, same, snapshot, to_bytes,
-)
+from fastops._core.attributes cimport hash_of, is_comparable, mix
 from fastops._core.conversion cimport (
     convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
     sizes_or_itself, to_tensor_or_pack,
 )
 from fastops._core.holders cimport held, is_holder
-from fastops._core.measuring cimport Measurement, is_recording
+from fastops._core.entries cimport (
+    Entry, PlacedEntry, cache_size, changes_of, finalizing, is_known_but_for_lengths, make_entry,
+    same_attrs,
+)
+from fastops._core.observer cimport (
+    Observer, is_measured, measurer_of, recorder_of, reporter_of,
+)
 from fastops._core.reasons cimport (
     NUM_REASONS, P_CAPI, P_TENSORFLOW, R_ARGUMENTS, R_ASYNC, R_ATTR_VALUE, R_CALLBACKS,
-    R_CONTEXT, R_CONVERSION, R_CONVERT, R_DEVICE, R_DIRECT, R_DTYPE, R_FIRST_CALL, R_GRAPH,
-    R_INPUT_DEVICE, R_INPUT_STATE, R_INPUT_TYPE, R_KERNEL, R_KERNEL_ERROR, R_OBSERVED, R_OP,
-    R_OPTIONS, R_REMOTE, is_expected,
+    R_CONTEXT, R_CONVERSION, R_CONVERT, R_DEVICE, R_DIRECT, R_FIRST_CALL, R_GRAPH,
+    R_INPUT_DEVICE, R_INPUT_STATE, R_INPUT_TYPE, R_KERNEL_ERROR, R_OBSERVED, R_OP, R_OPTIONS,
+    R_REMOTE, is_expected,
 )
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
+from fastops._core.telling cimport (
+    detail_of, raise_status, run_observed, run_placed_observed,
+)
 from fastops._core.threads cimport this_thread
 from fastops._cpp.capi cimport CachedOp
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -61,15 +66,14 @@ from fastops._cpp.frame cimport FRAME_INPUTS, FRAME_UNWRAPPED, Frame
 from fastops._cpp.handle cimport (
     HandleDtype, InputState, kForeign, kOtherDevice, kReady,
 )
-from fastops._cpp.kernel cimport Accepts, Manner, PreparedKernel
+from fastops._cpp.kernel cimport Manner
 from fastops._cpp.opdef cimport (
-    DataTypeVector, HasLengths, InputArg, IsHandleType, MayBeLength, OutputLength, OutputTypes,
-    kHeterogeneous, kList, kNone, kSingle, kTensor,
+    InputArg, kHeterogeneous, kList, kNone, kSingle, kTensor,
 )
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
 )
-from fastops._cpp.placed cimport PlacedKernel, PlacedKernels
+from fastops._cpp.placed cimport PlacedKernel
 from fastops._cpp.python cimport (
     Py_None,
     PyObject_Vectorcall,
@@ -78,33 +82,26 @@ from fastops._cpp.python cimport (
     PyVectorcall_NARGS,
 )
 from fastops._cpp.runtime cimport (
-    Async, Devices, IsCustom, Observed, OneDnnEnabled, PlacedOnHost, Remote, Runtime, StoresGraphs,
-    UnknownKernels,
+    Async, Devices, Observed, Remote, Runtime, StoresGraphs, UnknownKernels,
 )
-from fastops._cpp.text cimport Message, RaiseNotOk
-from fastops._cpp.timer cimport Nanoseconds
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     EagerContextThreadLocalData, EagerTensor_Handle, GetEagerContextThreadLocalData,
     GetPyEagerContext, TFE_Py_RecordGradient, TFE_Py_TapeVariableAccessed,
     TFE_Py_VariableWatcherVariableAccessed, recording,
 )
-from fastops._tf.protos cimport DT_INVALID, DataType, NodeDef
+from fastops._tf.protos cimport DT_INVALID, DataType
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 cdef extern from "definitions.h":
     pass
 
-from tensorflow.python.eager.core import _NotOkStatusException, _status_to_exception
-from tensorflow.python.framework.ops import raise_from_not_ok_status
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._core import fallback as _fallback
 from fastops._core.loading import LOCK
-from fastops._core.reasons import PATHS, REASONS
 from fastops._core.record import record_of
-from fastops._core.threads import ON_FALLBACK
 
 
 # ---------------------------------------------------------------------------------------------
@@ -121,20 +118,10 @@ generation = 0
 flushes = 0
 cdef object _watch = None           # weak reference to the Python context
 cdef list loaded = []               # every Op that was ever called
-cdef int cache_size = 256           # entries an op
 cdef Devices _devices = Devices.kPlugins
-cdef bint _finalizing = False       # at exit kernels are leaked: their devices may be gone
 cdef bint unknown_kernels = UnknownKernels() != NULL
 cdef Op _read_variable = None       # "ReadVariableOp"
 cdef Op _pack = None                # "Pack"
-
-
-def _at_exit():
-    global _finalizing
-    _finalizing = True
-
-
-atexit.register(_at_exit)
 
 
 cpdef int flush() except -1:
@@ -151,7 +138,7 @@ cpdef int flush() except -1:
 
 
 def _context_died(_):
-    if not _finalizing:
+    if not finalizing:
         _runtime.Clear()
         flush()
 
@@ -173,7 +160,7 @@ cdef bint _refresh(PyObject* py_context) except -1:
 cdef int gate(PyObject** device_name) except -1:
     """Whether this thread may run kernels now: a reason, R_DIRECT if it may.
 
-    The device name is borrowed from the thread's state.
+    The device name is borrowed from the thread's state; R_CALLBACKS comes with one, too.
     """
     cdef PyObject* py_context = GetPyEagerContext()
     if py_context == NULL:
@@ -190,12 +177,12 @@ cdef int gate(PyObject** device_name) except -1:
         return R_CONTEXT
     if Remote(_runtime):
         return R_REMOTE
-    cdef PyObject* callbacks = local.op_callbacks.get()
-    if callbacks != Py_None and PyList_GET_SIZE(<object>callbacks) != 0:
-        return R_CALLBACKS
     device_name[0] = local.device_name.get()
     if device_name[0] == Py_None:
         device_name[0] = <PyObject*>_NO_DEVICE
+    cdef PyObject* callbacks = local.op_callbacks.get()
+    if callbacks != Py_None and PyList_GET_SIZE(<object>callbacks) != 0:
+        return R_CALLBACKS
     return R_DIRECT
 
 
@@ -245,32 +232,6 @@ cdef object pack_list(object value, DataType dtype):
 # ---------------------------------------------------------------------------------------------
 # Entry and Op
 # ---------------------------------------------------------------------------------------------
-
-@cython.no_gc_clear
-cdef class Entry:
-    def __dealloc__(self):
-        if _finalizing:
-            new shared_ptr[PreparedKernel](self.kernel)
-            self.capi.release()
-
-
-@cython.final
-@cython.no_gc_clear
-cdef class PlacedEntry(Entry):
-    """An entry where the host has company: its `reason` may be R_DEVICE, and there is a kernel."""
-    cdef unique_ptr[PlacedKernels] placed
-
-    def __dealloc__(self):
-        if _finalizing:
-            self.placed.release()
-
-
-@cython.final
-cdef class Placing:
-    def __dealloc__(self):
-        if _finalizing:
-            new shared_ptr[PlacedKernel](self.kernel)
-
 
 @cython.final
 cdef class Op(Schema):
@@ -502,17 +463,16 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     cdef uint64_t key
     cdef int reason
 
-    # Before all: is it part of another call, or does a profile want to know?
-    if <size_t>thread.underway | <size_t>thread.recorder and _measures(op, call, thread):
+    # Before all: is it part of another call, or does an observer measure it?
+    if <size_t>thread.underway | <size_t>thread.observer and _measures(op, call, thread):
         return _run_measured(op, slots, call, thread)
 
     # First: may this thread run kernels now?
     reason = gate(&device_name)
     if reason != R_DIRECT:
-        # Functions above the dispatch call do more than to run an op: they stop tapes, say.
-        if reason == R_CALLBACKS and thread.noted and call.raises_status:
-            return _noted(op, slots, call, thread)
-        return _tensorflow(op, call, reason, slots, None)
+        if reason != R_CALLBACKS or thread.observer == NULL or not _records(call, thread):
+            return _tensorflow(op, call, reason, slots, None)
+        options = &(<Observer>call.observer).options
     if options.path == kTensorflow:
         return _tensorflow(op, call, R_OPTIONS, slots, None)
 
@@ -570,18 +530,18 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
 cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL:
     """Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it."""
     cdef Thread* thread = this_thread()
-    cdef Measurement measured
+    cdef Observer observer
     call.counts = 0
     if _is_underway(op, thread):
         thread.underway = NULL
-    elif is_recording(thread):
-        measured = Measurement.__new__(Measurement)
-        call.measured = <PyObject*>measured
-        measured.begin(thread)
+    elif is_measured(thread):
+        observer = <Observer>measurer_of(thread)
+        call.observer = <PyObject*>observer
+        observer.begin(thread)
         try:
             return _tensorflow(op, call, R_OP, NULL, None)
         finally:
-            measured.end(op.op_name, thread)
+            observer.end(op.op_name, thread)
     return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
 
 
@@ -597,16 +557,20 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
     cdef PyObject* result
     cdef Entry entry
     cdef bint onednn = options.onednn
-    if call.measured != NULL:
-        (<Measurement>call.measured).changes = _changes(op, slots, device_name, frame, onednn)
+    cdef bint recorded = False
+    if call.observer != NULL:
+        recorded = (<Observer>call.observer).records
+        if (<Observer>call.observer).measures:
+            changes = changes_of(op, _entries(op), slots, device_name, frame, onednn)
+            (<Observer>call.observer).is_new(changes)
     # What is stateful stays with TensorFlow: after an error its call could not be made again. But
     # what only makes something has made nothing then.
     if (
         ready and op.direct and options.path != kCapi
-        and (not op.facts.stateful or op.makes and not op.is_bound(slots))
+        and (not op.facts.stateful or op.makes and not recorded and not op.is_bound(slots))
         and not Async(_runtime) and not Observed(_runtime) and not StoresGraphs(_runtime)
         and (_at_once or call.target != NULL
-             or _is_known_but_for_lengths(op, slots, device_name, frame, onednn))
+             or is_known_but_for_lengths(op, _entries(op), slots, device_name, frame, onednn))
     ):
         try:
             entry = _prepare(op, key, slots, device_name, frame, onednn, True)
@@ -616,6 +580,8 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
         if entry is not None:
             return _untried(op, key, entry, frame, slots, options.threads, call)
     result = _tensorflow(op, call, R_FIRST_CALL, slots, None)
+    if recorded:  # its kernel is prepared with the recording: see `prepare`
+        return result
     now = GetPyEagerContext()
     if now == NULL:
         PyErr_Clear()
@@ -643,80 +609,6 @@ cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject
         raise
 
 
-cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread) except NULL:
-    """A call that is part of one which is noted down, by an op callback that is the only one.
-
-    As direct as others, and told as TensorFlow tells of its calls. The ops that read variables and
-    pack lists are calls of their own.
-    """
-    cdef PyObject* inline_results[INLINE_RESULTS]
-    cdef Frame frame
-    cdef Entry entry
-    cdef Status status
-    cdef Manner manner
-    cdef int code, i, reason
-    cdef uint64_t key
-    cdef PyObject* value
-    cdef PyObject* result
-    cdef Options* options = &thread.options
-    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(_runtime.py_context)
-    callbacks = <object>local.op_callbacks.get()
-    device = <object>local.device_name.get()
-    if device is None:
-        device = _NO_DEVICE
-    if (
-        len(callbacks) != 1 or call.measured != NULL
-        or options.path == kTensorflow or options.path == kCapi
-        or Async(_runtime) or Observed(_runtime) or StoresGraphs(_runtime)
-    ):
-        return _tensorflow(op, call, R_CALLBACKS, slots, None)
-    reason = collect(op, slots, &frame)
-    if reason == R_CONVERT:
-        reason = _convert(op, slots, <PyObject*>device, &frame)
-    if reason != R_DIRECT:
-        return _tensorflow(op, call, R_CALLBACKS, slots, None)
-    key = _key_of(op, slots, <PyObject*>device, &frame, options.onednn)
-    entry = None
-    if key != 0:
-        entry = _find(op, key, slots, <PyObject*>device, &frame, options.onednn)
-        if entry is None and op.direct and not op.facts.stateful:
-            entry = _prepare(op, key, slots, <PyObject*>device, &frame, options.onednn, True)
-    if entry is None or entry.reason != R_DIRECT or entry.num_outputs > INLINE_RESULTS:
-        return _tensorflow(op, call, R_CALLBACKS, slots, None)
-    told = callbacks[0]
-    given = []
-    for i in range(op.num_attrs):
-        value = slots[op.attr_slots[i]]
-        given.append(MISSING if value == NULL else <object>value)
-    attrs = op.attrs_for_gradient(tuple(given), &frame)
-    inputs = tuple([<object>frame.objects[i] for i in range(frame.size)])
-    manner.release_gil = op.unbounded or frame.bytes > GIL_BYTES
-    manner.threads = options.threads
-    manner.bytes = frame.bytes
-    code = deref(entry.kernel).Run(frame.tensors, inline_results, &status, &manner)
-    if code < 0:
-        return NULL
-    if code > 0:
-        if not op.facts.stateful or not op.handles:
-            return _tensorflow(op, call, R_CALLBACKS, slots, entry)
-        return _raise(
-            op, entry, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode()
-        )
-    op.calls_direct += 1
-    if not call.counts:  # the function above has been counted, as TensorFlow's
-        op.calls_tensorflow -= 1
-        op.calls_reason[R_FIRST_CALL] -= 1
-    outputs = [<object>inline_results[i] for i in range(entry.num_outputs)]
-    result = _finish(op, entry, &frame, inline_results)
-    name = slots[op.num_params - 1]
-    try:
-        told(op.op_name, inputs, attrs, outputs, None if name == NULL else <object>name)
-    except BaseException:
-        Py_DECREF(<object>result)
-        raise
-    return result
-
-
 # ---------------------------------------------------------------------------------------------
 # Inputs as tensors
 # ---------------------------------------------------------------------------------------------
@@ -724,7 +616,7 @@ cdef PyObject* _noted(Op op, PyObject** slots, Invocation* call, Thread* thread)
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1:
     """Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
 
-    R_CONVERT asks for `convert`. Only R_INPUT_STATE and R_INPUT_DEVICE leave a whole frame.
+    R_CONVERT asks for `_convert`. Only R_INPUT_STATE and R_INPUT_DEVICE leave a whole frame.
     """
     cdef int i
     cdef int reason = R_DIRECT
@@ -794,7 +686,7 @@ cdef int _collect_unwrapped(Op op, PyObject** slots, PyObject* device_name, Fram
     """`collect` for tensors and variables while no tape records.
 
     Variables are read into tensors that no Python object holds, which takes half the time.
-    R_CONVERT where that does not go, and when `convert` has to make the objects after all.
+    R_CONVERT where that does not go, and when `_convert` has to make the objects after all.
     """
     cdef int i
     cdef PyObject* value
@@ -944,17 +836,18 @@ cdef int tell_watchers(object variable) except -1:
 cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
                           Thread* thread) except -1:
     """Reads a variable into the frame. False unless its kernel is prepared and no tape records."""
-    cdef Op op = _read_op()
-    cdef Entry entry = op.last
+    cdef Op op = _read_variable  # made by `_read`
+    cdef Entry entry
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     cdef Frame handle_frame
     cdef Tensor value
     cdef uint64_t key
     cdef bint onednn = thread.options.onednn
     cdef bint ran
-    if entry is None or frame.num_unwrapped == FRAME_UNWRAPPED:
+    if op is None or frame.num_unwrapped == FRAME_UNWRAPPED:
         return False
-    if recording():
+    entry = op.last
+    if entry is None or recording():
         return False
     handle = variable._handle
     dtype = variable._dtype
@@ -970,10 +863,10 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
         entry = None if key == 0 else _find(op, key, slots, device_name, &handle_frame, onednn)
     if entry is None or entry.reason != R_DIRECT:
         return False
-    if thread.recorder == NULL:
+    if thread.observer == NULL:
         ran = deref(entry.kernel).RunUnwrapped(handle_frame.tensors, &value, NULL)
     else:
-        ran = _read_measured(op, entry, &handle_frame, &value, thread)
+        ran = _read_observed(op, entry, &handle_frame, &value, thread)
     if not ran:
         return False
     tell_watchers(variable)
@@ -982,14 +875,17 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     return True
 
 
-cdef bint _read_measured(Op op, Entry entry, Frame* frame, Tensor* value,
+cdef bint _read_observed(Op op, Entry entry, Frame* frame, Tensor* value,
                          Thread* thread) except -1:
-    cdef Measurement measured = Measurement.__new__(Measurement)
+    cdef PyObject* measurer = measurer_of(thread)
+    cdef Observer observer
     cdef bint ran
-    measured.begin(thread)
-    measured.kernel_start = Nanoseconds()
-    ran = deref(entry.kernel).RunUnwrapped(frame.tensors, value, &measured.kernel_ns)
-    measured.end(op.op_name if ran else None, thread)
+    if measurer == NULL:
+        return deref(entry.kernel).RunUnwrapped(frame.tensors, value, NULL)
+    observer = <Observer>measurer
+    observer.begin(thread)
+    ran = deref(entry.kernel).RunUnwrapped(frame.tensors, value, observer.begin_kernel())
+    observer.end(op.op_name if ran else None, thread)
     return ran
 
 
@@ -1011,7 +907,7 @@ cdef object _read(object variable):
         memset(slots, 0, op.num_params * sizeof(PyObject*))
         slots[op.input_slots[0]], slots[op.attr_slots[0]] = args[0], args[1]
         begin(&call, NULL, args, 0, <PyObject*>_READ_KEYWORDS)
-        call.raises_status = True  # which a call that is noted down asks for
+        call.raises_status = True  # as of the dispatch call: while recording, only those are direct
         result = <object>run_op(op, slots, &call)
         Py_DECREF(result)
         return result
@@ -1029,40 +925,16 @@ cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, 
         return False
     if entry.onednn != onednn:
         return False
-    if not _same_attrs(op, entry, slots, 0):
+    if not same_attrs(op, entry, slots, 0):
         return False
     if <PyObject*>entry.device_name != device_name:
         return entry.device_name == <object>device_name
     return True
 
 
-cdef inline bint _same_attrs(Op op, Entry entry, PyObject** slots,
-                             unsigned long long unasked) except -1:
-    """Whether a call has the attributes of an entry; bit i: it may have another attribute i."""
-    cdef int i
-    cdef PyObject* given
-    cdef PyObject* stored
-    for i in range(op.num_attrs):
-        if (unasked >> i) & 1:
-            continue
-        given = slots[op.attr_slots[i]]
-        stored = PyTuple_GET_ITEM(entry.attrs, i)
-        if given == stored and (entry.constants >> i) & 1:
-            continue
-        if given == NULL:
-            given = <PyObject*>MISSING
-        if given == stored and given == <PyObject*>MISSING:
-            continue
-        if given == <PyObject*>MISSING or stored == <PyObject*>MISSING:
-            return False
-        if not same(<object>stored, <object>given):
-            return False
-    return True
-
-
 cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except? 0:
-    """A hash of all that `matches` compares; 0 when an attribute cannot be compared."""
+    """A hash of all that `_matches` compares; 0 when an attribute cannot be compared."""
     cdef int i
     cdef PyObject* given
     cdef uint64_t state = onednn + 1
@@ -1104,138 +976,20 @@ cdef int run_at_once(bint value) except -1:
     return 0
 
 
-cdef bint _is_known_but_for_lengths(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
-                                    bint onednn) except -1:
-    """Whether an entry is direct that differs from a call in the lengths of lists alone.
-
-    To make a kernel for another length takes TensorFlow milliseconds, and a program that gathers
-    what an episode brings has ever new ones.
-    """
-    cdef Entry entry
-    cdef int i, lists = 0
-    cdef unsigned long long lengths = 0  # bit i: attribute i is the length of a list
-    if not HasLengths(op.facts):
-        return False
-    for i in range(op.num_inputs):
-        if op.facts.inputs[i].kind == kHeterogeneous:
-            return False
-        if op.facts.inputs[i].kind != kSingle:
-            if not MayBeLength(op.facts, op.facts.inputs[i].number_attr, frame.list_lengths[lists]):
-                return False
-            lists += 1
-    for i in range(op.num_attrs):
-        given = slots[op.attr_slots[i]]
-        if (
-            given != NULL
-            and type(<object>given) is int
-            and 0 < <object>given <= 0xFFFF
-            and MayBeLength(op.facts, <bytes>op.attr_names[i].encode(), <int><object>given)
-        ):
-            lengths |= (<unsigned long long>1) << i
-    for entry in reversed(_entries(op)):
-        if (
-            entry.reason == R_DIRECT
-            and entry.onednn == onednn
-            and entry.device_name == <object>device_name
-            and frame.SameButForLengths(<char*>entry.signature, len(entry.signature))
-            and _same_attrs(op, entry, slots, lengths)
-        ):
-            return True
-    return False
-
-
 cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
                     bint onednn, bint untried):
-    """Makes the entry for a call that TensorFlow has just run with success.
-
-    Of an untried one, only if it is direct and TensorFlow is known to accept it; or None.
-    """
-    cdef Entry entry
-    cdef int i
-    cdef PyObject* given
-    cdef Status status
-    cdef DataTypeVector outputs
-    cdef size_t j
-    if _runtime.only_host:
-        entry = Entry.__new__(Entry)
-    else:
-        entry = PlacedEntry.__new__(PlacedEntry)
-    entry.signature = frame.signature[:frame.signature_size]
-    attrs = []
-    for i in range(op.num_attrs):
-        given = slots[op.attr_slots[i]]
-        value = MISSING if given == NULL else snapshot(<object>given)
-        attrs.append(value)
-        if given != NULL and is_constant(value):
-            entry.constants |= (<unsigned long long>1) << i
-    entry.attrs = tuple(attrs)
-    entry.device_name = <object>device_name
-    entry.onednn = onednn
-    entry.node.reset(new NodeDef())
-    place = to_bytes(entry.device_name)
-    if IsCustom(_runtime, place):
-        entry.node.reset()
-        entry.reason = R_DEVICE
-    elif op.encode(slots, frame, entry.node.get()):
-        if untried and not Accepts(deref(entry.node), frame.tensors, frame.size):
-            return None
-        entry.dispatched = not op.facts.stateful or op.attrs_are_taken(slots)
-        entry.num_outputs = OutputTypes(deref(entry.node), op.facts, &outputs)
-        entry.lengths = [
-            None if length < 0 else length
-            for length in [
-                OutputLength(deref(entry.node), op.facts, i)
-                for i in range(op.facts.definition.output_arg_size())
-            ]
-        ]
-        entry.reason = R_OP
-        if op.direct and not op.is_bound(slots):
-            entry.reason = R_DTYPE
-            for j in range(outputs.size()):
-                if IsHandleType(outputs[j]) and not op.makes:
-                    break
-            else:
-                if op.handles or not _has_handles(frame):
-                    on_host = PlacedOnHost(_runtime, deref(entry.node), place)
-                    entry.reason = R_KERNEL if on_host else R_DEVICE
-        if entry.reason == R_KERNEL:
-            entry.kernel = PreparedKernel.Make(
-                _runtime, deref(entry.node), entry.num_outputs, onednn and OneDnnEnabled(),
-                op.thorough, &status,
-            )
-            if entry.kernel.get() != NULL:
-                entry.reason = R_DIRECT
-            else:
-                entry.detail = Message(status).decode("utf-8", "replace")
-        elif entry.reason == R_DEVICE and not untried and (op.handles or not op.facts.stateful):
-            _place(entry, place, frame)
-    else:
-        entry.node.reset()
-        entry.reason = R_ATTR_VALUE
-    if untried and entry.reason != R_DIRECT:
+    """Makes the entry for a call, and keeps it. None where `make_entry` returns that."""
+    cdef Entry entry = make_entry(
+        op, op.direct, op.handles, op.thorough, slots, device_name, frame, _runtime, onednn,
+        untried,
+    )
+    if entry is None:
         return None
     while len(op.table) >= cache_size:
         op.table.pop(next(iter(op.table)), None)
     op.table[key] = entry
     op.last = entry
     return entry
-
-
-cdef int _place(Entry entry, bytes place, Frame* frame) except -1:
-    """Makes the kernel for a call that TensorFlow places on another device, if that may be run."""
-    if type(entry) is PlacedEntry:
-        (<PlacedEntry>entry).placed = PlacedKernels.Make(
-            _runtime, deref(entry.node), entry.num_outputs, place, frame.handles, frame.size
-        )
-    return 0
-
-
-cdef bint _has_handles(Frame* frame) noexcept:
-    cdef int i
-    for i in range(frame.size):
-        if IsHandleType(HandleDtype(frame.handles[i])):
-            return True
-    return False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1252,18 +1006,17 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
     manner.release_gil = op.unbounded or frame.bytes > GIL_BYTES
     manner.threads = threads
     manner.bytes = frame.bytes
-    if call.measured != NULL:
-        manner.kernel_ns = &(<Measurement>call.measured).kernel_ns
-        (<Measurement>call.measured).kernel_start = Nanoseconds()
     if entry.num_outputs > INLINE_RESULTS:
         results = <PyObject**>malloc(entry.num_outputs * sizeof(PyObject*))
         if results == NULL:
             raise MemoryError()
     try:
-        code = deref(entry.kernel).Run(frame.tensors, results, &status, &manner)
-        if call.measured != NULL:
-            (<Measurement>call.measured).in_caller = manner.in_caller
-            (<Measurement>call.measured).entry = entry
+        if call.observer == NULL:
+            code = deref(entry.kernel).Run(frame.tensors, results, &status, &manner)
+        else:
+            code = run_observed(
+                op, entry, frame, slots, results, &status, &manner, call.observer, &call.counts
+            )
         if code == 0:
             op.calls_direct += call.counts
             return _finish(op, entry, frame, results)
@@ -1277,7 +1030,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
     # What this kernel may have changed must not be changed again.
     op.calls_direct += call.counts
     prefix = _fallback.kernel_error_prefix(op.op_name).encode()
-    return _raise(op, entry, slots, call, status, prefix)
+    return raise_status(op, entry, slots, call.raises_status, status, prefix)
 
 
 cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invocation* call,
@@ -1285,9 +1038,7 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
     """Runs the kernel on its device. False where there is none, or an input would be copied."""
     cdef PyObject* results[INLINE_RESULTS]
     cdef Status status
-    cdef Measurement measured = None
     cdef PlacedKernel* kernel
-    cdef Placing placing
     cdef int code
     if (
         entry.placed.get() == NULL or frame.num_unwrapped or entry.num_outputs > INLINE_RESULTS
@@ -1297,17 +1048,10 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
     kernel = deref(entry.placed).For(_runtime, frame.handles, frame.size)
     if kernel == NULL:
         return False
-    if call.measured != NULL:
-        measured = <Measurement>call.measured
-        measured.kernel_start = Nanoseconds()
-        placing = _placing(entry, kernel)
-    code = kernel.Run(frame.handles, frame.size, results, &status)
-    if measured is not None:
-        if code > 1:
-            measured.kernel_start = 0
-        else:
-            measured.kernel_ns += Nanoseconds() - measured.kernel_start
-            measured.entry = placing
+    if call.observer == NULL:
+        code = kernel.Run(frame.handles, frame.size, results, &status)
+    else:
+        code = run_placed_observed(entry, kernel, frame, results, &status, call.observer)
     if code > 1:
         return False
     if code < 0:
@@ -1320,25 +1064,9 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
         result[0] = _finish(op, entry, frame, results)
         return True
     # What this kernel may have changed must not be changed again.
-    result[0] = _raise(
-        op, entry, slots, call, status, _fallback.kernel_error_prefix(op.op_name).encode()
-    )
+    prefix = _fallback.kernel_error_prefix(op.op_name).encode()
+    result[0] = raise_status(op, entry, slots, call.raises_status, status, prefix)
     return True
-
-
-cdef Placing placing_of(Entry entry, Frame* frame):
-    """The kernel on the device of these inputs. None where TensorFlow's runtime has the call."""
-    cdef PlacedKernel* kernel
-    if type(entry) is not PlacedEntry or (<PlacedEntry>entry).placed.get() == NULL:
-        return None
-    kernel = deref((<PlacedEntry>entry).placed).For(_runtime, frame.handles, frame.size)
-    return None if kernel == NULL else _placing(entry, kernel)
-
-
-cdef Placing _placing(Entry entry, PlacedKernel* kernel):
-    cdef Placing placing = Placing.__new__(Placing)
-    placing.entry, placing.kernel = entry, kernel.shared_from_this()
-    return placing
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
@@ -1349,7 +1077,7 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
     cdef int code
     op.calls_capi += call.counts
     op.calls_reason[reason] += call.counts
-    _note(op, call, P_CAPI, reason, slots, entry)
+    _fell_back(op, call, P_CAPI, reason, slots, entry)
     if entry.capi.get() == NULL:
         entry.capi.reset(new CachedOp(_runtime.context, deref(entry.node), entry.num_outputs))
     if entry.num_outputs > INLINE_RESULTS:
@@ -1375,7 +1103,7 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
         op.calls_reason[reason] -= call.counts
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # What it may have changed must not be changed again; who watches must not see it twice.
-    return _raise(op, entry, slots, call, status, b"")
+    return raise_status(op, entry, slots, call.raises_status, status, b"")
 
 
 cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots,
@@ -1384,57 +1112,36 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     cdef PyObject* before = thread.underway
     cdef PyObject* target = call.target
     cdef PyObject* result
-    if reason == R_CALLBACKS and thread.noted:
-        reason = R_FIRST_CALL  # the callback is ours
-    op.calls_tensorflow += call.counts
-    op.calls_reason[reason] += call.counts
-    _note(op, call, P_TENSORFLOW, reason, slots, entry)
+    cdef PyObject* recorder = NULL
+    cdef bint uncounted = False, uncounted_before = False
+    if thread.observer != NULL:
+        recorder = recorder_of(thread)
+        # The callback is the recorder's, or the call was to be direct as part of a recording.
+        if recorder != NULL and (reason == R_CALLBACKS or call.observer == recorder):
+            reason = R_FIRST_CALL
+            uncounted = call.counts  # until it is known what its function comes back with
+    if not uncounted:
+        op.calls_tensorflow += call.counts
+        op.calls_reason[reason] += call.counts
+    _fell_back(op, call, P_TENSORFLOW, reason, slots, entry)
     if target == NULL:
         if op.reference is None:
             op.reference = _fallback.reference(op.op_name)
         target = <PyObject*>op.reference
     thread.underway = <PyObject*>op
     _leave(call)
+    if recorder != NULL and call.counts:
+        uncounted_before = (<Observer>recorder).uncounted
+        (<Observer>recorder).uncounted = uncounted
     result = PyObject_Vectorcall(target, call.args, call.nargsf, call.keywords)
+    if recorder != NULL and call.counts:
+        if (<Observer>recorder).uncounted:  # it was not direct
+            op.calls_tensorflow += 1
+            op.calls_reason[reason] += 1
+        (<Observer>recorder).uncounted = uncounted_before
     _come_back(call)
     thread.underway = before
     return result
-
-
-cdef PyObject* _raise(Op op, Entry entry, PyObject** slots, Invocation* call,
-                      const Status& status, bytes prefix) except NULL:
-    """Raises what TensorFlow's generated function raises for an error status."""
-    cdef PyObject* name = slots[op.num_params - 1]
-    cdef PyObject* inputs[FASTOPS_MAX_PARAMS]
-    cdef bint slowly = False
-    cdef int i
-    for i in range(op.num_inputs):
-        inputs[i] = slots[op.input_slots[i]]
-    try:
-        RaiseNotOk(status, prefix, op.op_name_bytes)
-    except _NotOkStatusException as error:
-        # Not what it should be: an interrupt came while it was made.
-        if not isinstance(error, _NotOkStatusException):
-            raise
-        # TFE_Py_Execute makes calls that the dispatch call declines, and tells no name.
-        if not entry.dispatched or not may_convert(op.facts, inputs, &slowly) or slowly:
-            raise _status_to_exception(error) from None
-        if call.raises_status:
-            raise
-        raise_from_not_ok_status(error, None if name == NULL else <object>name)
-    raise SystemError("an error status raised nothing")
-
-
-cdef int raise_failure(Op op, const Status& status) except -1:
-    try:
-        RaiseNotOk(
-            status, _fallback.kernel_error_prefix(op.op_name).encode(), op.op_name_bytes
-        )
-    except _NotOkStatusException as error:
-        if not isinstance(error, _NotOkStatusException):
-            raise
-        raise_from_not_ok_status(error, None)
-    raise SystemError("an error status raised nothing")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1503,15 +1210,13 @@ cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except 
 # Telling of calls
 # ---------------------------------------------------------------------------------------------
 
-cdef inline void _leave(Invocation* call) noexcept:
-    """Notes that TensorFlow takes over."""
-    if call.measured != NULL:
-        (<Measurement>call.measured).leave()
+cdef inline int _leave(Invocation* call) except -1:
+    """TensorFlow takes over."""
+    return 0 if call.observer == NULL else (<Observer>call.observer).leave()
 
 
-cdef inline void _come_back(Invocation* call) noexcept:
-    if call.measured != NULL:
-        (<Measurement>call.measured).come_back()
+cdef inline int _come_back(Invocation* call) except -1:
+    return 0 if call.observer == NULL else (<Observer>call.observer).come_back()
 
 
 cdef bint _measures(Op op, Invocation* call, Thread* thread) except -1:
@@ -1519,7 +1224,7 @@ cdef bint _measures(Op op, Invocation* call, Thread* thread) except -1:
     if _is_underway(op, thread):
         thread.underway = NULL
         call.counts = 0
-    return call.counts and call.measured == NULL and is_recording(thread)
+    return call.counts and call.observer == NULL and is_measured(thread)
 
 
 cdef bint _is_underway(Op op, Thread* thread) noexcept:
@@ -1528,81 +1233,60 @@ cdef bint _is_underway(Op op, Thread* thread) noexcept:
 
 
 cdef PyObject* _run_measured(Op op, PyObject** slots, Invocation* call, Thread* thread) except NULL:
-    cdef Measurement measured = Measurement.__new__(Measurement)
-    call.measured = <PyObject*>measured
-    measured.begin(thread)
+    cdef Observer observer = <Observer>measurer_of(thread)
+    call.observer = <PyObject*>observer
+    observer.begin(thread)
     try:
         return run_op(op, slots, call)
     finally:
-        measured.end(op.op_name, thread)
+        observer.end(op.op_name, thread)
 
 
-cdef int _note(Op op, Invocation* call, int path, int reason, PyObject** slots,
-               Entry entry) except -1:
+cdef bint _records(Invocation* call, Thread* thread) except -1:
+    """Whether a recorder is told of a call that runs directly, since the op callback is its own.
+
+    Only of the dispatch call: functions above it do more than to run an op, they stop tapes, say.
+    """
+    cdef PyObject* recorder = recorder_of(thread)
+    cdef EagerContextThreadLocalData* local
+    cdef Observer observer
+    if recorder == NULL or not call.raises_status or call.observer != NULL:
+        return False
+    observer = <Observer>recorder
+    local = GetEagerContextThreadLocalData(_runtime.py_context)
+    callbacks = <list><object>local.op_callbacks.get()
+    if (
+        len(callbacks) != 1 or callbacks[0] is not observer.callback
+        or thread.options.path == kTensorflow or thread.options.path == kCapi
+        or Async(_runtime) or Observed(_runtime) or StoresGraphs(_runtime)
+    ):
+        return False
+    observer.options = thread.options
+    observer.options.path = kDirect  # or TensorFlow's, which tells the callback
+    call.observer = recorder
+    return True
+
+
+cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** slots,
+                    Entry entry) except -1:
     """Tells those who want to know that a call does not take the direct path."""
-    cdef Measurement measured
     cdef OnFallback how = this_thread().options.on_fallback
-    if call.measured != NULL:
-        measured = <Measurement>call.measured
-        measured.path = path
-        measured.reason = reason
-        measured.detail = _detail(op, reason, slots, entry)
-    if how != kIgnore and call.counts and not is_expected(reason):
-        name, text = REASONS[reason]
-        _fallback.report(
-            op.op_name, PATHS[path], name, text, _detail(op, reason, slots, entry),
-            ON_FALLBACK[<int>how],
-        )
+    cdef bint reports = how != kIgnore and call.counts and not is_expected(reason)
+    if call.observer == NULL and not reports:
+        return 0
+    if reason == R_OP:
+        detail = op.never_direct or op.record.bound
+    else:
+        detail = detail_of(op, reason, slots, entry)
+    if call.observer != NULL:
+        (<Observer>call.observer).fell_back(op.op_name, path, reason, detail)
+    if reports:
+        reporter_of(how).fell_back(op.op_name, path, reason, detail)
     return 0
 
 
-cdef str _of_class(str name, object value):
-    return f"{name} is of type {type(value).__name__}"
-
-
-cdef tuple _changes(Op op, PyObject** slots, PyObject* device_name, Frame* frame, bint onednn):
-    """In what a key differs from the nearest known one: see `Schema.changes`."""
-    cdef Entry entry
-    cdef PyObject* given
-    cdef int i
-    attrs = []
-    for i in range(op.num_attrs):
-        given = slots[op.attr_slots[i]]
-        attrs.append(MISSING if given == NULL else <object>given)
-    known = [
-        (entry.signature, entry.attrs, entry.device_name, entry.onednn)
-        for entry in reversed(_entries(op))
-    ]
-    signature = frame.signature[:frame.signature_size]
-    return op.changes(known, (signature, tuple(attrs), <object>device_name, onednn))
-
-
-cdef str _detail(Op op, int reason, PyObject** slots, Entry entry):
-    """What the text of a reason leaves open, or None."""
-    cdef int i
-    cdef PyObject* value
-    if reason == R_OP:
-        return op.never_direct or op.record.bound
-    if slots != NULL and reason == R_INPUT_TYPE:
-        for i in range(op.num_inputs):
-            value = slots[op.input_slots[i]]
-            if (
-                value != NULL
-                and op.facts.inputs[i].kind == kSingle
-                and not IsEagerTensor(value)
-                and not is_convertible(value, &op.facts.inputs[i])
-            ):
-                return _of_class(op.keywords[op.input_slots[i]], <object>value)
-    if slots != NULL and reason == R_ATTR_VALUE:
-        for i in range(op.num_attrs):
-            value = slots[op.attr_slots[i]]
-            if value != NULL and not is_comparable(<object>value):
-                return _of_class(op.keywords[op.attr_slots[i]], <object>value)
-    return None if entry is None else entry.detail
-
-
 # ---------------------------------------------------------------------------------------------
-# The cache
+# Settings of the process, and of the class
 # ---------------------------------------------------------------------------------------------
 
 def be_direct_on(kinds):
@@ -1615,17 +1299,6 @@ def be_direct_on(kinds):
     else:
         _devices = Devices.kAll
     _runtime.Clear()  # it is captured anew, and kernels and plans are made anew
-
-
-def bound_cache(size):
-    """Sets how many entries an op may keep."""
-    global cache_size
-    if type(size) is not int:
-        raise TypeError(f"a cache size is an int, not {type(size).__name__}")
-    if size < 1:
-        raise ValueError(f"the cache of an op must hold at least 1 entry, not {size}")
-    cache_size = size
-    flush()
 
 
 cdef int _enable_vectorcall() except -1:

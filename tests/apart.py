@@ -158,9 +158,9 @@ def serve():
 def _outcome(test, given):
     """Run a test; return the traceback with which it fails, if it does."""
     import fastops
-    from fastops._core import payoff
+    from fastops._specialize import policy
 
-    payoff.set_share(0)  # as in tests that share a process: recordings are made at once
+    policy.set_share(0)  # as in tests that share a process: recordings are made at once
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     try:
         fastops.clear_cache()

@@ -174,11 +174,11 @@ def _plans_stay(monkeypatch):
 @pytest.fixture(autouse=True)
 def _made_soon():
     """Have recordings and plans made as soon as one call has come, however little that cost."""
-    from fastops._core import payoff
+    from fastops._specialize import policy
 
-    before = payoff.set_share(0)
+    before = policy.set_share(0)
     yield
-    payoff.set_share(before)
+    policy.set_share(before)
 
 
 @pytest.fixture
@@ -187,19 +187,19 @@ def due_after(monkeypatch):
 
     Each call that is not replayed takes as long as each other, by that clock.
     """
-    from fastops._core import payoff
+    from fastops._specialize import policy
 
     def due_after(calls):
-        payoff.set_share(calls - 1.0)
-        payoff.set_clock(lambda: next(clock))
+        policy.set_share(calls - 1.0)
+        policy.set_clock(lambda: next(clock))
 
     clock = itertools.count(1000, 1000)
-    for estimate in payoff.estimates().values():
+    for estimate in policy.estimates().values():
         monkeypatch.setattr(estimate, "per_unit", 1.0)
-    before = payoff.share()
+    before = policy.share()
     yield due_after
-    payoff.set_clock(None)
-    payoff.set_share(before)
+    policy.set_clock(None)
+    policy.set_share(before)
 
 
 @pytest.fixture

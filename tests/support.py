@@ -146,10 +146,10 @@ import numpy as np, tensorflow as tf
 faulthandler.enable()
 import fastops
 from fastops import ops, raw_ops
-from fastops._core import payoff
+from fastops._specialize import policy
 from fastops._plans import planned
 planned.SHORT = float("inf")  # a busy machine is no judge of who is faster
-payoff.set_share(0)  # recordings are made as soon as one call has come
+policy.set_share(0)  # recordings are made as soon as one call has come
 """
 
 

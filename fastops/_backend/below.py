@@ -18,7 +18,7 @@ from fastops._install.dtypes import FLOATS, parse
 from fastops._install.handlers import handlers
 from fastops._install.public.targets import standing_alone
 from fastops._install.replacement import standing_alone as _standing_alone
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 from fastops._install.target import generated
 
 _LOWERED = standing_alone()

@@ -7,3 +7,5 @@ cdef bint is_ordinary(object graph) noexcept
 # Whether this thread is in a scope that a graph keeps in a stack of that name, such as that of a
 # distribution strategy.
 cdef bint has_scopes(object graph, str stack_name) except -1
+# Whether random ops have no seed but those of their own, and need none.
+cdef bint unseeded() except -1

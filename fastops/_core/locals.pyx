@@ -6,7 +6,9 @@ from cpython.object cimport PyObject
 
 import threading
 
+from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 
 cdef type _local = threading.local
@@ -35,3 +37,7 @@ cdef bint is_ordinary(object graph) noexcept:
 
 cdef bint has_scopes(object graph, str stack_name) except -1:
     return bool(of_this_thread(graph._thread_local, stack_name))
+
+
+cdef bint unseeded() except -1:
+    return _tf_context._context._seed is None and not _deterministic()

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._core.observer cimport Observer
 from fastops._core.reasons cimport NUM_PATHS
 from fastops._core.threads cimport Thread
 
@@ -25,7 +26,7 @@ cdef class Measurement:
     cdef int64_t kernel_ns
     cdef int64_t tensorflow_ns
 
-    cdef void begin(self, Thread* thread) noexcept
+    cdef void begin(self, Recorder recorder, Thread* thread) noexcept
     cdef void leave(self) noexcept
     cdef void come_back(self) noexcept
     cdef int end(self, str op_name, Thread* thread) except -1
@@ -45,10 +46,7 @@ cdef struct Event:
     int64_t back
 
 
-cdef class Recorder:
-    cdef Recorder outer
-    cdef Thread* thread       # the one that opened it; compared, never followed
-    cdef bint is_open
+cdef class Recorder(Observer):
     cdef int64_t start
     cdef int64_t stop
     cdef int64_t inside_ns    # time in calls on that thread, and in recording them
@@ -71,7 +69,3 @@ cdef class Tally:
     cdef int64_t kernel_ns
     cdef int64_t tensorflow_ns
     cdef dict reasons         # (path, reason, detail, changes) -> number of calls
-
-
-# Whether calls are recorded for a thread. Lets go of recorders that were closed.
-cdef bint is_recording(Thread* thread) noexcept

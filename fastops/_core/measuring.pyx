@@ -4,9 +4,9 @@
 cimport cython
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
 
+from fastops._core.observer cimport put
 from fastops._core.reasons cimport P_DIRECT
 from fastops._core.threads cimport Thread, default_thread, this_thread
 from fastops._cpp.timer cimport Nanoseconds
@@ -24,10 +24,10 @@ cdef size_t MOST_EVENTS = 200_000
 @cython.freelist(16)
 cdef class Measurement:
     """One call, while it is measured. What runs inside it is measured on its own."""
-    cdef void begin(self, Thread* thread) noexcept:
+    cdef void begin(self, Recorder recorder, Thread* thread) noexcept:
         self.outer = <Measurement>thread.measurement if thread.measurement != NULL else None
-        self.recorder = <Recorder>thread.recorder
-        _put(&thread.measurement, self)
+        self.recorder = recorder
+        put(&thread.measurement, self)
         self.start = Nanoseconds()
 
     cdef void leave(self) noexcept:
@@ -47,18 +47,18 @@ cdef class Measurement:
         cdef int64_t dispatch_ns
         cdef Recorder recorder = self.recorder
         self.stop = Nanoseconds()
-        _put(&thread.measurement, self.outer)
+        put(&thread.measurement, self.outer)
         dispatch_ns = self.stop - self.start - self.inside_ns
         dispatch_ns -= self.kernel_ns + self.tensorflow_ns
         while op_name is not None and recorder is not None:
             recorder.add(op_name, self, dispatch_ns)
-            recorder = recorder.outer
+            recorder = _around(recorder)
         # The time that this took belongs to nobody.
         recorder = self.recorder
         while recorder is not None:
             if recorder.thread == thread:
                 recorder.inside_ns += Nanoseconds() - self.start - self.inside_ns
-            recorder = recorder.outer
+            recorder = _around(recorder)
         if self.outer is not None:
             self.outer.inside_ns += Nanoseconds() - self.start
         return 0
@@ -70,12 +70,14 @@ cdef class Tally:
 
 
 @cython.final
-cdef class Recorder:
+cdef class Recorder(Observer):
     """What the calls of a thread came to, from `open` to `close`.
 
-    Recorders of one thread nest: a call is told to the innermost one, and to those around it.
+    Recorders of one thread nest: a call is told to the innermost one, and to those around it. The
+    methods of an `Observer` concern the innermost call that is measured on the thread.
     """
     def __cinit__(self):
+        self.measures = True
         self.tallies = {}
         self.threads = {}
 
@@ -86,25 +88,19 @@ cdef class Recorder:
         are also the `timeline`'s.
         """
         cdef Thread* thread = this_thread()
-        is_recording(thread)
-        self.outer = <Recorder>thread.recorder if thread.recorder != NULL else None
-        _put(&thread.recorder, self)
-        if new_threads:
-            _put(&default_thread().recorder, self)
-        self.thread = thread
         self.keeps = keep
         self.opener = thread.number
         self._name(thread.number)
-        self.is_open = True
+        self.put_on(thread)
+        if new_threads:
+            put(&default_thread().observer, self)
         self.start = Nanoseconds()
 
     def close(self):
         """Ends, on whichever thread."""
         if self.is_open:
             self.stop = Nanoseconds()
-            self.is_open = False
-            is_recording(this_thread())
-            is_recording(default_thread())
+            self.take_off()
 
     def times(self):
         """Nanoseconds since it was opened, and those of them spent in calls or their recording."""
@@ -156,6 +152,47 @@ cdef class Recorder:
             for name, tally in list(self.tallies.items())
         }
 
+    cdef int begin(self, Thread* thread) except -1:
+        cdef Measurement measured = Measurement.__new__(Measurement)
+        measured.begin(self, thread)
+        return 0
+
+    cdef int end(self, str op_name, Thread* thread) except -1:
+        cdef Measurement measured = <Measurement>thread.measurement
+        return measured.end(op_name, thread)
+
+    cdef int is_new(self, tuple changes) except -1:
+        (<Measurement>this_thread().measurement).changes = changes
+        return 0
+
+    cdef int64_t* begin_kernel(self) noexcept:
+        cdef Measurement measured = <Measurement>this_thread().measurement
+        measured.kernel_start = Nanoseconds()
+        return &measured.kernel_ns
+
+    cdef int end_kernel(self, object entry, bint in_caller) except -1:
+        cdef Measurement measured = <Measurement>this_thread().measurement
+        if entry is None:
+            measured.kernel_start = 0
+        measured.in_caller = in_caller
+        measured.entry = entry
+        return 0
+
+    cdef int leave(self) except -1:
+        (<Measurement>this_thread().measurement).leave()
+        return 0
+
+    cdef int come_back(self) except -1:
+        (<Measurement>this_thread().measurement).come_back()
+        return 0
+
+    cdef int fell_back(self, str op_name, int path, int reason, str detail) except -1:
+        cdef Measurement measured = <Measurement>this_thread().measurement
+        measured.path = path
+        measured.reason = reason
+        measured.detail = detail
+        return 0
+
     cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1:
         cdef PyObject* found
         cdef Tally tally
@@ -205,18 +242,9 @@ cdef class Recorder:
         return 0
 
 
-cdef bint is_recording(Thread* thread) noexcept:
-    """Whether calls are recorded for a thread. Lets go of recorders that were closed."""
-    while thread.recorder != NULL and not (<Recorder>thread.recorder).is_open:
-        _put(&thread.recorder, (<Recorder>thread.recorder).outer)
-    return thread.recorder != NULL
-
-
-cdef void _put(PyObject** place, object value) noexcept:
-    """Puts an object, or for None nothing, where a thread keeps a reference."""
-    cdef PyObject* before = place[0]
-    place[0] = NULL
-    if value is not None:
-        Py_INCREF(value)
-        place[0] = <PyObject*>value
-    Py_XDECREF(before)
+cdef Recorder _around(Recorder recorder):
+    """The recorder around another one, or None."""
+    cdef Observer observer = recorder.outer
+    while observer is not None and type(observer) is not Recorder:
+        observer = observer.outer
+    return <Recorder>observer

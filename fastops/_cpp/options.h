@@ -20,8 +20,8 @@ struct Options {
 struct Thread {
   Thread() = default;
   Thread(const Thread& start)
-      : options(start.options), number(++last_number), recorder(start.recorder) {
-    Py_XINCREF(recorder);
+      : options(start.options), number(++last_number), observer(start.observer) {
+    Py_XINCREF(observer);
   }
 
   Options options;
@@ -33,10 +33,8 @@ struct Thread {
   // fastops again, it is still the same call. Borrowed.
   PyObject* underway = nullptr;
   // Owned, and leaked by a thread that ends before its profile does.
-  PyObject* recorder = nullptr;     // the innermost one that is open
+  PyObject* observer = nullptr;     // the innermost one that is open: an Observer
   PyObject* measurement = nullptr;  // of the innermost call that is measured
-  // Whether a call of a public function is noted down op by op, by which later ones are replayed.
-  bool noted = false;
 };
 
 // What a new thread starts with. The GIL guards it.

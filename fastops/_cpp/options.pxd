@@ -30,9 +30,8 @@ cdef extern from "options.h" namespace "fastops":
         Options options
         long number
         PyObject* underway
-        PyObject* recorder
+        PyObject* observer
         PyObject* measurement
-        bool noted
 
     Thread& ThisThread()
     Thread& DefaultThread()

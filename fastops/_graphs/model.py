@@ -5,7 +5,7 @@ import keyword
 
 from fastops._graphs.contract import Contract
 from fastops._plans.caller import Caller, Case
-from fastops._plans.plans import MOST_SIGNATURES
+from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
 
 
 class Model(Caller):
@@ -30,7 +30,7 @@ class Model(Caller):
 
     def __init__(self, signature):
         self._contract = Contract(signature)
-        super().__init__(self._contract, True, MOST_SIGNATURES)
+        super().__init__(self._contract, True, MAX_FUNCTION_SIGNATURES)
         self.inputs = dict(signature.inputs)
         self.outputs = dict(signature.outputs)
         self.name = signature.name

@@ -9,9 +9,8 @@ from tensorflow.python.eager import context
 from fastops._graphs.calls import Call, key_of_call
 from fastops._graphs.resources import SessionVariables
 from fastops._graphs.step import Step, names_of
-
-MOST_RUNS = 256
-"""Sets of feeds and fetches of one session that are kept; beyond, the one made first goes."""
+from fastops._specialize.cache import Cache
+from fastops._specialize.policy import MAX_SESSION_RUNS
 
 
 class Session(tf.compat.v1.Session):
@@ -59,8 +58,7 @@ class Session(tf.compat.v1.Session):
 
     def __init__(self, graph=None):
         super().__init__(graph=graph)
-        self._steps = {}
-        self._calls = {}
+        self._steps, self._calls = Cache(MAX_SESSION_RUNS), Cache(MAX_SESSION_RUNS)
         self._variables = SessionVariables()
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
@@ -134,7 +132,7 @@ class Session(tf.compat.v1.Session):
             With ``"feeds"``, ``"fetches"`` and ``"targets"``, the names of tensors and operations,
             ``"executor"``, and ``"reason"`` why that is TensorFlow.
         """
-        return [step.describe() for step in list(self._steps.values())]
+        return [step.describe() for step in self._steps.values()]
 
     def _do_run(self, handle, target_list, fetch_list, feed_dict, options, run_metadata):
         """Run what TensorFlow has checked and converted: tensors, operations and arrays."""
@@ -154,8 +152,8 @@ class Session(tf.compat.v1.Session):
         values = super()._do_run(handle, target_list, fetch_list, feed_dict, *rest)
         if trial is not None:
             trial(self, tuple(feed_dict.values()), values, time.perf_counter_ns() - begin)
-        if step is not None and key not in self._steps:
-            _keep(self._steps, key, step)
+        if step is not None:
+            step = self._steps.add(key, step)
         return values
 
     def _remember(self, key, fetches, feed_dict):
@@ -165,10 +163,4 @@ class Session(tf.compat.v1.Session):
         names = names_of(feeds, handler.fetches(), handler.targets())
         step = self._steps.get(names)
         if step is not None and step.reason is None and not {*names[0]} & {*names[1]}:
-            _keep(self._calls, key, Call(fetches, handler, feeds, step))
-
-
-def _keep(kept, key, value):
-    while len(kept) >= MOST_RUNS:
-        kept.pop(next(iter(kept)), None)
-    kept[key] = value
+            self._calls.replace(key, Call(fetches, handler, feeds, step))

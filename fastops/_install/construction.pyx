@@ -8,7 +8,6 @@ and if nothing else differs, they are the model of later ones.
 """
 
 cimport cython
-from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
@@ -20,6 +19,8 @@ from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._specialize.cache cimport Cache
+from fastops._specialize.policy cimport MAX_VARIABLE_KINDS
 from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
 
@@ -38,9 +39,6 @@ from tensorflow.python.ops import (
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 from tensorflow.python.ops.variables import Variable as _Variable
 
-cdef enum:
-    MOST_KINDS = 256
-
 cdef object _HandleData = CppShapeInferenceResult.HandleData
 cdef object _reference = weakref.ref
 
@@ -58,7 +56,7 @@ cdef object _create_default = _variables.default_variable_creator_v2
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
 
 # By kind: a `Model`; one in a tuple, that of the first; or None, for one that has no model.
-cdef dict _models = {}
+cdef Cache _models = Cache(MAX_VARIABLE_KINDS)
 
 
 @cython.final
@@ -141,11 +139,9 @@ cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
             pass
     known = _models.get(kind, False)
     if known is False:
-        if len(_models) >= MOST_KINDS:
-            _models.clear()
-        _models[kind] = None if model is None else (model,)
+        _models.put(kind, None if model is None else (model,))
     elif type(known) is tuple:  # while this one was made, another thread may have made the third
-        _models[kind] = model if model is not None and model.is_like(known[0]) else None
+        _models.replace(kind, model if model is not None and model.is_like(known[0]) else None)
     return 0
 
 
@@ -234,7 +230,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
         _tf_context._context._thread_local_data.scope_name,
         <int>handle_dtype(<PyObject*>tensor), sizes,
     )
-    known = PyDict_GetItem(_models, kind)
+    known = _models.find(kind)
     if known != NULL and type(<object>known) is Model:
         model = <Model><object>known  # held: another thread may put another one into its place
         result = model.make(tensor, graph)

@@ -27,7 +27,7 @@ from fastops._cpp.python cimport (
 from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_elsewhere, run_op,
 )
-from fastops._install.guards cimport Guard, holds
+from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.replacement cimport (
     Replacement, call_original, enable, live, take_calls,
 )

@@ -16,7 +16,7 @@ from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
 from fastops._dispatch cimport eager, on_host
-from fastops._install.guards cimport Guard, holds
+from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.public.lowering cimport Function, Site
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
@@ -34,7 +34,7 @@ cdef bint _unwatched() except -1:
     cdef Thread* thread = this_thread()
     cdef PyObject* getitem
     cdef Guard guard
-    if thread.options.path != kAuto or thread.recorder != NULL or not on_host() or recording():
+    if thread.options.path != kAuto or thread.observer != NULL or not on_host() or recording():
         return False
     # Somebody may have put something else in the place of the method, or of what it calls.
     getitem = PyDict_GetItem(<object>(<PyTypeObject*>_Tensor).tp_dict, _GETITEM)

@@ -19,8 +19,9 @@ from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._install import restated
-from fastops._install.guards import Guard, upstream
 from fastops._install.replacement import Replacement, guard_of, put_guard
+from fastops._specialize.guards.names import Guard, upstream
+from fastops._specialize.policy import MAX_CALL_DEPTH, MAX_SHARED_GUARDS
 
 PACKAGES = frozenset({"keras", "tensorflow", "tf_keras"})
 """Packages of whose modules names are compared."""
@@ -217,9 +218,6 @@ _TOGETHER = {
     ),
 }
 
-MOST_CALLS = 3
-"""So many calls below the code of a function, names are compared."""
-
 
 class Lookups:
     """Collects what some code looks up.
@@ -334,7 +332,7 @@ class Lookups:
         while self._below:
             pending, self._below = self._below, []
             for value, depth in pending:
-                if depth <= MOST_CALLS:
+                if depth <= MAX_CALL_DEPTH:
                     for function in functions_in(value):
                         self.add(function.__code__, function.__globals__, depth)
         return self.entries(), self.settled
@@ -589,7 +587,6 @@ def of_class(kind, *methods):
     return Guard(partial(_of_class, kind, methods))
 
 
-MOST_GUARDS = 256
 _of_codes_of_libraries: dict = {}
 """By the identities of code and of its global variables, these, and the guard."""
 
@@ -608,7 +605,7 @@ def of_codes(codes):
     key = len(_of_variables), frozenset((id(code), id(namespace)) for code, namespace in codes)
     found = _of_codes_of_libraries.get(key)
     if found is None:
-        if len(_of_codes_of_libraries) >= MOST_GUARDS:
+        if len(_of_codes_of_libraries) >= MAX_SHARED_GUARDS:
             _of_codes_of_libraries.clear()
         found = _of_codes_of_libraries[key] = Guard(partial(_of_codes, codes)), codes
     return found[0]

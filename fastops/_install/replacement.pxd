@@ -2,7 +2,7 @@ from cpython.object cimport PyObject
 
 from fastops._cpp.python cimport PyObject_Vectorcall
 from fastops._cpp.vectorcall cimport vectorcall_t
-from fastops._install.guards cimport Guard
+from fastops._specialize.guards.names cimport Guard
 
 
 cdef bint live  # whether replacements do anything but call what they replace

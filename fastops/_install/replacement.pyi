@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from fastops._install.guards import Guard
+from fastops._specialize.guards.names import Guard
 
 class Replacement:
     original: Callable[..., Any]

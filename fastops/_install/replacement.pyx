@@ -14,11 +14,11 @@ from fastops._cpp.python cimport (
 )
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._dispatch cimport run_at_once
-from fastops._install.guards cimport Guard, holds
+from fastops._specialize.guards.names cimport Guard, holds
 
 from types import MethodType
 
-from fastops._install.guards import know
+from fastops._specialize.guards.names import know
 
 
 @cython.no_gc_clear

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastops._core.tables import index
 from fastops._install import restated, upstream
-from fastops._install.guards import upstream as originally
+from fastops._specialize.guards.names import upstream as originally
 
 
 class Target(NamedTuple):

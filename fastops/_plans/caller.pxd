@@ -2,11 +2,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
-from fastops._core.payoff cimport Account
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._plans.runner cimport Original, Runner
+from fastops._specialize.cache cimport Cache
+from fastops._specialize.policy cimport Account
 from fastops._tf.tensor cimport Tensor
 
 
@@ -37,15 +38,14 @@ cdef class Caller:
     cdef vectorcall_t vectorcall
     cdef object target
     cdef bint plans
-    cdef dict cases
+    cdef Cache cases      # by signature
     cdef Case last
     cdef bint patient     # a case is made when that pays, not at once
     cdef bint one_trace   # calls of all signatures run the same trace
     cdef bint has_plan    # and it has been made a plan
-    cdef dict waiting     # by signature
+    cdef Cache waiting    # likewise
     cdef Account account  # of calls of all signatures without a case
     cdef int failures     # of cases that came without a plan
-    cdef Py_ssize_t most
     cdef public Tally tally          # of calls that TensorFlow knows nothing of
     cdef readonly long long planned  # calls that plans have made
     cdef readonly dict reasons       # and others, by the reason
@@ -60,13 +60,3 @@ cdef class Caller:
 
 # Calls a function, given a call of which some first arguments are not the function's.
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL
-
-# Reads a signature whose leaves are tensors alone, those of composites and known objects too. False
-# where TensorFlow is to read an argument. Here, since each extension has classes of its own that
-# signatures know.
-cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
-                       PyObject* keywords) noexcept
-# The same for a method's arguments: with the attributes of tensors, and instances of a class that
-# are what they are.
-cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t positional,
-                      PyObject* keywords, PyTypeObject* identified) noexcept

@@ -7,13 +7,11 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 
-from fastops._core.payoff cimport Account, Estimate, now
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
-from fastops._cpp.runtime cimport Runtime
-from fastops._cpp.signature cimport Known, Signature
+from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
-from fastops._dispatch cimport generation, runtime
+from fastops._dispatch cimport generation
 from fastops._plans.plan cimport borrow_anywhere
 from fastops._plans.runner cimport (
     CHANGED,
@@ -27,25 +25,16 @@ from fastops._plans.runner cimport (
     call_original,
     is_plain_anywhere,
 )
+from fastops._specialize.cache cimport Cache
+from fastops._specialize.policy cimport Account, Estimate, now
+from fastops._specialize.signatures cimport read_values
 
 cdef extern from "definitions.h":
     pass
 
 from weakref import WeakSet
 
-import numpy as np
-import tensorflow as tf
-from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
-from tensorflow.python.framework import dtypes as _dtypes
-from tensorflow.python.framework.sparse_tensor import SparseTensor as _SparseTensor
-from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
-from tensorflow.python.ops.ragged.ragged_tensor import RaggedTensor as _RaggedTensor
-from tensorflow.python.ops.ragged.row_partition import RowPartition as _RowPartition
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
-
 from fastops._plans import costs
-
-cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
 
 # Why no plan makes a call, beside what a runner says.
 cdef str _CHOSEN = "its executor was chosen"
@@ -158,14 +147,12 @@ cdef class Caller:
     most : int
         Signatures that are kept; beyond, the one that came first goes.
     patient : bool
-        Whether cases are made when they pay: see `fastops._core.payoff`. Otherwise the first call
-        of a signature makes its case.
+        Whether cases are made when they pay: see `fastops._specialize.policy`. Otherwise the first
+        call of a signature makes its case.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.vectorcall = _call
-        self.cases = {}
-        self.waiting = {}
         self.account = Account()
         self.reasons = {}
         self.tally = Tally()
@@ -173,7 +160,7 @@ cdef class Caller:
     def __init__(self, target, plans, most, patient=False):
         self.target = target
         self.plans = plans
-        self.most = most
+        self.cases, self.waiting = Cache(most), Cache(most)
         self.patient = patient
         _callers.add(self)
 
@@ -207,12 +194,13 @@ cdef class Caller:
 
     def known_cases(self):
         """Return the cases of all signatures that are kept."""
-        return list(self.cases.values())
+        return self.cases.values()
 
     def forget(self):
         """Let go of all cases: the next calls are as the first ones."""
-        self.cases, self.last = {}, None
-        self.waiting, self.account = {}, Account()
+        self.cases.clear()
+        self.waiting.clear()
+        self.last, self.account = None, Account()
         self.one_trace = self.has_plan = False
         self.failures = 0
 
@@ -226,9 +214,7 @@ cdef class Caller:
         if found is None:
             found = Waiting()
             found.account.drops = self.failures  # each of which doubles the bar
-            while len(self.waiting) >= self.most:
-                self.waiting.pop(next(iter(self.waiting)), None)
-            self.waiting[key] = found
+            found = self.waiting.put(key, found)
         return found
 
     cdef bint pays(self, Waiting waiting) except -1:
@@ -260,7 +246,7 @@ cdef class Caller:
         return account.is_due(<int64_t>min(cost / (share * share), 1e18))
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
         """Follow what it has cost to make a case, of a trace that may have had a runner."""
-        self.waiting.pop(case.key, None)
+        self.waiting.drop(case.key)
         if case.runner.known:
             _binding.learn(1, ns)
             return 0
@@ -310,9 +296,7 @@ cdef class Caller:
             case.key = key
             if waiting is not None:
                 self.learn(case, waiting, now() - begin)
-            while len(self.cases) >= self.most:
-                self.cases.pop(next(iter(self.cases)), None)
-            self.cases[key] = case
+            self.cases.replace(key, case)
         elif not made:
             raise SystemError("a call has neither been made nor has it a case")
         if made:
@@ -333,6 +317,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL:
     """Call a function, given a call of which some first arguments are not the function's."""
     cdef PyObject* made = NULL
+    cdef PyObject* known
     cdef Signature signature
     cdef Borrowed given
     cdef Case case
@@ -344,10 +329,8 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
         obstacle = _CHOSEN
     elif not is_plain_anywhere():
         obstacle = _AROUND
-    if not _where.only_host:
-        signature.TakeDevices()
-    if obstacle is None and not signature.Read(
-        _where[0], call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
+    if obstacle is None and not read_values(
+        &signature, call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
     ):
         obstacle = _ARGUMENT
     if obstacle is not None:
@@ -360,7 +343,8 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     case = self.last
     if case is None or not signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)):
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
-        case = self.cases.get(key)
+        known = self.cases.find(key)
+        case = None if known == NULL else <Case>known
         if case is None:
             case = self.first(key, call, skipped, &called, &made)
             if called:
@@ -386,98 +370,10 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     return <PyObject*>result
 
 
-COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
-"""Classes of which an instance is its attributes: tensors, shapes, dtypes and each other."""
-
-
-cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
-                       PyObject* keywords) noexcept:
-    signature.TakeOnlyTensors()
-    if not _where.only_host:
-        signature.TakeDevices()
-    return signature.Read(_where[0], args, positional, keywords)
-
-
-cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t positional,
-                      PyObject* keywords, PyTypeObject* identified) noexcept:
-    signature.TakeIdentities(identified)
-    return read_tensors(signature, args, positional, keywords)
-
-
-def know_objects(classes):
-    """Have `read_tensors` read instances of more classes.
-
-    Parameters
-    ----------
-    classes : dict of type to frozenset of str
-        By class, the names of attributes for which no method asks. What the others hold is what
-        there is to know of an instance.
-    """
-    global _objects
-    _objects = dict(classes)
-    Known().objects = <PyObject*>_objects
-
-
-def know_iterator(kind):
-    """Have `read` take instances of a class for what they are: iterators of datasets.
-
-    Parameters
-    ----------
-    kind : type
-        Derived from TensorFlow's, and known by the same attributes.
-    """
-    global _lazy_iterator
-    _lazy_iterator = kind
-    Known().lazy_iterator = <PyTypeObject*>kind
-
-
-def _describe_iterator(iterator):
-    """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
-    try:
-        return iterator._fastops_text
-    except AttributeError:
-        specs = tf.nest.flatten(iterator.element_spec)
-        plain = all(type(spec) is tf.TensorSpec for spec in specs)
-        iterator._fastops_text = repr(iterator.element_spec) if plain else None
-    return iterator._fastops_text
-
-
 cdef int _set_up() except -1:
     cdef Caller one = Caller.__new__(Caller)
     EnableVectorcall(<PyTypeObject*>Caller, <char*>&one.vectorcall - <char*><void*>one)
-    known = &Known()
-    known.variable = <PyTypeObject*>_ResourceVariable
-    known.array = <PyTypeObject*>np.ndarray
-    known.array_scalar = <PyTypeObject*>np.generic
-    known.dtype = <PyTypeObject*>_dtypes.DType
-    known.iterator = <PyTypeObject*>_OwnedIterator
-    known.shape = <PyTypeObject*>_TensorShape
-    known.composites = <PyObject*>_COMPOSITES
-    known.handle = <PyObject*>_HANDLE
-    known.static_shape = <PyObject*>_STATIC_SHAPE
-    known.trainable = <PyObject*>_TRAINABLE
-    known.cached = <PyObject*>_CACHED
-    known.caching = <PyObject*>_CACHING
-    known.number = <PyObject*>_NUMBER
-    known.iterated = <PyObject*>_ITERATED
-    known.dims = <PyObject*>_DIMS
-    known.copy = <PyObject*>_COPY
-    known.describe_iterator = <PyObject*>_DESCRIBE
     return 0
 
-
-cdef str _HANDLE = "_handle"
-cdef str _STATIC_SHAPE = "_shape"
-cdef str _TRAINABLE = "_trainable"
-cdef str _CACHED = "_cached_value"
-cdef str _CACHING = "_caching_device"
-cdef str _NUMBER = "as_datatype_enum"
-cdef str _ITERATED = "_iterator_resource"
-cdef str _DIMS = "_dims"
-cdef str _COPY = "copy"
-cdef object _COMPOSITES = COMPOSITES
-cdef object _DESCRIBE = _describe_iterator
-cdef dict _objects = None
-cdef object _lazy_iterator = None
 
 _set_up()

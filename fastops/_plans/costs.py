@@ -2,7 +2,7 @@
 
 import weakref
 
-from fastops._core.payoff import Estimate
+from fastops._specialize.policy import Estimate
 
 MAKING = Estimate("making a plan, by nodes", 300_000.0)
 """A plan of a trace whose arguments are bound: nanoseconds for a node."""

@@ -6,10 +6,6 @@ from fastops._cpp.plan cimport NativePlan
 from fastops._tf.device cimport Device
 from fastops._tf.tensor cimport Tensor
 
-cdef enum:
-    LONG = 20000  # nanoseconds after which other threads may run meanwhile
-
-
 cdef class Plan:
     cdef NativePlan native
     cdef Device* device            # where it runs; null for the host

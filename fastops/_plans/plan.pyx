@@ -27,6 +27,7 @@ from fastops._cpp.placed cimport InHostMemory, PlacedKernel
 from fastops._cpp.runtime cimport LocalDevice, Runtime
 from fastops._cpp.text cimport Message
 from fastops._dispatch cimport generation, in_order, on_host, runtime
+from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
 from fastops._tf.protos cimport DT_RESOURCE, NodeDef
@@ -89,7 +90,7 @@ cdef class Plan:
         cdef shared_ptr[PlacedKernel] placed
         cdef Status status
         self.made_for = generation
-        self.last_ns = LONG + 1  # until it has run, nobody knows
+        self.last_ns = LONG_RUN_NS + 1  # until it has run, nobody knows
         if not in_order():
             raise UnplannedError("this thread runs nothing directly")
         places = [*places, *map(place_of, captured)]

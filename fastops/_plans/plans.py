@@ -10,9 +10,7 @@ from fastops._plans.caller import Caller, Case, Tally
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
 from fastops._plans.planned import Planned, options_of
-
-MOST_SIGNATURES = 256
-"""Signatures of one function that are kept; beyond, the one that was made first goes."""
+from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
 
 _MOST_TRACES = 32
 """Traces of one function whose nodes are counted, the last ones."""
@@ -60,12 +58,12 @@ class Plans(Caller):
     optimize : bool
         Whether TensorFlow optimizes its graph.
     patient : bool
-        Whether a plan is made when it pays: see `fastops._core.payoff`.
+        Whether a plan is made when it pays: see `fastops._specialize.policy`.
     """
 
     def __init__(self, traced, target, executor=None, optimize=True, patient=False):
         target = target if optimize else _unoptimized(target)
-        super().__init__(target, executor != "tensorflow", MOST_SIGNATURES, patient)
+        super().__init__(target, executor != "tensorflow", MAX_FUNCTION_SIGNATURES, patient)
         self.tally = _tally(traced)
         self._executor = executor
         self._optimize = optimize

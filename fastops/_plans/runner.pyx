@@ -17,7 +17,8 @@ from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
 from fastops._cpp.timer cimport Nanoseconds
 from fastops._dispatch cimport generation, in_order, on_host, runtime
-from fastops._plans.plan cimport LONG, Plan
+from fastops._plans.plan cimport Plan
+from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalData, recording
 from fastops._tf.status cimport Status
@@ -183,7 +184,7 @@ cdef class Runner:
                 self.note_time("tensorflow", Nanoseconds() - begin)
             return result
         status = plan.native.Run(
-            given, plan.last_ns > LONG or plan.waits or plan.device != NULL,
+            given, plan.last_ns > LONG_RUN_NS or plan.waits or plan.device != NULL,
             this_thread().options.threads, _observed > 0, &made, &failed,
         )
         plan.last_ns = Nanoseconds() - begin

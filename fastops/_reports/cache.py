@@ -1,6 +1,7 @@
 """The caches of prepared kernels: how full they are, and their bound."""
 
-from fastops._dispatch import bound_cache, flush
+from fastops._core.entries import bound
+from fastops._dispatch import flush
 from fastops._reports import counters
 
 
@@ -42,7 +43,8 @@ def set_cache_size(entries_per_op):
     8
     >>> fastops.set_cache_size(before)
     """
-    bound_cache(entries_per_op)
+    bound(entries_per_op)
+    flush()
 
 
 def cache_info():

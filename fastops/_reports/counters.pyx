@@ -6,13 +6,12 @@ from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
 from fastops._core.attributes cimport MISSING, restored
+from fastops._core.entries cimport Entry, cache_size
 from fastops._core.reasons cimport NUM_REASONS, R_ASYNC, R_DIRECT, R_OBSERVED
 from fastops._cpp.kernel cimport FoundThreads
 from fastops._cpp.runtime cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
 from fastops._dispatch cimport (
-    Entry,
     Op,
-    cache_size,
     gate,
     loaded,
     runtime,

@@ -7,13 +7,14 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
+from fastops._core.entries cimport Entry, Placing, placing_of
 from fastops._core.reasons cimport R_DIRECT, R_INPUT_DEVICE
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.kernel cimport Manner
 from fastops._cpp.python cimport Py_None
 from fastops._cpp.vectorcall cimport EnableVectorcall, vectorcall_t
-from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Entry, Op, Placing, collect, placing_of
+from fastops._dispatch cimport GIL_BYTES, INLINE_RESULTS, Op, collect, runtime
 from fastops._tf.status cimport Status
 
 cdef extern from "definitions.h":
@@ -77,7 +78,7 @@ cdef class BareKernel:
             slots[op.keywords.index(name)] = <PyObject*>value
         reason = collect(op, slots, self.frame)
         if self.entry.kernel.get() == NULL:
-            self.placing = placing_of(self.entry, self.frame)
+            self.placing = placing_of(self.entry, self.frame, runtime()[0])
             if self.placing is None or reason != R_DIRECT and reason != R_INPUT_DEVICE:
                 raise ValueError("a bare kernel takes EagerTensors only, where it wants them")
         elif reason != R_DIRECT:

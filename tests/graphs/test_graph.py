@@ -632,7 +632,7 @@ def test_sessions_end(xyz):
 def test_plans_are_bounded(xyz, monkeypatch):
     from fastops._graphs import session as _session
 
-    monkeypatch.setattr(_session, "MOST_RUNS", 3)
+    monkeypatch.setattr(_session, "MAX_SESSION_RUNS", 3)
     g, x, *_ = xyz
     with g.as_default():
         many = [x * float(number) for number in range(6)]

@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 
 import fastops
-from fastops._core import payoff
+from fastops._specialize import policy
 from guards.corpus import SUBJECTS, subject
 from guards.fuzz import begin, fuzz
 
@@ -20,7 +20,7 @@ def main():
     parser.add_argument("--most", type=int, help="changes of one object; default: all")
     options = parser.parse_args()
     console = Console(stderr=True)
-    payoff.set_share(0)  # recordings are made as soon as one call has come
+    policy.set_share(0)  # recordings are made as soon as one call has come
     chosen = [
         title
         for title in SUBJECTS

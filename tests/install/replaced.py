@@ -11,7 +11,7 @@ import tensorflow as tf
 from support import floats
 
 from fastops._install import lookups
-from fastops._install.guards import upstream
+from fastops._specialize.guards.names import upstream
 
 
 def t(*shape, dtype=np.float32, seed=0):

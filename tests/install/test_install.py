@@ -21,7 +21,7 @@ from tensorflow.python.ops import gen_array_ops, gen_math_ops
 import fastops
 from fastops._install import calls, intercept, placement, replacement, targets, upstream
 from fastops._install.replay import targets as replay
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 from tools import replaced
 
 pytestmark = pytest.mark.usefixtures("fresh")

@@ -19,9 +19,9 @@ from tensorflow.python.ops.numpy_ops import np_dtypes
 
 import fastops
 from fastops._core.record import Record
-from fastops._install.replay import hooks
 from fastops._install.replay.functions import FUNCTIONS
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
+from fastops._specialize.recording import hooks
 
 pytestmark = [pytest.mark.usefixtures("fresh", "installed")]
 

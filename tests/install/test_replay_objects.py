@@ -13,7 +13,7 @@ from support import assert_same, floats
 
 import fastops
 from fastops._install.replay.functions import METHODS, OBJECTS
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 
 pytestmark = [pytest.mark.usefixtures("fresh")]
 

@@ -11,7 +11,7 @@ from tensorflow.python.eager.record import VariableWatcher
 
 import fastops
 from fastops._install.models.method import methods
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -23,12 +23,13 @@ from fastops._install import intercept, placement, traced, variables
 from fastops._install.gradients import rules
 from fastops._install.helpers.answer import Answer
 from fastops._install.models import method
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 from fastops._install.target import Target, generated
 from fastops._install.verify.results import RESULTS, chosen
 from fastops._plans import plan
 from fastops._plans.planned import Planned
 from fastops._shell.verification import parse
+from fastops._specialize import trial
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -196,7 +197,8 @@ def altered(monkeypatch):
             return found
 
         monkeypatch.setattr(method, "recording", recording)
-        monkeypatch.setattr(method, "alike", lambda one, other: True)
+        for module in (method, trial):
+            monkeypatch.setattr(module, "alike", lambda one, other: True)
 
     return alter
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 from support import assert_same, floats
 
 import fastops
-from fastops._core import payoff
 from fastops._plans import costs
+from fastops._specialize import policy
 
 X = tf.constant(floats(3))
 CALL = 1000
@@ -21,18 +21,18 @@ EARLY = "a plan would not pay yet"
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch):
     clock = itertools.count(0, CALL)
-    payoff.set_clock(lambda: next(clock))
+    policy.set_clock(lambda: next(clock))
     for estimate, per_unit in ((costs.MAKING, 1.0), (costs.BINDING, 1.0), (costs.SAVING, CALL)):
         monkeypatch.setattr(estimate, "per_unit", per_unit)
     fastops.install(only=["traced"])
     yield
     fastops.uninstall()
-    payoff.set_clock(None)
+    policy.set_clock(None)
 
 
 def set_bar(calls, nodes):
     """Have a plan of so many nodes made once that many calls have come after the first."""
-    payoff.set_share(calls * CALL / (nodes + costs.AROUND_PLAN))
+    policy.set_share(calls * CALL / (nodes + costs.AROUND_PLAN))
 
 
 def nodes_of(function, *args):
@@ -104,7 +104,7 @@ def test_signatures_of_one_trace_pay_for_its_plan_together():
     (case,) = function._fastops_caller.known_cases()
     assert case.runner.plan is not None
     for _ in range(2):  # arguments of another shape have only to be bound
-        payoff.set_share(0.5)
+        policy.set_share(0.5)
         function(tf.ones([20]))
     assert len(function._fastops_caller.known_cases()) == 2
     assert function._fastops_caller.planned == 0
@@ -131,7 +131,7 @@ def test_what_cannot_be_a_plan_is_tried_less_and_less_often():
 
 
 def test_a_plan_is_made_at_once_for_who_asks_for_it():
-    payoff.set_share(1e9)
+    policy.set_share(1e9)
     function = fastops.function(doubled)
     for _ in range(3):
         assert_same(function(X), X * 2.0)
@@ -139,7 +139,7 @@ def test_a_plan_is_made_at_once_for_who_asks_for_it():
 
 
 def test_the_first_call_of_all_makes_no_plan():
-    payoff.set_share(0)
+    policy.set_share(0)
     function = tf.function(doubled)
     function(X)
     assert function._fastops_caller.known_cases() == []

@@ -793,7 +793,7 @@ def test_input_signature_and_relaxed_shapes():
 
 @pytest.mark.quick
 def test_signatures_are_bounded(monkeypatch):
-    monkeypatch.setattr("fastops._plans.plans.MOST_SIGNATURES", 3)
+    monkeypatch.setattr("fastops._plans.plans.MAX_FUNCTION_SIGNATURES", 3)
     fast = fastops.function(lambda x: x + 1.0)
     for size in range(1, 9):
         fast(make("float32", size))

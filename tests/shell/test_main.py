@@ -300,7 +300,7 @@ def test_a_file_that_cannot_be_written(tmp_path):
 
 def test_the_profile_of_functions(tmp_path):
     code = (
-        "import tensorflow as tf\nfrom fastops._core import payoff\npayoff.set_share(0)\n"
+        "import tensorflow as tf\nfrom fastops._specialize import policy\npolicy.set_share(0)\n"
         "@tf.function\ndef squared(x): return x * x\n"
         "for _ in range(20): squared(tf.ones([3]))"
     )

@@ -30,7 +30,7 @@ from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.keras.targets import source
 from fastops._install.public.targets import of_functions
 from fastops._install.replacement import standing_alone
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 from fastops._install.target import generated
 
 BACKEND = "keras.src.backend.tensorflow"

@@ -1,7 +1,7 @@
 cimport cython
 
 from fastops._install.gradients.step cimport Step
-from fastops._install.guards cimport Guard
+from fastops._specialize.guards.names cimport Guard
 
 # Returns what TensorFlow's gradient function returns, or `TENSORFLOW` to have that one called.
 ctypedef object (*rule_t)(Step*)

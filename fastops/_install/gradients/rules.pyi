@@ -1,8 +1,8 @@
 from collections.abc import Callable
 from typing import Any, final
 
-from fastops._install.guards import Guard
 from fastops._install.replacement import Replacement
+from fastops._specialize.guards.names import Guard
 
 @final
 class Rule:

@@ -27,7 +27,7 @@ from fastops._core.tensors cimport local_tensor
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, PyVectorcall_NARGS
 from fastops._dispatch cimport in_order
 from fastops._install.gradients.step cimport Step
-from fastops._install.guards cimport holds
+from fastops._specialize.guards.names cimport holds
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording

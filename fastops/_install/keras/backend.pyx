@@ -14,7 +14,7 @@ from fastops._core.tensors cimport host_tensor, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyFloat_Type
 from fastops._dispatch cimport constant
-from fastops._install.guards cimport Guard, holds
+from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport FLOATS, tensor_rank
 from fastops._install.public.lowering cimport (

@@ -23,9 +23,11 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
-from fastops._plans.caller import know_iterator
 from fastops._plans.packing import nested
 from fastops._plans.runner import is_plain, is_plain_anywhere
+from fastops._specialize.cache import Cache
+from fastops._specialize.policy import MAX_BATCH_KINDS
+from fastops._specialize.signatures import know_iterator
 
 MOST_BATCH_BYTES = 1 << 20
 """Of a batch: those that are larger are better copied in another thread, before they are asked."""
@@ -36,7 +38,6 @@ MOST_BLOCK_BYTES = 1 << 20
 MOST_HELD_BYTES = 64 << 20
 """Of the arrays that are copied in their order, so that a graph takes batches of them."""
 
-MOST_KINDS = 64
 MOST_ORDERS_BYTES = 16 << 20
 
 _HOST = "/device:CPU:0"
@@ -48,9 +49,9 @@ _DTYPES = _FLOATS | {
 _adapter_type = None
 _sliceable = None
 _floatx = None
-_kinds: dict = {}  # by structure, dtypes, shapes and sizes: what Keras's own dataset was like
+_kinds = Cache(MAX_BATCH_KINDS)  # by structure, dtypes, shapes and sizes: Keras's own dataset
 _orders: dict = {}  # by seed and size: the order that Keras's own dataset drew
-_lock = threading.Lock()  # of both
+_lock = threading.Lock()  # of orders
 
 
 def attach(keras):
@@ -179,11 +180,7 @@ def _learn(key, spec, tensors):
         kind = _Kind(spec)
     except TypeError:  # it holds something else than tuples and dicts
         return None
-    with _lock:
-        while len(_kinds) >= MOST_KINDS:
-            _kinds.pop(next(iter(_kinds)))
-        _kinds[key] = kind
-    return kind
+    return _kinds.add(key, kind)
 
 
 def _learn_order(key, made):

@@ -15,14 +15,13 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._core.tensors cimport handle_dtype
-from fastops._core.threads cimport this_thread
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.dicts cimport InstanceDict, InstanceDictIfAny
 from fastops._cpp.python cimport Py_None, Py_False, Py_True, PyVectorcall_NARGS, _PyType_Lookup
 from fastops._dispatch cimport eager
-from fastops._install.models.watch cimport Globals
 from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._specialize.guards.watch cimport Globals
 
 import inspect
 from functools import wraps
@@ -30,6 +29,8 @@ from functools import wraps
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.ops import name_scope_v2 as _TfNameScope
+
+from fastops._install.lookups import of_codes as _of_codes
 
 
 cdef enum:
@@ -208,7 +209,8 @@ cdef class LayerCall(Replacement):
             *(_NameScope.__init__, _NameScope.__enter__, _NameScope.__exit__),
         ]
         self.globals = Globals(
-            {(one.__code__, id(one.__globals__)): one.__globals__ for one in functions}
+            {(one.__code__, id(one.__globals__)): one.__globals__ for one in functions},
+            _of_codes([(one.__code__, one.__globals__) for one in functions]),
         )
 
 
@@ -217,7 +219,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef LayerCall self = <LayerCall>callable
     cdef PyObject* training = NULL
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
-    if not live or n != 2 or not IsEagerTensor(args[1]) or this_thread().noted:
+    if not live or n != 2 or not IsEagerTensor(args[1]):
         return call_original(self, args, nargsf, keywords)
     if keywords != NULL and PyTuple_GET_SIZE(<object>keywords) != 0:
         if (
@@ -244,7 +246,9 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     cdef PyObject* stack
     cdef Parameters parameters
     cdef dict attributes, state, named
-    if not _is_plain_class(kind) or not eager() or not self.globals.hold():
+    # `eager` comes first: it is false while a call is recorded, and then none of the Python of the
+    # other conditions may run, since the recording would depend on it.
+    if not eager() or not _is_plain_class(kind) or not self.globals.hold():
         return _KERASS
     found = InstanceDict(layer)
     tracker = PyDict_GetItem(_global_state, _TRACKER)

@@ -4,7 +4,7 @@ import functools
 import types
 import weakref
 
-from fastops._install.models.library import is_own
+from fastops._specialize.libraries import is_own
 
 _classes: weakref.WeakSet = weakref.WeakSet()
 changes = [0]

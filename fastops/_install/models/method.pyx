@@ -12,25 +12,51 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
-from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
-from fastops._core.payoff cimport Account, Estimate, bar_of, cover, is_covered, now
-from fastops._core.threads cimport this_thread
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.models.scopes cimport Scopes
-from fastops._install.models.watch cimport Globals, Watch
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._install.replay.native cimport DONE, FAILED, Outcome
-from fastops._install.replay.replay cimport Replay, are_leaves, handles_of
-from fastops._plans.caller cimport read_method
 from fastops._plans.runner cimport is_plain_or_one_replica
-from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
+from fastops._specialize.cache cimport Cache
+from fastops._specialize.guards.watch cimport Globals, Watch
+from fastops._specialize.policy cimport (
+    Account,
+    Budget,
+    Estimate,
+    MAX_CLASSES,
+    MAX_OBJECT_FAILURES,
+    MAX_OBJECT_OPS,
+    MAX_OBJECT_SIGNATURES,
+    MAX_OBJECT_STATES,
+    MAX_REFUSED_OBJECTS,
+    MAX_SIGNATURE_FAILURES,
+    MAX_STATE_CHANGES,
+    MAX_WAIT,
+    bar_of,
+    cover,
+    is_covered,
+    now,
+)
+from fastops._specialize.replay cimport Replay, are_leaves
+from fastops._specialize.signatures cimport read_method
+from fastops._specialize.specialization cimport (
+    Decision,
+    EXHAUSTED,
+    FAILED,
+    HIT,
+    MISSED,
+    RECORD,
+    REJECTED,
+    Specialization,
+    WAIT,
+)
+from fastops._specialize.trial cimport copies_of, try_replay
 from fastops._tf.eager cimport recording as taped
 
 cdef extern from "definitions.h":
@@ -45,36 +71,22 @@ from sys import getprofile as _getprofile
 
 import numpy as np
 import tensorflow as _tf
-from tensorflow.python.eager import context as _context
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
-from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _UnreadVariable
 
-from fastops._core.tensors import is_host_tensor
+from fastops._install.lookups import of_codes as _of_codes
 from fastops._install.models.declared import changes as _declarations
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._install.models.declared import is_declared
-from fastops._install.models.guards import guards_of
-from fastops._install.models.library import is_keras
 from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
-from fastops._install.models.places import Places
-from fastops._install.models.witness import Witness
-from fastops._install.replay.alike import alike
-from fastops._install.replay.recorder import Recorder
-from fastops._install.replay.recording import Held, NotReplayableError, recording
 from fastops._install.target import generated
+from fastops._specialize.recording.alike import alike
+from fastops._specialize.guards.discovery import guards_of
+from fastops._specialize.guards.places import Places
+from fastops._specialize.libraries import is_keras
+from fastops._specialize.recording.record import Record
+from fastops._specialize.recording.recording import Held, NotReplayableError, recording
 
 cdef enum:
-    MOST_SIGNATURES = 64   # of one object
-    MOST_STATES = 4        # that one object goes to and from
-    MOST_CHANGES = 16      # without success, after which its calls are left alone
-    MOST_REPLAYS = 4       # of one signature, that differ by values
-    MOST_STEPS = 32768     # of one replay
-    MOST_FAILURES = 4      # of one object, without success; of one signature, half of them
-    MOST_CLASSES = 1024
-    ENOUGH_STRANGE = 8     # calls, after which recordings of other code are dropped
-    ENOUGH_REFUSED = 8     # objects of one class, without success
-    ENOUGH_WAITING = 4     # times the bar, after which what an object calls has accounts, too
     SLOTS = 16
 
 cdef type _array = np.ndarray
@@ -128,13 +140,11 @@ def methods():
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
-cdef class Case:
+cdef class Case(Specialization):
     """What is known of the calls of one signature, in one state.
 
     Attributes
     ----------
-    key : bytes
-        The signature of the arguments.
     scopes : tuple
         What Keras kept for the thread.
     globals : Globals
@@ -145,46 +155,32 @@ cdef class Case:
         The code that ran in calls that were recorded, with its globals.
     seen : set of int
         The identities of what the guards compare beside the object.
-    first : Recording
-        Of the first call that was recorded, until there is another one like it.
-    replays : list of Replay
-        They differ by the values that Python looked at.
     left : dict
         What a call leaves in the context of the outermost layer's call.
     marks : set of tuple
         The arguments that get an attribute without a value, as one for a mask, and its name.
     names : dict
         How many names of each kind a call gives.
-    failures, reason : int, str
-        How often it could not be recorded, and why.
-    account : Account
-        What its calls cost while they are not replayed.
     """
 
-    cdef bytes key
-    cdef Account account
     cdef int64_t made_ns  # what recorded calls took beyond others
     cdef tuple scopes
     cdef Globals globals
     cdef Watch contents
-    cdef object first
     cdef dict codes
     cdef set seen
-    cdef list replays
     cdef dict left
     cdef set marks
     cdef dict names
-    cdef str reason
-    cdef int failures
-    cdef int strange     # calls that found other code
 
     def __init__(self, key, scopes, Account account):
-        self.key, self.scopes, self.account = key, scopes, account
-        self.forget()
+        super().__init__(key, MAX_SIGNATURE_FAILURES, account)
+        self.scopes = scopes
+        self.codes, self.marks = {}, set()
 
-    cdef int forget(self) except -1:
-        self.replays, self.codes, self.marks, self.first = [], {}, set(), None
-        self.strange = 0
+    cdef int deoptimize(self) except -1:
+        Specialization.deoptimize(self)
+        self.codes, self.marks = {}, set()
         return 0
 
     cdef int cost(self, int64_t ns) except -1:
@@ -215,7 +211,7 @@ cdef class State:
     cdef object places
     cdef dict variables
     cdef set seen
-    cdef dict cases
+    cdef Cache cases
     cdef Case last
 
     def __init__(self, root, unasked):
@@ -223,7 +219,7 @@ cdef class State:
         self.watch = Watch(self.places)
         self.variables, self.seen = self.places.variables, self.places.seen
         self.places.entries = self.places.kept = None  # the watch has them
-        self.cases = {}
+        self.cases = Cache(MAX_OBJECT_SIGNATURES)
 
     cdef Case case_of(self, const Signature& signature, tuple scopes):
         cdef Case case = self.last
@@ -234,7 +230,7 @@ cdef class State:
             and case.scopes == scopes
         ):
             return case
-        found = PyDict_GetItem(self.cases, (_key(signature), scopes))
+        found = self.cases.find((_key(signature), scopes))
         if found == NULL:
             return None
         self.last = <Case>found
@@ -262,18 +258,19 @@ cdef class Subject:
     cdef object reference
     cdef int slot
     cdef list states
-    cdef dict accounts
+    cdef Cache accounts
     cdef int64_t waited_ns             # in calls of accounts, since the last success
     cdef unsigned long long paid_until  # of the replays: those before counted for a recording
     cdef str reason
     cdef dict reasons
-    cdef int failures
-    cdef int changes
+    cdef Budget failures               # of recordings
+    cdef int changes                   # of the state, since the last success
     cdef readonly unsigned long long replayed
 
     def __init__(self, reference):
         self.reference, self.slot = reference, -1
-        self.states, self.accounts, self.reasons = [], {}, {}
+        self.states, self.accounts, self.reasons = [], Cache(MAX_OBJECT_SIGNATURES), {}
+        self.failures = Budget(MAX_OBJECT_FAILURES)
 
     def __dealloc__(self):
         if self.slot >= 0:
@@ -291,9 +288,8 @@ cdef class Subject:
         return self.slot
 
     cdef int fail(self, str why) except -1:
-        self.failures += 1
         self.reasons[why] = self.reasons.get(why, 0) + 1
-        if self.failures >= MOST_FAILURES:
+        if self.failures.fail():
             self.close(why)
         return 0
 
@@ -303,12 +299,8 @@ cdef class Subject:
         return 0
 
     cdef Account account_of(self, tuple key):
-        cdef Account account = self.accounts.get(key)
-        if account is None:
-            while len(self.accounts) >= MOST_SIGNATURES:
-                self.accounts.pop(next(iter(self.accounts)), None)
-            account = self.accounts[key] = Account()
-        return account
+        cdef PyObject* found = self.accounts.find(key)
+        return self.accounts.put(key, Account()) if found == NULL else <Account>found
 
     cdef int begin(self, Account account, bint anew) except -1:
         """Take up that a recording begins; `anew`: what was recorded is of no use now."""
@@ -323,6 +315,14 @@ cdef class Subject:
             account.restart()
         self.paid_until = self.replayed
         return 0
+
+    cdef str changed(self):
+        """What has changed since the last known state, for observers."""
+        cdef State last
+        if not _observers or not self.states:
+            return None
+        last = self.states[0]
+        return last.watch.differs()
 
     cdef State state(self):
         """The state that the object is in, if it is known."""
@@ -355,7 +355,7 @@ cdef class Method(Replacement):
     original : callable
         The library's.
     unasked : dict of type to set of str
-        As for `fastops._install.models.places.Places`.
+        As for `fastops._specialize.guards.places.Places`.
     variable : type
         The library's class of variables.
     scopes : Scopes
@@ -372,7 +372,7 @@ cdef class Method(Replacement):
     cdef object takes_arrays
     cdef object takes_zips
     cdef dict subjects
-    cdef dict refused    # by class, how many objects; 0 for ever after a success
+    cdef Cache refused   # by class, the budget of objects that are given up
     cdef dict others     # by their versions, classes of which no object is replayed
     cdef object known_declarations
     cdef unsigned long long known_after
@@ -383,7 +383,7 @@ cdef class Method(Replacement):
         super().__init__(original)
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
-        self.subjects, self.refused = {}, {}
+        self.subjects, self.refused = {}, Cache(MAX_CLASSES)
         self.others, self.known_declarations = {}, 0
         self.known_after = flushes
         self.vectorcall = _called
@@ -412,8 +412,8 @@ cdef class Method(Replacement):
             told["replayed"] += subject.replayed
             for state in subject.states:
                 for case in state.cases.values():
-                    told["recorded"] += len(case.replays)
-                    told["native"] += sum([replay.native_runs() for replay in case.replays])
+                    told["recorded"] += len(case.variants)
+                    told["native"] += sum([replay.native_runs() for replay in case.variants])
             for why, count in subject.reasons.items():
                 told["reasons"][why] = told["reasons"].get(why, 0) + count
             told["refused"] = subject.reason or told["refused"]
@@ -425,8 +425,9 @@ cdef class Method(Replacement):
         Returns
         -------
         list of dict
-            With the ``"scopes"`` around it, how many ``"places"`` are compared, the names of the
-            ``"codes"`` that ran, and the names of the ``"ops"``.
+            With the ``"scopes"`` around it; the paths of the ``"places"`` of the object that are
+            compared; the names of the ``"codes"`` that ran; and of the replay, the names of the
+            ``"ops"`` and the rest that `Replay.describe` says.
         """
         cdef Subject subject = self.subjects.get(id(instance))
         cdef State state
@@ -435,12 +436,12 @@ cdef class Method(Replacement):
         found = []
         for state in [] if subject is None else subject.states:
             for case in state.cases.values():
-                for replay in case.replays:
+                for replay in case.variants:
                     found.append({
                         "scopes": case.scopes,
-                        "places": len(state.seen),
+                        "places": state.watch.paths(),
                         "codes": sorted({code.co_name for code, _ in case.codes}),
-                        "ops": replay.op_names(),
+                        **replay.describe(),
                     })
         return found
 
@@ -459,11 +460,12 @@ cdef class Method(Replacement):
         if version != 0 and self.others.get(version):
             return None
         if not is_keras(kind) and not is_declared(kind):
-            if len(self.others) >= MOST_CLASSES:
+            if len(self.others) >= MAX_CLASSES:
                 self.others.clear()
             self.others[version] = True
             return None
-        if self.refused.get(kind, 0) >= ENOUGH_REFUSED:
+        found = self.refused.find(kind)
+        if found != NULL and (<Budget>found).is_spent():
             return None
         subjects = self.subjects
         try:
@@ -475,11 +477,11 @@ cdef class Method(Replacement):
         return subject
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
-                         PyObject* keywords) except NULL:
-        """Have the method itself called, for a reason."""
+                         PyObject* keywords, str detail=None) except NULL:
+        """Have the method itself called, for a reason. Observers are told the detail, too."""
         self.reasons[why] = self.reasons.get(why, 0) + 1
         if _observers:
-            self.tell(args[0], why)
+            self.tell(args[0], why, detail)
         return call_original(self, args, nargsf, keywords)
 
     cdef PyObject* wait(self, Subject subject, Account account, PyObject* const* args,
@@ -493,11 +495,11 @@ cdef class Method(Replacement):
         cdef PyObject* result
         cdef int64_t begin
         if is_covered():
-            return self.leave(_FIRST, args, nargsf, keywords)
+            return self.leave(_FIRST, args, nargsf, keywords, subject.changed())
         cover(account.calls == 0 or not _waits_too_long(subject, account))
         begin = now()
         try:
-            result = self.leave(_FIRST, args, nargsf, keywords)
+            result = self.leave(_FIRST, args, nargsf, keywords, subject.changed())
         finally:
             cover(False)
         begin = now() - begin
@@ -505,8 +507,10 @@ cdef class Method(Replacement):
         subject.waited_ns += account.shortest_ns
         return result
 
-    cdef int tell(self, PyObject* root, str why) except -1:
-        """Tell those who ask of a call, and why it is not replayed."""
+    cdef int tell(self, PyObject* root, str why, str detail=None) except -1:
+        """Tell observers of a call: why it is not replayed, and the particulars, if any."""
+        if detail is not None:
+            why = f"{why}: {detail}"
         _tell(self.original.__qualname__, <object>root, why)
         return 0
 
@@ -518,19 +522,23 @@ cdef class Method(Replacement):
         """Take up that a call could not be recorded."""
         subject.fail(why)
         if case is not None:
-            case.failures += 1
-            case.first, case.reason = None, why
-            case.account.drop()
+            case.refuse(why)
         if subject.reason is not None:
-            kind = type(subject.reference())
-            if len(self.refused) < MOST_CLASSES:
-                self.refused[kind] = self.refused.get(kind, 0) + 1
+            self.budget_of(subject).fail()
         return 0
+
+    cdef Budget budget_of(self, Subject subject):
+        """The budget of a class: how many of its objects may be given up."""
+        kind = type(subject.reference())
+        cdef PyObject* found = self.refused.find(kind)
+        return (
+            self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS)) if found == NULL else <Budget>found
+        )
 
 
 cdef bint _waits_too_long(Subject subject, Account account) noexcept:
     cdef int64_t call_ns = account.shortest_ns
-    return subject.waited_ns >= ENOUGH_WAITING * bar_of(_cost_of(call_ns).of(call_ns))
+    return subject.waited_ns >= MAX_WAIT * bar_of(_cost_of(call_ns).of(call_ns))
 
 
 cdef Op _op(key):
@@ -554,8 +562,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Subject subject
     cdef State state
     cdef Case case = None
-    cdef Replay replay
-    cdef Outcome outcome
+    cdef Decision decision
     cdef PyObject* result = NULL
     cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf), named
     cdef vector[PyObject*] converted
@@ -616,41 +623,35 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     if state is not None:
         case = state.case_of(signature, scopes)
     if case is not None:
-        for i in range(PyList_GET_SIZE(case.replays)):
-            replay = <Replay>PyList_GET_ITEM(case.replays, i)
-            if not replay.fits():
-                return self.leave(_CODE, args, nargsf, keywords)
-            if not case.holds():
-                case.strange += 1
-                if case.strange >= ENOUGH_STRANGE:  # and so it may stay
-                    case.forget()
-                return self.leave(_CODE, args, nargsf, keywords)
-            outcome = replay.run(signature, &result)
-            if outcome == DONE:
-                case.strange = 0
-                subject.replayed += 1
-                self.replayed += 1
-                if _observers:
-                    self.tell(args[0], None)
-                if case.left is not None:
-                    self.scopes.call_context().__dict__.update(case.left)
-                for leaf, name in case.marks:
-                    setattr(<object>signature.object(leaf), name, None)
-                if case.names is not None:
-                    self.scopes.give_names(case.names)
-                return result
-            if outcome == FAILED:
-                return self.leave(_FAILED, args, nargsf, keywords)
-        if PyList_GET_SIZE(case.replays) >= MOST_REPLAYS:
-            return self.leave(_VALUES, args, nargsf, keywords)
-        if case.failures >= MOST_FAILURES // 2:
-            return self.leave(case.reason or _FAILED, args, nargsf, keywords)
+        decision = case.run(signature, &result)
+        if decision == HIT:
+            subject.replayed += 1
+            self.replayed += 1
+            if _observers:
+                self.tell(args[0], None)
+            if case.left is not None:
+                self.scopes.call_context().__dict__.update(case.left)
+            for leaf, name in case.marks:
+                setattr(<object>signature.object(leaf), name, None)
+            if case.names is not None:
+                self.scopes.give_names(case.names)
+            return result
+        if decision == MISSED:
+            detail = case.changes() if _observers else None
+            return self.leave(_CODE, args, nargsf, keywords, detail)
+        if decision == FAILED:
+            return self.leave(_FAILED, args, nargsf, keywords)
         account = case.account
+        decision = case.next(_cost_of(account.shortest_ns).of(account.shortest_ns))
+        if decision == EXHAUSTED:
+            return self.leave(_VALUES, args, nargsf, keywords)
+        if decision == REJECTED:
+            return self.leave(case.reason or _FAILED, args, nargsf, keywords)
     else:
         account = subject.account_of((_key(signature), scopes))
-    if (case is None or case.first is None) and not account.is_due(
-        _cost_of(account.shortest_ns).of(account.shortest_ns)
-    ):
+        due = account.is_due(_cost_of(account.shortest_ns).of(account.shortest_ns))
+        decision = RECORD if due else WAIT
+    if decision == WAIT:
         return self.wait(subject, account, args, nargsf, keywords)
     # Most of what is made meanwhile stays: a collection would find nothing, again and again.
     collects = PyGC_Disable()
@@ -672,7 +673,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
                        tuple scopes, const Signature& signature, PyObject* const* given,
                        PyObject* const* args, Py_ssize_t n, size_t nargsf,
                        PyObject* keywords) except NULL:
-    cdef PyObject* result
+    cdef PyObject* result = NULL
     cdef Signature after
     cdef Py_ssize_t i
     cdef list copies = None
@@ -686,7 +687,8 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
     if case is None:
         subject.begin(account, state is None and len(subject.states) != 0)
     elif case.first is None:
-        subject.begin(account, len(case.replays) != 0)
+        subject.begin(account, len(case.variants) != 0)
+    detail = subject.changed() if state is None else None
     root = <object>args[0]
     arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]
@@ -700,50 +702,40 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
         if state is None:
             state = State(root, self.unasked)
             subject.changes += 1
-            if subject.changes > MOST_CHANGES:
+            if subject.changes > MAX_STATE_CHANGES:
                 subject.close("what it holds changes again and again")
                 return call_original(self, args, nargsf, keywords)
             subject.states.insert(0, state)
-            del subject.states[MOST_STATES:]
+            del subject.states[MAX_OBJECT_STATES:]
     except Exception as why:  # another thread may be changing it
         self.note(subject, case, _told_of(why))
         return call_original(self, args, nargsf, keywords)
     if case is None:
         case = Case(_key(signature), scopes, account)
-        while len(state.cases) >= MOST_SIGNATURES:
-            state.cases.pop(next(iter(state.cases)), None)
-        state.cases[case.key, scopes] = case
+        state.cases.replace((case.key, scopes), case)
     second = case.first is not None and case.holds()
     names, marked = self.scopes.names_given(), [set(vars(tensor)) for tensor in arguments]
     if second:
         try:
-            copies = _copies(case.first.variables)
+            copies = copies_of(case.first.variables)
         except Exception as why:  # one has no value, say
             self.note(subject, case, _told_of(why))
             return call_original(self, args, nargsf, keywords)
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
-        self.tell(args[0], _RECORDED)
-    recorder, witness = Recorder(), Witness(_declared_codes())
-    if not recorder.start():
-        return call_original(self, args, nargsf, keywords)
+        self.tell(args[0], _RECORDED, detail)
+    record = Record(_declared_codes())
     try:
-        if not witness.start():
-            return call_original(self, args, nargsf, keywords)
-        this_thread().noted = True
-        try:
+        with record:
             result = call_original(self, given, nargsf, keywords)
-        finally:
-            this_thread().noted = False
-            witness.stop()
     except Exception:
-        case.failures += 1
+        case.fail()
         raise
-    finally:
-        recorder.stop()
+    if not record.started or record.witness is None:
+        return result
     try:
-        if witness.objection is not None:
-            raise NotReplayableError(witness.objection)
+        if record.witness.objection is not None:
+            raise NotReplayableError(record.witness.objection)
         if not (
             read_method(&after, given + 1, n - 1, keywords, <PyTypeObject*>self.variable)
             and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
@@ -767,9 +759,9 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
             for name in vars(tensor)
             if name not in marked[leaf]
         )
-        _learn(self, subject, state, case, recorder, witness, arguments, holders, identities,
-               second, copies, _left(self.scopes, context, around, scopes, args[0]), signature,
-               <object>result)
+        _learn(self, subject, state, case, record.recorder, record.witness, arguments, holders,
+               identities, second, copies,
+               _left(self.scopes, context, around, scopes, args[0]), signature, <object>result)
         case.cost(now() - begin)
     except Exception as why:  # the call has been made, whatever is found out about it
         self.note(subject, case, _told_of(why))
@@ -801,40 +793,6 @@ cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* 
     return found or None
 
 
-cdef list _copies(variables):
-    """Copies of variables, of which nobody hears."""
-    cdef list copies = []
-    TFE_Py_TapeSetStopOnThread()
-    try:
-        for variable in variables:
-            value = _value_of(variable)
-            if type(variable) is ResourceVariable and is_host_tensor(value):
-                copies.append(_plain_copy(variable, value))
-                continue
-            with _tf.device(variable.device):
-                copies.append(ResourceVariable(
-                    value, trainable=False, dtype=variable.dtype, shape=variable.shape
-                ))
-    finally:
-        TFE_Py_TapeSetRestartOnThread()
-    return copies
-
-
-cdef object _plain_copy(variable, value):
-    """A copy of a variable on the host, without TensorFlow's scopes around two ops."""
-    cdef dict attributes = dict(variable.__dict__)
-    copy = ResourceVariable.__new__(ResourceVariable)
-    handle = _gen_variables.var_handle_op(
-        shape=variable._shape, dtype=variable._dtype, shared_name=_context.anonymous_name(),
-        container="",
-    )
-    handle._handle_data = variable._handle._handle_data
-    _gen_variables.assign_variable_op(handle, value)
-    attributes.update(_handle=handle, _trainable=False)
-    copy.__dict__ = attributes
-    return copy
-
-
 cdef int _learn(Method self, Subject subject, State state, Case case, recorder, witness,
                 list arguments, list holders, list identities, bint second, list copies,
                 dict left, const Signature& signature, result) except -1:
@@ -843,11 +801,12 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     cdef list foreign = [one for one in identities if <size_t><PyObject*>one not in state.seen]
     if _holds_container(result, state.seen):
         raise NotReplayableError("it returns a container that it holds")
-    if (second or case.replays) and not case.holds():
+    if (second or case.variants) and not case.holds():
         raise NotReplayableError(f"it changes what its code reads: {case.changes()}")
-    if not (second or case.replays) or not case.codes.keys() >= witness.codes.keys():
-        codes = {**(case.codes if second or case.replays else {}), **witness.codes}
-        globals_now, places = guards_of(codes, state.places, self.unasked, foreign)
+    if not (second or case.variants) or not case.codes.keys() >= witness.codes.keys():
+        codes = {**(case.codes if second or case.variants else {}), **witness.codes}
+        guard = _of_codes([(code, namespace) for (code, _), namespace in codes.items()])
+        globals_now, places = guards_of(codes, state.places, self.unasked, foreign, guard)
         second = second and case.codes.keys() >= witness.codes.keys()
         case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
         case.seen = places.seen
@@ -857,8 +816,8 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     ):
         raise NotReplayableError("it keeps an argument")
     variables = {**state.variables, **Places(foreign, self.unasked).variables}
-    held = Held(state.seen | case.seen, recorder.begin, taped())
-    found = recording(recorder, arguments, holders, result, variables, held, MOST_STEPS)
+    held = Held(state.seen | case.seen, recorder.first_id, taped())
+    found = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
     for step in found.steps:
         if step.seed is not None or (step.lasts and step.outputs):
             raise NotReplayableError(f"{step.op_name} cannot be tried on copies")
@@ -870,57 +829,13 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
         raise NotReplayableError("two calls do not run the same")
     slot = subject.take_slot()
     replay = Replay(found, lambda place, name: _op((slot, place, name)), generated, ())
-    _try(replay, signature, copies, result)
-    case.replays.append(replay)
+    try_replay(replay, signature, copies, result)
+    case.variants.append(replay)
     case.first = None
-    subject.failures, subject.changes, subject.waited_ns = -MOST_FAILURES, 0, 0
-    self.refused[type(subject.reference())] = -(1 << 30)
+    subject.failures.succeed()
+    subject.changes, subject.waited_ns = 0, 0
+    self.budget_of(subject).lift()
     return 0
-
-
-cdef int _try(Replay replay, const Signature& signature, list copies, result) except -1:
-    """Run a replay on copies of the variables, and compare with what the call gave."""
-    cdef PyObject* made = NULL
-    cdef Outcome outcome
-    cdef tuple variables = tuple(copies)
-    TFE_Py_TapeSetStopOnThread()
-    this_thread().noted = True
-    try:
-        outcome = replay.run_with(signature, variables, handles_of(variables), &made)
-        if outcome != DONE:
-            raise NotReplayableError("the replay fails")
-        given = <object>made
-        Py_DECREF(given)
-        if not _same(given, result):
-            raise NotReplayableError("the replay gives another result")
-        for copy, variable in zip(variables, replay.variables):
-            if not alike(_value_of(variable), _value_of(copy)):
-                raise NotReplayableError("the replay gives a variable another value")
-    finally:
-        this_thread().noted = False
-        TFE_Py_TapeSetRestartOnThread()
-    return 0
-
-
-cdef object _value_of(variable):
-    return _gen_variables.read_variable_op(variable._handle, variable.dtype)
-
-
-cdef bint _same(one, other) except -1:
-    """Whether two results are equal to the last bit."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all([_same(a, b) for a, b in zip(one, other)])
-    if isinstance(one, dict):
-        return list(one) == list(other) and all([_same(one[name], other[name]) for name in one])
-    if isinstance(one, _UnreadVariable):
-        return alike(_value_of(one), _value_of(other))
-    if not alike(one, other):
-        return False
-    if hasattr(one, "_numpy"):
-        return _same(vars(one), vars(other))
-    return True
 
 
 cdef bint _holds_container(value, set seen) except -1:

@@ -9,8 +9,9 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from fastops._install import restated, upstream
 from fastops._install.keras.targets import source
 from fastops._install.models import method, scopes
-from fastops._install.models.library import OF_TENSORFLOW, OF_TRAINING, UNASKED, is_keras
+from fastops._install.models.library import OF_TENSORFLOW, OF_TRAINING, UNASKED
 from fastops._install.target import Target, original_of
+from fastops._specialize.libraries import is_keras
 
 CONVERTING = "keras.src.layers.layer:Layer.__call__"
 """The original that makes tensors of arrays before all else, if it is as we know it."""

@@ -19,7 +19,6 @@ cdef unsigned long long VALUES  # numbers and bool
 cdef bint are_tensors(PyObject* values, Py_ssize_t least)
 cdef object base_dtype(object value)
 cdef object static_shape(object shape)
-cdef bint unseeded() except -1
 
 
 cdef inline int tensor_rank(PyObject* tensor) except -2:

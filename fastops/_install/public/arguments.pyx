@@ -8,10 +8,8 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._install.intercept cimport DTYPES, dtype_bits
 
-from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.tensor_shape import TensorShape
-from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 
 cdef object _DType = _dtypes.DType
@@ -61,8 +59,3 @@ cdef object static_shape(object shape):
         if not is_int32(<PyObject*>size, &number) or number < 0:
             return None
     return tuple(shape)
-
-
-cdef bint unseeded() except -1:
-    """Whether random ops have no seed but those of their own, and need none."""
-    return _tf_context._context._seed is None and not _deterministic()

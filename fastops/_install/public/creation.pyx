@@ -7,8 +7,9 @@ The first line of each has the function's parameters.
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from fastops._core.tensors cimport handle_dtype
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.locals cimport unseeded
+from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None
 from fastops._dispatch cimport constant, pack_list
@@ -19,7 +20,6 @@ from fastops._install.public.arguments cimport (
     base_dtype,
     is_int32,
     static_shape,
-    unseeded,
 )
 from fastops._install.public.lowering cimport (
     CHOSEN,

@@ -32,7 +32,7 @@ from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, run_op,
 )
 from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
-from fastops._install.guards cimport Guard, holds
+from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.replacement cimport (
     Replacement, call_original, enable, live, take_calls,
 )

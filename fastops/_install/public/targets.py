@@ -101,7 +101,7 @@ def _stand_in(function, original, always=False):
             for site, early in zip(function.sites, replaced, strict=True)
         ]
 
-    found, replay = handlers(original), upstream.load("replay.replay")
+    found, replay = handlers(original), upstream.load("replay.replayed")
     return lowering.Function(
         original,
         names=names,

@@ -10,9 +10,9 @@ from fastops._install import upstream
 from fastops._install.handlers import handlers
 from fastops._install.lookups import is_upstream
 from fastops._install.replay.functions import FUNCTIONS, METHODS, OBJECTS
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 from fastops._install.target import Target, generated, original_of, resolve
-from fastops._plans.caller import know_objects
+from fastops._specialize.signatures import know_objects
 
 _OF_NUMPY = (
     "tensorflow.python.ops.numpy_ops.np_dtypes._prefer_float32",

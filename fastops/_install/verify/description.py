@@ -6,7 +6,7 @@ from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._install import intercept, traced
 from fastops._install.models.method import Method
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 
 MOST_ARGUMENTS = 12
 MOST_ITEMS = 6
@@ -55,7 +55,7 @@ def _of_recording(found):
     ops = found["ops"]
     more = f", and {len(ops) - MOST_OPS} more" if len(ops) > MOST_OPS else ""
     return (
-        f"recording: scopes {found['scopes']!r}; {found['places']} places of the object are "
+        f"recording: scopes {found['scopes']!r}; {len(found['places'])} places of the object are "
         f"compared, and the globals of {', '.join(found['codes']) or 'nothing'}; "
         f"ops: {', '.join(ops[:MOST_OPS])}{more}"
     )

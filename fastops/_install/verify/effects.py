@@ -23,14 +23,14 @@ from fastops._install import intercept, tapes, traced, variables
 from fastops._install.helpers.answer import Answer
 from fastops._install.keras.calls import LayerCall
 from fastops._install.keras.helper import Helper
-from fastops._install.models.library import is_keras
 from fastops._install.models.method import Method
-from fastops._install.models.places import Places
 from fastops._install.public.lowering import Function
 from fastops._install.replacement import Replacement
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
 from fastops._install.verify.comparison import difference, of_arrays
 from fastops._plans.nodes import CALLS, HARMLESS, STATEFUL, WAITING
+from fastops._specialize.guards.places import Places
+from fastops._specialize.libraries import is_keras
 
 LEFT = ""
 """In place of effects: the call is TensorFlow's for now, so there is nothing to compare."""

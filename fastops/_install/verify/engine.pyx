@@ -16,6 +16,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
 
+from fastops._core.observer cimport is_recorded
 from fastops._core.threads cimport this_thread
 from fastops._cpp.python cimport (
     PyObject_Vectorcall,
@@ -65,7 +66,7 @@ from tensorflow.python.eager.core import _FallbackException
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeGradient as _tape_gradient
 
 from fastops._core.errors import VerificationError, VerificationWarning
-from fastops._install.guards import watches as _watches
+from fastops._specialize.guards.names import watches as _watches
 from fastops._install.tapes import Gradient as _Gradient
 from fastops._install.verify import effects as _effects
 from fastops._install.verify.comparison import difference, difference_of_errors
@@ -220,7 +221,7 @@ cdef PyObject* _verified(PyObject* callable, PyObject* const* args, size_t nargs
     subject = <Subject>found
     if way == kStock:
         return PyObject_Vectorcall(<PyObject*>subject.original, args, nargsf, keywords)
-    if way == kTrial or not live or this_thread().noted or not eager():
+    if way == kTrial or not live or is_recorded(this_thread()) or not eager():
         return subject.run(args, nargsf, keywords)
     subject.calls += 1
     if _every > 1 and (subject.calls - 1) % _every:

@@ -14,6 +14,7 @@ from tensorflow.python.framework import config
 
 import fastops
 from fastops._install.keras import batches
+from fastops._specialize.cache import Cache
 
 
 @pytest.fixture
@@ -302,7 +303,7 @@ def test_threads_share_an_iterator():
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(batches, "MOST_KINDS", 2)
+    monkeypatch.setattr(batches, "_kinds", Cache(2))
     with fastops.accelerated():
         for columns in range(1, 5):
             ArrayDataAdapter(np.ones((2, columns)), batch_size=2).get_tf_dataset()

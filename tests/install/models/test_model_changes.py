@@ -413,7 +413,7 @@ def test_what_cannot_be_looked_at_is_left_alone(monkeypatch):
             model, x = perceptron()
             want = model(x)
             with monkeypatch.context() as patch:
-                patch.setattr(f"fastops._install.models.places.Places.{part}", fail)
+                patch.setattr(f"fastops._specialize.guards.places.Places.{part}", fail)
                 for _ in range(CALLS):
                     assert np.array_equal(model(x), want)
             assert told(model)["replayed"] == 0

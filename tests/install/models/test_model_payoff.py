@@ -12,9 +12,9 @@ from keras import layers as L  # noqa: N812
 from support import assert_same
 
 import fastops
-from fastops._core import payoff
 from fastops._install.models.method import methods
-from fastops._install.replay.replay import Replayed
+from fastops._install.replay.replayed import Replayed
+from fastops._specialize import policy
 
 RECORDED = "it is recorded"
 
@@ -115,7 +115,7 @@ def test_the_bar_is_in_proportion_to_what_recordings_cost(due_after, monkeypatch
     model, x = perceptron(), floats(2, 4)
     with fastops.accelerated():
         due_after(2)
-        for estimate in payoff.estimates().values():
+        for estimate in policy.estimates().values():
             monkeypatch.setattr(estimate, "per_unit", per_unit)
         for _ in range(1 + int(per_unit)):
             model(x)

@@ -1,0 +1,142 @@
+# distutils: language = c++
+"""What is told of a call: to its observer, about a reason, and as an exception.
+
+Of calls that nothing observes only those come here that TensorFlow rejects.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
+
+from fastops._core.attributes cimport MISSING, is_comparable
+from fastops._core.conversion cimport is_convertible, may_convert
+from fastops._core.entries cimport Placing, placing
+from fastops._core.observer cimport Observer
+from fastops._core.reasons cimport R_ATTR_VALUE, R_INPUT_TYPE
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.opdef cimport kSingle
+from fastops._cpp.text cimport RaiseNotOk
+from fastops._cpp.timer cimport Nanoseconds
+
+cdef extern from "definitions.h":
+    pass
+
+from tensorflow.python.eager.core import _NotOkStatusException, _status_to_exception
+from tensorflow.python.framework.ops import raise_from_not_ok_status
+
+from fastops._core import fallback as _fallback
+
+
+cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, PyObject** results,
+                      Status* status, Manner* manner, PyObject* told, int* counts) except -2:
+    """Runs a kernel, and tells an observer of it."""
+    cdef Observer observer = <Observer>told
+    cdef PyObject* given
+    cdef int code, i
+    manner.kernel_ns = observer.begin_kernel()
+    code = deref(entry.kernel).Run(frame.tensors, results, status, manner)
+    observer.end_kernel(entry, manner.in_caller)
+    if code != 0 or not observer.records:
+        return code
+    if observer.uncounted and not counts[0]:  # what TensorFlow's function makes comes to this
+        observer.uncounted = False
+        counts[0] = 1
+    try:
+        attrs = []
+        for i in range(op.num_attrs):
+            given = slots[op.attr_slots[i]]
+            attrs.append(MISSING if given == NULL else <object>given)
+        observer.ran(
+            op.op_name, tuple([<object>frame.objects[i] for i in range(frame.size)]),
+            op.attrs_for_gradient(tuple(attrs), frame),
+            [<object>results[i] for i in range(entry.num_outputs)],
+        )
+    except BaseException:
+        for i in range(entry.num_outputs):
+            Py_DECREF(<object>results[i])
+        raise
+    return code
+
+
+cdef int run_placed_observed(Entry entry, PlacedKernel* kernel, Frame* frame, PyObject** results,
+                             Status* status, PyObject* told) except -2:
+    """Runs a kernel on its device, and tells an observer of it. 2 where it is not run."""
+    cdef Observer observer = <Observer>told
+    cdef Placing how
+    cdef int64_t* kernel_ns
+    cdef int64_t start
+    cdef int code
+    if observer.records:
+        return 2
+    how = placing(entry, kernel)
+    kernel_ns = observer.begin_kernel()
+    start = Nanoseconds()
+    code = kernel.Run(frame.handles, frame.size, results, status)
+    if code <= 1 and kernel_ns != NULL:
+        kernel_ns[0] += Nanoseconds() - start
+    observer.end_kernel(how if code <= 1 else None, False)
+    return code
+
+
+cdef str _of_class(str name, object value):
+    return f"{name} is of type {type(value).__name__}"
+
+
+cdef str detail_of(Schema op, int reason, PyObject** slots, Entry entry):
+    """What the text of a reason leaves open, or None."""
+    cdef int i
+    cdef PyObject* value
+    if slots != NULL and reason == R_INPUT_TYPE:
+        for i in range(op.num_inputs):
+            value = slots[op.input_slots[i]]
+            if (
+                value != NULL
+                and op.facts.inputs[i].kind == kSingle
+                and not IsEagerTensor(value)
+                and not is_convertible(value, &op.facts.inputs[i])
+            ):
+                return _of_class(op.keywords[op.input_slots[i]], <object>value)
+    if slots != NULL and reason == R_ATTR_VALUE:
+        for i in range(op.num_attrs):
+            value = slots[op.attr_slots[i]]
+            if value != NULL and not is_comparable(<object>value):
+                return _of_class(op.keywords[op.attr_slots[i]], <object>value)
+    return None if entry is None else entry.detail
+
+
+cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_dispatched,
+                            const Status& status, bytes prefix) except NULL:
+    """Raises what TensorFlow's generated function raises for an error status."""
+    cdef PyObject* name = slots[op.num_params - 1]
+    cdef PyObject* inputs[FASTOPS_MAX_PARAMS]
+    cdef bint slowly = False
+    cdef int i
+    for i in range(op.num_inputs):
+        inputs[i] = slots[op.input_slots[i]]
+    try:
+        RaiseNotOk(status, prefix, op.op_name_bytes)
+    except _NotOkStatusException as error:
+        # Not what it should be: an interrupt came while it was made.
+        if not isinstance(error, _NotOkStatusException):
+            raise
+        # TFE_Py_Execute makes calls that the dispatch call declines, and tells no name.
+        if not entry.dispatched or not may_convert(op.facts, inputs, &slowly) or slowly:
+            raise _status_to_exception(error) from None
+        if as_dispatched:
+            raise
+        raise_from_not_ok_status(error, None if name == NULL else <object>name)
+    raise SystemError("an error status raised nothing")
+
+
+cdef int raise_failure(Schema op, const Status& status) except -1:
+    try:
+        RaiseNotOk(
+            status, _fallback.kernel_error_prefix(op.op_name).encode(), op.op_name_bytes
+        )
+    except _NotOkStatusException as error:
+        if not isinstance(error, _NotOkStatusException):
+            raise
+        raise_from_not_ok_status(error, None)
+    raise SystemError("an error status raised nothing")

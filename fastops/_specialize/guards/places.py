@@ -1,0 +1,538 @@
+"""What an object holds, directly and indirectly, that its methods may read.
+
+It is listed place by place, each after the place that it was found in: comparing the places in
+their order may rely on one being there if those before it are as they were.
+
+One rule holds for all of it: what code can read is either compared in each call, or refuses the
+recording with a reason that names the path to it. Nothing passes because of its type or its name.
+Left out are attributes of TensorFlow's and Keras's bookkeeping (`library.UNASKED`), and these
+refuse the recording, too, where code of a user names one of them (`Places.unwatched`).
+"""
+
+import ast
+import builtins
+import dis
+import enum
+import functools
+import gc
+import inspect
+import re
+import sys
+import textwrap
+import threading
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from tensorflow.python.trackable import data_structures
+from tensorflow.python.trackable.base import Trackable
+
+from fastops._specialize.guards.names import is_stand_in
+from fastops._specialize.libraries import BOOKKEEPING, is_of_keras, is_own, is_pure
+from fastops._specialize.policy import MAX_GUARDED_PLACES, MAX_VALUE_BYTES
+from fastops._specialize.recording.recording import NotReplayableError
+
+_VALUES = frozenset(
+    {
+        *(bool, int, float, complex, str, bytes, range),
+        *(type(None), type(Ellipsis), type(NotImplemented)),
+    }
+)
+"""Classes of which nothing in an instance changes; instances of subclasses may have attributes."""
+
+_FIELD = type(vars(namedtuple("_", "field"))["field"])
+"""The class of an attribute of named tuples."""
+
+_CONSTANT = (
+    _FIELD,
+    *(np.dtype, tf.DType, tf.TensorShape, types.CodeType, re.Pattern),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType),
+    *(types.MemberDescriptorType, types.ClassMethodDescriptorType),
+    *(types.GenericAlias, types.UnionType, inspect.Signature, inspect.Parameter),
+)
+"""Classes of which nothing in an instance changes, subclasses included."""
+
+_SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph)
+"""Classes whose instances no call asks for more than which they are."""
+
+_WRAPPERS = (data_structures._DictWrapper, data_structures._TupleWrapper)
+"""Classes of TensorFlow's whose instances are another object to all who ask."""
+
+_PARTS = {
+    functools.partial: ("func", "args", "keywords"),
+    **dict.fromkeys(_WRAPPERS, ("__wrapped__",)),
+}
+"""By class, attributes that make up an instance."""
+
+_FIXED_PARTS = {
+    types.MethodType: ("__self__", "__func__"),
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    slice: ("start", "stop", "step"),
+}
+"""Likewise, attributes that cannot be set."""
+
+_CONTAINERS = (dict, list, set, OrderedDict, defaultdict, np.ndarray)
+
+_OF_CLASSES = frozenset(
+    {
+        *("__abstractmethods__", "__annotations__", "__dict__", "__doc__", "__module__"),
+        *("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__orig_bases__"),
+        *("__parameters__", "__slots__", "__weakref__", "_abc_impl"),
+    }
+)
+"""Names in a class of what describes it; its version changes where one of them is set."""
+
+_LAYOUTS = frozenset(
+    {
+        *(object, dict, list, set, frozenset, tuple, OrderedDict, defaultdict),
+        *(int, float, complex, str, bytes, types.SimpleNamespace),
+    }
+)
+"""Classes written in C of which all that an instance holds is compared."""
+
+_POINTER = np.dtype(np.intp).itemsize
+
+
+class Places:
+    """What some objects hold.
+
+    Parameters
+    ----------
+    roots : list of object
+        Where to begin.
+    unasked : dict of type to set of str
+        By class, names of attributes for which no call of the library asks.
+    titles : list of str, optional
+        What to call the roots in reasons. Not given, by their classes.
+
+    Attributes
+    ----------
+    entries : list of tuple
+        The kind of each place, as a text, and what `fastops._specialize.guards.watch.Watch` asks of
+        such a place.
+    owners : list of int
+        The identity of the object that each entry describes.
+    kept : list of object
+        What stands in them and does not change.
+    variables : dict of int to tf.Variable
+        By the identity of the handle, those among them.
+    modules : list of tuple
+        Modules among them, each with its path: which of their attributes count depends on the code
+        that runs.
+    unwatched : set of str
+        Names of attributes that are there and are not compared.
+    seen : set of int
+        The identities of all.
+
+    Raises
+    ------
+    NotReplayableError
+        If something is found whose changes cannot be seen.
+    """
+
+    def __init__(self, roots, unasked, titles=None):
+        self.unasked = unasked
+        self.entries = []
+        self.owners = []
+        self.kept = []
+        self.variables = {}
+        self.modules = []
+        self.unwatched = set()
+        self.seen = set()
+        self.alive = []  # while this is made: some of what is looked at is made by asking for it
+        self.skipped = {}
+        self.sources = {}  # by identity, that of the holder, and the step to it from there
+        titles = titles or [type(root).__name__ for root in roots]
+        self.queue = deque((root, None, title) for root, title in zip(roots, titles, strict=True))
+        while self.queue:
+            value, holder, step = self.queue.popleft()
+            if id(value) in self.seen:
+                continue
+            self.seen.add(id(value))
+            self.alive.append(value)
+            self.sources[id(value)] = holder, step
+            self.visit(value)
+            if len(self.entries) > MAX_GUARDED_PLACES:
+                raise NotReplayableError(f"{titles[0]} holds too much")
+        del self.alive
+
+    def path(self, value):
+        """Return the path that leads to an object, as code would write it."""
+        return self.path_of(id(value))
+
+    def path_of(self, place):
+        """Return the path that leads to the object with an identity."""
+        steps = []
+        while place is not None:
+            place, step = self.sources[place]
+            steps.append(step_text(step))
+        return "".join(reversed(steps))
+
+    def note(self, owner, *entry):
+        """Take up a place of an object."""
+        self.entries.append(entry)
+        self.owners.append(id(owner))
+
+    def enqueue(self, holder, values, steps):
+        """Have some values visited that an object holds, each at a step from it."""
+        here = id(holder)
+        self.queue.extend((value, here, step) for value, step in zip(values, steps, strict=True))
+
+    def visit(self, value):
+        """Take up an object."""
+        kind = type(value)
+        if _is_constant(value):
+            self.kept.append(value)
+        elif is_stand_in(value):
+            self.kept.append(value)
+            self.enqueue(value, [value.original], [""])
+        elif isinstance(value, types.ModuleType):
+            self.kept.append(value)
+            self.modules.append((value, self.path(value)))
+        elif isinstance(value, type):
+            self.visit_class(value)
+        elif isinstance(value, _SEALED) or kind is EagerTensor:
+            self.kept.append(value)
+        elif kind is types.FunctionType:
+            self.visit_function(value)
+        elif kind is types.BuiltinFunctionType:
+            if not (isinstance(value.__self__, types.ModuleType | type | None) and is_pure(value)):
+                name = value.__name__
+                raise NotReplayableError(
+                    f"{self.path(value)} holds the C function {name}, which may do anything"
+                )
+            self.kept.append(value)
+        elif kind is functools._lru_cache_wrapper:
+            if not is_own(value.__module__ or ""):
+                raise NotReplayableError(
+                    f"{self.path(value)} keeps results of calls (functools.lru_cache)"
+                )
+            self.kept.append(value)
+        elif kind in _PARTS:
+            parts = [getattr(value, name) for name in _PARTS[kind]]
+            self.note(value, "parts", value, _PARTS[kind], parts)
+            self.enqueue(value, parts, [(".", name) for name in _PARTS[kind]])
+        elif kind in _FIXED_PARTS:
+            names = _FIXED_PARTS[kind]
+            self.enqueue(
+                value, [getattr(value, name) for name in names], [(".", name) for name in names]
+            )
+        elif kind is types.MappingProxyType:
+            self.enqueue(value, gc.get_referents(value), [""])
+        elif kind is types.CellType:
+            self.visit_cell(value)
+        elif isinstance(value, weakref.ref):
+            referent = value()
+            self.note(value, "reference", value, referent)
+            self.enqueue(value, [referent], ["()"])
+        elif isinstance(value, np.ndarray):
+            self.visit_array(value)
+        else:
+            self.visit_instance(value, kind)
+
+    def visit_class(self, kind):
+        """Take up a class: what it defines, and what that holds."""
+        self.note(kind, "class", kind)
+        if type(kind) is not type and not is_own(type(kind).__module__):
+            self.enqueue(kind, [type(kind)], [(".", "__class__")])
+        for base in kind.__mro__:
+            if base is object or base in _LAYOUTS:
+                continue
+            own = is_own(base.__module__)
+            for name, value in list(vars(base).items()):
+                if own and not is_of_keras(base.__module__):
+                    break
+                if name in _OF_CLASSES:
+                    self.unwatched.add(name)
+                    continue
+                # The version of a class tells which functions it defines. Those of Keras bring
+                # nothing along that changes.
+                if not own or isinstance(value, _CONTAINERS) or _is_of_users(value):
+                    self.enqueue(kind, [value], [(".", name)])
+
+    def visit_function(self, function):
+        """Take up what a function brings along."""
+        parts = function.__closure__, function.__defaults__, function.__kwdefaults__
+        attributes = function.__dict__
+        self.kept.append(function.__code__)
+        self.note(function, "function", function, function.__code__, *parts, attributes)
+        names = ("__closure__", "__defaults__", "__kwdefaults__")
+        self.enqueue(function, parts, [(".", name) for name in names])
+        self.visit_dict(function, attributes, frozenset(), ".")
+
+    def visit_cell(self, cell):
+        """Take up the variable of an outer function."""
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not yet
+            content = None
+        self.note(cell, "cell", cell, content)
+        self.enqueue(cell, [content], [(".", "cell_contents")])
+
+    def visit_array(self, array):
+        """Take up an array, which may be written to at any time."""
+        if type(array) is not np.ndarray:
+            name = type(array).__name__
+            raise NotReplayableError(f"{self.path(array)} holds a {name}, a subclass of np.ndarray")
+        if array.nbytes > MAX_VALUE_BYTES or array.dtype.hasobject:
+            raise NotReplayableError(
+                f"{self.path(array)} holds an array that is too large to compare in each call"
+            )
+        self.note(array, "array", array, array.dtype, array.shape, array.tobytes())
+
+    def visit_instance(self, value, kind):
+        """Take up what an instance of any other class holds."""
+        if isinstance(value, threading.local):
+            raise NotReplayableError(f"{self.path(value)} holds a threading.local")
+        if (layout := _layout(kind)) not in _LAYOUTS:
+            raise NotReplayableError(
+                f"{self.path(value)} holds a {_title(kind)}, whose contents cannot be compared"
+            )
+        if kind not in _LAYOUTS or kind is types.SimpleNamespace:
+            self.enqueue(value, [kind], [(".", "__class__")])
+            attributes = _attributes(value)
+            self.note(value, "instance", value, kind, attributes)
+            if attributes is not None:
+                self.visit_dict(value, attributes, self.skipped_of(kind), ".")
+        if isinstance(value, ResourceVariable):
+            self.variables[id(value._handle)] = value
+        if layout is defaultdict:
+            self.note(value, "parts", value, ("default_factory",), [value.default_factory])
+            self.enqueue(value, [value.default_factory], [(".", "default_factory")])
+        if layout is OrderedDict:
+            self.note(value, "order", value, tuple(OrderedDict.__iter__(value)))
+        if isinstance(value, dict):
+            self.visit_dict(value, value, frozenset(), "[")
+        elif isinstance(value, list):
+            self.visit_row("list", value, list.__iter__(value))
+        elif isinstance(value, (set, frozenset)):
+            kind = set if isinstance(value, set) else frozenset
+            self.visit_row("set", value, kind.__iter__(value))
+        elif isinstance(value, tuple):
+            self.visit_row("tuple", value, tuple.__iter__(value))
+
+    def visit_row(self, kind, held, elements):
+        """Take up a list, set or tuple: what it has itself, whatever its class tells."""
+        elements = tuple(elements)
+        self.note(held, kind, held, elements)
+        self.enqueue(held, elements, [("[", i) for i in range(len(elements))])
+
+    def visit_dict(self, holder, held, skipped, step):
+        """Take up a dict that an object has, or is."""
+        items = {}
+        for name, value in dict.items(held):
+            if not (_is_constant(name) or isinstance(name, type)):
+                raise NotReplayableError(
+                    f"{self.path(holder)} holds a dict with a {type(name).__name__} for a key"
+                )
+            if name in skipped:
+                self.unwatched.add(name)
+            else:
+                items[name] = value
+        self.note(holder, "dict", held, items, skipped, step)
+        self.enqueue(holder, items.values(), [(step, name) for name in items])
+
+    def skipped_of(self, kind):
+        """Return the names of attributes for which nobody asks, of instances of a class."""
+        found = self.skipped.get(kind)
+        if found is None:
+            sets = [names for base, names in self.unasked.items() if issubclass(kind, base)]
+            if issubclass(kind, Trackable):
+                sets.append(BOOKKEEPING)
+            found = self.skipped[kind] = frozenset().union(*sets)
+        return found
+
+
+def _is_constant(value):
+    """Tell whether nothing that can be read of a value ever changes."""
+    kind = type(value)
+    if kind in _VALUES or isinstance(value, _CONSTANT):
+        return True
+    if kind is tuple:
+        return all(map(_is_constant, value))
+    if isinstance(value, np.generic):
+        return not isinstance(value, np.void) and kind.__module__ == "numpy"
+    return isinstance(value, enum.Enum) and is_own(kind.__module__)
+
+
+def _is_of_users(value):
+    """Tell whether a value is of a class, or is a function or a class, that no library defines."""
+    kind = type(value)
+    if kind.__module__ == "builtins":
+        return kind in (types.FunctionType, type) and not is_own(value.__module__ or "")
+    return not (_is_constant(value) or is_own(kind.__module__))
+
+
+def _attributes(value):
+    """Return the very dict of an instance; None if it has none."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return attributes if type(attributes) is dict else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _layout(kind):
+    """Return the base of a class that says what there is in an instance beside its dict."""
+    base = kind.__base__
+    if base is None:
+        return kind
+    size = kind.__basicsize__ - base.__basicsize__
+    for name in ("__dictoffset__", "__weakrefoffset__"):
+        if getattr(kind, name) > 0 and getattr(base, name) == 0:
+            size -= _POINTER
+    return kind if size > 0 or kind.__itemsize__ != base.__itemsize__ else _layout(base)
+
+
+def _title(kind):
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def step_text(step):
+    if isinstance(step, str):
+        return step
+    kind, name = step
+    return f".{name}" if kind == "." else f"[{name!r}]"
+
+
+_BUILTINS = vars(builtins)
+
+MISSING = object()
+"""In the place of an attribute that a module does not have."""
+
+_ANY_NAME = frozenset(
+    {
+        *("__dict__", "__getattribute__", "__import__", "attrgetter", "dir", "eval", "exec"),
+        *("globals", "import_module", "locals", "methodcaller", "vars"),
+    }
+)
+"""Names by which code may read attributes whose names do not stand in it."""
+
+_GIVEN_NAME = frozenset({"delattr", "getattr", "hasattr", "setattr"})
+"""Functions that do so unless the name is a constant."""
+
+
+def globals_of(codes, held=()):
+    """Return what some code may ask its modules, and modules in them.
+
+    Code of a library is asked for the names in it, in its own module and in modules of libraries
+    that it names. Code of users is asked for the names and the constant texts in it, in all modules
+    that it can reach; what is not there must stay away.
+
+    Parameters
+    ----------
+    codes : dict of tuple to dict
+        The globals of each, by the code and their identity.
+    held : list of tuple
+        Modules that objects hold, each with its path: code of users may read them.
+
+    Returns
+    -------
+    list of tuple
+        The dict of a module, and by name what is asked of it, or `MISSING`.
+    """
+    found = {}
+    for (code, _), namespace in codes.items():
+        users = is_of_users(namespace)
+        names = names_of(code) if users else code.co_names
+        modules = [namespace]
+        if users:
+            loaded = {name: sys.modules[name] for name in imports_of(code) if name in sys.modules}
+            _asked(found, sys.modules).update(loaded)
+            modules += [vars(module) for module in loaded.values()]
+            modules += [vars(module) for module, _ in held]
+        passed = set()
+        while modules:
+            of = modules.pop()
+            if id(of) in passed:
+                continue
+            passed.add(id(of))
+            asked = _asked(found, of)
+            absent = users and is_of_users(of)
+            for name in names:
+                if name in of:
+                    asked[name] = value = of[name]
+                    if isinstance(value, types.ModuleType) and (users or is_own(value.__name__)):
+                        modules.append(vars(value))
+                elif absent:
+                    asked[name] = MISSING
+                if of is namespace and name not in of and name in _BUILTINS:
+                    _asked(found, _BUILTINS)[name] = _BUILTINS[name]
+    return [(of, asked) for of, asked in found.values() if asked]
+
+
+def _asked(found, namespace):
+    return found.setdefault(id(namespace), (namespace, {}))[1]
+
+
+def is_of_users(namespace):
+    """Tell whether a dict has the globals of a module that is no library's."""
+    name = str(namespace.get("__name__"))
+    return not (is_own(name) or name == "builtins" or namespace is _OF_ABSTRACT_CLASSES)
+
+
+_OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # which goes by another name
+
+
+def code_of_users(codes):
+    """Return, of code that ran, the code that is no library's; not that of named tuples."""
+    return [
+        code
+        for (code, _), namespace in codes.items()
+        if is_of_users(namespace) and not str(namespace.get("__name__")).startswith("namedtuple_")
+    ]
+
+
+@functools.lru_cache(maxsize=4096)
+def names_of(code):
+    """Return the names by which some code may read attributes and globals."""
+    names = set(code.co_names)
+    pending = list(code.co_consts)
+    while pending:
+        one = pending.pop()
+        if type(one) is str and one.replace(".", "_").isidentifier():
+            names.add(one)
+        elif isinstance(one, (tuple, frozenset)):
+            pending += one
+    return frozenset(names)
+
+
+@functools.lru_cache(maxsize=4096)
+def imports_of(code):
+    """Return the names of modules that some code may import, or find in `sys.modules`."""
+    names = {one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"}
+    return names | names_of(code) if "modules" in code.co_names else names
+
+
+@functools.lru_cache(maxsize=4096)
+def any_name(code):
+    """Return by what some code may read attributes that it does not name; None if by nothing."""
+    if found := sorted(_ANY_NAME.intersection(code.co_names)):
+        return found[0]
+    asked = _GIVEN_NAME.intersection(code.co_names)
+    if not asked:
+        return None
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, TypeError, SyntaxError, ValueError):  # no source, or part of a line
+        return min(asked)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in asked:
+            name = node.args[1] if len(node.args) > 1 else None
+            if not (isinstance(name, ast.Constant) and type(name.value) is str):
+                return node.func.id
+        elif isinstance(node, ast.Name) and node.id in asked and not _is_called(tree, node):
+            return node.id
+    return None
+
+
+def _is_called(tree, name):
+    return any(isinstance(node, ast.Call) and node.func is name for node in ast.walk(tree))

@@ -1,0 +1,57 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
+
+from fastops._specialize.guards.names cimport Guard
+
+
+cdef enum Kind:
+    INSTANCE
+    CLASS
+    DICT
+    LIST
+    SET
+    CELL
+    REFERENCE
+    ARRAY
+    TUPLE
+    FUNCTION
+    PARTS
+    ORDER
+
+cdef struct Place:
+    Kind kind
+    int content             # in `contents`
+    size_t first, last      # in `values`
+    PyObject* at
+    PyObject* part          # of an instance, its dict
+    uint64_t version
+
+
+cdef class Watch:
+    cdef vector[Place] places
+    cdef vector[PyObject*] values   # to compare with
+    cdef list contents              # names and arrays
+    cdef list kept                  # what does not change
+    cdef list owners                # of each place, the identity of the object that it describes
+    cdef object path_of             # returns the path to an object with an identity
+    cdef size_t failed              # the place that was looked at last
+
+    cpdef bint holds(self) except -1
+    cdef bint has_any(self, set identities) except -1
+    cdef bint is_same(self) except -1
+    cdef bint same_items(self, Place* place) except -1
+    cdef bint same_elements(self, Place* place, PyObject** now, Py_ssize_t count) except -1
+    cdef bint same_parts(self, Place* place) except -1
+    cdef bint same_set(self, Place* place) except -1
+    cdef bint same_array(self, Place* place) except -1
+
+
+cdef class Globals:
+    cdef list modules
+    cdef list names
+    cdef vector[uint64_t] versions
+    cdef Guard guard                # of functions that stand-ins pass by
+
+    cdef bint hold(self) except -1
+    cdef bint has_any(self, set identities) except -1

@@ -1,0 +1,23 @@
+from types import CodeType
+from typing import Any, final
+
+from fastops._specialize.guards.names import Guard
+from fastops._specialize.guards.places import Places
+
+@final
+class Watch:
+    def __init__(self, places: Places) -> None: ...
+    def holds(self) -> bool: ...
+    def differs(self) -> str | None: ...
+    def paths(self) -> list[str]: ...
+
+@final
+class Globals:
+    def __init__(
+        self,
+        codes: dict[tuple[CodeType, int], dict[str, Any]],
+        guard: Guard,
+        held: list[tuple[Any, str]] = ...,
+    ) -> None: ...
+    def contents(self) -> dict[str, Any]: ...
+    def differs(self) -> list[str]: ...

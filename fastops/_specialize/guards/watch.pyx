@@ -1,0 +1,408 @@
+# distutils: language = c++
+"""Whether what an object holds, and what code asks its modules, is as it was.
+
+Most of it is told by numbers: CPython gives a dict another one whenever it changes. Where a number
+differs, or there are none, contents are compared, each with the very object that was there. Nothing
+is kept alive by it but what cannot change: a place is looked at only if all before it are as they
+were, and so hold it.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem, PyDict_Next
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject, PyTypeObject, Py_SIZE, Py_TYPE
+from cpython.set cimport PySet_GET_SIZE
+from libc.stdint cimport uint64_t
+from libcpp.algorithm cimport binary_search, sort
+
+from fastops._cpp.classes cimport ClassVersion
+from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
+from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
+from fastops._specialize.guards.names cimport Guard, holds as guard_holds, is_stand_in, original_of
+
+import sys
+from collections import OrderedDict
+from types import FunctionType, ModuleType
+
+from fastops._specialize.guards import places as _places
+from fastops._specialize.guards.places import step_text
+from fastops._specialize.libraries import is_of_keras, is_own
+
+
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+    PyObject* PyFunction_GET_CODE(PyObject*)
+    PyObject* PyFunction_GET_CLOSURE(PyObject*)
+    PyObject* PyFunction_GET_DEFAULTS(PyObject*)
+    PyObject* PyFunction_GET_KW_DEFAULTS(PyObject*)
+
+
+cdef PyObject* _CLASS = <PyObject*>"__class__"
+
+
+cdef dict _TITLES = {
+    INSTANCE: "the class of an object",
+    CLASS: "a class",
+    LIST: "a list",
+    SET: "a set",
+    CELL: "a variable of an outer function",
+    REFERENCE: "a weak reference",
+    ARRAY: "an array",
+    TUPLE: "a tuple",
+    FUNCTION: "a function",
+    PARTS: "an object",
+    ORDER: "the order of an OrderedDict",
+}
+
+
+cdef uint64_t _class_version(PyObject* kind):
+    if ClassVersion(<PyTypeObject*>kind) == 0:
+        _PyType_Lookup(<PyTypeObject*>kind, _CLASS)
+    return ClassVersion(<PyTypeObject*>kind)
+
+
+@cython.final
+cdef class Watch:
+    """Compares what some objects hold with what they held.
+
+    Parameters
+    ----------
+    places : fastops._specialize.guards.places.Places
+        That.
+    """
+
+    def __init__(self, places):
+        cdef Place place
+        self.kept = places.kept
+        self.owners, self.path_of = places.owners, places.path_of
+        self.contents = []
+        for entry in places.entries:
+            kind = entry[0]
+            place.content = <int>len(self.contents)
+            place.first = self.values.size()
+            place.at = <PyObject*>entry[1]
+            place.part = NULL
+            place.version = 0
+            if kind == "instance":
+                place.kind = INSTANCE
+                self.values.push_back(<PyObject*>entry[2])
+                if entry[3] is not None:
+                    place.part = <PyObject*>entry[3]
+            elif kind == "class":
+                place.kind = CLASS
+                for base in entry[1].__mro__:  # who asks for these makes them, as protocols do
+                    getattr(base, "__annotations__", None)
+                place.version = _class_version(place.at)
+            elif kind == "dict":
+                place.kind = DICT
+                place.version = DictVersion(place.at)
+                items, skipped, step = entry[2:]
+                self.contents.append((tuple(items), skipped, step))
+                for value in items.values():
+                    self.values.push_back(<PyObject*>value)
+            elif kind == "list" or kind == "tuple":
+                place.kind = LIST if kind == "list" else TUPLE
+                for value in <tuple>entry[2]:
+                    self.values.push_back(<PyObject*>value)
+            elif kind == "function":
+                place.kind = FUNCTION
+                for value in <tuple>entry[2:]:
+                    self.values.push_back(<PyObject*>value)
+            elif kind == "order":
+                place.kind = ORDER
+                for value in <tuple>entry[2]:
+                    self.values.push_back(<PyObject*>value)
+            elif kind == "parts":
+                place.kind = PARTS
+                self.contents.append(entry[2])
+                for value in entry[3]:
+                    self.values.push_back(<PyObject*>value)
+            elif kind == "set":
+                place.kind = SET
+                for value in <tuple>entry[2]:
+                    self.values.push_back(<PyObject*>value)
+                sort(self.values.begin() + place.first, self.values.end())
+            elif kind == "cell":
+                place.kind = CELL
+                self.values.push_back(<PyObject*>entry[2])
+            elif kind == "reference":
+                place.kind = REFERENCE
+                self.values.push_back(<PyObject*>entry[2])
+            else:
+                place.kind = ARRAY
+                self.contents.append(entry[2:])
+            place.last = self.values.size()
+            self.places.push_back(place)
+
+    cpdef bint holds(self) except -1:
+        """Tell whether all is as it was. The first of the objects must be there."""
+        # No other code may run meanwhile, as a collection has it run: what holds the next place was
+        # there when it was looked at.
+        cdef int collects = PyGC_Disable()
+        try:
+            return self.is_same()
+        finally:
+            if collects:
+                PyGC_Enable()
+
+    cdef bint has_any(self, set identities) except -1:
+        """Whether one of some objects stands in a place."""
+        cdef size_t i
+        for i in range(self.values.size()):
+            if <size_t>self.values[i] in identities:
+                return True
+        return False
+
+    cdef bint is_same(self) except -1:
+        cdef size_t i
+        cdef Place* place
+        for i in range(self.places.size()):
+            place = &self.places[i]
+            self.failed = i
+            if place.kind == DICT:
+                if place.version != 0 and place.version == DictVersion(place.at):
+                    continue
+                if not self.same_items(place):
+                    return False
+            elif place.kind == INSTANCE:
+                if (
+                    <PyObject*>Py_TYPE(<object>place.at) != self.values[place.first]
+                    or (place.part != NULL and InstanceDict(place.at) != place.part)
+                ):
+                    return False
+            elif place.kind == CLASS:
+                if place.version == 0 or _class_version(place.at) != place.version:
+                    return False
+            elif place.kind == LIST or place.kind == TUPLE:
+                if not self.same_elements(
+                    place, PySequence_Fast_ITEMS(place.at), Py_SIZE(<object>place.at)
+                ):
+                    return False
+            elif place.kind == FUNCTION:
+                if not _same_function(place.at, &self.values[place.first]):
+                    return False
+            elif place.kind == PARTS:
+                if not self.same_parts(place):
+                    return False
+            elif place.kind == SET:
+                if not self.same_set(place):
+                    return False
+            elif place.kind == ORDER:
+                keys = tuple(_keys_in_order(<object>place.at))
+                if not self.same_elements(
+                    place, PySequence_Fast_ITEMS(<PyObject*>keys), len(keys)
+                ):
+                    return False
+            elif place.kind == CELL:
+                if _content(<object>place.at) != self.values[place.first]:
+                    return False
+            elif place.kind == REFERENCE:
+                if Referent(place.at) != self.values[place.first]:
+                    return False
+            elif not self.same_array(place):
+                return False
+        return True
+
+    def differs(self):
+        """Return where the first difference is, as text; None if there is none."""
+        cdef size_t i = 0
+        cdef Place* place
+        cdef PyObject* there
+        if self.holds():
+            return None
+        place = &self.places[self.failed]
+        path = self.path_of(self.owners[self.failed])
+        if place.kind != DICT:
+            return f"{path} has changed ({_TITLES[place.kind]})"
+        names, skipped, step = self.contents[place.content]
+        for name in names:
+            there = PyDict_GetItem(<dict>place.at, name)
+            if there != self.values[place.first + i]:
+                return f"{path}{step_text((step, name))} has changed"
+            i += 1
+        for name in <dict>place.at:
+            if name not in names and name not in skipped:
+                return f"{path}{step_text((step, name))} is new"
+        return f"the order of {path} has changed"
+
+    def paths(self):
+        """Return what is compared, as code would write it: each place once."""
+        return list(dict.fromkeys(map(self.path_of, self.owners)))
+
+    cdef bint same_items(self, Place* place) except -1:
+        cdef PyObject* name
+        cdef PyObject* value
+        cdef Py_ssize_t at = 0, n = 0
+        cdef tuple names
+        names, skipped, _ = self.contents[place.content]
+        while PyDict_Next(<dict>place.at, &at, &name, &value):
+            if type(<object>name) is str and <object>name in skipped:
+                continue
+            if (
+                n == len(names)
+                or value != self.values[place.first + <size_t>n]
+                or not _same_name(<object>name, names[n])
+            ):
+                return False
+            n += 1
+        if n != len(names):
+            return False
+        place.version = DictVersion(place.at)
+        return True
+
+    cdef bint same_elements(self, Place* place, PyObject** now, Py_ssize_t count) except -1:
+        cdef Py_ssize_t i
+        if count != <Py_ssize_t>(place.last - place.first):
+            return False
+        for i in range(count):
+            if now[i] != self.values[place.first + <size_t>i]:
+                return False
+        return True
+
+    cdef bint same_parts(self, Place* place) except -1:
+        cdef size_t i = place.first
+        for name in <tuple>self.contents[place.content]:
+            part = getattr(<object>place.at, name)
+            if <PyObject*>part != self.values[i]:
+                return False
+            i += 1
+        return True
+
+    cdef bint same_set(self, Place* place) except -1:
+        if <size_t>PySet_GET_SIZE(<object>place.at) != place.last - place.first:
+            return False
+        for value in IterateSet(place.at):
+            if not binary_search(
+                self.values.begin() + place.first,
+                self.values.begin() + place.last,
+                <PyObject*>value,
+            ):
+                return False
+        return True
+
+    cdef bint same_array(self, Place* place) except -1:
+        dtype, shape, content = self.contents[place.content]
+        array = <object>place.at
+        return array.dtype is dtype and array.shape == shape and array.tobytes() == content
+
+
+cdef bint _same_function(PyObject* function, const PyObject* const* values) noexcept:
+    return (
+        PyFunction_GET_CODE(function) == values[0]
+        and _or_none(PyFunction_GET_CLOSURE(function)) == values[1]
+        and _or_none(PyFunction_GET_DEFAULTS(function)) == values[2]
+        and _or_none(PyFunction_GET_KW_DEFAULTS(function)) == values[3]
+        and InstanceDict(function) == values[4]
+    )
+
+
+cdef PyObject* _or_none(PyObject* value) noexcept:
+    return <PyObject*>None if value == NULL else value
+
+
+cdef object _keys_in_order = OrderedDict.__iter__
+
+
+cdef bint _same_name(object one, object other):
+    return one is other or (type(one) is type(other) and one == other)
+
+
+cdef PyObject* _content(object cell):
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        content = None
+    return <PyObject*>content
+
+
+@cython.final
+cdef class Globals:
+    """Compares what code asks its modules with what it asked.
+
+    Parameters
+    ----------
+    codes : dict of tuple to dict
+        The globals of each, by the code and their identity.
+    guard : Guard
+        Of the functions and classes that the code names.
+    held : list of tuple, optional
+        Modules that objects hold, each with its path.
+    """
+
+    def __init__(self, codes, Guard guard not None, held=()):
+        self.modules = []
+        self.names = []
+        for namespace, asked in _places.globals_of(codes, held):
+            self.modules.append(namespace)
+            self.names.append({one: original_of(value) for one, value in asked.items()})
+            self.versions.push_back(0)
+        self.guard = guard
+
+    cdef bint hold(self) except -1:
+        """Tell whether all is as it was."""
+        cdef Py_ssize_t i
+        cdef PyObject* now
+        if not guard_holds(self.guard):
+            return False
+        for i in range(<Py_ssize_t>self.versions.size()):
+            if self.versions[i] != 0 and (
+                self.versions[i] == DictVersion(PyList_GET_ITEM(self.modules, i))
+            ):
+                continue
+            for name, value in (<dict>self.names[i]).items():
+                now = PyDict_GetItem(<dict>self.modules[i], name)
+                if now == NULL:
+                    if value is not _MISSING:
+                        return False
+                elif now != <PyObject*>value and original_of(<object>now) is not value:
+                    return False
+            self.versions[i] = DictVersion(PyList_GET_ITEM(self.modules, i))
+        return True
+
+    cdef bint has_any(self, set identities) except -1:
+        """Whether one of some objects is what a module holds."""
+        for names in self.names:
+            for value in (<dict>names).values():
+                if <size_t><PyObject*>value in identities:
+                    return True
+        return False
+
+    def differs(self):
+        """Return the names that stand for something else now."""
+        return self.guard.differing() + [
+            f"{namespace.get('__name__')}.{name}"
+            for namespace, asked in zip(self.modules, self.names)
+            for name, value in asked.items()
+            if original_of(namespace.get(name, _MISSING)) is not value
+        ]
+
+    def contents(self):
+        """Return what may change behind a name, by the name.
+
+        Of a library's modules these are Keras's containers, of users' modules all that is no
+        library's.
+        """
+        found = {}
+        for namespace, asked in zip(self.modules, self.names):
+            name = str(namespace.get("__name__"))
+            users = _places.is_of_users(namespace) and namespace is not _modules
+            for title, value in asked.items():
+                if value is _MISSING or isinstance(value, ModuleType):
+                    continue
+                if not _is_own(value) if users else (
+                    is_of_keras(name) and type(value) in (dict, list, set)
+                ):
+                    found[f"{name}.{title}"] = value
+        return found
+
+
+cdef object _MISSING = _places.MISSING
+cdef dict _modules = sys.modules
+
+
+cdef bint _is_own(object value) except -1:
+    """Whether a value in a module is a class or function of a library."""
+    return (isinstance(value, (type, FunctionType)) or is_stand_in(value)) and (
+        is_own(value.__module__ or "")
+    )

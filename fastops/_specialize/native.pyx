@@ -1,0 +1,236 @@
+# distutils: language = c++
+"""The steps of a replay as the kernels that its ops have prepared, with no Python in between."""
+
+cimport cython
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport int64_t
+from libcpp.utility cimport move
+
+from fastops._core.entries cimport Entry, Placing
+from fastops._core.observer cimport is_measured
+from fastops._core.telling cimport raise_failure
+from fastops._core.tensors cimport host_tensor, local_tensor
+from fastops._cpp.handle cimport Wrap
+from fastops._cpp.options cimport Thread, kAuto, kDirect
+from fastops._cpp.plan cimport Borrowed, Differs, Made, kKernel, kRead
+from fastops._cpp.plan cimport Step as NativeStep
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.signature cimport Signature
+from fastops._cpp.timer cimport Nanoseconds
+from fastops._dispatch cimport Op, record_gradient, runtime, tell_watchers
+from fastops._specialize.policy cimport LONG_RUN_NS
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+cdef extern from "definitions.h":
+    pass
+
+
+cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+
+
+@cython.final
+cdef class Native:
+    """Kernels in an order, of one replay.
+
+    Parameters
+    ----------
+    found : fastops._specialize.recording.recording.Recording
+        What there is to run.
+    ops : tuple of Op
+        By which its steps were run.
+    entries : list of Entry or Placing
+        How each of these calls was run.
+    variables, handles : tuple
+        Those that the call finds by itself, and their handles.
+    asked : list of int
+        The numbers of the values that the result asks for.
+    onednn : bool
+        The setting that the entries are for.
+    recorded : bool
+        Whether tapes are told of the steps, which then keep all that they make.
+    """
+
+    def __init__(self, found, tuple ops, list entries, tuple variables, tuple handles, asked,
+                 bint onednn, bint recorded):
+        cdef NativeStep* native
+        cdef size_t i
+        cdef int place
+        cdef dict makers = {}
+        self.ops, self.onednn, self.num_values = ops, onednn, found.num_values
+        self.last_ns = LONG_RUN_NS + 1  # until it has run, nobody knows
+        constants = []
+        first = found.num_arguments + len(handles)
+        self.plan.steps.resize(len(entries))
+        self.first_lasting = <int>len(entries)
+        accessed = {}
+        for i, (how, step) in enumerate(zip(entries, found.steps)):
+            native = &self.plan.steps[i]
+            native.number = <int>i
+            if type(how) is Placing:
+                native.kind = kKernel
+                native.placed = (<Placing>how).kernel
+                self.waits = True
+            else:
+                native.kind = kRead if step.op_name == "ReadVariableOp" else kKernel
+                native.kernel = (<Entry>how).kernel
+            native.outputs = list(step.outputs)
+            makers.update((one, (i, place)) for place, one in enumerate(step.outputs))
+            releases = [] if recorded else step.releases
+            native.releases = releases
+            taken = []
+            for one in step.flat_inputs():
+                if not isinstance(one, int):
+                    constants.append(one)
+                    one = found.num_values + len(constants) - 1
+                taken.append(one)
+            native.inputs = taken
+            native.shared = [
+                place
+                for place, one in enumerate(taken)
+                if one not in releases or taken.count(one) > 1
+            ]
+            for place, sizes in enumerate(step.sizes):
+                if sizes is not None:
+                    native.Want(place, sizes)
+            for check in step.checks:
+                native.Check(check.number, _at(host_tensor(<PyObject*>check.tensor))[0])
+            if step.accessed is not None:
+                accessed[step.accessed] = None
+            if step.lasts:
+                self.first_lasting = min(self.first_lasting, <int>i)
+        self.plan.Resize(found.num_values + len(constants))
+        for place, handle in enumerate(handles, found.num_arguments):
+            self.plan.Hold(place, _at(local_tensor(<PyObject*>handle))[0])
+        for place, constant in enumerate(constants, found.num_values):
+            self.plan.Hold(place, _at(local_tensor(<PyObject*>constant))[0])
+        self.constants = tuple(constants)
+        if recorded:
+            asked = range(first, found.num_values)
+            self.attrs = [
+                None if step.stopped else entry_of(how).gradient_attrs
+                for how, step in zip(entries, found.steps)
+            ]
+        used = {one for step in found.steps for one in step.flat_inputs() if isinstance(one, int)}
+        self.plan.arguments = [i if i in used else -1 for i in range(found.num_arguments)]
+        self.plan.results = self.made = asked
+        if self.waits:
+            self.makers = [makers[one] for one in asked]
+        self.plan.transient = [
+            *(i for i in range(found.num_arguments) if i in used),
+            *range(first, found.num_values),
+        ]
+        self.accessed = tuple([
+            variables[one - found.num_arguments]
+            for one in accessed
+            if one >= found.num_arguments
+        ])
+        self.given = [one for one in accessed if one < found.num_arguments]
+
+    cdef bint may_run(self, Thread* thread) except -1:
+        return (
+            (thread.options.path == kAuto or thread.options.path == kDirect)
+            and thread.options.onednn == self.onednn
+            and not is_measured(thread)
+        )
+
+    cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *:
+        cdef Borrowed given
+        cdef Made made
+        cdef const NativeStep* failed = NULL
+        cdef Status status
+        cdef PyObject* variable
+        cdef int64_t begin
+        cdef size_t i
+        for i in range(self.plan.arguments.size()):
+            given.push_back(signature.leaf(i))
+        for i in range(<size_t>PyTuple_GET_SIZE(self.accessed)):
+            tell_watchers(<object>PyTuple_GET_ITEM(self.accessed, i))
+        for i in range(self.given.size()):
+            variable = signature.variable(self.given[i])
+            if variable != NULL:
+                tell_watchers(<object>variable)
+        begin = Nanoseconds()
+        status = self.plan.Run(
+            given, self.last_ns > LONG_RUN_NS or self.waits, thread.options.threads, False, &made,
+            &failed,
+        )
+        self.last_ns = Nanoseconds() - begin
+        if not status.ok():
+            if failed == NULL or Differs(status):
+                return DIFFERS
+            if failed.number <= self.first_lasting:
+                return FAILED
+            raise_failure(<Op>PyTuple_GET_ITEM(self.ops, failed.number), status)
+        for i in range(<size_t>PyTuple_GET_SIZE(self.ops)):
+            (<Op>PyTuple_GET_ITEM(self.ops, i)).calls_direct += 1
+        self.runs += 1
+        for i in range(made.size()):
+            one = self.wrapped(made[i], i)
+            Py_INCREF(one)
+            values[self.made[i]] = <PyObject*>one
+        if self.attrs is not None:
+            try:
+                self.record(values)
+            except Exception:  # an accumulator cannot follow
+                if self.first_lasting < PyTuple_GET_SIZE(self.ops):
+                    raise
+                return FAILED
+        return DONE
+
+    cdef object wrapped(self, Tensor& tensor, size_t i):
+        """What a step has made, as the call of its op would return it."""
+        cdef NativeStep* step
+        if self.waits:
+            step = &self.plan.steps[self.makers[i].first]
+            if step.placed.get() != NULL:
+                return step.placed.get().Wrapped(move(tensor), self.makers[i].second)
+        return Wrap(move(tensor), _where.host, _where.context)
+
+    cdef int record(self, PyObject** values) except -1:
+        """Tell tapes of the steps, as their calls would."""
+        cdef NativeStep* step
+        cdef tuple inputs
+        cdef size_t i, j
+        cdef int number
+        for i in range(self.plan.steps.size()):
+            attrs = <object>PyList_GET_ITEM(self.attrs, i)
+            if attrs is None:
+                continue
+            step = &self.plan.steps[i]
+            inputs = PyTuple_New(step.inputs.size())
+            for j in range(step.inputs.size()):
+                number = step.inputs[j]
+                if number < self.num_values:
+                    one = <object>values[number]
+                else:
+                    one = <object>PyTuple_GET_ITEM(self.constants, number - self.num_values)
+                Py_INCREF(one)
+                PyTuple_SET_ITEM(inputs, j, one)
+            record_gradient(
+                <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs,
+                [<object>values[number] for number in step.outputs],
+            )
+        return 0
+
+
+cdef const Tensor* _at(const Tensor* tensor) except NULL:
+    if tensor == NULL:
+        raise ValueError("a constant of a recording is not in the memory of this process")
+    return tensor
+
+
+cdef bint are_direct(list entries, steps, bint recorded) except -1:
+    for how, step in zip(entries, steps):
+        if how is None:
+            return False
+        if recorded and not step.stopped and entry_of(how).gradient_attrs is None:
+            return False
+    return len(entries) == len(steps)
+
+
+cdef Entry entry_of(how):
+    return (<Placing>how).entry if type(how) is Placing else <Entry>how

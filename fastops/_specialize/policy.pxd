@@ -1,0 +1,83 @@
+from libc.stdint cimport int64_t
+
+cpdef enum:
+    # What is kept.
+    MAX_FUNCTION_SIGNATURES = 256      # of one function
+    MAX_OBJECT_SIGNATURES = 64         # of one object, in one state
+    MAX_OBJECT_STATES = 4              # of one object: sets of attributes that it goes to and from
+    MAX_VARIANTS = 4                   # recordings of one signature that differ by tensor values
+    MAX_SESSION_RUNS = 256             # sets of feeds and fetches of one session
+    MAX_CLASSES = 1024                 # classes of which something is remembered
+    MAX_SHARED_GUARDS = 256            # guards that recordings of the same library code share
+    MAX_VARIABLE_KINDS = 256           # kinds of variables that are made from a template
+    MAX_BATCH_KINDS = 64               # kinds of datasets of arrays
+    # What is recorded.
+    MAX_FUNCTION_OPS = 512             # of one call of a function
+    MAX_OBJECT_OPS = 32768             # of one call of an object's method
+    MAX_UNSHARED_OPS = 256             # beyond, steps of simple ops share kernels
+    MAX_VALUE_BYTES = 65536            # of one constant, or one value that is compared
+    MAX_GUARDED_PLACES = 50000         # places of one object that are compared
+    MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared
+    # When to give up.
+    MAX_FUNCTION_FAILURES = 8          # failed recordings of one function
+    MAX_OBJECT_FAILURES = 4            # failed recordings of one object
+    MAX_SIGNATURE_FAILURES = 2         # failed recordings of one signature
+    MAX_REFUSED_OBJECTS = 8            # objects of one class that were given up
+    MAX_STATE_CHANGES = 16             # of one object, without a usable recording in between
+    MAX_GUARD_MISSES = 8               # in a row, after which the recordings are dropped
+    MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
+    MAX_WAIT = 4                       # times the bar: then parts of an object get accounts, too
+    # When to run without the GIL.
+    LONG_RUN_NS = 20000                # kernels that take longer let other threads run
+
+# Nanoseconds of a clock that never goes back; tests put their own clock in its place.
+cdef int64_t now() except? -1
+
+# Whether this thread is in a call whose own account has the time of what it calls; sets that, and
+# returns what it was before.
+cdef bint is_covered() noexcept
+cdef bint cover(bint value) noexcept
+
+
+# What calls must have cost before something is made that is expected to cost so much.
+cdef int64_t bar_of(int64_t cost_ns) noexcept
+
+
+# What it costs to make something, by a size that is known before it is made.
+cdef class Estimate:
+    cdef readonly str name
+    cdef readonly double start      # the starting figure: nanoseconds for a unit of size
+    cdef public double per_unit     # the current one
+
+    cdef int64_t of(self, double size) noexcept
+    cdef void learn(self, double size, int64_t ns) noexcept
+
+
+# How many failures are allowed.
+cdef class Budget:
+    cdef readonly int failures     # since the last success
+    cdef int most
+    cdef bint proven
+    cdef bint lifted
+
+    # Counts a failure. True if no more are allowed.
+    cdef bint fail(self) noexcept
+    # Counts a success: the next failures are counted anew, and twice as many are allowed.
+    cdef void succeed(self) noexcept
+    # From now on any number is allowed.
+    cdef void lift(self) noexcept
+    cdef bint is_spent(self) noexcept
+
+
+# What calls have cost that something could have saved, had it been made before them.
+cdef class Account:
+    cdef readonly long long calls
+    cdef readonly int64_t shortest_ns   # of one call
+    cdef readonly int drops             # how often what was made for it was dropped
+
+    cdef void charge(self, int64_t ns) noexcept
+    cdef int64_t spent(self) noexcept
+    cdef bint is_due(self, int64_t cost_ns) noexcept
+    cdef void restart(self) noexcept
+    cdef void drop(self) noexcept
+    cdef void forgive(self) noexcept

@@ -1,0 +1,57 @@
+from collections.abc import Callable
+from typing import final
+
+SHARE: float
+MAX_FUNCTION_SIGNATURES: int
+MAX_OBJECT_SIGNATURES: int
+MAX_OBJECT_STATES: int
+MAX_VARIANTS: int
+MAX_SESSION_RUNS: int
+MAX_CLASSES: int
+MAX_SHARED_GUARDS: int
+MAX_VARIABLE_KINDS: int
+MAX_BATCH_KINDS: int
+MAX_FUNCTION_OPS: int
+MAX_OBJECT_OPS: int
+MAX_UNSHARED_OPS: int
+MAX_VALUE_BYTES: int
+MAX_GUARDED_PLACES: int
+MAX_CALL_DEPTH: int
+MAX_FUNCTION_FAILURES: int
+MAX_OBJECT_FAILURES: int
+MAX_SIGNATURE_FAILURES: int
+MAX_REFUSED_OBJECTS: int
+MAX_STATE_CHANGES: int
+MAX_GUARD_MISSES: int
+MAX_KERNEL_SEARCHES: int
+MAX_WAIT: int
+LONG_RUN_NS: int
+
+@final
+class Estimate:
+    name: str
+    start: float
+    per_unit: float
+    def __init__(self, name: str, start: float) -> None: ...
+    def expected(self, size: float) -> int: ...
+    def measured(self, size: float, ns: int) -> None: ...
+
+@final
+class Account:
+    calls: int
+    shortest_ns: int
+    drops: int
+    def add(self, ns: int) -> None: ...
+    def due(self, cost_ns: int) -> bool: ...
+    def dropped(self) -> None: ...
+
+@final
+class Budget:
+    failures: int
+    def __init__(self, most: int) -> None: ...
+
+def clock() -> int: ...
+def share() -> float: ...
+def set_share(value: float) -> float: ...
+def set_clock(value: Callable[[], int] | None) -> None: ...
+def estimates() -> dict[str, Estimate]: ...

@@ -1,0 +1,287 @@
+# distutils: language = c++
+"""What is hung into TensorFlow while a call is recorded.
+
+Values of tensors come to Python in two ways: by a method of EagerTensor, and by the buffer
+protocol. Both are slots of the class. Ops that the generated functions' quick way declines go
+through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
+and go. The seeds of a random op come from a function of `random_seed`. Gradients that somebody has
+defined go through a function of `custom_gradient`. What is logged asks
+`tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever but
+while a call is being recorded, one at a time. Nor are there collections meanwhile, which run what
+is not of the call.
+"""
+
+from cpython.buffer cimport Py_buffer
+from cpython.object cimport PyTypeObject
+
+from fastops._dispatch cimport tell_watchers
+
+from tensorflow.python import pywrap_tfe as _pywrap_tfe
+from tensorflow.python.eager import execute as _execute
+from tensorflow.python.framework import op_callbacks as _op_callbacks
+from tensorflow.python.framework import random_seed as _random_seed
+from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+from tensorflow.python.ops import custom_gradient as _custom_gradient
+from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable as _Variable
+from tensorflow.python.platform import tf_logging as _tf_logging
+
+import gc
+import os
+import threading
+import warnings
+
+from fastops._dispatch import named as _named
+from fastops._specialize.guards.names import watches
+
+ctypedef int (*getbuffer_t)(object, Py_buffer*, int) except -1
+
+cdef extern from "Python.h":
+    ctypedef struct PyBufferProcs:
+        getbuffer_t bf_getbuffer
+
+cdef extern from *:
+    """
+    static inline PyBufferProcs* BufferOf(PyTypeObject* kind) { return kind->tp_as_buffer; }
+    """
+    PyBufferProcs* BufferOf(PyTypeObject*)
+
+
+cdef str _METHOD = "_numpy_internal"
+cdef object _method = _EagerTensor.__dict__[_METHOD]
+cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
+cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
+cdef object _lock = threading.Lock()
+cdef object _read = None          # what is told of reads, of seeds, of messages and of gradients
+cdef object _seeded = None
+cdef object _said = None
+cdef object _customized = None
+cdef object _thread = None        # and in which thread
+cdef object _execute_before = None
+cdef object _quick_way = None
+cdef tuple _HANDLES = ("resource", "variant")
+cdef frozenset _OTHERS = frozenset([_EagerTensor, bool, int, float, str, bytes, type(None)])
+cdef dict _places = {}            # by op
+cdef object _get_seed = _random_seed.get_seed
+cdef object _get_logger = None    # all of them as they were before
+cdef object _warn = None
+cdef object _customize = None
+cdef bint _collects = False       # whether garbage is collected otherwise
+
+
+cdef int _tell(tensor) except -1:
+    if _read is not None and threading.get_ident() == _thread:
+        _read(tensor)
+    return 0
+
+
+def _numpy_internal(tensor):
+    _tell(tensor)
+    return _method(tensor)
+
+
+cdef int _watched_getbuffer(object tensor, Py_buffer* view, int flags) except -1:
+    _tell(tensor)
+    return _getbuffer(tensor, view, flags)
+
+
+def _watched_execute(*args, **kwargs):
+    return _execute.execute_with_callbacks(*args, **kwargs)
+
+
+def _watched_quick_way(*args):
+    # The context, the op's name, the node's name, the inputs, and attributes.
+    cdef list given = None
+    if threading.get_ident() == _thread:
+        try:
+            for place in _tensors_of(args[1]):
+                if type(args[place]) is not _EagerTensor:
+                    if given is None:
+                        given = list(args)
+                    given[<int>place] = _with_variables_read(given[<int>place])
+            if given is not None:
+                args = given
+        except Exception:  # unknown, wrong, or without a value: TensorFlow will say so
+            pass
+    return _quick_way(*args)
+
+
+cdef tuple _tensors_of(object op_name):
+    """Which arguments of the quick way are an op's inputs, but for handles."""
+    cdef tuple places = _places.get(op_name)
+    if places is None:
+        places = _places[op_name] = tuple([
+            place
+            for place, arg in enumerate(_named(op_name).record.op_def.inputs, 3)
+            if arg.dtype not in _HANDLES  # which a variable is where one is asked for
+        ])
+    return places
+
+
+cdef object _with_variables_read(object given):
+    if type(given) in _OTHERS:
+        return given
+    if isinstance(given, _Variable):
+        tell_watchers(given)
+        return _gen_variables.read_variable_op(given._handle, given._dtype)
+    if type(given) is list or type(given) is tuple:
+        return type(given)([_with_variables_read(one) for one in given])
+    return given
+
+
+def _after_fork():
+    """Take down, in a child, what a thread has hung that the child does not have."""
+    global _lock, _read, _seeded, _said, _customized, _thread
+    if _thread is None or _thread == threading.get_ident():
+        return
+    _buffer.bf_getbuffer = _getbuffer
+    setattr(_EagerTensor, _METHOD, _method)
+    _random_seed.get_seed = _get_seed
+    _execute.execute = _execute_before
+    _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
+    _listen_no_more()
+    _collect_again()
+    _read = _seeded = _said = _customized = _thread = None
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _watched_get_seed(op_seed):
+    seeds = _get_seed(op_seed)
+    if _seeded is not None and threading.get_ident() == _thread:
+        _seeded(op_seed, seeds)
+    return seeds
+
+
+# Neither has a frame of Python's, by which loggers and warnings tell where they were called.
+def _watched_get_logger():
+    if _said is not None and threading.get_ident() == _thread:
+        _said()
+    return _get_logger()
+
+
+def _watched_warn(*args, **kwargs):
+    if _said is not None and threading.get_ident() == _thread:
+        _said()
+    return _warn(*args, **kwargs)
+
+
+def _watched_customize(*args, **kwargs):
+    if _customized is not None and threading.get_ident() == _thread:
+        _customized()
+    return _customize(*args, **kwargs)
+
+
+cdef int _listen() except -1:
+    global _get_logger, _warn, _customize
+    _get_logger, _warn = _tf_logging.get_logger, warnings.warn
+    _tf_logging.get_logger, warnings.warn = _watched_get_logger, _watched_warn
+    _customize = _custom_gradient._eager_mode_decorator
+    watches(_watched_get_logger, _get_logger)
+    watches(_watched_customize, _customize)
+    _custom_gradient._eager_mode_decorator = _watched_customize
+    return 0
+
+
+cdef int _listen_no_more() except -1:
+    if _tf_logging.get_logger is _watched_get_logger:
+        _tf_logging.get_logger = _get_logger
+    if warnings.warn is _watched_warn:
+        warnings.warn = _warn
+    if _custom_gradient._eager_mode_decorator is _watched_customize:
+        _custom_gradient._eager_mode_decorator = _customize
+    return 0
+
+
+cdef int _collect_no_more() except -1:
+    global _collects
+    _collects = gc.isenabled()
+    gc.disable()
+    return 0
+
+
+cdef int _collect_again() except -1:
+    if _collects:
+        gc.enable()
+    return 0
+
+
+watches(_numpy_internal, _method)
+watches(_watched_get_seed, _get_seed)
+
+
+def hang(ran, read, seeded, said, customized):
+    """Have callables told of what this thread does.
+
+    Parameters
+    ----------
+    ran : callable
+        An op callback.
+    read : callable
+        Is given each tensor whose value Python looks at.
+    seeded : callable
+        Is given a seed that was chosen for an op, or None, and the two that the op gets.
+    said : callable
+        Is called when something is logged or warned of.
+    customized : callable
+        Is called when a function runs whose gradient somebody has defined.
+
+    Returns
+    -------
+    bool
+        False if a call is recorded already.
+    """
+    global _read, _seeded, _said, _customized, _thread, _execute_before, _quick_way
+    if not _lock.acquire(blocking=False):
+        return False
+    if _random_seed.get_seed is not _get_seed:  # somebody's own
+        _lock.release()
+        return False
+    _execute_before = _execute.execute
+    _quick_way = _pywrap_tfe.TFE_Py_FastPathExecute
+    watches(_watched_execute, _execute_before)
+    watches(_watched_quick_way, _quick_way)
+    _collect_no_more()
+    _random_seed.get_seed = _watched_get_seed
+    _op_callbacks.add_op_callback(ran)
+    _execute.execute = _watched_execute
+    _pywrap_tfe.TFE_Py_FastPathExecute = _watched_quick_way
+    _listen()
+    _read, _seeded, _said, _customized = read, seeded, said, customized
+    _thread = threading.get_ident()
+    setattr(_EagerTensor, _METHOD, _numpy_internal)
+    _buffer.bf_getbuffer = _watched_getbuffer
+    return True
+
+
+def take_down(ran):
+    """Put everything back.
+
+    Returns
+    -------
+    bool
+        Whether it was there all the time: another thread's op callbacks may have come or gone.
+    """
+    global _read, _seeded, _said, _customized, _thread
+    _buffer.bf_getbuffer = _getbuffer
+    setattr(_EagerTensor, _METHOD, _method)
+    _read = _seeded = _said = _customized = _thread = None
+    complete = (
+        _execute.execute is _watched_execute
+        and _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way
+        and _random_seed.get_seed is _watched_get_seed
+        and _custom_gradient._eager_mode_decorator is _watched_customize
+    )
+    _listen_no_more()
+    if _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way:
+        _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
+    if _random_seed.get_seed is _watched_get_seed:
+        _random_seed.get_seed = _get_seed
+    _op_callbacks.remove_op_callback(ran)
+    if complete:
+        _execute.execute = _execute_before
+    _collect_again()
+    _lock.release()
+    return complete

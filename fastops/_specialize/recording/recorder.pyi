@@ -1,0 +1,26 @@
+from typing import Any
+
+class Ran:
+    op_name: str
+    inputs: list[Any]
+    attrs: dict[str, Any]
+    outputs: list[Any]
+    stopped: bool
+    scope: str
+
+class Read:
+    tensor: Any
+
+class Seeded:
+    op_seed: int | None
+    seeds: tuple[int | None, int | None]
+
+class Recorder:
+    events: list[Any]
+    custom: bool
+    said: bool
+    builds: bool
+    failed: bool
+    first_id: int
+    def start(self) -> bool: ...
+    def stop(self) -> None: ...

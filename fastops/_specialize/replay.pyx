@@ -1,0 +1,601 @@
+# distutils: language = c++
+"""A recording, ready to run.
+
+A replay runs the ops that the recorded call ran. Each is a call of its op: tapes record it,
+profiles count it, and TensorFlow makes it where no kernel of ours may. Where a tensor value differs
+from the one that Python read, or an op fails, the replay ends before anything has an effect, and
+the caller runs the Python code instead.
+"""
+
+cimport cython
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libcpp.vector cimport vector
+
+from fastops._core.locals cimport unseeded
+from fastops._core.measuring cimport Recorder
+from fastops._core.observer cimport is_measured
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS
+from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, local_tensor, same_bytes
+from fastops._core.threads cimport this_thread
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.dicts cimport DictVersion
+from fastops._cpp.options cimport Thread
+from fastops._cpp.python cimport call_object
+from fastops._cpp.signature cimport Signature
+from fastops._dispatch cimport Op, flushes, tell_watchers
+from fastops._specialize.guards.names cimport holds as guard_holds
+from fastops._specialize.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
+from fastops._specialize.policy cimport MAX_KERNEL_SEARCHES, MAX_UNSHARED_OPS
+from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
+from fastops._tf.eager cimport recording as taped
+from fastops._tf.tensor cimport Tensor
+
+cdef extern from "definitions.h":
+    pass
+
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
+import sys
+
+from tensorflow.python.framework import random_seed as _random_seed
+
+from fastops._specialize.guards.names import upstream as _upstream
+from fastops._specialize.recording.recording import (
+    Composite,
+    Constant,
+    Given,
+    Number,
+    Tagged,
+    Unread,
+    numbers_in,
+)
+
+cdef enum:
+    INLINE_VALUES = 64
+
+# Ops whose kernels keep nothing that depends on sizes. An optimizer's step has thousands of them,
+# for each of which preparing a kernel takes longer than running it.
+cdef frozenset _SHARED = frozenset([
+    "Add", "AddV2", "AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp", "Cast",
+    "Identity", "Maximum", "Minimum", "Mul", "Neg", "Pow", "ReadVariableOp", "RealDiv", "Rsqrt",
+    "Sqrt", "Square", "Sub", "ZerosLike",
+])
+
+cdef tuple _NO_SEED = (None,)
+cdef tuple _NO_SEEDS = (None, None)
+
+
+# ---------------------------------------------------------------------------------------------
+# One recording, ready to run
+# ---------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Check:
+    """What a value must be.
+
+    Parameters
+    ----------
+    check : fastops._specialize.recording.recording.Check
+        Which, and what.
+    """
+
+    cdef int number
+    cdef object tensor
+
+    def __init__(self, check):
+        self.number = check.number
+        self.tensor = check.tensor
+
+    cdef bint holds(self, PyObject** values) except -1:
+        cdef const Tensor* value = host_tensor(values[self.number])
+        cdef const Tensor* wanted = host_tensor(<PyObject*>self.tensor)
+        return value != NULL and wanted != NULL and same_bytes(value, wanted)
+
+
+@cython.final
+cdef class Step:
+    """An op to run.
+
+    Parameters
+    ----------
+    op : Op
+        The op, one that no other step of the recording has.
+    step : fastops._specialize.recording.recording.Step
+        What of it is known.
+    function : callable
+        TensorFlow's generated function of the op.
+    """
+
+    cdef Op op
+    cdef object function
+    cdef tuple names
+    cdef tuple arguments        # None where a value goes
+    cdef vector[int] places     # and which value goes where
+    cdef vector[int] numbers
+    cdef list lists             # places of lists with values, and their items
+    cdef int first
+    cdef int num_outputs
+    cdef tuple sizes
+    cdef tuple checks
+    cdef vector[int] releases
+    cdef bint stopped           # tapes are not to be told of it
+    cdef int accessed           # the number of the handle of the variable that it reads, or -1
+    cdef bint lasts             # something of it stays: from then on the call is not made again
+    cdef tuple seed             # of a random op; None of others
+    cdef int seed_places[2]
+
+    def __init__(self, Op op, step, function):
+        self.op = op
+        self.function = function
+        if step.seed is not None:
+            step.arguments.update(seed=0, seed2=0)
+            for i, name in enumerate(("seed", "seed2")):
+                self.seed_places[<int>i] = list(step.arguments).index(name)
+        self.stopped, self.lasts, self.seed = step.stopped, step.lasts, step.seed
+        self.accessed = -1 if step.accessed is None else step.accessed
+        self.names = tuple([sys.intern(name) for name in step.arguments])
+        arguments, self.lists = [], []
+        for place, (name, value) in enumerate(step.arguments.items()):
+            if name in step.inputs and isinstance(value, int):
+                self.places.push_back(place)
+                self.numbers.push_back(value)
+                value = None
+            elif name in step.inputs and isinstance(value, list):
+                self.lists.append((place, value))
+                value = None
+            arguments.append(value)
+        self.arguments = tuple(arguments)
+        self.first, self.num_outputs = step.outputs.start, len(step.outputs)
+        self.sizes = tuple(step.sizes)
+        self.checks = tuple([Check(one) for one in step.checks])
+        self.releases = step.releases
+
+    cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
+                     PyObject** made_of_all) except *:
+        """Run it. Unless it is null, `made_of_all` gets what the op returns, a new reference."""
+        cdef PyObject* arguments[FASTOPS_MAX_PARAMS]
+        cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.arguments)
+        cdef int end
+        cdef list kept = None
+        cdef tuple seeds
+        cdef PyObject* callable = <PyObject*>self.op
+        for i in range(n):
+            arguments[i] = PyTuple_GET_ITEM(self.arguments, i)
+        for i in range(<Py_ssize_t>self.places.size()):
+            arguments[self.places[i]] = values[self.numbers[i]]
+        if PyList_GET_SIZE(self.lists) != 0:
+            kept = []
+            for place, items in self.lists:
+                filled = [
+                    <object>values[<int>one] if isinstance(one, int) else one for one in items
+                ]
+                kept.append(filled)
+                arguments[<int>place] = <PyObject*>filled
+        if self.seed is not None:
+            if self.seed == _NO_SEED and unseeded():
+                seeds = _NO_SEEDS
+            else:
+                seeds = _random_seed.get_seed(self.seed[0])
+                if self.seed == _NO_SEED:  # others in each call: no key of ours would come again
+                    callable = <PyObject*>self.function
+            for i in range(2):
+                arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
+        if self.stopped and taped():
+            TFE_Py_TapeSetStopOnThread()
+            try:
+                self.tell(signature, variables)
+                made = call_object(callable, arguments, 0, <PyObject*>self.names)
+            finally:
+                TFE_Py_TapeSetRestartOnThread()
+        else:
+            self.tell(signature, variables)
+            made = call_object(callable, arguments, 0, <PyObject*>self.names)
+        if made_of_all != NULL:
+            Py_INCREF(made)
+            made_of_all[0] = <PyObject*>made
+        end = _spread(<PyObject*>made, values, self.first, self.first + self.num_outputs)
+        if end != self.first + self.num_outputs:
+            return DIFFERS
+        for i in range(self.num_outputs):
+            sizes = <object>PyTuple_GET_ITEM(self.sizes, i)
+            if sizes is not None and not _has_sizes(values[self.first + i], sizes):
+                return DIFFERS
+        for i in range(PyTuple_GET_SIZE(self.checks)):
+            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                return DIFFERS
+        for i in range(<Py_ssize_t>self.releases.size()):
+            end = self.releases[i]
+            Py_DECREF(<object>values[end])
+            values[end] = NULL
+        return DONE
+
+    cdef int tell(self, const Signature& signature, tuple variables) except -1:
+        cdef PyObject* variable = NULL
+        cdef int found = self.accessed - <int>signature.num_leaves()
+        if found >= 0:
+            variable = PyTuple_GET_ITEM(variables, found)
+        elif self.accessed >= 0:
+            variable = signature.variable(self.accessed)
+        if variable != NULL:
+            tell_watchers(<object>variable)
+        return 0
+
+
+cdef bint _has_sizes(PyObject* value, object sizes) noexcept:
+    cdef const Tensor* tensor = local_tensor(value)
+    return tensor != NULL and has_sizes(tensor, sizes)
+
+
+cdef int _spread(PyObject* made, PyObject** values, int number, int end) except -1:
+    """Puts the tensors of an op's result into their places; returns the place after them."""
+    cdef Py_ssize_t i
+    if IsEagerTensor(made):
+        if number < end:
+            Py_INCREF(<object>made)
+            values[number] = made
+        return number + 1
+    if isinstance(<object>made, tuple):
+        for i in range(PyTuple_GET_SIZE(<object>made)):
+            number = _spread(PyTuple_GET_ITEM(<object>made, i), values, number, end)
+    elif isinstance(<object>made, list):
+        for i in range(PyList_GET_SIZE(<object>made)):
+            number = _spread(PyList_GET_ITEM(<object>made, i), values, number, end)
+    return number
+
+
+@cython.final
+cdef class Replay:
+    """What calls of a signature run.
+
+    Parameters
+    ----------
+    found : fastops._specialize.recording.recording.Recording
+        What one of them ran.
+    op : callable
+        Returns the `Op` for a step, by its place and its name.
+    passed : callable
+        Returns, for an op's name, the module of its generated function, the name there, and the
+        function. As long as that is there, it may be passed by.
+    settings : sequence of tuple
+        Modules, and the attributes of theirs that must stay what they are.
+    guard : Guard, optional
+        Of the code that ran.
+    """
+
+    def __init__(self, found, op, passed, settings, guard=None):
+        self.guard = guard
+        self.made_after = flushes
+        self.num_arguments = found.num_arguments
+        self.num_values = found.num_values
+        self.variables = tuple(found.variables)
+        self.handles = handles_of(self.variables)
+        self.checks = tuple([Check(one) for one in found.checks])
+        self.result = found.result
+        self.single = found.result if isinstance(found.result, Number) else -1
+        if isinstance(found.result, (list, tuple)):
+            if all([isinstance(one, Number) for one in found.result]):
+                self.flat = found.result
+        self.custom = found.custom
+        self.found = found if _may_be_native(found) else None
+        last = next(reversed(found.steps), None)
+        self.whole = self.flat.size() != 0 and last is not None and (
+            list(found.result) == list(last.outputs)
+        )
+        self.passed = []
+        functions = {}
+        for name in dict.fromkeys(one.op_name for one in found.steps):
+            module, attribute, function = passed(name)
+            self.passed.append((module.__dict__, attribute, function))
+            self.versions.push_back(0)
+            functions[name] = function
+        firsts = {} if len(found.steps) > MAX_UNSHARED_OPS else None
+        self.steps = tuple([
+            Step(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
+            for i, one in enumerate(found.steps)
+        ])
+        self.settings = [
+            (module.__dict__, name, getattr(module, name)) for module, name in settings
+        ]
+        if found.taped is not None:
+            n = len(found.steps)  # its ops are others
+            self.taped = Replay(
+                found.taped, lambda place, name: op(n + place, name), passed, settings
+            )
+
+    def op_names(self):
+        """Return the names of the ops that it runs, in their order."""
+        return [(<Step>step).op.op_name for step in self.steps]
+
+    def describe(self):
+        """Say what it runs, and what it compares.
+
+        Returns
+        -------
+        dict
+            The names of the ``"ops"``; the ``"constants"`` among their inputs, each with the op,
+            the parameter and a tensor; how many tensor ``"values"`` are compared; and how many
+            runs were kernels alone, ``"native"``.
+        """
+        cdef Step step
+        constants, values = [], PyTuple_GET_SIZE(self.checks)
+        for step in self.steps:
+            values += PyTuple_GET_SIZE(step.checks)
+            constants += [
+                (step.op.op_name, name, value)
+                for name, value in zip(step.names, step.arguments)
+                if IsEagerTensor(<PyObject*>value)
+            ]
+        return {
+            "ops": self.op_names(),
+            "constants": constants,
+            "values": values,
+            "native": self.native_runs(),
+        }
+
+    cdef bint fits(self) except -1:
+        """Whether TensorFlow is as it was."""
+        cdef Py_ssize_t i
+        cdef PyObject* namespace
+        cdef PyObject* function
+        cdef PyObject* there
+        cdef tuple passed
+        if self.made_after != flushes or self.custom and taped():
+            return False
+        if self.guard is not None and not guard_holds(self.guard):
+            return False
+        if self.taped is not None and taped():
+            return self.taped.fits()
+        for i in range(<Py_ssize_t>self.versions.size()):
+            passed = <tuple>PyList_GET_ITEM(self.passed, i)
+            namespace = PyTuple_GET_ITEM(passed, 0)
+            if self.versions[i] != 0 and self.versions[i] == DictVersion(namespace):
+                continue
+            there = PyDict_GetItem(<dict>namespace, <object>PyTuple_GET_ITEM(passed, 1))
+            function = PyTuple_GET_ITEM(passed, 2)
+            if there != function and (
+                there == NULL or _upstream(<object>there) is not <object>function
+            ):
+                return False
+            self.versions[i] = DictVersion(namespace)
+        for of, attribute, value in self.settings:
+            if PyDict_GetItem(<dict>of, attribute) != <PyObject*>value:
+                return False
+        return True
+
+    cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
+        cdef Thread* thread = this_thread()
+        cdef bint recorded = taped()
+        # Held here: another thread may put its own in the place meanwhile.
+        cdef Native native = self.recorded if recorded else self.native
+        if recorded and self.taped is not None:
+            return self.taped.run(signature, result)
+        if native is not None:
+            if native.may_run(thread):
+                return self.run_natively(native, signature, thread, result)
+        elif self.runs[recorded] < MAX_KERNEL_SEARCHES and self.found is not None:
+            if not is_measured(thread):
+                return self.run_and_look(signature, thread, recorded, result)
+        return self.run_with(signature, self.variables, self.handles, result)
+
+    cdef long long native_runs(self):
+        """How many runs were kernels alone."""
+        cdef long long runs = 0 if self.native is None else self.native.runs
+        if self.taped is not None:
+            runs += self.taped.native_runs()
+        return runs if self.recorded is None else runs + self.recorded.runs
+
+    cdef Outcome run_natively(self, Native native, const Signature& signature, Thread* thread,
+                              PyObject** result) except *:
+        """Run its kernels."""
+        cdef PyObject* inline_values[INLINE_VALUES]
+        cdef PyObject** values = inline_values
+        cdef vector[PyObject*] many
+        cdef Outcome outcome
+        cdef Py_ssize_t i, first = self.num_arguments + PyTuple_GET_SIZE(self.handles)
+        if self.num_values > INLINE_VALUES:
+            many.resize(self.num_values)
+            values = many.data()
+        for i in range(self.num_arguments):
+            values[i] = signature.object(i)
+        for i in range(self.num_arguments, first):
+            values[i] = PyTuple_GET_ITEM(self.handles, i - self.num_arguments)
+        for i in range(first, self.num_values):
+            values[i] = NULL
+        for i in range(PyTuple_GET_SIZE(self.checks)):
+            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                return DIFFERS
+        try:
+            outcome = native.run(signature, values, thread)
+            if outcome != DONE:
+                return outcome
+            if self.single >= 0:
+                made = <object>values[self.single]
+            else:
+                made = self.pack(values, signature, self.variables)
+            Py_INCREF(made)
+            result[0] = <PyObject*>made
+            return DONE
+        finally:
+            for i in range(first, self.num_values):
+                Py_XDECREF(values[i])
+
+    cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
+                              PyObject** result) except *:
+        """Run it, and look by which kernels. Not always known: of new keys there are none yet."""
+        cdef Recorder calls = Recorder()
+        cdef bint onednn = thread.options.onednn
+        cdef Outcome outcome
+        cdef Native native
+        cdef int collects
+        found = self.found
+        self.runs[recorded] += 1
+        calls.entries = []
+        # What is made here stays: a collection would find nothing.
+        collects = PyGC_Disable()
+        try:
+            calls.open()
+            try:
+                outcome = self.run_with(signature, self.variables, self.handles, result)
+            finally:
+                calls.close()
+            if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
+                first = self.num_arguments + len(self.handles)
+                asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
+                ops = tuple([(<Step>step).op for step in self.steps])
+                native = Native(
+                    found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
+                )
+                if recorded:
+                    self.recorded = native
+                else:
+                    self.native = native
+        finally:
+            if collects:
+                PyGC_Enable()
+        return outcome
+
+    cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
+                          PyObject** result) except *:
+        """Run it with other variables in the places of those that the call finds by itself."""
+        cdef PyObject* inline_values[INLINE_VALUES]
+        cdef PyObject** values = inline_values
+        cdef vector[PyObject*] many
+        cdef Outcome outcome = DONE
+        cdef bint lasts = False
+        cdef Step step
+        cdef PyObject* last = NULL
+        cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.steps)
+        cdef Py_ssize_t first = self.num_arguments + PyTuple_GET_SIZE(handles)
+        if self.num_values > INLINE_VALUES:
+            many.resize(self.num_values)
+            values = many.data()
+        for i in range(self.num_arguments):
+            values[i] = signature.object(i)
+        for i in range(self.num_arguments, first):
+            values[i] = PyTuple_GET_ITEM(handles, i - self.num_arguments)
+        for i in range(first, self.num_values):
+            values[i] = NULL
+        try:
+            for i in range(PyTuple_GET_SIZE(self.checks)):
+                if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                    return DIFFERS
+            for i in range(n):
+                step = <Step>PyTuple_GET_ITEM(self.steps, i)
+                # A random op may have drawn before it fails.
+                lasts = lasts or step.seed is not None
+                outcome = step.run(
+                    signature, variables, values, &last if self.whole and i == n - 1 else NULL
+                )
+                if outcome != DONE:
+                    return outcome
+                lasts = lasts or step.lasts
+            if self.single >= 0:
+                made = <object>values[self.single]
+            elif last != NULL and type(<object>last) is type(self.result):
+                made = <object>last
+            else:
+                made = self.pack(values, signature, variables)
+            Py_INCREF(made)
+            result[0] = <PyObject*>made
+            return DONE
+        except Exception:
+            if lasts:  # the next numbers of a sequence, say, which the call must not draw twice
+                raise
+            return FAILED  # TensorFlow's function will raise what there is to raise
+        finally:
+            Py_XDECREF(last)
+            for i in range(first, self.num_values):
+                if values[i] != NULL:
+                    Py_DECREF(<object>values[i])
+
+    cdef object pack(self, PyObject** values, const Signature& signature, tuple variables):
+        """The result."""
+        if self.flat.size() != 0:
+            return self.row(values)
+        return _filled(self.result, values, signature, variables)
+
+    cdef object row(self, PyObject** values):
+        """The result where it is a list or tuple of tensors alone."""
+        cdef Py_ssize_t i
+        cdef tuple made = PyTuple_New(self.flat.size())
+        for i in range(<Py_ssize_t>self.flat.size()):
+            one = <object>values[self.flat[i]]
+            Py_INCREF(one)
+            PyTuple_SET_ITEM(made, i, one)
+        kind = type(self.result)
+        if kind is tuple:
+            return made
+        return list(made) if kind is list else _new_tuple(kind, made)
+
+
+cdef object _place_of(i, step, dict firsts):
+    """The place of the first step like this one: steps of simple ops share an op and its kernel."""
+    if firsts is None or step.op_name not in _SHARED:
+        return i
+    attributes = [
+        (name, repr(value)) for name, value in step.arguments.items() if name not in step.inputs
+    ]
+    return firsts.setdefault((step.op_name, *attributes), i)
+
+
+cdef bint _may_be_native(found) except -1:
+    """Whether the ops of a recording may be kernels alone."""
+    first = found.num_arguments + len(found.variables)
+    return len(found.steps) > 1 and not any([
+        step.seed is not None for step in found.steps
+    ]) and not any([found.num_arguments <= one < first for one in numbers_in(found.result)])
+
+
+cdef bint are_leaves(list tensors, const Signature& signature) noexcept:
+    cdef Py_ssize_t i
+    for i in range(len(tensors)):
+        if signature.object(i) != PyList_GET_ITEM(tensors, i):
+            return False
+    return len(tensors) == <Py_ssize_t>signature.num_leaves()
+
+
+cdef tuple handles_of(tuple variables):
+    return tuple([variable._handle for variable in variables])
+
+
+cdef object _new_tuple = tuple.__new__  # by which namedtuples make theirs
+
+
+cdef object _filled(packed, PyObject** values, const Signature& signature, tuple variables):
+    """A result, with tensors in the places of their numbers."""
+    kind = type(packed)
+    if kind is Number:
+        return <object>values[<int>packed]
+    if kind is Constant:
+        tensor = packed.tensor
+        return copy_of(host_tensor(<PyObject*>tensor))
+    if kind is Tagged:
+        made = _filled(packed.tensor, values, signature, variables)
+        made.__dict__.update(_filled(packed.attributes, values, signature, variables))
+        return made
+    if kind is Given:
+        return <object>signature.holder(<int>packed.number)
+    if kind is Unread:
+        return variables[packed.found]._lazy_read(None)
+    if kind is Composite:
+        made = packed.kind.__new__(packed.kind)
+        made.__dict__.update(_filled(packed.attributes, values, signature, variables))
+        return made
+    if kind is list:
+        return [_filled(one, values, signature, variables) for one in <list>packed]
+    if kind is tuple:
+        return tuple([_filled(one, values, signature, variables) for one in <tuple>packed])
+    if kind is dict:
+        return {
+            name: _filled(one, values, signature, variables)
+            for name, one in (<dict>packed).items()
+        }
+    if isinstance(packed, tuple):
+        return _new_tuple(kind, [_filled(one, values, signature, variables) for one in packed])
+    return packed

@@ -1,0 +1,127 @@
+# distutils: language = c++
+"""The signature of a call: what its arguments have in common with those of other calls.
+
+All reading goes through this module: the classes that signatures know (`Known`) belong to one
+extension.
+"""
+
+from cpython.object cimport PyObject, PyTypeObject
+
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.signature cimport Known, Signature
+from fastops._dispatch cimport runtime
+
+cdef extern from "definitions.h":
+    pass
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
+from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.sparse_tensor import SparseTensor as _SparseTensor
+from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
+from tensorflow.python.ops.ragged.ragged_tensor import RaggedTensor as _RaggedTensor
+from tensorflow.python.ops.ragged.row_partition import RowPartition as _RowPartition
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
+
+
+cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
+
+COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
+"""Classes of which an instance is its attributes: tensors, shapes, dtypes and each other."""
+
+
+cdef bint read_values(Signature* signature, PyObject* const* args, Py_ssize_t positional,
+                      PyObject* keywords) noexcept:
+    if not _where.only_host:
+        signature.TakeDevices()
+    return signature.Read(_where[0], args, positional, keywords)
+
+
+cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
+                       PyObject* keywords) noexcept:
+    signature.TakeOnlyTensors()
+    return read_values(signature, args, positional, keywords)
+
+
+cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t positional,
+                      PyObject* keywords, PyTypeObject* identified) noexcept:
+    signature.TakeIdentities(identified)
+    return read_tensors(signature, args, positional, keywords)
+
+
+def know_objects(classes):
+    """Have `read_tensors` read instances of more classes.
+
+    Parameters
+    ----------
+    classes : dict of type to frozenset of str
+        By class, the names of attributes for which no method asks. What the others hold is what
+        there is to know of an instance.
+    """
+    global _objects
+    _objects = dict(classes)
+    Known().objects = <PyObject*>_objects
+
+
+def know_iterator(kind):
+    """Have `read` take instances of a class for what they are: iterators of datasets.
+
+    Parameters
+    ----------
+    kind : type
+        Derived from TensorFlow's, and known by the same attributes.
+    """
+    global _lazy_iterator
+    _lazy_iterator = kind
+    Known().lazy_iterator = <PyTypeObject*>kind
+
+
+def _describe_iterator(iterator):
+    """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
+    try:
+        return iterator._fastops_text
+    except AttributeError:
+        specs = tf.nest.flatten(iterator.element_spec)
+        plain = all(type(spec) is tf.TensorSpec for spec in specs)
+        iterator._fastops_text = repr(iterator.element_spec) if plain else None
+    return iterator._fastops_text
+
+
+cdef int _set_up() except -1:
+    known = &Known()
+    known.variable = <PyTypeObject*>_ResourceVariable
+    known.array = <PyTypeObject*>np.ndarray
+    known.array_scalar = <PyTypeObject*>np.generic
+    known.dtype = <PyTypeObject*>_dtypes.DType
+    known.iterator = <PyTypeObject*>_OwnedIterator
+    known.shape = <PyTypeObject*>_TensorShape
+    known.composites = <PyObject*>_COMPOSITES
+    known.handle = <PyObject*>_HANDLE
+    known.static_shape = <PyObject*>_STATIC_SHAPE
+    known.trainable = <PyObject*>_TRAINABLE
+    known.cached = <PyObject*>_CACHED
+    known.caching = <PyObject*>_CACHING
+    known.number = <PyObject*>_NUMBER
+    known.iterated = <PyObject*>_ITERATED
+    known.dims = <PyObject*>_DIMS
+    known.copy = <PyObject*>_COPY
+    known.describe_iterator = <PyObject*>_DESCRIBE
+    return 0
+
+
+cdef str _HANDLE = "_handle"
+cdef str _STATIC_SHAPE = "_shape"
+cdef str _TRAINABLE = "_trainable"
+cdef str _CACHED = "_cached_value"
+cdef str _CACHING = "_caching_device"
+cdef str _NUMBER = "as_datatype_enum"
+cdef str _ITERATED = "_iterator_resource"
+cdef str _DIMS = "_dims"
+cdef str _COPY = "copy"
+cdef object _COMPOSITES = COMPOSITES
+cdef object _DESCRIBE = _describe_iterator
+cdef dict _objects = None
+cdef object _lazy_iterator = None
+
+_set_up()

@@ -1,0 +1,10 @@
+from typing import Any
+
+class Specialization:
+    key: bytes
+    variants: list[Any]
+    first: Any
+    reason: str | None
+    failures: int
+    def __init__(self, key: bytes, most_failures: int, account: Any = None) -> None: ...
+    def describe(self) -> dict[str, Any]: ...

@@ -1,0 +1,122 @@
+# distutils: language = c++
+"""What is known of the calls of one signature: a state machine.
+
+`fastops._specialize` describes the states. `Specialization.run` decides about each call, in this
+order:
+
+1. If a guard of the recordings does not hold, Python runs (MISSED).
+2. Each variant is tried. The first that finds the tensor values that it was recorded with gives the
+   result (HIT). If an op fails before anything has an effect, Python runs (FAILED).
+3. Otherwise the call may be recorded: unless there are too many variants (EXHAUSTED), recordings
+   have failed too often (REJECTED), or a recording would not pay yet (WAIT).
+"""
+
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+from fastops._cpp.signature cimport Signature
+from fastops._specialize.native cimport DONE, Outcome
+from fastops._specialize.native cimport FAILED as REPLAY_FAILED
+from fastops._specialize.policy cimport Account, MAX_GUARD_MISSES, MAX_VARIANTS
+from fastops._specialize.replay cimport Replay
+
+cdef extern from "definitions.h":
+    pass
+
+cdef dict _NAMES = {WAITING: "waiting", RECORDED: "recorded", ACTIVE: "active", REFUSED: "refused"}
+
+
+cdef class Specialization:
+    """What is known of the calls of one signature.
+
+    Parameters
+    ----------
+    key : bytes
+        The signature.
+    most_failures : int
+        Failed recordings after which no more are made.
+    account : Account, optional
+        What calls cost while they run in Python.
+    """
+
+    def __init__(self, bytes key, int most_failures, Account account=None):
+        self.key, self.most_failures = key, most_failures
+        self.account = Account() if account is None else account
+        self.variants = []
+
+    cdef State state(self) noexcept:
+        if PyList_GET_SIZE(self.variants) != 0:
+            return ACTIVE
+        if self.failures >= self.most_failures:
+            return REFUSED
+        return WAITING if self.first is None else RECORDED
+
+    cdef bint holds(self) except -1:
+        return True
+
+    cdef Decision run(self, const Signature& signature, PyObject** result) except *:
+        cdef Replay replay
+        cdef Outcome outcome
+        cdef Py_ssize_t i
+        for i in range(PyList_GET_SIZE(self.variants)):
+            replay = <Replay>PyList_GET_ITEM(self.variants, i)
+            if not replay.fits():
+                return MISSED
+            if not self.holds():
+                self.misses += 1
+                if self.misses >= MAX_GUARD_MISSES:
+                    self.deoptimize()
+                return MISSED
+            outcome = replay.run(signature, result)
+            if outcome == DONE:
+                self.misses = 0
+                return HIT
+            if outcome == REPLAY_FAILED:
+                return FAILED
+        return RECORD
+
+    cdef Decision next(self, int64_t cost_ns) noexcept:
+        if PyList_GET_SIZE(self.variants) >= MAX_VARIANTS:
+            return EXHAUSTED
+        if self.failures >= self.most_failures:
+            return REJECTED
+        if self.first is None and not self.account.is_due(cost_ns):
+            return WAIT
+        return RECORD
+
+    cdef int begin(self) except -1:
+        if PyList_GET_SIZE(self.variants) == 0:
+            self.account.restart()
+        else:  # variants differ by values, as calls may again and again
+            self.account.drop()
+        return 0
+
+    cdef int fail(self) except -1:
+        self.failures += 1
+        return 0
+
+    cdef int refuse(self, str reason) except -1:
+        self.fail()
+        self.first, self.reason = None, reason
+        self.account.drop()
+        return 0
+
+    cdef int deoptimize(self) except -1:
+        self.variants, self.first, self.misses = [], None, 0
+        return 0
+
+    def describe(self):
+        """Say what is known of the calls.
+
+        Returns
+        -------
+        dict
+            The ``"state"``; what each of the ``"variants"`` runs, as `Replay.describe` says; and
+            the ``"reason"`` why the last recording failed.
+        """
+        return {
+            "state": _NAMES[self.state()],
+            "variants": [(<Replay>replay).describe() for replay in self.variants],
+            "reason": self.reason,
+        }

@@ -1,0 +1,103 @@
+# distutils: language = c++
+"""Trials: what has been recorded is run on copies and compared, bit for bit, before it counts."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+
+from fastops._core.observer cimport Observer
+from fastops._core.threads cimport this_thread
+from fastops._cpp.signature cimport Signature
+from fastops._specialize.native cimport DONE, Outcome
+from fastops._specialize.replay cimport Replay, handles_of
+from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
+
+cdef extern from "definitions.h":
+    pass
+
+import tensorflow as _tf
+from tensorflow.python.eager import context as _context
+from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _UnreadVariable
+
+from fastops._core.tensors import is_host_tensor
+from fastops._specialize.recording.alike import alike
+from fastops._specialize.recording.recording import NotReplayableError
+
+
+cdef list copies_of(variables):
+    cdef list copies = []
+    TFE_Py_TapeSetStopOnThread()
+    try:
+        for variable in variables:
+            value = _value_of(variable)
+            if type(variable) is ResourceVariable and is_host_tensor(value):
+                copies.append(_plain_copy(variable, value))
+                continue
+            with _tf.device(variable.device):
+                copies.append(ResourceVariable(
+                    value, trainable=False, dtype=variable.dtype, shape=variable.shape
+                ))
+    finally:
+        TFE_Py_TapeSetRestartOnThread()
+    return copies
+
+
+cdef object _plain_copy(variable, value):
+    """A copy of a variable on the host, without TensorFlow's scopes around two ops."""
+    cdef dict attributes = dict(variable.__dict__)
+    copy = ResourceVariable.__new__(ResourceVariable)
+    handle = _gen_variables.var_handle_op(
+        shape=variable._shape, dtype=variable._dtype, shared_name=_context.anonymous_name(),
+        container="",
+    )
+    handle._handle_data = variable._handle._handle_data
+    _gen_variables.assign_variable_op(handle, value)
+    attributes.update(_handle=handle, _trainable=False)
+    copy.__dict__ = attributes
+    return copy
+
+
+cdef int try_replay(Replay replay, const Signature& signature, list copies, result) except -1:
+    cdef PyObject* made = NULL
+    cdef Outcome outcome
+    cdef tuple variables = tuple(copies)
+    cdef Observer trial = Observer()
+    trial.records = True  # so that nothing in it is verified
+    TFE_Py_TapeSetStopOnThread()
+    trial.put_on(this_thread())
+    try:
+        outcome = replay.run_with(signature, variables, handles_of(variables), &made)
+        if outcome != DONE:
+            raise NotReplayableError("the replay fails")
+        given = <object>made
+        Py_DECREF(given)
+        if not _same(given, result):
+            raise NotReplayableError("the replay gives another result")
+        for copy, variable in zip(variables, replay.variables):
+            if not alike(_value_of(variable), _value_of(copy)):
+                raise NotReplayableError("the replay gives a variable another value")
+    finally:
+        trial.take_off()
+        TFE_Py_TapeSetRestartOnThread()
+    return 0
+
+
+cdef object _value_of(variable):
+    return _gen_variables.read_variable_op(variable._handle, variable.dtype)
+
+
+cdef bint _same(one, other) except -1:
+    """Whether two results are equal to the last bit."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all([_same(a, b) for a, b in zip(one, other)])
+    if isinstance(one, dict):
+        return list(one) == list(other) and all([_same(one[name], other[name]) for name in one])
+    if isinstance(one, _UnreadVariable):
+        return alike(_value_of(one), _value_of(other))
+    if not alike(one, other):
+        return False
+    if hasattr(one, "_numpy"):
+        return _same(vars(one), vars(other))
+    return True

@@ -1,0 +1,133 @@
+"""What is told to the recorder of a call, which observes the ops of its thread."""
+
+import pytest
+import tensorflow as tf
+from support import floats
+
+import fastops
+from fastops import ops
+from fastops._specialize.recording.recorder import Ran, Recorder
+
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
+
+X = tf.constant(floats(3, 4))
+V = tf.Variable(floats(3, 4))
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    with fastops.accelerated():
+        yield
+
+
+def recorded(function, complete=True):
+    """Return the ops that are recorded while a function runs, and what they count as."""
+    function()
+    recorder = Recorder()
+    fastops.reset_stats()
+    assert recorder.start()
+    try:
+        function()
+    finally:
+        recorder.stop()
+    assert recorder.failed is not complete
+    return [event for event in recorder.events if type(event) is Ran], fastops.stats()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda: X + X, lambda: tf.add(X, X), lambda: tf.raw_ops.AddV2(x=X, y=X)],
+    ids=["operator", "function", "op"],
+)
+def test_a_call_is_direct_and_counted_once(function):
+    (event,), stats = recorded(function)
+    assert (event.op_name, event.attrs) == ("AddV2", {"T": tf.float32.as_datatype_enum})
+    assert all(tensor is X for tensor in event.inputs)
+    assert len(event.inputs) == 2
+    assert (stats.direct, stats.reasons) == (1, {})
+
+
+def test_a_call_with_many_results():
+    (event,), stats = recorded(lambda: tf.unstack(tf.constant(floats(20, 2)), axis=0)[19])
+    assert (event.op_name, len(event.outputs)) == ("Unpack", 20)
+    assert (stats.direct, stats.reasons) == (1, {})
+
+
+def test_variables_are_read_by_ops_of_their_own():
+    events, stats = recorded(lambda: X * V)
+    assert [event.op_name for event in events] == ["ReadVariableOp", "Mul"]
+    assert (stats.direct, stats.reasons) == (2, {})
+
+
+def test_what_tensorflow_runs_is_counted_once():
+    def asked():
+        with fastops.options(path="tensorflow"):
+            return X + X
+
+    (event,), stats = recorded(asked)
+    assert event.op_name == "AddV2"
+    assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
+
+
+def test_no_count_is_taken_back():
+    def positional():
+        with pytest.raises(TypeError):
+            ops.add_v2(X, X)
+
+    events, stats = recorded(positional)
+    assert not events
+    assert all(count > 0 for count in stats.reasons.values())
+
+
+def test_an_error_is_raised_and_counted_once():
+    wrong = tf.constant(floats(5))
+
+    def fails():
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
+            tf.add(X, wrong)
+
+    events, stats = recorded(fails)
+    assert not events
+    assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
+
+
+def test_the_callback_of_somebody_else_keeps_calls_at_tensorflow():
+    from tensorflow.python.framework import op_callbacks
+
+    seen = []
+
+    def callback(kind, *_, **__):
+        seen.append(kind)
+
+    def watched():
+        op_callbacks.add_op_callback(callback)
+        try:
+            X + X
+        finally:
+            op_callbacks.remove_op_callback(callback)
+
+    (event,), stats = recorded(watched, complete=False)
+    assert event.op_name == "AddV2"
+    assert len(seen) == 2  # of the call before, too
+    assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
+
+
+def test_a_profile_around_it():
+    with fastops.profile() as profile:
+        (event,), stats = recorded(lambda: X + X)
+    assert event.op_name == "AddV2"
+    assert stats.direct + sum(stats.reasons.values()) == 1
+    assert "AddV2" in str(profile)
+
+
+def test_threads_that_start_meanwhile_are_not_recorded():
+    from threading import Thread
+
+    def elsewhere():
+        thread = Thread(target=lambda: X + X)
+        thread.start()
+        thread.join()
+
+    events, stats = recorded(elsewhere)
+    assert not events
+    assert stats.direct == 1

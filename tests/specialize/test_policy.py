@@ -1,0 +1,94 @@
+"""When it pays to make something: by injected times, never by the clock's."""
+
+import pytest
+
+from fastops._specialize import policy
+
+
+@pytest.fixture(autouse=True)
+def _share_of_half():
+    before = policy.set_share(0.5)
+    yield
+    policy.set_share(before)
+
+
+def account(*times):
+    made = policy.Account()
+    for ns in times:
+        made.add(ns)
+    return made
+
+
+def test_nothing_is_due_before_a_call():
+    policy.set_share(0)
+    assert not account().due(0)
+    assert account(10).due(10**12)
+
+
+def test_the_first_call_does_not_count():
+    assert not account(10**9).due(1)
+    assert account(10**9, 10).due(20)
+
+
+@pytest.mark.parametrize(("calls", "due"), [(5, False), (6, True), (60, True)])
+def test_something_is_due_when_calls_have_cost_the_share(calls, due):
+    assert account(*[100] * calls).due(1000) is due
+
+
+def test_each_call_counts_as_the_shortest():
+    assert not account(100, 100, 10**9).due(1000)
+
+
+def test_what_was_dropped_doubles_the_bar():
+    made = account(*[100] * 6)
+    assert made.due(1000)
+    made.dropped()
+    assert (made.calls, made.drops) == (1, 1)
+    for _ in range(9):
+        made.add(100)
+        assert not made.due(1000)
+    made.add(100)
+    assert made.due(1000)
+
+
+def test_the_bar_stays_finite():
+    made = account()
+    for _ in range(100):
+        made.dropped()
+    made.add(10**12)
+    made.add(10**12)
+    assert made.due(1)
+
+
+def test_an_estimate_begins_with_its_figure_and_follows_what_is_measured():
+    estimate = policy.Estimate("of a test", 1000.0)
+    assert estimate.expected(10) == 10_000
+    for _ in range(100):
+        estimate.measured(10, 500)
+    assert estimate.expected(10) == pytest.approx(500, rel=0.01)
+    assert policy.estimates()["of a test"] is estimate
+
+
+def test_a_measurement_that_waited_raises_an_estimate_by_little():
+    estimate = policy.Estimate("of a test", 800.0)
+    estimate.measured(1, 10**15)
+    assert estimate.expected(1) == 900
+    estimate.measured(0, 10)
+    estimate.measured(1, 0)
+    assert estimate.expected(1) == 900
+    for _ in range(1000):
+        estimate.measured(1, 10**15)
+    assert estimate.expected(1) <= 1600
+
+
+def test_an_estimate_has_room_for_any_size():
+    assert policy.Estimate("of a test", 1000.0).expected(1e300) == 10**18
+
+
+def test_the_clock_can_be_replaced():
+    policy.set_clock(iter([5, 8]).__next__)
+    try:
+        assert (policy.clock(), policy.clock()) == (5, 8)
+    finally:
+        policy.set_clock(None)
+    assert policy.clock() <= policy.clock()
