@@ -64,6 +64,7 @@ gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen, docs/in
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
 	$(BIN)python tools/backend.py
+	$(BIN)python tools/reasons.py
 
 lint: $(VENV)/.dev $(VENV)/.built  ## check style, layers, types and spelling
 	$(BIN)ruff check

@@ -1,7 +1,13 @@
-"""The paths that a call may take, and why it did not take the direct one.
+"""The paths that a call may take, and all reasons why something was left to TensorFlow or Keras.
 
-`reasons.pxd` numbers them, in the same order.
+`REASONS` are those of calls of ops; `reasons.pxd` numbers them, in the same order. `REFUSALS` are
+those of everything that is made for later calls: plans of functions and sessions, and recordings of
+functions and of methods of Keras's objects. Counters count sentences; the particulars (a path, a
+class, an op) stand beside the sentence and not in it. tools/reasons.py writes the tables of
+docs/semantics.md.
 """
+
+from typing import NamedTuple
 
 PATHS = ("direct", "capi", "tensorflow")
 
@@ -27,3 +33,499 @@ REASONS = (
     ("kernel", "there is no synchronous kernel for these dtypes, or it cannot be prepared"),
     ("kernel_error", "the kernel reported an error, and TensorFlow ran the call again"),
 )
+
+
+class Reason(NamedTuple):
+    """Why something is not made for later calls.
+
+    Attributes
+    ----------
+    id : str
+        A name that stays.
+    area : str
+        One of `AREAS`.
+    sentence : str
+        What is the case. It holds no particulars.
+    hint : str
+        What it means, or what a user can do; "" if the sentence says all.
+    """
+
+    id: str
+    area: str
+    sentence: str
+    hint: str = ""
+
+
+AREAS = {
+    "function": "calls of traced functions",
+    "graph": "graphs that get no plan",
+    "session": "runs of sessions that get no plan",
+    "method": "calls of methods of Keras's objects",
+    "call": "what a recorded call does",
+    "object": "what a recorded object holds",
+    "code": "what recorded code may read",
+    "recording": "recordings of functions and methods",
+}
+"""What reasons are about."""
+
+REFUSALS = {
+    reason.id: reason
+    for reason in (
+        Reason(
+            "signature_new",
+            "function",
+            "this is the first call of its signature",
+            "TensorFlow makes it, and traces",
+        ),
+        Reason(
+            "plan_not_due",
+            "function",
+            "a plan would not pay yet",
+            "under `install`: the calls so far have cost less than the bar of a plan",
+        ),
+        Reason("executor_chosen", "function", 'executor="tensorflow" was requested'),
+        Reason(
+            "function_surroundings",
+            "function",
+            "a tape, graph, device scope, strategy or the like is active",
+            "`tf.function` makes the call there",
+        ),
+        Reason(
+            "argument_type",
+            "function",
+            "an argument has a type that signatures do not support",
+            "pass tensors, arrays, variables, numbers, strings, or structures of these",
+        ),
+        Reason(
+            "argument_converted",
+            "function",
+            "TensorFlow converts an argument",
+            "pass it as what the signature asks for",
+        ),
+        Reason(
+            "binding_failed",
+            "function",
+            "binding the arguments to the trace failed",
+            "TensorFlow makes the calls",
+        ),
+        Reason(
+            "context_changed",
+            "function",
+            "TensorFlow's context has changed",
+            "fastops makes the plan again",
+        ),
+        Reason(
+            "timing",
+            "function",
+            "the plan is timed against TensorFlow's executor",
+            "calls above 100 us are timed on both sides",
+        ),
+        Reason(
+            "executor_faster",
+            "function",
+            "TensorFlow's executor is faster than the plan",
+            "it runs independent nodes side by side",
+        ),
+        Reason(
+            "plan_failed",
+            "function",
+            "the plan has failed",
+            "TensorFlow's function runs, and raises",
+        ),
+        Reason(
+            "node_unsupported",
+            "graph",
+            "plans do not support an op",
+            "a placeholder, a launch of XLA, a constant of the host",
+        ),
+        Reason(
+            "node_excluded",
+            "graph",
+            "an op is excluded from plans",
+            "[Coverage](coverage.md) has the reason",
+        ),
+        Reason(
+            "node_reference",
+            "graph",
+            "an op takes reference variables of TensorFlow 1",
+            "use resource variables",
+        ),
+        Reason(
+            "node_functions",
+            "graph",
+            "an op calls functions",
+            "plans support functions in control flow and in calls only",
+        ),
+        Reason(
+            "function_missing", "graph", "an op calls a function that the context does not have"
+        ),
+        Reason(
+            "node_seeded",
+            "graph",
+            "a random op has a seed: its sequence belongs to TensorFlow's kernel",
+            "use the stateless random ops",
+        ),
+        Reason("node_state", "graph", "an op has a state that a second kernel would not share"),
+        Reason("node_unreadable", "graph", "a constant cannot be read"),
+        Reason(
+            "kernel_missing",
+            "graph",
+            "the kernel of an op cannot be made",
+            "the text ends with TensorFlow's message",
+        ),
+        Reason("tensorflow_error", "graph", "TensorFlow reports an error for the graph"),
+        Reason("xla", "graph", "the function is compiled by XLA", "`jit_compile=True`"),
+        Reason("deferred_captures", "graph", "the function has deferred captures"),
+        Reason("output_dtype", "graph", "the function returns a resource or variant"),
+        Reason(
+            "input_dtype",
+            "graph",
+            "the function takes a resource or variant that is not a variable",
+        ),
+        Reason("input_not_on_host", "graph", "an input is not on the host"),
+        Reason(
+            "input_not_computed",
+            "graph",
+            "an input has not been computed yet, or its computation has failed",
+        ),
+        Reason(
+            "argument_device",
+            "graph",
+            "an argument is on another device than the nodes",
+            "it would have to be copied there",
+        ),
+        Reason(
+            "several_devices",
+            "graph",
+            "the function runs on several devices",
+            "this counts integers that move from host memory to another device",
+        ),
+        Reason("device_unknown", "graph", "the nodes are on no device, or on several"),
+        Reason("device_remote", "graph", "the graph is placed on a remote device"),
+        Reason("device_kind", "graph", "plans do not support this kind of device", "a GPU"),
+        Reason(
+            "node_on_device",
+            "graph",
+            "plans do not support an op on this device",
+            "an asynchronous kernel, say",
+        ),
+        Reason("kernel_inputs", "graph", "an op has other inputs than its kernel"),
+        Reason(
+            "memory_moves",
+            "graph",
+            "an op would copy its value between host memory and device memory",
+        ),
+        Reason(
+            "nothing_direct",
+            "graph",
+            "this thread runs no kernels of fastops",
+            "its executor is asynchronous, or ops are observed",
+        ),
+        Reason("results_missing", "graph", "the graph does not have all results"),
+        Reason("cycle", "graph", "the graph has a cycle that is not a loop of TensorFlow's"),
+        Reason("loop_condition", "graph", "a loop has no single condition"),
+        Reason("not_a_function", "session", "the part of the graph cannot be made a function"),
+        Reason("not_fed", "session", "a placeholder that the fetches need is not fed"),
+        Reason("fetch_dtype", "session", "a feed or fetch has a dtype that no array has"),
+        Reason("node_xla", "session", "a node is compiled by XLA"),
+        Reason(
+            "session_state",
+            "session",
+            "an op has a state that belongs to the session",
+            "queues, tables, random ops, reference variables",
+        ),
+        Reason("written_in_loop", "session", "a variable is written in a graph that has a loop"),
+        Reason(
+            "variable_passed_on",
+            "session",
+            "a node takes or passes on a variable in a way that fastops does not follow",
+        ),
+        Reason("read_in_function", "session", "a function reads a variable that the graph writes"),
+        Reason(
+            "access_order",
+            "session",
+            "two nodes access a variable in no given order",
+            "give the graph a control dependency",
+        ),
+        Reason("plan_fails_alone", "session", "the plan fails where TensorFlow does not"),
+        Reason(
+            "session_differs",
+            "session",
+            "TensorFlow's session computes other values than its functions",
+            "other optimizations change the last bits",
+        ),
+        Reason(
+            "method_surroundings",
+            "method",
+            "a graph, device scope, strategy or the like is active",
+            "Keras makes the call there",
+        ),
+        Reason(
+            "user_class",
+            "method",
+            "the class is not one of Keras's",
+            "declare it: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
+        ),
+        Reason("scope_open", "method", "a scope or tape is open that recordings do not support"),
+        Reason(
+            "method_argument_type",
+            "method",
+            "an argument has a type that recordings do not support",
+        ),
+        Reason(
+            "global_changed",
+            "method",
+            "a global or setting that the recorded code reads has changed",
+        ),
+        Reason(
+            "op_failed",
+            "method",
+            "an op of the replay has failed",
+            "Keras runs the call, and raises",
+        ),
+        Reason(
+            "values_decide",
+            "method",
+            "tensor values decide what runs, and four recordings of the signature exist",
+        ),
+        Reason(
+            "recording_not_due",
+            "method",
+            "a recording would not pay yet",
+            "its calls have cost less than the bar: "
+            "[When recordings begin](keras.md#when-recordings-begin)",
+        ),
+        Reason("recorded", "method", "this call was used to make a recording"),
+        Reason(
+            "profiler_active",
+            "method",
+            "a profiler, debugger or coverage tool is active (sys.setprofile)",
+            "calls cannot be recorded meanwhile",
+        ),
+        Reason(
+            "foreign_code",
+            "call",
+            "the call runs Python code of neither Keras nor TensorFlow that is not declared",
+            "declare the class: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
+        ),
+        Reason(
+            "foreign_c_function",
+            "call",
+            "the call runs a function written in C, whose effects are unknown",
+        ),
+        Reason(
+            "numpy_random",
+            "call",
+            "the call draws random numbers by NumPy",
+            "draw them by TensorFlow or Keras",
+        ),
+        Reason("sets_profiler", "call", "the call sets a profile function"),
+        Reason("not_witnessed", "call", "the code that the call runs could not be noted"),
+        Reason("arguments_changed", "call", "the call changes its arguments"),
+        Reason(
+            "object_changed",
+            "call",
+            "the call changes its object",
+            "assign only to variables in a call",
+        ),
+        Reason("settings_changed", "call", "the call changes settings of Keras"),
+        Reason("scope_left_open", "call", "the call leaves a scope open"),
+        Reason("call_context", "call", "the call stores an object in Keras's call context"),
+        Reason(
+            "container_returned",
+            "call",
+            "the call returns a container that its object holds",
+            "return a copy",
+        ),
+        Reason("names_differ", "call", "two recorded calls gave different names to new objects"),
+        Reason("ops_differ", "call", "two recorded calls ran different ops or constants"),
+        Reason("no_trial", "call", "an op has effects that copies of the variables do not isolate"),
+        Reason("trial_failed", "call", "the replay fails on copies of the variables"),
+        Reason("trial_result", "call", "the replay gives another result than the call"),
+        Reason(
+            "trial_variable", "call", "the replay leaves another value in a variable than the call"
+        ),
+        Reason("state_changes", "call", "the attributes of the object change again and again"),
+        Reason(
+            "recording_error",
+            "call",
+            "recording the call failed with an error of fastops",
+            "please report it",
+        ),
+        Reason("object_too_large", "object", "the object holds too many places to compare"),
+        Reason(
+            "holds_c_function",
+            "object",
+            "the object holds a function written in C, whose effects are unknown",
+        ),
+        Reason(
+            "holds_cache",
+            "object",
+            "the object holds a cache of results (functools.lru_cache)",
+            "the cache belongs to a function of yours",
+        ),
+        Reason(
+            "holds_array_subclass",
+            "object",
+            "the object holds an instance of a subclass of np.ndarray",
+        ),
+        Reason(
+            "holds_large_array",
+            "object",
+            "the object holds an array that is too large to compare in each call",
+            "make it a tensor",
+        ),
+        Reason("holds_thread_local", "object", "the object holds a threading.local"),
+        Reason(
+            "holds_opaque",
+            "object",
+            "the object holds an object whose contents cannot be compared",
+            "its class is written in C, or has slots",
+        ),
+        Reason(
+            "holds_keys",
+            "object",
+            "the object holds a dict with keys that cannot be compared",
+            "use strings or numbers",
+        ),
+        Reason(
+            "reads_any_attribute",
+            "code",
+            "the code may read any attribute",
+            "for example `globals`, `vars`, or `getattr` with a computed name",
+        ),
+        Reason(
+            "reads_uncompared",
+            "code",
+            "the code reads an attribute that is not compared",
+            "the attribute is bookkeeping of Keras or TensorFlow",
+        ),
+        Reason("read_changed", "code", "the call changes a global that its code reads"),
+        Reason(
+            "argument_kept",
+            "code",
+            "the object or a global holds an argument after the call",
+            "in a replay it would still hold the argument of the recorded call",
+        ),
+        Reason(
+            "copied_without_op",
+            "code",
+            "the call copies a tensor without an op",
+            "`x.cpu()`, for example",
+        ),
+        Reason(
+            "interrupted",
+            "recording",
+            "another thread changed TensorFlow's op callbacks during the recording",
+        ),
+        Reason("logs", "recording", "the call logs or warns", "a replay would be silent"),
+        Reason("builds_graph", "recording", "the call builds a graph"),
+        Reason("unused_seed", "recording", "the call draws a seed that no recorded op uses"),
+        Reason("too_many_ops", "recording", "the call runs too many ops"),
+        Reason("private_op", "recording", "an op is not one of TensorFlow's public ops"),
+        Reason("op_effects", "recording", "an op has effects"),
+        Reason(
+            "op_seeded",
+            "recording",
+            "a random op has a seed: TensorFlow's own kernel must draw the next number",
+        ),
+        Reason(
+            "op_elsewhere",
+            "recording",
+            "an op does not run in this process, or its inputs have not been computed yet",
+        ),
+        Reason(
+            "op_device_scope",
+            "recording",
+            "an op runs in a device scope, and the process has several devices",
+        ),
+        Reason("op_handle", "recording", "an op reads what a resource handle refers to"),
+        Reason(
+            "large_constant", "recording", "the call makes a constant that is too large to keep"
+        ),
+        Reason(
+            "sizes_from_values",
+            "recording",
+            "the output shape of an op depends on input values, after a variable was assigned",
+        ),
+        Reason(
+            "copy_by_python",
+            "recording",
+            "an op takes a copy of a tensor that was made without an op",
+        ),
+        Reason(
+            "read_after_effect",
+            "recording",
+            "Python reads a tensor value after a variable was assigned",
+            "the call could not begin anew if the value differs",
+        ),
+        Reason(
+            "large_value",
+            "recording",
+            "Python reads the value of a tensor that is too large to compare in each call",
+        ),
+        Reason(
+            "value_on_device",
+            "recording",
+            "Python reads the value of a tensor on another device than the host",
+        ),
+        Reason(
+            "returns_large_constant",
+            "recording",
+            "the call returns a constant that is too large to keep",
+        ),
+        Reason(
+            "returns_constant",
+            "recording",
+            "the call returns a constant, whose device cannot be reproduced",
+            "the process has several devices",
+        ),
+        Reason(
+            "returns_held_tensor",
+            "recording",
+            "the call returns a tensor that its object holds",
+            "return `tf.identity` of it",
+        ),
+        Reason(
+            "sets_tensor_attributes",
+            "recording",
+            "the call sets attributes of a tensor that cannot be reproduced",
+        ),
+        Reason(
+            "returns_type",
+            "recording",
+            "the call returns an object that is neither a tensor nor a structure of tensors",
+        ),
+        Reason("op_inputs", "recording", "an op has other inputs than its definition"),
+    )
+}
+"""By their ids, the reasons why nothing is made for later calls."""
+
+
+def text_of(name, detail=None):
+    """Return the text for a reason of `REFUSALS`, with the particulars, if there are any."""
+    sentence = REFUSALS[name].sentence
+    return sentence if detail is None else f"{sentence}: {detail}"
+
+
+class RefusedError(Exception):
+    """Nothing is made for later calls.
+
+    Parameters
+    ----------
+    name : str
+        The id of the reason.
+    detail : str, optional
+        The particulars: a path, a class, an op.
+
+    Attributes
+    ----------
+    sentence : str
+        The sentence of the reason.
+    detail : str or None
+        The particulars.
+    """
+
+    def __init__(self, name, detail=None):
+        super().__init__(text_of(name, detail))
+        self.sentence, self.detail = REFUSALS[name].sentence, detail

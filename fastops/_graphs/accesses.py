@@ -2,14 +2,15 @@
 
 from graphlib import CycleError, TopologicalSorter
 
+from fastops._core.reasons import RefusedError
 from fastops._plans.nodes import HARMLESS, STATEFUL, WAITING, edges
 
 KNOWN = STATEFUL - WAITING - {"PrintV2"}
 """Ops with a state that is, or is not more than, that of the variables that they take."""
 
 
-class StateError(Exception):
-    """A part of a graph that is the session's to run, and why."""
+class StateError(RefusedError):
+    """A part of a graph gets no plan: TensorFlow's session runs it."""
 
 
 def writes(node):
@@ -38,7 +39,7 @@ def check_order(nodes, variables, callers):
     try:
         order = list(TopologicalSorter(sources).static_order())
     except CycleError:
-        raise StateError("a variable is written where there is a loop") from None
+        raise StateError("written_in_loop") from None
     held = {(name, 0): variable for name, variable in variables.items()}
     numbers, accesses = {}, {}  # of the nodes that access variables
     for name in order:
@@ -48,7 +49,7 @@ def check_order(nodes, variables, callers):
             held[name, 0] = mine.pop()
             continue
         if bool(mine) != (node.op in KNOWN - {"Assert"}) and node.name not in callers:
-            raise StateError(f"{name} takes or hands on a variable that cannot be followed")
+            raise StateError("variable_passed_on", name)
         if mine:
             numbers[name] = len(numbers)
         for variable in mine:
@@ -62,7 +63,7 @@ def check_order(nodes, variables, callers):
         written = any(map(writes, around))
         for one in around:
             if written and one.name in callers:
-                raise StateError(f"{one.name} reads the variable {variable[-1]}, which is written")
+                raise StateError("read_in_function", f"{one.name} reads {variable[-1]}")
             if not writes(one):
                 continue
             for other in around:
@@ -71,9 +72,7 @@ def check_order(nodes, variables, callers):
                     or before[other.name] >> numbers[one.name] & 1
                 ):
                     first, second = sorted((one.name, other.name))
-                    raise StateError(
-                        f"{first} and {second} access the variable {variable[-1]} in any order"
-                    )
+                    raise StateError("access_order", f"{first} and {second} access {variable[-1]}")
 
 
 def _before(order, sources, numbers):

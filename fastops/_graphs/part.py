@@ -31,7 +31,7 @@ class Part:
     def __init__(self, graph, feeds, fetches, targets):
         for one in (*feeds, *fetches):
             if one.dtype in (tf.resource, tf.variant) or one.dtype._is_ref_dtype:
-                raise StateError(f"{one.name} is a {one.dtype.name}")
+                raise StateError("fetch_dtype", f"{one.name} is a {one.dtype.name}")
         fed = {feed.name for feed in feeds}
         definition, self.variables = _cut_out(graph, fed, fetches, targets)
         self.dtypes = [op.get_attr("dtype") for op in self.variables]
@@ -130,11 +130,11 @@ def _check_states(nodes, library, called, known):
         functions = sorted(functions_of(node) & library.keys())
         found = op_def_registry.get(node.op)
         if node.op in _PLACEHOLDERS:
-            raise StateError(f"{node.name} is not fed")
+            raise StateError("not_fed", node.name)
         if found is not None and found.is_stateful and not functions and node.op not in known:
-            raise StateError(f"{node.op} has a state that is the session's")
+            raise StateError("session_state", node.op)
         if any(node.attr[name].b for name in _COMPILED if name in node.attr):
-            raise StateError(f"{node.name} is compiled by XLA")
+            raise StateError("node_xla", node.name)
         for name in functions:
             if name not in called:
                 called[name] = library[name]

@@ -3,6 +3,7 @@
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
+from fastops._core.reasons import text_of
 from fastops._graphs.accesses import StateError
 from fastops._graphs.eager import outside_of_graphs
 from fastops._graphs.part import Part
@@ -42,7 +43,7 @@ class Step:
         except StateError as why:
             self.obstacle = str(why)
         except Exception as error:  # of a graph that is none of a function
-            self.obstacle = f"it cannot be taken out of its graph: {error}"
+            self.obstacle = text_of("not_a_function", str(error))
 
     @property
     def reason(self):

@@ -4,6 +4,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import gen_resource_variable_ops
 
+from fastops._core.reasons import text_of
 from fastops._graphs.eager import outside_of_graphs
 from fastops._graphs.planned import LeftError, SessionPlan
 
@@ -38,13 +39,13 @@ class Trial:
                 )
         except LeftError as left:
             if left.args:
-                step.obstacle = f"its plan fails where TensorFlow does not: {left}"
+                step.obstacle = text_of("plan_fails_alone", str(left))
             return
         except Exception as error:
-            step.obstacle = f"its plan fails where TensorFlow does not: {error}"
+            step.obstacle = text_of("plan_fails_alone", str(error))
             return
         if not agrees:
-            step.obstacle = "TensorFlow's session computes other values than its functions"
+            step.obstacle = text_of("session_differs")
         step.planned = planned
         step.part.concrete = None  # which the plan keeps
 

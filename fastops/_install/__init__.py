@@ -1,9 +1,23 @@
-"""What replaces what in unchanged programs: `fastops.install`.
+"""`fastops.install`: stand-ins for callables of TensorFlow and Keras in unchanged programs.
 
-A replacement decides call by call, and hands what is out of the ordinary to the callable that it
-replaced. `placement` puts replacements into their places, `targets` lists these. `upstream` looks
-up all names of TensorFlow, Keras and tf_keras before anything rests on them. What runs one op is
-replaced by `intercept`, with `operators` for data; `public`, `gradients`, `helpers` and `keras` are
-packages, `tapes`, `variables`, `construction` of variables and `traced` one module each. What runs
-traced functions lives in `_plans`.
+A stand-in decides call by call. It passes calls that it does not handle to the callable that it
+replaced. `targets` lists the patch points, and `placement` puts stand-ins there. Before that,
+`upstream` looks up all names of TensorFlow, Keras and tf_keras, and `restated` checks the code that
+stand-ins mirror.
+
+==================  ================================================================================
+Part                Stand-ins for
+==================  ================================================================================
+`intercept`         calls of ops; `operators` are those of tensors and variables
+`public`            public functions of TensorFlow: for plain arguments they are one op
+`replay`            public functions whose calls are recorded and replayed (`fastops._specialize`)
+`gradients`         gradient functions of ops; `tapes` are the walks of tapes
+`helpers`           helper functions of TensorFlow that libraries call
+`keras`             functions of Keras's backend, layer calls, and batches of arrays
+`models`            methods of Keras's objects, whose calls are recorded and replayed
+`variables`         methods of variables; `construction` is `tf.Variable` itself
+`traced`            calls of traced functions (`fastops._plans`)
+==================  ================================================================================
+
+`verify` makes each call that a stand-in handles in TensorFlow's way, too, and compares.
 """

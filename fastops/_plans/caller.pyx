@@ -34,18 +34,19 @@ cdef extern from "definitions.h":
 
 from weakref import WeakSet
 
+from fastops._core.reasons import text_of as _text_of
 from fastops._plans import costs
 
 # Why no plan makes a call, beside what a runner says.
-cdef str _CHOSEN = "its executor was chosen"
-cdef str _AROUND = "a tape, graph, device, strategy or the like is around it"
-cdef str _ARGUMENT = "TensorFlow is to read an argument"
-cdef str _FIRST = "the first call of its signature"
-cdef str _EARLY = "a plan would not pay yet"
+cdef str _CHOSEN = _text_of("executor_chosen")
+cdef str _AROUND = _text_of("function_surroundings")
+cdef str _ARGUMENT = _text_of("argument_type")
+cdef str _FIRST = _text_of("signature_new")
+cdef str _EARLY = _text_of("plan_not_due")
 cdef dict _COURSES = {
-    CHANGED: "TensorFlow's context has changed",
-    TIMED: "who is faster is measured",
-    FAILED: "its plan has failed",
+    CHANGED: _text_of("context_changed"),
+    TIMED: _text_of("timing"),
+    FAILED: _text_of("plan_failed"),
 }
 
 

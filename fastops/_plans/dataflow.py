@@ -102,7 +102,7 @@ def in_order(names, sources):
             for source in left:
                 if source not in done:
                     if source in under_way:
-                        raise UnplannedError("the graph has a cycle")
+                        raise UnplannedError("cycle")
                     under_way.add(source)
                     waiting.append((source, iter(sources(source))))
                     break

@@ -1,5 +1,6 @@
 """Which graphs a plan may run: what is TensorFlow's to run, and why."""
 
+from fastops._core.reasons import RefusedError
 from fastops._core.tables import policy
 from fastops._plans.nodes import (
     ARGUMENTS,
@@ -15,8 +16,8 @@ from fastops._plans.nodes import (
 )
 
 
-class UnplannedError(Exception):
-    """A graph that is TensorFlow's to run, and why."""
+class UnplannedError(RefusedError):
+    """A graph gets no plan: TensorFlow runs it."""
 
 
 class Eligibility:
@@ -49,13 +50,13 @@ class Eligibility:
         found = self.op_def(node.op)
         private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
         if found is None or private or node.op in UNPLANNED:
-            raise UnplannedError(f"{node.op} is TensorFlow's to run")
+            raise UnplannedError("node_unsupported", node.op)
         if node.op in policy.EXCLUDED and node.op not in STATEFUL:
-            raise UnplannedError(f"{node.op}: {policy.EXCLUDED[node.op]}")
+            raise UnplannedError("node_excluded", f"{node.op}, {policy.EXCLUDED[node.op]}")
         if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
-            raise UnplannedError(f"{node.op} takes references")
+            raise UnplannedError("node_reference", node.op)
         if any(attr.type in ("func", "list(func)") for attr in found.attr):
-            raise UnplannedError(f"{node.op} calls functions")
+            raise UnplannedError("node_functions", node.op)
 
     def check_state(self, node):
         """Raise `UnplannedError` for a node with a state that another kernel would not share.
@@ -69,16 +70,16 @@ class Eligibility:
         for name in sorted(called):
             function = self.function_def(name)
             if function is None:
-                raise UnplannedError(f"{node.op} calls {name}, which the context does not have")
+                raise UnplannedError("function_missing", f"{node.op} calls {name}")
             for inner in function.node_def:
                 self.check_state(inner)
         if node.op in policy.UNSEEDED:
             bound = (node.attr[name] for name in policy.BINDING if name in node.attr)
             if any(value.i or value.b or value.s for value in bound):
-                raise UnplannedError(f"{node.op} has a sequence that is TensorFlow's")
+                raise UnplannedError("node_seeded", node.op)
         elif node.op in STATEFUL:
             self.has_effects |= node.op not in HARMLESS
         elif node.op in policy.STATELESS | CALLS:
             pass
         elif found is not None and found.is_stateful:
-            raise UnplannedError(f"{node.op} has a state that is TensorFlow's")
+            raise UnplannedError("node_state", node.op)

@@ -92,7 +92,7 @@ cdef class Plan:
         self.made_for = generation
         self.last_ns = LONG_RUN_NS + 1  # until it has run, nobody knows
         if not in_order():
-            raise UnplannedError("this thread runs nothing directly")
+            raise UnplannedError("nothing_direct")
         places = [*places, *map(place_of, captured)]
         for one, place in zip((*inputs, *captured), places):
             names.push_back(place.encode())
@@ -105,9 +105,9 @@ cdef class Plan:
         call = _call_of(name, attrs)
         status = ExecutedGraphs(where[0], _node(call), handles, names, &graphs, &self.called_on)
         if not status.ok():
-            raise UnplannedError(Message(status).decode("utf-8", "replace"))
+            raise UnplannedError("tensorflow_error", Message(status).decode("utf-8", "replace"))
         if graphs.size() != 1:
-            raise UnplannedError(f"the function runs on {graphs.size()} devices")
+            raise UnplannedError("several_devices", str(graphs.size()))
         graph = _graph_pb2.GraphDef.FromString(graphs[0])
         self.device = _device_of(where, graph)
         self.schedule = schedule(
@@ -124,7 +124,7 @@ cdef class Plan:
                 _make_placed(where, self.device, node, 1, &placed)
                 status = self.native.FixPlaced(placed.get()[0], slot)
             if not status.ok():
-                raise UnplannedError(Message(status).decode("utf-8", "replace"))
+                raise UnplannedError("tensorflow_error", Message(status).decode("utf-8", "replace"))
         for one, slot in zip(captured, self.schedule.captured):
             if slot >= 0:
                 self.native.Hold(slot, borrow_anywhere(one)[0])
@@ -156,7 +156,7 @@ cdef class Plan:
                 if slots[index] >= 0 and (places[index] == "") != outputs[0] and (
                     node.attr["T"].type != DT_RESOURCE
                 ):
-                    raise UnplannedError("an argument is on another device")
+                    raise UnplannedError("argument_device")
             elif node.op in RESULTS:
                 found[node.attr["index"].i] = inputs[0]
             elif self.device == NULL:
@@ -167,7 +167,7 @@ cdef class Plan:
                 asked += outputs[1:] if node.op == "Merge" else []
                 handed = outputs[:1] + inputs if node.op == "Merge" else outputs + inputs[:1]
                 if not all(asked) or len(set(handed)) != 1:
-                    raise UnplannedError(f"{node.op} moves what it hands on")
+                    raise UnplannedError("memory_moves", node.op)
         self.in_host = found
         return 0
 
@@ -193,7 +193,7 @@ cdef const Tensor* borrow(one) except NULL:
     if not IsEagerTensor(<PyObject*>one) or kReady != Inspect(
         EagerTensor_Handle(<PyObject*>one), runtime().host, &value
     ):
-        raise UnplannedError("an input is not on the host")
+        raise UnplannedError("input_not_on_host")
     return value
 
 
@@ -203,7 +203,7 @@ cdef const Tensor* borrow_anywhere(one) except NULL:
     if not IsEagerTensor(<PyObject*>one) or kReady != InspectAnywhere(
         EagerTensor_Handle(<PyObject*>one), runtime().host, &value, &device
     ):
-        raise UnplannedError("an input is not there yet")
+        raise UnplannedError("input_not_computed")
     return value
 
 
@@ -225,14 +225,14 @@ cdef Device* _device_of(Runtime* where, graph) except? NULL:
     if not names and where.only_host:
         return NULL
     if len(names) != 1:
-        raise UnplannedError("its nodes are on no device, or on several")
+        raise UnplannedError("device_unknown")
     device = LocalDevice(where[0], names.pop().encode())
     if device == NULL:
-        raise UnplannedError("it runs on a device that is not here")
+        raise UnplannedError("device_remote")
     if device == where.host:
         return NULL
     if not PlacedKernel.IsSupported(where[0], device[0]):
-        raise UnplannedError("a device of this kind is TensorFlow's to run functions on")
+        raise UnplannedError("device_kind")
     return device
 
 
@@ -241,7 +241,7 @@ cdef tuple _in_host_memory(Device* device, node):
     cdef vector[bool] inputs, outputs
     cdef Status status = InHostMemory(device[0], _node(node), &inputs, &outputs)
     if not status.ok():
-        raise UnplannedError(Message(status).decode("utf-8", "replace"))
+        raise UnplannedError("tensorflow_error", Message(status).decode("utf-8", "replace"))
     return list(inputs), list(outputs)
 
 
@@ -265,7 +265,7 @@ cdef NodeDef _node(node) except *:
     cdef NodeDef native
     cdef string text = node.SerializeToString()
     if not native.ParseFromString(text):
-        raise UnplannedError(f"{node.name} cannot be read")
+        raise UnplannedError("node_unreadable", node.name)
     return native
 
 
@@ -274,7 +274,8 @@ cdef int _make(Runtime* where, node, int num_outputs,
     cdef Status status
     kernel[0] = PreparedKernel.Make(where[0], _node(node), num_outputs, False, True, &status)
     if kernel[0].get() == NULL:
-        raise UnplannedError(f"{node.op}: {Message(status).decode('utf-8', 'replace')}")
+        message = Message(status).decode("utf-8", "replace")
+        raise UnplannedError("kernel_missing", f"{node.op}, {message}")
     return 0
 
 
@@ -282,7 +283,7 @@ cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
                       shared_ptr[PlacedKernel]* kernel) except -1:
     kernel[0] = PlacedKernel.Make(where[0], device, _node(node), num_outputs)
     if kernel[0].get() == NULL:
-        raise UnplannedError(f"{node.op} on this device is TensorFlow's to run")
+        raise UnplannedError("node_on_device", node.op)
     return 0
 
 
@@ -310,7 +311,7 @@ cdef int _fill(Runtime* where, Device* device, vector[Step]* native, steps, int 
                 step.kind = kKernel
                 _make_placed(where, device, one.node, len(one.outputs), &step.placed)
                 if step.placed.get().num_inputs() != <int>step.inputs.size():
-                    raise UnplannedError(f"{one.node.op} has other inputs than its kernel")
+                    raise UnplannedError("kernel_inputs", one.node.op)
         if one.loop is not None:
             number = _fill(where, device, &step.enters, one.loop.enters, number)
             number = _fill(where, device, &step.body, one.loop.body, number)

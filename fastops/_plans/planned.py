@@ -7,6 +7,7 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import Interpo
 from tensorflow.python.framework import errors_impl
 
 from fastops._core.garbage import without_collections
+from fastops._core.reasons import text_of
 from fastops._plans import costs
 from fastops._plans.description import PlanDescription
 from fastops._plans.eligibility import UnplannedError
@@ -87,7 +88,7 @@ class Planned(Runner):
         self.plan, self.reason = None, None
         self.options = [context.context().function_call_options]
         if self.executor == "tensorflow":
-            self.reason = "its executor was chosen"
+            self.reason = text_of("executor_chosen")
             return
         try:
             with without_collections():
@@ -109,16 +110,16 @@ class Planned(Runner):
     def planned(self, example):
         """Return the plan; raise `UnplannedError` where there can be none."""
         if self.obstacle is not None:
-            raise UnplannedError(self.obstacle)
+            raise UnplannedError(*self.obstacle)
         graph, function = self.concrete.graph, self.concrete._inference_function
         kind = self.concrete.function_type
         if self.compiled:
-            raise UnplannedError("it is compiled by XLA")
+            raise UnplannedError("xla")
         if graph.deferred_external_captures or graph.deferred_internal_captures:
-            raise UnplannedError("it captures what is not known before it is called")
+            raise UnplannedError("deferred_captures")
         for output in kind.flat_outputs:
             if output.dtype == tf.resource or output.dtype._handle_data:
-                raise UnplannedError(f"it returns a {output.dtype.name}")
+                raise UnplannedError("output_dtype", output.dtype.name)
         captured = list(self.concrete.captured_inputs)
         takes = graph.inputs[: len(graph.inputs) - len(captured)]
         handles = {
@@ -129,7 +130,7 @@ class Planned(Runner):
         inputs = [handles.get(place) for place in range(len(takes))]
         for given, symbol in zip(inputs, takes, strict=True):
             if given is None and symbol.dtype in (tf.resource, tf.variant):
-                raise UnplannedError(f"it takes a {symbol.dtype.name}")
+                raise UnplannedError("input_dtype", symbol.dtype.name)
         attrs = {
             name: value if isinstance(value, bytes) else value.encode()
             for name, value in options_of(self.options[0], self.optimize).as_attrs().items()
@@ -171,7 +172,7 @@ class Planned(Runner):
         elif len(theirs) >= SAMPLES:
             self.learn_saving(theirs, mine)
             if min(theirs) < min(mine):
-                self.plan, self.reason = None, "TensorFlow's executor is faster"
+                self.plan, self.reason = None, text_of("executor_faster")
                 if self.optimize:
                     self.allow_bare()
             self.settled = True

@@ -111,7 +111,7 @@ class Plans(Caller):
             if not called:
                 raise
             # TensorFlow has made the call, so it was right: it is to make the next ones as well.
-            obstacle = f"{type(problem).__name__}: {problem}"
+            obstacle = "binding_failed", f"{type(problem).__name__}: {problem}"
             case = Case(Planned(None, obstacle=obstacle), [], None)
         return case, called, result
 
@@ -140,7 +140,7 @@ class Plans(Caller):
         flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
         takes = leaves.places(flat)
         if leaves.hide(takes, traced._default_values or {}):
-            obstacle = "an argument is converted"
+            obstacle = ("argument_converted",)
             return Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
         devices = tuple(leaves.devices(flat))
         key = concrete, devices, *((one.dtype, str(one.shape)) for one in leaves.variables)

@@ -70,7 +70,7 @@ class _Scheduler:
                     self.arguments[node.attr["index"].i] = self.slot(name)
                 self.persistent.add(self.slot(name))
         if sorted(results) != list(range(len(results))):
-            raise UnplannedError("the graph does not have all results")
+            raise UnplannedError("results_missing")
         constants = [
             (node, self.slot(name)) for name, node in self.nodes.items() if self.is_constant(name)
         ]
@@ -126,7 +126,7 @@ class _Scheduler:
         for name in inner:
             by_op[self.nodes[name].op].append(name)
         if len(by_op["LoopCond"]) != 1:
-            raise UnplannedError("a loop has no single condition")
+            raise UnplannedError("loop_condition")
         for name in by_op["Merge"]:
             ops = [self.nodes[source].op for source, _ in self.data[name]]
             if ops == ["Enter", "NextIteration"]:

@@ -33,8 +33,8 @@ cdef class Native:
     cdef int64_t last_ns       # that the last run took
     cdef long long runs        # that have succeeded
 
-    # Whether the calls of ops on this thread would run these very kernels, and nobody counts them.
-    # Of tapes the caller knows.
+    # Whether the calls of the ops on this thread would run these kernels, and no profile is open.
+    # The caller checks for tapes.
     cdef bint may_run(self, Thread* thread) except -1
     # Fills in the values that the result asks for, new references; all of them if tapes are told.
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *

@@ -61,7 +61,7 @@ cdef class Native:
         cdef int place
         cdef dict makers = {}
         self.ops, self.onednn, self.num_values = ops, onednn, found.num_values
-        self.last_ns = LONG_RUN_NS + 1  # until it has run, nobody knows
+        self.last_ns = LONG_RUN_NS + 1  # unknown before the first run: taken to be long
         constants = []
         first = found.num_arguments + len(handles)
         self.plan.steps.resize(len(entries))

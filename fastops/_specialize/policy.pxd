@@ -30,20 +30,20 @@ cpdef enum:
     # When to run without the GIL.
     LONG_RUN_NS = 20000                # kernels that take longer let other threads run
 
-# Nanoseconds of a clock that never goes back; tests put their own clock in its place.
+# Nanoseconds of a clock that never goes back. Tests may set another clock.
 cdef int64_t now() except? -1
 
-# Whether this thread is in a call whose own account has the time of what it calls; sets that, and
-# returns what it was before.
+# Whether this thread is in a call that covers the calls inside it; sets that, and returns what it
+# was before.
 cdef bint is_covered() noexcept
 cdef bint cover(bint value) noexcept
 
 
-# What calls must have cost before something is made that is expected to cost so much.
+# The bar: what an account must reach before a recording or plan of this expected cost is made.
 cdef int64_t bar_of(int64_t cost_ns) noexcept
 
 
-# What it costs to make something, by a size that is known before it is made.
+# The expected cost of a recording or plan, by a size that is known before.
 cdef class Estimate:
     cdef readonly str name
     cdef readonly double start      # the starting figure: nanoseconds for a unit of size
@@ -69,11 +69,11 @@ cdef class Budget:
     cdef bint is_spent(self) noexcept
 
 
-# What calls have cost that something could have saved, had it been made before them.
+# The time of calls that a recording or plan could have saved.
 cdef class Account:
     cdef readonly long long calls
     cdef readonly int64_t shortest_ns   # of one call
-    cdef readonly int drops             # how often what was made for it was dropped
+    cdef readonly int drops             # of recordings or plans that were of no use
 
     cdef void charge(self, int64_t ns) noexcept
     cdef int64_t spent(self) noexcept

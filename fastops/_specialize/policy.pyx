@@ -1,23 +1,25 @@
 # distutils: language = c++
 """When it pays to make a recording or a plan.
 
-What is made for later calls costs time now, and nobody knows how many calls will come. The rule is
-that of renting or buying: something is made once the calls that it would have served have cost a
-share of what making it is expected to cost (`SHARE`). A program that ends before has lost nothing;
-one that ends right after has lost no more than the cost, which is in proportion to its time.
+A recording or a plan costs time now, and the number of later calls is unknown. The rule is that
+of renting or buying: fastops makes one once the calls that it would have served have cost a share
+(`SHARE`) of what it is expected to cost. A program that ends before has lost nothing. A program
+that ends right after has lost no more than this cost, which is in proportion to its time.
 
-1. An `Account` belongs to one signature of one object or function. Each of its calls that runs
-   without what could be made charges the account with its time.
-2. An `Estimate` says what making costs, by a size. It begins with a figure that is rather too high,
-   and follows what making costs in this process.
-3. `Account.is_due` compares the two. What was made and dropped, because something had changed,
-   doubles the bar each time.
-4. Time counts once. While a call runs that charges an account, what it calls charges nothing, and
-   nothing is made for that: a recording of the outer call will replay all of it (`cover`). Who
-   waits for too long gives that up.
+1. An `Account` belongs to one signature of one object or function. A call that runs without a
+   recording or plan charges its time to the account.
+2. An `Estimate` is the expected cost, by a size. It begins with a figure that is rather too high,
+   and follows the costs in this process.
+3. `Account.is_due` compares the two. Each recording or plan that was dropped, because something had
+   changed, doubles the bar.
+4. Time counts once. While a call charges an account, the calls inside it charge nothing and get
+   no recordings: the recording of the outer call will replay them (`cover`). A call that has waited
+   for too long stops covering the calls inside it.
 
-The clock is read only in calls that run without what could be made. All of it is called with the
-GIL; nothing here waits, or runs Python code, but for a clock that a test has put in.
+The limits of all recordings and plans are in `policy.pxd`.
+
+Only calls without a recording or plan read the clock. The functions need the GIL. They neither wait
+nor run Python code, except for a clock that a test has set.
 """
 
 cimport cython
@@ -29,7 +31,7 @@ cdef enum:
     MOST_DOUBLINGS = 20
 
 SHARE = 0.5
-"""The share of the expected cost that calls must have cost before something is made."""
+"""The share of the expected cost that an account must reach."""
 
 cdef extern from *:
     """
@@ -64,14 +66,14 @@ cdef bint cover(bint value) noexcept:
 
 @cython.final
 cdef class Estimate:
-    """What it costs to make something, by a size that is known before it is made.
+    """The expected cost of a recording or plan, by a size that is known before.
 
     Parameters
     ----------
     name : str
-        What is made, as `estimates` lists it.
+        The kind of recording or plan, as `estimates` lists it.
     start : float
-        The starting figure: nanoseconds for a unit of size. Rather too high than too low.
+        The first figure: nanoseconds for a unit of size. Rather too high than too low.
     """
 
     def __init__(self, str name, double start):
@@ -79,15 +81,16 @@ cdef class Estimate:
         _estimates[name] = self
 
     cdef int64_t of(self, double size) noexcept:
-        """What making something of a size is expected to cost, in nanoseconds."""
+        """The expected cost for a size, in nanoseconds."""
         cdef double ns = size * self.per_unit
         return <int64_t>(ns if ns < 1e18 else 1e18)
 
     cdef void learn(self, double size, int64_t ns) noexcept:
-        """Follow what making something of a size has cost.
+        """Follow a measured cost.
 
-        What else ran on the machine, or held the GIL, only ever adds to a measurement: a lower one
-        counts for more than a higher one, and the figure never rises beyond twice the first.
+        Other load on the machine, and other threads with the GIL, only ever add to a measurement.
+        So a lower one counts for more than a higher one, and the figure never rises beyond twice
+        the first.
         """
         cdef double found
         if size <= 0 or ns <= 0:
@@ -109,11 +112,11 @@ cdef class Estimate:
 
 @cython.final
 cdef class Account:
-    """What calls have cost that something could have saved, had it been made before them.
+    """The time of calls that a recording or plan could have saved.
 
-    The first call does not count: it builds, traces and allocates what later calls find. Each other
-    one counts as the shortest of them, since the rest of a longer one is time that would not have
-    been saved either: the scheduler's, a collection's, another first call's.
+    The first call does not count: it builds, traces and allocates. Each later call counts as the
+    shortest of them. The rest of a longer call would not have been saved: it went to the scheduler,
+    to a garbage collection, or to the first call of something else.
     """
 
     cdef void charge(self, int64_t ns) noexcept:
@@ -126,21 +129,21 @@ cdef class Account:
         return 0 if self.calls < 2 else (self.calls - 1) * self.shortest_ns
 
     cdef bint is_due(self, int64_t cost_ns) noexcept:
-        """Whether to make something that is expected to cost so much. Never before a call."""
+        """Whether to make a recording or plan of this expected cost. Never before a call."""
         cdef double bar = _share * cost_ns * (1 << min(self.drops, MOST_DOUBLINGS))
         return self.calls > 0 and self.spent() >= bar
 
     cdef void restart(self) noexcept:
-        """Begin anew: something is being made. What a call takes is known."""
+        """Begin anew, since a recording or plan is being made. The time of a call stays known."""
         self.calls = min(self.calls, 1)
 
     cdef void drop(self) noexcept:
-        """Take up that what was made is of no use: begin anew, with a higher bar."""
+        """Begin anew with a higher bar, since a recording or plan was of no use."""
         self.drops += 1
         self.restart()
 
     cdef void forgive(self) noexcept:
-        """Take up that what was made has paid: the bar is the first one again."""
+        """Begin anew with the first bar, since a recording or plan has paid."""
         self.drops = 0
         self.restart()
 
@@ -191,14 +194,14 @@ def clock():
 
 
 def share():
-    """Return the share of the cost that calls must have cost before something is made."""
+    """Return the share of the expected cost that an account must reach."""
     return _share
 
 
 def set_share(double value):
     """Set that share, and return the one before.
 
-    0: something is made as soon as one call has come. Tests of what is made ask for that.
+    0: a recording or plan is made after the first call. Most tests set that.
     """
     global _share
     before, _share = _share, value
@@ -206,7 +209,7 @@ def set_share(double value):
 
 
 def set_clock(value):
-    """Put a callable in the place of the clock, or None for the clock itself."""
+    """Set a callable to read in place of the clock; None: the clock again."""
     global _clock
     _clock = value
 

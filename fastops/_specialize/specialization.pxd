@@ -30,6 +30,7 @@ cdef class Specialization:
     cdef readonly list variants     # of Replay: they differ by tensor values that Python read
     cdef readonly object first      # the first recording, until a second one confirms it
     cdef readonly str reason        # why the last recording failed; None if none has
+    cdef readonly str detail        # and the particulars, if there are any
     cdef readonly int failures      # of recordings
     cdef int most_failures
     cdef int misses                 # of guards, since the last hit
@@ -46,6 +47,6 @@ cdef class Specialization:
     # Counts a call that raised while it was recorded.
     cdef int fail(self) except -1
     # Takes up that a call could not be recorded.
-    cdef int refuse(self, str reason) except -1
+    cdef int refuse(self, str reason, str detail) except -1
     # Drops the recordings: what they depend on has changed for good.
     cdef int deoptimize(self) except -1

@@ -96,9 +96,9 @@ cdef class Specialization:
         self.failures += 1
         return 0
 
-    cdef int refuse(self, str reason) except -1:
+    cdef int refuse(self, str reason, str detail) except -1:
         self.fail()
-        self.first, self.reason = None, reason
+        self.first, self.reason, self.detail = None, reason, detail
         self.account.drop()
         return 0
 
@@ -112,11 +112,12 @@ cdef class Specialization:
         Returns
         -------
         dict
-            The ``"state"``; what each of the ``"variants"`` runs, as `Replay.describe` says; and
-            the ``"reason"`` why the last recording failed.
+            The ``"state"``; what each of the ``"variants"`` runs, as `Replay.describe` says; the
+            ``"reason"`` why the last recording failed, and its particulars, ``"detail"``.
         """
         return {
             "state": _NAMES[self.state()],
             "variants": [(<Replay>replay).describe() for replay in self.variants],
             "reason": self.reason,
+            "detail": self.detail,
         }

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Trials: what has been recorded is run on copies and compared, bit for bit, before it counts."""
+"""Trials: a replay is compared, bit for bit, on copies of the variables before it counts."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -68,14 +68,14 @@ cdef int try_replay(Replay replay, const Signature& signature, list copies, resu
     try:
         outcome = replay.run_with(signature, variables, handles_of(variables), &made)
         if outcome != DONE:
-            raise NotReplayableError("the replay fails")
+            raise NotReplayableError("trial_failed")
         given = <object>made
         Py_DECREF(given)
         if not _same(given, result):
-            raise NotReplayableError("the replay gives another result")
+            raise NotReplayableError("trial_result")
         for copy, variable in zip(variables, replay.variables):
             if not alike(_value_of(variable), _value_of(copy)):
-                raise NotReplayableError("the replay gives a variable another value")
+                raise NotReplayableError("trial_variable")
     finally:
         trial.take_off()
         TFE_Py_TapeSetRestartOnThread()

@@ -20,3 +20,44 @@ def test_numbers_are_in_the_order_of_names(prefix, names):
     enum = re.search(rf"cdef enum:\n(    {prefix}_\w+ = 0\n.*?)    NUM_", DECLARED, re.DOTALL)[1]
     declared = re.findall(rf"{prefix}_(\w+)", enum)
     assert [name.lower() for name in declared] == list(names)
+
+
+# Refusals ----------------------------------------------------------------------------------------
+
+PACKAGE = Path(reasons.__file__).parents[1]
+
+
+def sources():
+    """Yield the texts of all parts that give reasons."""
+    for part in ("_plans", "_graphs", "_install", "_specialize"):
+        for path in sorted((PACKAGE / part).rglob("*.py*")):
+            if path.suffix in (".py", ".pyx"):
+                yield path.read_text()
+
+
+def given():
+    """Return the ids of reasons that sources give."""
+    call = re.compile(
+        r"(?:UnplannedError|NotReplayableError|StateError|text_of|self\.note)\(\s*\"(\w+)\"|"
+        r"obstacle = \(?\"(\w+)\",|objection = \(\"(\w+)\","
+    )
+    return {name for text in sources() for names in call.findall(text) for name in names if name}
+
+
+def test_each_reason_is_given_and_each_that_is_given_is_known():
+    assert given() == reasons.REFUSALS.keys()
+
+
+def test_sentences_differ_and_hold_no_particulars():
+    known = [*reasons.REFUSALS.values()]
+    sentences = {one.sentence for one in known}
+    assert len(sentences) == len(known)
+    assert {one.area for one in known} == reasons.AREAS.keys()
+    assert not [sentence for sentence in sentences if "{" in sentence or sentence.endswith(".")]
+
+
+def test_particulars_follow_the_sentence():
+    error = reasons.RefusedError("too_many_ops", 513)
+    assert str(error) == "the call runs too many ops: 513"
+    assert (error.sentence, error.detail) == ("the call runs too many ops", 513)
+    assert reasons.text_of("logs") == "the call logs or warns"

@@ -16,7 +16,7 @@ from tensorflow.python.eager import context
 
 import fastops
 
-FIRST = "the first call of its signature"
+FIRST = "this is the first call of its signature"
 
 
 def settled(device, body, *args, attempts=3):
@@ -120,7 +120,7 @@ def test_the_second_device(device):
     got = settled(device, body, x)
     assert got.backing_device.endswith(SECOND_DEVICE)
     (reason,) = left_to_tensorflow(lambda a: tf.tanh(a @ a), x) - {FIRST}
-    assert reason.startswith(("the function runs on", "_"))
+    assert reason.startswith(("the function runs on several devices", "the kernel of an op cannot"))
 
 
 @within("plugged_in")
@@ -159,7 +159,10 @@ def test_arguments_of_all_places(device):
 def test_integers_are_the_hosts(device):
     """TensorFlow hands integers of 32 bits to functions, and back, in the host's memory."""
     (x,), (n,) = there(floats(4)), here(np.int32([2, 2]))
-    assert left_to_tensorflow(tf.reshape, x, n) == {"the function runs on 2 devices", FIRST}
+    assert left_to_tensorflow(tf.reshape, x, n) == {
+        "the function runs on several devices: 2",
+        FIRST,
+    }
     with tf.device(FIRST_DEVICE):
         numbers = tf.constant([1, 2]) + tf.constant([1, 1])
     traced, ours = tf.function(lambda k: k + k), fastops.function(lambda k: k + k)

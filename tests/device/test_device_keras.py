@@ -19,7 +19,7 @@ from fastops._install.keras.batches import Batches
 from fastops._install.models.method import methods
 
 LAYER, APPLY = "Layer.__call__", "BaseOptimizer.apply"
-AROUND = "a graph, device, strategy or the like is around it"
+AROUND = "a graph, device scope, strategy or the like is active"
 
 
 def perceptron(kind="sequential", seed=0):
@@ -186,9 +186,9 @@ class Counting(keras.layers.Layer):
 def test_layers_that_only_keras_can_call(device):
     (x,), (y,) = there(floats(3)), there(-np.abs(floats(3)))
     for kind, reason in (
-        (Scoped, "Mul runs in a device scope"),
-        (Deciding, "Python decides by a value on another device than the host"),
-        (Counting, "it returns a constant, which may be a device's"),
+        (Scoped, "an op runs in a device scope, and the process has several devices"),
+        (Deciding, "Python reads the value of a tensor on another device than the host"),
+        (Counting, "the call returns a constant, whose device cannot be reproduced"),
     ):
         layer = fastops.keras.replay(kind())
         reasons = left_to_keras(lambda layer=layer: (layer(x), layer(y)))

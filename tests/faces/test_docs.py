@@ -13,6 +13,7 @@ import pytest_fastops as plugin
 import fastops
 from fastops import _registry, backend, gen, ops
 from fastops._core.reasons import REASONS
+from tools import reasons as tool
 from tools.website import links, numpydoc, reference
 
 pytestmark = pytest.mark.quick
@@ -144,42 +145,9 @@ def test_every_reason_of_a_call_is_explained():
     assert rows == [*REASONS]
 
 
-RAISED = re.compile(
-    r"(?:(?:UnplannedError|NotReplayableError|StateError)\(|self\.note\(|\.objection = |"
-    r"\.obstacle = |self\.reason = |self\.reason = None, |^cdef str _[A-Z]+ = |"
-    r"^    (?:CHANGED|TIMED|FAILED): )\s*(f?\"[^\"\n]*\")",
-    re.MULTILINE,
-)
-
-
-def reasons_of(*folders):
-    """Return the texts that the sources of a part give for reasons, with … for what varies."""
-    found = set()
-    for folder in folders:
-        for path in sorted((ROOT / "fastops" / folder).rglob("*")):
-            if path.suffix not in (".py", ".pyx"):
-                continue
-            for text in RAISED.findall(path.read_text()):
-                value = ast.literal_eval(text.removeprefix("f"))
-                if " " in value:
-                    found.add(re.sub(r"\{[^{}]*\}(\.\{[^{}]*\})?", "…", value))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("folders", "least"),
-    [(["_plans"], 20), (["_graphs"], 10), (["_install/models", "_specialize"], 45)],
-)
-def test_every_reason_of_functions_sessions_and_methods_is_explained(folders, least):
-    found = reasons_of(*folders)
-    assert len(found) >= least
-    assert not {reason for reason in found if f"| `{reason}` |" not in SEMANTICS}
-
-
-def test_no_reason_is_explained_that_nobody_gives():
-    listed = set(re.findall(r"^\| `([^`]* [^`]*)` \|", SEMANTICS, re.MULTILINE))
-    given = reasons_of("_plans", "_graphs", "_install/models", "_specialize")
-    assert listed == given
+@pytest.mark.quick
+def test_the_tables_of_reasons_are_those_of_the_registry(capsys):
+    assert tool.main(["--check"]) == 0, capsys.readouterr().out
 
 
 # Errors ------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import tensorflow as tf
 from support import assert_same, floats
 
 import fastops
+from fastops._core.reasons import text_of
 from fastops._plans import costs
 from fastops._specialize import policy
 
@@ -14,8 +15,8 @@ X = tf.constant(floats(3))
 CALL = 1000
 """Nanoseconds of a call, by the clock of these tests: it moves on whenever it is read."""
 
-FIRST = "the first call of its signature"
-EARLY = "a plan would not pay yet"
+FIRST = text_of("signature_new")
+EARLY = text_of("plan_not_due")
 
 
 @pytest.fixture(autouse=True)

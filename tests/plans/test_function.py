@@ -1093,12 +1093,12 @@ def test_stats_count_calls_by_function():
     assert mine["scaled"].plan == 4, "the first one too, which nobody else may make"
     assert mine["scaled"].tensorflow == 2
     assert mine["scaled"].reasons == {
-        "a tape, graph, device, strategy or the like is around it": 1,
-        "TensorFlow is to read an argument": 1,
+        "a tape, graph, device scope, strategy or the like is active": 1,
+        "an argument has a type that signatures do not support": 1,
     }
     (row,) = left.describe()
     assert mine["written"] == fastops.FunctionStats(
-        0, 4, {"the first call of its signature": 1, row["reason"]: 3}
+        0, 4, {"this is the first call of its signature": 1, row["reason"]: 3}
     )
     assert fastops.stats().as_dict()["functions"].keys() == seen.keys()
     fastops.reset_stats()
@@ -1124,7 +1124,9 @@ def test_the_faster_executor_is_kept(monkeypatch, faster):
     assert noted == ["plan", "tensorflow"] * 3, "in turn, until there are enough"
     (described,) = fast.describe()
     assert described["executor"] == faster
-    assert described["reason"] == (None if faster == "plan" else "TensorFlow's executor is faster")
+    assert described["reason"] == (
+        None if faster == "plan" else "TensorFlow's executor is faster than the plan"
+    )
 
 
 def test_plans_tell_their_nodes_and_times():

@@ -21,7 +21,7 @@ def not_installed():
 
 def test_a_new_one_waits():
     new = Specialization(b"key", 1)
-    assert new.describe() == {"state": "waiting", "variants": [], "reason": None}
+    assert new.describe() == {"state": "waiting", "variants": [], "reason": None, "detail": None}
     assert (new.key, new.first, new.failures) == (b"key", None, 0)
 
 

@@ -1,11 +1,10 @@
-"""Calls of objects of Keras's own, models and optimizers for instance, recorded once and replayed.
+"""Methods of Keras's objects, and of tf_keras's optimizers, whose calls are recorded and replayed.
 
-So are those of tf_keras's optimizers. What such a call runs depends on its arguments, on what the
-object holds, and on Keras's settings.
-`places` lists what an object holds, directly and indirectly, and `watch` tells whether that is as
-it was; `witness` notes which Python runs in a call that is recorded, and with it whose globals
-matter; `library` knows which code is Keras's; `scopes` reads the settings of a thread; `method`
-stands in for the methods that `targets` names.
+What such a call runs depends on its arguments, on what the object holds, and on Keras's settings.
+`method` is the stand-in for the methods that `targets` names. `scopes` reads the settings that
+Keras keeps for a thread, `library` names the attributes that no recorded call reads, and `declared`
+has the classes of users that are declared to be replayable. The guards are in
+`fastops._specialize.guards`.
 """
 
 import sys

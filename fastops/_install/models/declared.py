@@ -1,4 +1,4 @@
-"""Layers and models of users of whose calls they say that these may be replayed."""
+"""Classes of users that are declared to be replayable."""
 
 import functools
 import types
@@ -8,7 +8,7 @@ from fastops._specialize.libraries import is_own
 
 _classes: weakref.WeakSet = weakref.WeakSet()
 changes = [0]
-"""How often somebody has said so."""
+"""How many declarations there were: a list with one number."""
 
 
 def _keras():

@@ -73,6 +73,7 @@ import numpy as np
 import tensorflow as _tf
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 
+from fastops._core.reasons import text_of as _text_of
 from fastops._install.lookups import of_codes as _of_codes
 from fastops._install.models.declared import changes as _declarations
 from fastops._install.models.declared import codes as _declared_codes
@@ -84,7 +85,12 @@ from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.guards.places import Places
 from fastops._specialize.libraries import is_keras
 from fastops._specialize.recording.record import Record
-from fastops._specialize.recording.recording import Held, NotReplayableError, recording
+from fastops._specialize.recording.recording import (
+    Held,
+    NotReplayableError,
+    as_refusal,
+    recording,
+)
 
 cdef enum:
     SLOTS = 16
@@ -96,16 +102,16 @@ cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
 
 # Why calls are not replayed, beside what recordings find.
-cdef str _AROUND = "a graph, device, strategy or the like is around it"
-cdef str _OTHERS = "the class is not Keras's own"
-cdef str _SCOPES = "a scope or tape is open"
-cdef str _ARGUMENT = "Keras is to read an argument"
-cdef str _CODE = "what its code asks is not as it was"
-cdef str _FAILED = "an op has failed"
-cdef str _VALUES = "values decide what it runs"
-cdef str _FIRST = "a recording would not pay yet"
-cdef str _RECORDED = "it is recorded"
-cdef str _PROFILED = "somebody has a profile function"
+cdef str _AROUND = _text_of("method_surroundings")
+cdef str _OTHERS = _text_of("user_class")
+cdef str _SCOPES = _text_of("scope_open")
+cdef str _ARGUMENT = _text_of("method_argument_type")
+cdef str _CODE = _text_of("global_changed")
+cdef str _FAILED = _text_of("op_failed")
+cdef str _VALUES = _text_of("values_decide")
+cdef str _FIRST = _text_of("recording_not_due")
+cdef str _RECORDED = _text_of("recorded")
+cdef str _PROFILED = _text_of("profiler_active")
 
 cdef list _observers = _told
 
@@ -251,8 +257,8 @@ cdef class Subject:
         The last one that was found is the first.
     accounts : dict of tuple to Account
         By signature and scopes, what calls cost while they are not replayed.
-    reason : str
-        Why its calls are left alone, once they are.
+    reason, detail : str
+        Why its calls are left alone, once they are, and the particulars.
     """
 
     cdef object reference
@@ -262,14 +268,17 @@ cdef class Subject:
     cdef int64_t waited_ns             # in calls of accounts, since the last success
     cdef unsigned long long paid_until  # of the replays: those before counted for a recording
     cdef str reason
-    cdef dict reasons
+    cdef str detail
+    cdef dict reasons                  # why recordings failed, and how often
+    cdef dict details                  # by the reason, the particulars that were found last
     cdef Budget failures               # of recordings
     cdef int changes                   # of the state, since the last success
     cdef readonly unsigned long long replayed
 
     def __init__(self, reference):
         self.reference, self.slot = reference, -1
-        self.states, self.accounts, self.reasons = [], Cache(MAX_OBJECT_SIGNATURES), {}
+        self.states, self.accounts = [], Cache(MAX_OBJECT_SIGNATURES)
+        self.reasons, self.details = {}, {}
         self.failures = Budget(MAX_OBJECT_FAILURES)
 
     def __dealloc__(self):
@@ -287,14 +296,16 @@ cdef class Subject:
             _users[least] += 1
         return self.slot
 
-    cdef int fail(self, str why) except -1:
+    cdef int fail(self, str why, str detail) except -1:
         self.reasons[why] = self.reasons.get(why, 0) + 1
+        if detail is not None:
+            self.details[why] = detail
         if self.failures.fail():
-            self.close(why)
+            self.close(why, detail)
         return 0
 
-    cdef int close(self, str why) except -1:
-        self.reason, self.states = why, []
+    cdef int close(self, str why, str detail=None) except -1:
+        self.reason, self.detail, self.states = why, detail, []
         self.accounts.clear()
         return 0
 
@@ -397,15 +408,16 @@ cdef class Method(Replacement):
         -------
         dict
             How many calls were ``"replayed"``, and how many recordings there are, ``"recorded"``;
-            why others could not be, ``"reasons"``, with how often that was found; why the object's
-            calls are left alone, ``"refused"``, if they are; and how many calls were kernels alone,
-            ``"native"``.
+            why others could not be, ``"reasons"``, with how often that was found, and the
+            particulars that were found last, ``"details"``; why the object's calls are left alone,
+            ``"refused"``, if they are; and how many calls were kernels alone, ``"native"``.
         """
         cdef Subject subject
         cdef State state
         cdef Case case
         cdef Replay replay
-        told = {"replayed": 0, "recorded": 0, "native": 0, "reasons": {}, "refused": None}
+        told = {"replayed": 0, "recorded": 0, "native": 0, "reasons": {}, "details": {}}
+        told["refused"] = None
         for key, subject in list(self.subjects.items()):
             if instance is not None and key != id(instance):
                 continue
@@ -416,7 +428,10 @@ cdef class Method(Replacement):
                     told["native"] += sum([replay.native_runs() for replay in case.variants])
             for why, count in subject.reasons.items():
                 told["reasons"][why] = told["reasons"].get(why, 0) + count
-            told["refused"] = subject.reason or told["refused"]
+            told["details"].update(subject.details)
+            if subject.reason is not None:
+                detail = "" if subject.detail is None else f": {subject.detail}"
+                told["refused"] = f"{subject.reason}{detail}"
         return told
 
     def recordings(self, instance):
@@ -518,11 +533,12 @@ cdef class Method(Replacement):
         """Begin anew to count calls."""
         self.replayed, self.reasons = 0, {}
 
-    cdef int note(self, Subject subject, Case case, str why) except -1:
+    cdef int note(self, Subject subject, Case case, error) except -1:
         """Take up that a call could not be recorded."""
-        subject.fail(why)
+        refused = as_refusal(error)
+        subject.fail(refused.sentence, refused.detail)
         if case is not None:
-            case.refuse(why)
+            case.refuse(refused.sentence, refused.detail)
         if subject.reason is not None:
             self.budget_of(subject).fail()
         return 0
@@ -582,7 +598,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     if subject is None:
         return self.leave(_OTHERS, args, nargsf, keywords)
     if subject.reason is not None:
-        return self.leave(subject.reason, args, nargsf, keywords)
+        return self.leave(subject.reason, args, nargsf, keywords, subject.detail)
     if (
         self.takes_zips is not None
         and n == 2
@@ -646,7 +662,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         if decision == EXHAUSTED:
             return self.leave(_VALUES, args, nargsf, keywords)
         if decision == REJECTED:
-            return self.leave(case.reason or _FAILED, args, nargsf, keywords)
+            return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail)
     else:
         account = subject.account_of((_key(signature), scopes))
         due = account.is_due(_cost_of(account.shortest_ns).of(account.shortest_ns))
@@ -703,12 +719,12 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
             state = State(root, self.unasked)
             subject.changes += 1
             if subject.changes > MAX_STATE_CHANGES:
-                subject.close("what it holds changes again and again")
+                subject.close(_text_of("state_changes"))
                 return call_original(self, args, nargsf, keywords)
             subject.states.insert(0, state)
             del subject.states[MAX_OBJECT_STATES:]
     except Exception as why:  # another thread may be changing it
-        self.note(subject, case, _told_of(why))
+        self.note(subject, case, why)
         return call_original(self, args, nargsf, keywords)
     if case is None:
         case = Case(_key(signature), scopes, account)
@@ -719,7 +735,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
         try:
             copies = copies_of(case.first.variables)
         except Exception as why:  # one has no value, say
-            self.note(subject, case, _told_of(why))
+            self.note(subject, case, why)
             return call_original(self, args, nargsf, keywords)
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
@@ -735,23 +751,23 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
         return result
     try:
         if record.witness.objection is not None:
-            raise NotReplayableError(record.witness.objection)
+            raise NotReplayableError(*record.witness.objection)
         if not (
             read_method(&after, given + 1, n - 1, keywords, <PyTypeObject*>self.variable)
             and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
             and are_leaves(arguments, after)
         ):
-            raise NotReplayableError("it changes its arguments")
+            raise NotReplayableError("arguments_changed")
         changed = state.watch.differs()
         if changed is not None:
-            raise NotReplayableError(f"it changes what it holds: {changed}")
+            raise NotReplayableError("object_changed", changed)
         given_now = {
             kind: count - names.get(kind, 0)
             for kind, count in self.scopes.names_given().items()
             if count != names.get(kind, 0)
         } or None
         if second and case.names != given_now:
-            raise NotReplayableError("two calls do not give the same names")
+            raise NotReplayableError("names_differ")
         case.names = given_now
         case.marks.update(
             (leaf, name)
@@ -764,23 +780,19 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
                _left(self.scopes, context, around, scopes, args[0]), signature, <object>result)
         case.cost(now() - begin)
     except Exception as why:  # the call has been made, whatever is found out about it
-        self.note(subject, case, _told_of(why))
+        self.note(subject, case, why)
     return result
-
-
-cdef str _told_of(why):
-    return str(why) if isinstance(why, NotReplayableError) else f"{type(why).__name__}: {why}"
 
 
 cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* root):
     """What a call has left in the context of an outer one, None if nothing."""
     cdef tuple read
     if of.call_context() is not context:
-        raise NotReplayableError("it leaves a scope open")
+        raise NotReplayableError("scope_left_open")
     if context is None:
         read = of.read(root)
         if read is None or scopes[: len(read)] != read:
-            raise NotReplayableError("it changes settings")
+            raise NotReplayableError("settings_changed")
         return None
     found = {
         name: value
@@ -789,7 +801,7 @@ cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* 
     }
     for value in found.values():
         if value is not None and not isinstance(value, (bool, int, float, str)):
-            raise NotReplayableError("it leaves an object for other layers")
+            raise NotReplayableError("call_context")
     return found or None
 
 
@@ -800,9 +812,9 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     cdef Replay replay
     cdef list foreign = [one for one in identities if <size_t><PyObject*>one not in state.seen]
     if _holds_container(result, state.seen):
-        raise NotReplayableError("it returns a container that it holds")
+        raise NotReplayableError("container_returned")
     if (second or case.variants) and not case.holds():
-        raise NotReplayableError(f"it changes what its code reads: {case.changes()}")
+        raise NotReplayableError("read_changed", case.changes())
     if not (second or case.variants) or not case.codes.keys() >= witness.codes.keys():
         codes = {**(case.codes if second or case.variants else {}), **witness.codes}
         guard = _of_codes([(code, namespace) for (code, _), namespace in codes.items()])
@@ -814,19 +826,19 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
     if (
         state.watch.has_any(given) or case.globals.has_any(given) or case.contents.has_any(given)
     ):
-        raise NotReplayableError("it keeps an argument")
+        raise NotReplayableError("argument_kept")
     variables = {**state.variables, **Places(foreign, self.unasked).variables}
     held = Held(state.seen | case.seen, recorder.first_id, taped())
     found = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
     for step in found.steps:
         if step.seed is not None or (step.lasts and step.outputs):
-            raise NotReplayableError(f"{step.op_name} cannot be tried on copies")
+            raise NotReplayableError("no_trial", step.op_name)
     if not second or case.left != left:
         case.first, case.left = found, left
         return 0
     if not alike(case.first, found):
         case.first = found
-        raise NotReplayableError("two calls do not run the same")
+        raise NotReplayableError("ops_differ")
     slot = subject.take_slot()
     replay = Replay(found, lambda place, name: _op((slot, place, name)), generated, ())
     try_replay(replay, signature, copies, result)

@@ -1,7 +1,7 @@
-"""Public functions whose calls are recorded once, op by op, and replayed afterwards.
+"""Public functions of TensorFlow whose calls are recorded and replayed.
 
-A function of TensorFlow's that is written in Python decides by its arguments' dtypes, shapes and
-Python values which ops it runs. `recorder` notes those of one call, with every value of a tensor
-that Python looked at; `recording` keeps what later calls have to run and to check; `replay` runs
-it. `functions` names the functions that nothing else decides about.
+Such a function chooses its ops by the dtypes, shapes and Python values of its arguments, and
+perhaps by tensor values that its Python reads. `functions` names them, `targets` are their patch
+points, and `replayed` is the stand-in. How calls are recorded and replayed is in
+`fastops._specialize`.
 """

@@ -40,11 +40,7 @@ cdef extern from "definitions.h":
 
 from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
 from fastops._specialize.recording.record import Record as _Record
-from fastops._specialize.recording.recording import (
-    NotReplayableError,
-    prepare_kernels,
-    recording,
-)
+from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
 # What a recorded call and the replay cost beside the call itself, by its time.
 cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
@@ -98,7 +94,8 @@ cdef class Replayed(Replacement):
         -------
         dict
             How many signatures are ``"replayed"``, were ``"seen"`` once, and were ``"refused"``,
-            with the ``"reasons"``; and how many calls were kernels alone, ``"native"``.
+            with the ``"reasons"``, and the particulars that were found last, ``"details"``; and how
+            many calls were kernels alone, ``"native"``.
         """
         cdef Specialization case
         cdef Replay replay
@@ -108,6 +105,7 @@ cdef class Replayed(Replacement):
             "seen": sum([1 for case in known if not case.variants and not case.failures]),
             "refused": sum([1 for case in known if case.failures]),
             "reasons": dict(self.reasons),
+            "details": {case.reason: case.detail for case in known if case.detail is not None},
             "native": sum([replay.native_runs() for case in known for replay in case.variants]),
         }
 
@@ -159,12 +157,11 @@ cdef class Replayed(Replacement):
             replay = Replay(found, self.op, self.passed, self.settings, guard)
             prepare_kernels(recorder, found)
         except Exception as problem:  # the call has been made, and nothing is wrong with it
-            why = str(problem)
-            if not isinstance(problem, NotReplayableError):
-                why = f"{type(problem).__name__}: {why}"
+            refused = as_refusal(problem)
+            why = refused.sentence
             self.reasons[why] = self.reasons.get(why, 0) + 1
             self.budget.fail()
-            case.refuse(why)
+            case.refuse(why, refused.detail)
             return False
         self.budget.succeed()
         case.variants.append(replay)

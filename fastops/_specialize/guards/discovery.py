@@ -38,11 +38,11 @@ def guards_of(codes, held, unasked, others, guard):
         If code of users may read what cannot be compared.
     """
     if any(code is _COPYING for code, _ in codes):
-        raise NotReplayableError("it copies a tensor without an op")
+        raise NotReplayableError("copied_without_op")
     users = code_of_users(codes)
     for code in users:
         if (name := any_name(code)) is not None:
-            raise NotReplayableError(f"{code.co_name} uses {name}, which may read any attribute")
+            raise NotReplayableError("reads_any_attribute", f"{code.co_name} uses {name}")
     modules = list(held.modules)
     while True:
         found = Globals(codes, guard, modules)
@@ -56,5 +56,5 @@ def guards_of(codes, held, unasked, others, guard):
         modules += new
     for code in users:
         if left := names_of(code) & (held.unwatched | places.unwatched):
-            raise NotReplayableError(f"{code.co_name} reads {min(left)}, which is not compared")
+            raise NotReplayableError("reads_uncompared", f"{code.co_name} reads {min(left)}")
     return found, places

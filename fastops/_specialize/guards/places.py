@@ -160,7 +160,7 @@ class Places:
             self.sources[id(value)] = holder, step
             self.visit(value)
             if len(self.entries) > MAX_GUARDED_PLACES:
-                raise NotReplayableError(f"{titles[0]} holds too much")
+                raise NotReplayableError("object_too_large", titles[0])
         del self.alive
 
     def path(self, value):
@@ -205,15 +205,11 @@ class Places:
         elif kind is types.BuiltinFunctionType:
             if not (isinstance(value.__self__, types.ModuleType | type | None) and is_pure(value)):
                 name = value.__name__
-                raise NotReplayableError(
-                    f"{self.path(value)} holds the C function {name}, which may do anything"
-                )
+                raise NotReplayableError("holds_c_function", f"{self.path(value)} is {name}")
             self.kept.append(value)
         elif kind is functools._lru_cache_wrapper:
             if not is_own(value.__module__ or ""):
-                raise NotReplayableError(
-                    f"{self.path(value)} keeps results of calls (functools.lru_cache)"
-                )
+                raise NotReplayableError("holds_cache", self.path(value))
             self.kept.append(value)
         elif kind in _PARTS:
             parts = [getattr(value, name) for name in _PARTS[kind]]
@@ -280,21 +276,17 @@ class Places:
         """Take up an array, which may be written to at any time."""
         if type(array) is not np.ndarray:
             name = type(array).__name__
-            raise NotReplayableError(f"{self.path(array)} holds a {name}, a subclass of np.ndarray")
+            raise NotReplayableError("holds_array_subclass", f"{self.path(array)} is a {name}")
         if array.nbytes > MAX_VALUE_BYTES or array.dtype.hasobject:
-            raise NotReplayableError(
-                f"{self.path(array)} holds an array that is too large to compare in each call"
-            )
+            raise NotReplayableError("holds_large_array", self.path(array))
         self.note(array, "array", array, array.dtype, array.shape, array.tobytes())
 
     def visit_instance(self, value, kind):
         """Take up what an instance of any other class holds."""
         if isinstance(value, threading.local):
-            raise NotReplayableError(f"{self.path(value)} holds a threading.local")
+            raise NotReplayableError("holds_thread_local", self.path(value))
         if (layout := _layout(kind)) not in _LAYOUTS:
-            raise NotReplayableError(
-                f"{self.path(value)} holds a {_title(kind)}, whose contents cannot be compared"
-            )
+            raise NotReplayableError("holds_opaque", f"{self.path(value)} is a {_title(kind)}")
         if kind not in _LAYOUTS or kind is types.SimpleNamespace:
             self.enqueue(value, [kind], [(".", "__class__")])
             attributes = _attributes(value)
@@ -330,7 +322,7 @@ class Places:
         for name, value in dict.items(held):
             if not (_is_constant(name) or isinstance(name, type)):
                 raise NotReplayableError(
-                    f"{self.path(holder)} holds a dict with a {type(name).__name__} for a key"
+                    "holds_keys", f"{self.path(holder)} has a {type(name).__name__} for a key"
                 )
             if name in skipped:
                 self.unwatched.add(name)
@@ -340,7 +332,7 @@ class Places:
         self.enqueue(holder, items.values(), [(step, name) for name in items])
 
     def skipped_of(self, kind):
-        """Return the names of attributes for which nobody asks, of instances of a class."""
+        """Return the names of attributes, of instances of a class, that no recorded call reads."""
         found = self.skipped.get(kind)
         if found is None:
             sets = [names for base, names in self.unasked.items() if issubclass(kind, base)]

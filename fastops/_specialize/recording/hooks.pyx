@@ -1,14 +1,22 @@
 # distutils: language = c++
-"""What is hung into TensorFlow while a call is recorded.
+"""Hooks that are patched into TensorFlow while a call is recorded.
 
-Values of tensors come to Python in two ways: by a method of EagerTensor, and by the buffer
-protocol. Both are slots of the class. Ops that the generated functions' quick way declines go
-through a function of `execute`, which TensorFlow exchanges, for all threads, when op callbacks come
-and go. The seeds of a random op come from a function of `random_seed`. Gradients that somebody has
-defined go through a function of `custom_gradient`. What is logged asks
-`tf_logging` for the logger, and what is warned of calls `warnings.warn`. All of it is as ever but
-while a call is being recorded, one at a time. Nor are there collections meanwhile, which run what
-is not of the call.
+=====================================  ============================================================
+Hook                                   What it notes
+=====================================  ============================================================
+`EagerTensor._numpy_internal` and the  a tensor value that Python reads
+buffer protocol of EagerTensor
+`execute.execute`                      ops that the fast C path of generated functions declines.
+                                       TensorFlow replaces this function, for all threads, when op
+                                       callbacks are added or removed
+`TFE_Py_FastPathExecute`               reads of variables that are inputs of ops
+`random_seed.get_seed`                 the seeds of a random op
+`custom_gradient`                      functions with a gradient of their own
+`tf_logging`, `warnings.warn`          messages
+=====================================  ============================================================
+
+The hooks are in place only while a call is recorded, one call at a time in the process. Garbage
+collection is off meanwhile, since finalizers would be recorded as part of the call.
 """
 
 from cpython.buffer cimport Py_buffer

@@ -100,7 +100,7 @@ cdef class Recorder(Observer):
 
     def start(self):
         """Begin. False if that is impossible now: another thread is recording a call, say."""
-        if tapes_are_stopped():  # by the call or its caller, which nobody can tell
+        if tapes_are_stopped():  # whether by the call or by its caller is unknown
             return False
         frame = sys._getframe(0)  # compiled functions have none
         while frame is not None and not self.custom:

@@ -1,4 +1,4 @@
-"""From what a call ran to what later calls with arguments of the same signature have to run.
+"""From the notes of a recorded call to the steps of its replay.
 
 Every value has a number. First come the tensors among the arguments, then what each step makes.
 What depends on constants alone is a constant.
@@ -36,6 +36,7 @@ from tensorflow.python.eager.context import context
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
+from fastops._core.reasons import RefusedError
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
 from fastops._dispatch import named, prepare
 from fastops._specialize.policy import MAX_FUNCTION_OPS, MAX_VALUE_BYTES
@@ -88,7 +89,7 @@ _SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
 _HANDLES = (tf.resource, tf.variant)
 
 _OF_VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType, tf.TensorShape)
-"""Classes of what a result may hold as it is: nobody can change it."""
+"""Immutable classes: a result may hold their instances as they are."""
 
 _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
 """Classes of what an attribute of a tensor in a result may be."""
@@ -99,8 +100,15 @@ _statics: dict = {}
 """What was found out about steps, by all that it depends on."""
 
 
-class NotReplayableError(Exception):
-    """A call did what no later call can be given without making it again."""
+class NotReplayableError(RefusedError):
+    """A call cannot be replayed."""
+
+
+def as_refusal(error):
+    """Return an exception of a recording as a `NotReplayableError`."""
+    if isinstance(error, NotReplayableError):
+        return error
+    return NotReplayableError("recording_error", f"{type(error).__name__}: {error}")
 
 
 @dataclass
@@ -139,7 +147,7 @@ class Step:
     checks : list of Check
         What must hold after it.
     releases : list of int
-        Numbers of values that nobody asks for afterwards.
+        Numbers of values that no later step and not the result needs.
     stopped : bool
         Whether tapes are not to be told of it.
     accessed : int or None
@@ -323,11 +331,11 @@ def recording(
         If there is none.
     """
     if recorder.failed:
-        raise NotReplayableError("something could not be noted")
+        raise NotReplayableError("interrupted")
     if recorder.said:
-        raise NotReplayableError("it logs or warns")
+        raise NotReplayableError("logs")
     if recorder.builds:
-        raise NotReplayableError("it builds a graph")
+        raise NotReplayableError("builds_graph")
     return _Maker(recorder, arguments, holders, result, variables or {}, held).run(most_steps)
 
 
@@ -377,12 +385,12 @@ class _Maker:
             else:
                 self.seeded.append(event)
         if self.seeded:
-            raise NotReplayableError("it makes seeds for other things than ops")
+            raise NotReplayableError("unused_seed")
         result = self.packed(self.result)
         steps = [self.untaped(one) for one in self.steps if not self.is_shape(one)]
         steps = self.asked(steps, result)
         if len(steps) > most_steps:
-            raise NotReplayableError(f"it runs {len(steps)} ops")
+            raise NotReplayableError("too_many_ops", str(len(steps)))
         found = self.made(steps, result)
         result = self.packed(self.result, self.shapes)
         taped = self.asked(self.steps, result, self.is_recorded)
@@ -406,22 +414,22 @@ class _Maker:
     def ran(self, event, last):
         """Take up an op."""
         if event.op_name.startswith("_"):
-            raise NotReplayableError(f"{event.op_name} is none of TensorFlow's public ops")
+            raise NotReplayableError("private_op", event.op_name)
         record = known_of(event.op_name)
         seed = self.seed_of(event, record)
         step = Step(event.op_name, stopped=event.stopped, seed=seed)
         if record.missing or record.makes or (seed is None and record.exclusion is not None):
-            raise NotReplayableError(f"{event.op_name} has effects")
+            raise NotReplayableError("op_effects", event.op_name)
         if seed is None and any(event.attrs.get(name) for name in record.bound_by):
-            raise NotReplayableError(f"{event.op_name} goes on in a sequence")
+            raise NotReplayableError("op_seeded", event.op_name)
         for tensor in (*event.inputs, *event.outputs):
             if type(tensor) is not EagerTensor or not is_local_tensor(tensor):
-                raise NotReplayableError(f"{event.op_name} does not run in this process")
+                raise NotReplayableError("op_elsewhere", event.op_name)
         if event.scope and not self.only_host:
-            raise NotReplayableError(f"{event.op_name} runs in a device scope")
+            raise NotReplayableError("op_device_scope", event.op_name)
         known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
         if record.handles and not self.is_known_handle(event.op_name, known[0]):
-            raise NotReplayableError(f"{event.op_name} asks what a handle refers to")
+            raise NotReplayableError("op_handle", event.op_name)
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None:
                 self.check_constant(tensor, event.op_name)
@@ -437,7 +445,7 @@ class _Maker:
             return  # its outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MAX_VALUE_BYTES:
-                raise NotReplayableError("it has a large constant")
+                raise NotReplayableError("large_constant")
         # Once something stays no call is made again, so that nothing may differ from then on.
         shapes = self.shapes if self.is_differentiable(known) else {}
         values = [
@@ -455,7 +463,7 @@ class _Maker:
         elif self.lasts and not last:
             step.static = self.is_static(step)
         if not (last or step.static):
-            raise NotReplayableError(f"{event.op_name} has sizes that values decide")
+            raise NotReplayableError("sizes_from_values", event.op_name)
         self.lasts = self.lasts or step.lasts
         step.accessed = known[0] if event.op_name in _OF_VARIABLES else None
         step.used = [one for one in step.flat_inputs() if isinstance(one, int)]
@@ -473,7 +481,7 @@ class _Maker:
         """Refuse a constant that may be another tensor in another call."""
         # TensorFlow keeps tensors of Python's numbers: scalars may share their memory by chance.
         if tensor._num_elements() > 1 and address_of(tensor) in self.addresses:
-            raise NotReplayableError(f"{op_name} takes a copy of a tensor that no op has made")
+            raise NotReplayableError("copy_by_python", op_name)
 
     def is_watchable(self, tensor):
         """Tell whether a tape may watch a constant, so that the ops on it have to run."""
@@ -648,11 +656,11 @@ class _Maker:
         if number is None:
             return
         if self.lasts:
-            raise NotReplayableError("Python decides after something was done that stays")
+            raise NotReplayableError("read_after_effect")
         if _size(tensor) > MAX_VALUE_BYTES or tensor.dtype in _HANDLES:
-            raise NotReplayableError("Python decides by a large value")
+            raise NotReplayableError("large_value")
         if not is_host_tensor(tensor):
-            raise NotReplayableError("Python decides by a value on another device than the host")
+            raise NotReplayableError("value_on_device")
         check = Check(number, to_keep(tensor))
         for step in self.steps:
             if number in step.outputs:
@@ -666,19 +674,19 @@ class _Maker:
         if kind is EagerTensor:
             number = self.numbers.get(id(value), shapes.get(id(value)))
             if number is None and (_size(value) > MAX_VALUE_BYTES or value.dtype in _HANDLES):
-                raise NotReplayableError("it returns a large constant")
+                raise NotReplayableError("returns_large_constant")
             if number is None and not self.only_host:  # a copy would not tell the same device
-                raise NotReplayableError("it returns a constant, which may be a device's")
+                raise NotReplayableError("returns_constant")
             if number is None:
                 self.check_constant(value, "the result")
                 held = self.held
                 if held and value._id < held.begin and id(value) in held.identities:
-                    raise NotReplayableError("it returns a tensor that its object holds")
+                    raise NotReplayableError("returns_held_tensor")
             tensor = Constant(to_keep(value)) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor
             if not all(isinstance(one, _OF_ATTRIBUTES) for one in vars(value).values()):
-                raise NotReplayableError("it sets methods of a tensor")
+                raise NotReplayableError("sets_tensor_attributes")
             attributes = vars(value).items()
             return Tagged(tensor, {name: self.packed(one, shapes) for name, one in attributes})
         if kind in _OF_VALUES or isinstance(value, tf.DType):
@@ -697,7 +705,7 @@ class _Maker:
             return Given(self.holders[id(value)])
         if kind in COMPOSITES:
             return Composite(kind, self.packed(vars(value), shapes))
-        raise NotReplayableError(f"it returns a {kind.__name__}")
+        raise NotReplayableError("returns_type", kind.__name__)
 
     def asked(self, steps, result, keeps=lambda step: False):
         """Leave out steps whose results are not used, but for some."""
@@ -746,7 +754,7 @@ def _arguments(record, values, attrs):
     for name, number_attr, type_list_attr in record.inputs:
         if number_attr is None and type_list_attr is None:
             if place >= len(values):
-                raise NotReplayableError(f"{record.op_def.name} has fewer inputs than it should")
+                raise NotReplayableError("op_inputs", record.op_def.name)
             arguments[name] = values[place]
             place += 1
             continue
@@ -754,7 +762,7 @@ def _arguments(record, values, attrs):
         arguments[name] = values[place : place + count]
         place += count
     if place != len(values):
-        raise NotReplayableError(f"{record.op_def.name} has more inputs than its definition")
+        raise NotReplayableError("op_inputs", record.op_def.name)
     inputs = set(arguments)
     for name, value in attrs.items():
         if name in record.inferred or value is None:

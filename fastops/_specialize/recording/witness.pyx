@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Which Python runs in a call: noted while it is made, by a profile function of this thread."""
+"""Which Python code runs in a recorded call: a profile function of the thread notes it."""
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -55,13 +55,13 @@ cdef class Witness:
     ----------
     codes : dict of tuple to dict
         The globals of each, by the code and their identity: of other modules code may be alike.
-    objection : str or None
-        Why nothing can be known of the call.
+    objection : tuple of str or None
+        Why nothing can be known of the call: the id of the reason, and the particulars or None.
     """
 
     cdef dict declared
     cdef readonly dict codes
-    cdef readonly str objection
+    cdef readonly tuple objection
     cdef unordered_set[size_t] seen         # the code that is known
     cdef list kept                          # and may not go meanwhile, so that no other is there
     cdef unordered_set[const void*] pure    # definitions of functions that are written in C
@@ -72,7 +72,7 @@ cdef class Witness:
         self.codes, self.kept = {}, []
 
     def start(self):
-        """Begin. False where somebody else has a profile function."""
+        """Begin. False if another profile function is set."""
         if sys.getprofile() is not None:
             return False
         PyEval_SetProfile(_see, self)
@@ -83,7 +83,7 @@ cdef class Witness:
         if sys.getprofile() is self:
             PyEval_SetProfile(NULL, None)
         else:
-            self.objection = "it sets a profile function"
+            self.objection = ("sets_profiler", None)
 
     cdef int runs(self, object frame, PyObject* found) except -1:
         """Take up code, which is called."""
@@ -99,9 +99,9 @@ cdef class Witness:
         if module is not None and module.__dict__ is namespace and is_own(name):
             return 0
         if not self.is_declared(frame, name):
-            self.note(f"it runs {code.co_name}, of {name}")
+            self.note("foreign_code", f"{code.co_name} of {name}")
         elif _draws(code, namespace):
-            self.note("it draws random numbers by NumPy")
+            self.note("numpy_random")
         return 0
 
     cdef int calls(self, object frame, PyObject* function) except -1:
@@ -123,7 +123,7 @@ cdef class Witness:
                 self.kept.append(<object>kind)
                 self.methods[definition] = kind
         elif frame.f_globals.get("__name__") not in _TELLING_TENSORFLOW:
-            self.note(f"it calls {(<object>function).__name__}")
+            self.note("foreign_c_function", (<object>function).__name__)
         return 0
 
     cdef bint is_declared(self, frame, name) except -1:
@@ -134,9 +134,9 @@ cdef class Witness:
             frame = frame.f_back
         return False
 
-    cdef int note(self, str why) except -1:
+    cdef int note(self, str name, str detail=None) except -1:
         if self.objection is None:
-            self.objection = why
+            self.objection = name, detail
         return 0
 
 
@@ -151,5 +151,5 @@ cdef int _see(PyObject* told, PyFrameObject* frame, int event, PyObject* argumen
         elif event == PyTrace_C_CALL:
             self.calls(<object><PyObject*>frame, argument)
     except Exception as error:
-        self.note(f"what it runs could not be noted: {error!r}")
+        self.note("not_witnessed", repr(error))
     return 0

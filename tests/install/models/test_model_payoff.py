@@ -16,7 +16,7 @@ from fastops._install.models.method import methods
 from fastops._install.replay.replayed import Replayed
 from fastops._specialize import policy
 
-RECORDED = "it is recorded"
+RECORDED = "this call was used to make a recording"
 
 
 def perceptron():
