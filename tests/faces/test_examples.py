@@ -251,10 +251,10 @@ def test_inference_loop_notices_the_last_bit(program, monkeypatch, capsys):
 )
 def test_comparisons_with_no_plan_fail(program, size, monkeypatch, capsys):
     def unplanned(self, inputs):
-        raise UnplannedError("it is a test")
+        raise UnplannedError("loop_condition")
 
     monkeypatch.setattr(Planned, "planned", unplanned)
     assert program.main(size) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-2].endswith(": TensorFlow: it is a test")
+    assert lines[-2].endswith(": TensorFlow: a loop has no single condition")
     assert lines[-1].endswith(": bit-identical")
