@@ -7,8 +7,10 @@ tools/restated.toml. Each ROOT has more versions: a folder of installed packages
 
 Examples
 --------
-``python tools/restated.py ROOT...`` writes the table, and docs/versions.md; ``--check`` tells
-whether it has the running environment; ``--diff ROOT`` shows what is other code there.
+``python tools/restated.py ROOT...`` writes the table, and docs/versions.md. It needs a ROOT for
+each version that the table has, and names those that are missing; ``--drop`` leaves them out of the
+table. ``--check`` tells whether the table has the running environment; ``--diff ROOT`` shows the
+code that differs there.
 """
 
 import argparse
@@ -385,7 +387,10 @@ def main(argv=None):
         "--check", action="store_true", help="change nothing; fail if the table is not as it was"
     )
     parser.add_argument(
-        "--diff", action="store_true", help="change nothing; show the code that is another there"
+        "--diff", action="store_true", help="change nothing; show the code that differs there"
+    )
+    parser.add_argument(
+        "--drop", action="store_true", help="leave versions without a ROOT out of the table"
     )
     options = parser.parse_args(argv)
     running, others = running_environment(), [Installed(root) for root in options.roots]
@@ -397,9 +402,22 @@ def main(argv=None):
         found = list(problems(table, restated.table()))
         print("".join(found), end="")
         return 1 if found else 0
+    if (missed := lost(table, restated.table())) and not options.drop:
+        print(f"no ROOT has {', '.join(missed)}: give one for each, or --drop", file=sys.stderr)
+        return 2
     restated.TABLE.write_text(json.dumps(table, indent=1) + "\n")
     DOC.write_text(document(table))
     return 0
+
+
+def lost(found, table):
+    """Return the versions that a table has and another one would lose, as texts."""
+    return [
+        f"{package} {version}"
+        for package, versions_ in table["left_out"].items()
+        for version in versions_
+        if version not in found["left_out"].get(package, {})
+    ]
 
 
 def problems(found, table):

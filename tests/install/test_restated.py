@@ -230,6 +230,13 @@ def test_what_is_as_good_is_there_with_its_reason():
         assert re.fullmatch(r"[A-Z].*\.", one["why"])
 
 
+def test_the_tool_names_versions_that_would_be_lost():
+    old = {"left_out": {"Keras": {"3.8.0": {}, "3.15.1": {}}, "TensorFlow": {"2.21.0": {}}}}
+    new = {"left_out": {"Keras": {"3.15.1": {}}, "TensorFlow": {"2.21.0": {}}}}
+    assert tool.lost(new, old) == ["Keras 3.8.0"]
+    assert tool.lost(old, new) == []
+
+
 def test_the_tool_finds_out_what_code_names(tmp_path):
     (tmp_path / "one.py").write_text(
         "import two\nfrom two import g as h, B\n"
