@@ -20,21 +20,21 @@ cdef enum:
     GIL_BYTES = 4096
 
 
-# The keywords of a call site, and where each of its arguments goes.
+# The keywords of a call site, and the slot of each of its arguments.
 cdef struct CallShape:
     PyObject* keywords  # owned, a tuple
     unsigned char slots[FASTOPS_MAX_PARAMS]
 
 
-# A call as it came in, and TensorFlow's function that takes it where fastops does not.
+# The arguments of a call, and the TensorFlow function that runs it if fastops does not.
 cdef struct Invocation:
-    PyObject* target     # borrowed; null for the op's function in tf.raw_ops
+    PyObject* target     # TensorFlow's function, borrowed; null: the op's one in tf.raw_ops
     PyObject* const* args
     size_t nargsf
     PyObject* keywords
-    bint raises_status   # an error is raised as TFE_Py_FastPathExecute raises it
-    int counts           # 1; 0 where it is part of a call that is counted already
-    PyObject* observer   # borrowed, the Observer that is told of it; null where there is none
+    bint raises_status   # whether errors are raised as TFE_Py_FastPathExecute raises them
+    int counts           # 1; 0 for a nested call, whose outer call is counted already
+    PyObject* observer   # the Observer of the call, borrowed; null if there is none
 
 
 cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args, size_t nargsf,
@@ -50,15 +50,15 @@ cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args
 
 cdef class Op(Schema):
     cdef vectorcall_t vectorcall
-    cdef object _record             # what is known of the op; made on first use, like all below
+    cdef object _record             # the op's Record; made on first use, as are all fields below
     cdef bint ready
     cdef object reference           # TensorFlow's own function; found on first use
     cdef object result_type         # its namedtuple, or None
     cdef bint direct                # whether any call may take the direct path
-    cdef bint never                 # whether none may, whatever TensorFlow it is
+    cdef bint never                 # whether no call may, whichever TensorFlow is running
     cdef bint handles               # state lives behind resource handles
-    cdef bint unbounded             # runs without the GIL however small the inputs
-    cdef bint thorough
+    cdef bint unbounded             # the kernel runs without the GIL even for small inputs
+    cdef bint thorough              # kernels get a full context: see PreparedKernel::Describe
     cdef CallShape shapes[FASTOPS_CALL_SHAPES]
     cdef int next_shape
     cdef Entry last
@@ -76,37 +76,41 @@ cdef class Op(Schema):
 cdef list loaded            # every Op that was ever called
 cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know
 
-# Runs a call whose arguments are in their slots; the op must be loaded.
+# Runs a call whose arguments are in their slots. The op must be loaded.
 cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL
-# Says whether first calls of keys are direct where TensorFlow is known to accept them.
+# Sets whether the first call of a key is direct if TensorFlow is known to accept the call.
 cdef int run_at_once(bint value) except -1
-# Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it.
+# Passes a call of an op that is excluded from the direct path to TensorFlow. Only a profile counts
+# the call.
 cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
-# Whether this thread may run kernels now: a reason, R_DIRECT if it may. The device name is borrowed
-# from the thread's state.
+# Returns R_DIRECT if this thread may run kernels now, otherwise the reason why not. The device name
+# is borrowed from the thread's state.
 cdef int gate(PyObject** device_name) except -1
-# Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
+# Flattens the inputs into the frame. Returns R_DIRECT if a kernel may take them, otherwise the
+# reason why not.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
-# Tells tapes and accumulators what an op has made of its inputs; `attrs` as for gradient functions.
+# Records an op on the gradient tapes and the forward accumulators. `attrs` are in the form that
+# gradient functions receive.
 cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1
-# Tells tapes and watchers that a variable is read.
+# Notifies tapes and variable watchers that a variable is read.
 cdef int tell_watchers(object variable) except -1
-# What `tf.constant` makes of numbers, strings, small arrays, and lists of these; or None where that
-# is for TensorFlow to say.
+# Makes the tensor that `tf.constant` makes of numbers, strings, small arrays and lists of these.
+# Returns None if TensorFlow has to convert the value.
 cdef object constant(object value, DataType dtype)
-# A list with tensors in it as one tensor; or None where that is for TensorFlow to say.
+# Packs a list that contains tensors into one tensor. Returns None if TensorFlow has to do it.
 cdef object pack_list(object value, DataType dtype)
-# Whether this thread is in no device scope.
+# Whether this thread may run kernels now and is in no device scope.
 cdef bint in_no_scope() except -1
-# What kernels are made for now; borrowed. A number that rises when that changes.
+# The state that current kernels are built for; borrowed.
 cdef Runtime* runtime() except NULL
+# Incremented whenever that state changes.
 cdef unsigned long long generation
-# One that rises whenever everything that is prepared is dropped, as it is then, too.
+# Incremented by every `flush`, including the one that a change of `generation` causes.
 cdef unsigned long long flushes
-# Whether this thread runs ops, and builds no graph.
+# Whether this thread runs ops eagerly and may run kernels now: `gate` returns R_DIRECT.
 cdef bint eager() except -1
-# Whether it runs them on the host, at once and unobserved: what it makes, TensorFlow
-# would have made in the same place.
+# Whether `in_order` holds and the host is the only device, so that TensorFlow would put every
+# result on the host.
 cdef bint on_host() except -1
-# The same, wherever TensorFlow would place it.
+# Whether this thread runs ops eagerly, synchronously and unobserved, on whichever device.
 cdef bint in_order() except -1

@@ -10,8 +10,8 @@ capi
 tensorflow
     TensorFlow's own generated function, with the arguments untouched.
 
-The path is decided before any side effect. Whenever a condition is not met, `REASONS` has a name
-for it, and the call is counted under that name.
+The path is decided before any side effect. If a condition of a path is not met, the call is counted
+under the name that `REASONS` has for that condition.
 
 The GIL is held everywhere in this file except inside PreparedKernel.Run and CachedOp.Run.
 """
@@ -110,10 +110,10 @@ from fastops._core.record import record_of
 
 cdef object _NO_DEVICE = ""
 cdef tuple _READ_KEYWORDS = ("resource", "dtype")
-cdef bint _at_once = False  # whether first calls need not be TensorFlow's
+cdef bint _at_once = False  # whether the first call of any key may be direct
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 
-cdef Runtime _runtime               # what the cached kernels were made for
+cdef Runtime _runtime               # the state that the cached kernels were built for
 generation = 0
 flushes = 0
 cdef object _watch = None           # weak reference to the Python context
@@ -125,7 +125,7 @@ cdef Op _pack = None                # "Pack"
 
 
 cpdef int flush() except -1:
-    """Drops every prepared kernel and cached operation; the next calls make them anew."""
+    """Drops every prepared kernel and cached operation. Later calls prepare them again."""
     global flushes
     cdef Op op
     cdef dict tables = {}
@@ -144,7 +144,7 @@ def _context_died(_):
 
 
 cdef bint _refresh(PyObject* py_context) except -1:
-    """Follows TensorFlow to another context. False while there is none to run kernels in."""
+    """Captures TensorFlow's new context. Returns False while there is none to run kernels in."""
     global _watch, generation
     _runtime.Clear()
     flush()
@@ -158,9 +158,9 @@ cdef bint _refresh(PyObject* py_context) except -1:
 
 
 cdef int gate(PyObject** device_name) except -1:
-    """Whether this thread may run kernels now: a reason, R_DIRECT if it may.
+    """Returns R_DIRECT if this thread may run kernels now, otherwise the reason why not.
 
-    The device name is borrowed from the thread's state; R_CALLBACKS comes with one, too.
+    The device name is borrowed from the thread's state. It is set for R_DIRECT and R_CALLBACKS.
     """
     cdef PyObject* py_context = GetPyEagerContext()
     if py_context == NULL:
@@ -237,12 +237,12 @@ cdef object pack_list(object value, DataType dtype):
 cdef class Op(Schema):
     """One op of TensorFlow: a callable that takes its arguments by keyword.
 
-    Made by `named`, never by users.
+    Only `named` creates instances.
 
     Parameters
     ----------
     op_name : str
-        Its name in TensorFlow's registry. All else about it is looked up when it is first used.
+        Its name in TensorFlow's registry. Everything else is looked up at the first use.
     """
 
     def __cinit__(self, str op_name not None):
@@ -256,7 +256,7 @@ cdef class Op(Schema):
             Py_XDECREF(self.shapes[i].keywords)
 
     cdef int load(self) except -1:
-        """Makes a named op callable. Raises if it cannot be."""
+        """Makes a named op callable. Raises if the op cannot run."""
         cdef Op first
         with LOCK:
             if self.ready:
@@ -272,22 +272,23 @@ cdef class Op(Schema):
             self.never = record.exclusion is not None
             self.direct = not self.never and not unknown_kernels
             self.handles = record.handles
-            # Cost that inputs' sizes do not bound: by their values, or by what a handle holds.
+            # The cost may depend on the values of the inputs or on the state behind a handle.
+            # The sizes of the inputs do not bound it then.
             self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
             self.thorough = not record.module.startswith("fastops.gen.")
-            # All objects for one op have one table: what a call has prepared, its replay finds.
+            # All Op objects for one op share one table, so a replay finds what a call prepared.
             first = named(self.op_name)
             self.table = {} if first is self or first.table is None else first.table
             loaded.append(self)
-            # Last: other threads look at these two to see whether the op is loaded.
+            # Set these two last: other threads read them to see whether the op is loaded.
             self.num_params = len(self.keywords)
             self.ready = True
         return 0
 
     @property
     def record(self):
-        """fastops._core.record.Record: what is known of the op."""
-        if self._record is None:  # of several objects for one op, all have the first one's
+        """fastops._core.record.Record: the record of the op."""
+        if self._record is None:  # all Op objects for one op share the record of the first
             first = named(self.op_name)
             self._record = record_of(self.op_name) if first is self else first.record
         return self._record
@@ -327,18 +328,18 @@ cdef class Op(Schema):
         return self
 
     def __call__(self, *args, **kwargs):
-        # For callers that ask for the attribute; a call itself goes to `_call`.
+        # For code that reads the attribute `__call__`. An ordinary call goes to `_call`.
         return PyVectorcall_Call(self, args, kwargs)
 
-    # A routine that does not bind, as a builtin function is: `inspect`, `pydoc` and type checkers
-    # then treat an Op as what it is, a function.
+    # An Op does not bind to an instance, like a builtin function. `inspect`, `pydoc` and type
+    # checkers therefore treat it as a function.
     def __get__(self, instance, owner):
         return self
 
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1:
         """Puts the arguments of a call into their slots.
 
-        False for an unknown keyword, and for an op that is not loaded.
+        Returns False for an unknown keyword, and for an op that is not loaded.
         """
         cdef Py_ssize_t i, n
         cdef const unsigned char* order
@@ -354,15 +355,15 @@ cdef class Op(Schema):
         return True
 
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL:
-        """Where the arguments of a call with these keywords go. Null as `bind` is False."""
+        """Returns the slots for arguments with these keywords; null where `bind` returns False."""
         cdef int i, j
         cdef Py_ssize_t n, k
         cdef PyObject* known
-        for i in range(FASTOPS_CALL_SHAPES):  # a call site has one tuple for all its calls
+        for i in range(FASTOPS_CALL_SHAPES):  # a call site passes the same tuple each time
             if self.shapes[i].keywords == keywords:
                 return self.shapes[i].slots
         n = PyTuple_GET_SIZE(<object>keywords)
-        for i in range(FASTOPS_CALL_SHAPES):  # f(**kwargs) makes a new one, of the same names
+        for i in range(FASTOPS_CALL_SHAPES):  # f(**kwargs) makes a new tuple of equal names
             known = self.shapes[i].keywords
             if known == NULL or PyTuple_GET_SIZE(<object>known) != n:
                 continue
@@ -392,13 +393,13 @@ cdef class Op(Schema):
 
 
 def prepare(Op op, dict arguments):
-    """Prepares the kernel for a call that TensorFlow has made by itself, as `_first_call` would.
+    """Prepares the kernel for a call that TensorFlow has already run, as `_first_call` does.
 
     Parameters
     ----------
     op : Op
     arguments : dict
-        By parameter. Inputs are tensors.
+        The arguments by parameter name. Inputs are tensors.
     """
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     cdef PyObject* device_name = NULL
@@ -423,14 +424,14 @@ def prepare(Op op, dict arguments):
 
 
 known = {}
-"""The ops that `named` has made, by name."""
+"""The Op objects that `named` has made, by name."""
 
 
 def named(str op_name):
-    """Returns the op of that name, always the same one. Whether there is one is not asked."""
+    """Returns the Op object for a name, always the same one. Does not check that the op exists."""
     found = known.get(op_name)
     if found is None:
-        # `setdefault` is atomic: of two threads that make the same op, both get the first one's.
+        # `setdefault` is atomic: two threads that make the same op get the same object.
         found = known.setdefault(op_name, Op(op_name))
     return found
 
@@ -463,7 +464,7 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     cdef uint64_t key
     cdef int reason
 
-    # Before all: is it part of another call, or does an observer measure it?
+    # Before anything else: is the call nested in another call, or does an observer measure it?
     if <size_t>thread.underway | <size_t>thread.observer and _measures(op, call, thread):
         return _run_measured(op, slots, call, thread)
 
@@ -485,7 +486,7 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
         return _tensorflow(op, call, reason, slots, None)
 
-    # Then: the entry for these dtypes, attributes and device. Most often it is the last one.
+    # Then: the entry for these dtypes, attributes and device. Usually it is the one used last.
     entry = op.last
     if entry is None or not _matches(op, entry, slots, device_name, &frame, options.onednn):
         key = _key_of(op, slots, device_name, &frame, options.onednn)
@@ -528,7 +529,7 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
 
 
 cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL:
-    """Leaves a call of an op that never runs here to TensorFlow. Only a profile counts it."""
+    """Passes a call of an op excluded from the direct path on. Only a profile counts the call."""
     cdef Thread* thread = this_thread()
     cdef Observer observer
     call.counts = 0
@@ -548,10 +549,10 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL:
 cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
                            Frame* frame, Options* options, bint ready,
                            Invocation* call) except NULL:
-    """The first call of a key: TensorFlow's, unless it is known what that would do.
+    """Runs the first call of a key: in TensorFlow, unless it is known to accept the call.
 
-    To make the first kernel of a key takes TensorFlow one to three milliseconds, since it makes a
-    function of the op, and sends that through all passes for graphs.
+    TensorFlow takes one to three milliseconds to make the first kernel of a key. It wraps the op in
+    a function, and runs all graph passes on that function.
     """
     cdef PyObject* now
     cdef PyObject* result
@@ -563,8 +564,8 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
         if (<Observer>call.observer).measures:
             changes = changes_of(op, _entries(op), slots, device_name, frame, onednn)
             (<Observer>call.observer).is_new(changes)
-    # What is stateful stays with TensorFlow: after an error its call could not be made again. But
-    # what only makes something has made nothing then.
+    # Stateful ops run in TensorFlow first, because a failed call could not be retried. Ops that
+    # only create a resource are safe: a failed call has created nothing.
     if (
         ready and op.direct and options.path != kCapi
         and (not op.facts.stateful or op.makes and not recorded and not op.is_bound(slots))
@@ -574,13 +575,13 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
     ):
         try:
             entry = _prepare(op, key, slots, device_name, frame, onednn, True)
-        except Exception:  # a defect of fastops, but TensorFlow has a result
+        except Exception:  # internal error: report it, and let TensorFlow run the call
             PyErr_WriteUnraisable(op)
             entry = None
         if entry is not None:
             return _untried(op, key, entry, frame, slots, options.threads, call)
     result = _tensorflow(op, call, R_FIRST_CALL, slots, None)
-    if recorded:  # its kernel is prepared with the recording: see `prepare`
+    if recorded:  # `prepare` makes the kernel together with the recording
         return result
     now = GetPyEagerContext()
     if now == NULL:
@@ -589,17 +590,18 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
     Py_DECREF(<object>now)
     if _runtime.Current(now):
         try:
-            # TensorFlow's function may have come through here itself: see _install/intercept.pyx.
+            # TensorFlow's function may have called fastops and prepared the entry already: see
+            # _install/intercept.pyx.
             if _find(op, key, slots, device_name, frame, onednn) is None:
                 _prepare(op, key, slots, device_name, frame, onednn, False)
-        except Exception:  # a defect of fastops, but the caller has his result
+        except Exception:  # internal error: the call has succeeded, so only report it
             PyErr_WriteUnraisable(op)
     return result
 
 
 cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject** slots,
                         Threads threads, Invocation* call) except NULL:
-    """Runs a new kernel. What it rejects stays unprepared, as what TensorFlow rejects does."""
+    """Runs a new kernel. Drops its entry if the call fails, as no failed call leaves an entry."""
     try:
         return _direct(op, entry, frame, slots, threads, R_FIRST_CALL, call)
     except BaseException:
@@ -614,9 +616,10 @@ cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject
 # ---------------------------------------------------------------------------------------------
 
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1:
-    """Flattens the inputs into the frame. A reason, R_DIRECT if a kernel may take them.
+    """Flattens the inputs into the frame. Returns R_DIRECT if a kernel may take them.
 
-    R_CONVERT asks for `_convert`. Only R_INPUT_STATE and R_INPUT_DEVICE leave a whole frame.
+    Otherwise returns the reason why not. R_CONVERT means that `_convert` has to be tried. Apart
+    from R_DIRECT, only R_INPUT_STATE and R_INPUT_DEVICE leave a complete frame.
     """
     cdef int i
     cdef int reason = R_DIRECT
@@ -646,7 +649,7 @@ cdef int collect(Op op, PyObject** slots, Frame* frame) except -1:
         else:
             return R_INPUT_TYPE
         if n > 0xFFFF or n == 0 and not op.facts.inputs[i].type_attr.empty():
-            return R_INPUT_TYPE  # TensorFlow infers an empty list's type its own way
+            return R_INPUT_TYPE  # TensorFlow has its own rule for the type of an empty list
         frame.BeginList(n)
         for j in range(n):
             if PyList_CheckExact(<object>value):
@@ -666,7 +669,7 @@ cdef int collect(Op op, PyObject** slots, Frame* frame) except -1:
 
 
 cdef int _count_inputs(Op op, PyObject** slots) noexcept:
-    """How many flat inputs there are, at most."""
+    """Returns an upper bound of the number of flat inputs."""
     cdef int i
     cdef Py_ssize_t count = op.num_inputs
     cdef PyObject* value
@@ -685,8 +688,8 @@ cdef int _collect_unwrapped(Op op, PyObject** slots, PyObject* device_name, Fram
                             Thread* thread) except -1:
     """`collect` for tensors and variables while no tape records.
 
-    Variables are read into tensors that no Python object holds, which takes half the time.
-    R_CONVERT where that does not go, and when `_convert` has to make the objects after all.
+    Variables are read into tensors without Python objects, which takes half the time. Returns
+    R_CONVERT if that is impossible; `_convert` then makes the objects.
     """
     cdef int i
     cdef PyObject* value
@@ -712,11 +715,11 @@ cdef int _collect_unwrapped(Op op, PyObject** slots, PyObject* device_name, Fram
 cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) except -1:
     """`collect` for calls with inputs that are not tensors.
 
-    Variables are read, arrays and Python numbers converted, as TensorFlow's fast path does:
-    the dtype of a number is that of the first tensor that shares its type attribute, at any
-    position, else the attribute's default. Lists, texts, NumPy's scalars and what holds a variable
-    are converted where `may_convert` knows how, lists with tensors in them packed. Everything else
-    is TensorFlow's to convert.
+    Reads variables and converts arrays and Python numbers as TensorFlow's fast path does. A number
+    gets the dtype of the first tensor that shares its type attribute, at any position. Without such
+    a tensor it gets the attribute's default. Lists, strings, NumPy scalars and objects that hold a
+    variable are converted if `may_convert` allows it. Lists that contain tensors are packed. All
+    other inputs are left to TensorFlow.
     """
     cdef int i, attr
     cdef bint slowly = False
@@ -739,11 +742,11 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
             slowly = True
         dtypes[i] = DT_INVALID
         converted[i] = value
-    # First: who may be converted at all, before anything is read.
+    # First: may all inputs be converted? This is decided before any variable is read.
     if not may_convert(op.facts, converted, &slowly) or slowly and not op.attrs_stay(slots):
         return R_INPUT_TYPE
     frame.Reset(op.num_inputs, 0)
-    # Next: variables, whose dtypes give hints too.
+    # Next: variables. Their dtypes also are hints for numbers.
     for i in range(op.num_inputs):
         arg = &op.facts.inputs[i]
         value = converted[i]
@@ -766,7 +769,7 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
             Py_INCREF(items)
             frame.Own(<PyObject*>items)
             converted[i] = <PyObject*>items
-            for item in items:  # if there are none, `collect` knows whether that is all right
+            for item in items:  # `collect` checks whether an empty list is allowed
                 value = <PyObject*>item
                 if IsEagerTensor(value):
                     break
@@ -788,12 +791,12 @@ cdef int _convert(Op op, PyObject** slots, PyObject* device_name, Frame* frame) 
             ):
                 return R_INPUT_TYPE if slowly else R_CONVERSION
             continue
-        # A list brings its dtype along, unless it is empty.
+        # A list that is not empty determines its own dtype.
         if hint == DT_INVALID and (not is_list(value) or not <object>value):
             hint = arg.fallback
         try:
             value = to_tensor_or_pack(_runtime, value, hint, device_name, _pack_op())
-        except Exception:  # TensorFlow will say what is wrong
+        except Exception:  # TensorFlow will raise the proper error
             return R_INPUT_TYPE if slowly else R_CONVERSION
         frame.Own(value)
         converted[i] = value
@@ -835,7 +838,10 @@ cdef int tell_watchers(object variable) except -1:
 
 cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
                           Thread* thread) except -1:
-    """Reads a variable into the frame. False unless its kernel is prepared and no tape records."""
+    """Reads a variable into the frame.
+
+    Returns False if the kernel that reads it is not prepared or a tape records.
+    """
     cdef Op op = _read_variable  # made by `_read`
     cdef Entry entry
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
@@ -890,9 +896,9 @@ cdef bint _read_observed(Op op, Entry entry, Frame* frame, Tensor* value,
 
 
 cdef object _read(object variable):
-    """Reads a variable as TensorFlow's fast path does, telling tapes and watchers of it.
+    """Reads a variable as TensorFlow's fast path does, and notifies tapes and watchers.
 
-    None if it cannot be read: TensorFlow will say why.
+    Returns None if the variable cannot be read; TensorFlow then raises the error.
     """
     cdef Op op = _read_op()
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
@@ -907,7 +913,7 @@ cdef object _read(object variable):
         memset(slots, 0, op.num_params * sizeof(PyObject*))
         slots[op.input_slots[0]], slots[op.attr_slots[0]] = args[0], args[1]
         begin(&call, NULL, args, 0, <PyObject*>_READ_KEYWORDS)
-        call.raises_status = True  # as of the dispatch call: while recording, only those are direct
+        call.raises_status = True  # treat it as a dispatch call: only those are recorded directly
         result = <object>run_op(op, slots, &call)
         Py_DECREF(result)
         return result
@@ -916,7 +922,7 @@ cdef object _read(object variable):
 
 
 # ---------------------------------------------------------------------------------------------
-# Entries: one for each key
+# Entries: one per key
 # ---------------------------------------------------------------------------------------------
 
 cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, Frame* frame,
@@ -934,7 +940,7 @@ cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, 
 
 cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
                       bint onednn) except? 0:
-    """A hash of all that `_matches` compares; 0 when an attribute cannot be compared."""
+    """Returns a hash of all that `_matches` compares; 0 if an attribute is not comparable."""
     cdef int i
     cdef PyObject* given
     cdef uint64_t state = onednn + 1
@@ -953,14 +959,14 @@ cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* fra
 
 
 cdef list _entries(Op op):
-    """Those that are known, the one used last at the end."""
-    cdef dict table = op.table  # a collection may begin here, and drop the op's
+    """Returns the entries of an op, the most recently used one last."""
+    cdef dict table = op.table  # garbage collection may run `flush`, which replaces op.table
     return list(table.values())
 
 
 cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
                  bint onednn):
-    """The entry for a call, or None. Makes it the last one used."""
+    """Returns the entry for a call, or None. Marks it as the most recently used one."""
     cdef Entry entry = op.table.get(key)
     if entry is None or not _matches(op, entry, slots, device_name, frame, onednn):
         return None
@@ -978,7 +984,7 @@ cdef int run_at_once(bint value) except -1:
 
 cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
                     bint onednn, bint untried):
-    """Makes the entry for a call, and keeps it. None where `make_entry` returns that."""
+    """Makes the entry for a call and stores it. Returns None if `make_entry` does."""
     cdef Entry entry = make_entry(
         op, op.direct, op.handles, op.thorough, slots, device_name, frame, _runtime, onednn,
         untried,
@@ -1024,10 +1030,10 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
         if results != inline_results:
             free(results)
     if code < 0:
-        return NULL  # the exception of EagerTensorFromHandle
+        return NULL  # EagerTensorFromHandle has raised
     if not op.facts.stateful or not op.handles:
         return _tensorflow(op, call, failure, slots, entry)
-    # What this kernel may have changed must not be changed again.
+    # Do not retry: the kernel may have changed state already.
     op.calls_direct += call.counts
     prefix = _fallback.kernel_error_prefix(op.op_name).encode()
     return raise_status(op, entry, slots, call.raises_status, status, prefix)
@@ -1035,7 +1041,10 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
 
 cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invocation* call,
                   PyObject** result) except -1:
-    """Runs the kernel on its device. False where there is none, or an input would be copied."""
+    """Runs the kernel on its device.
+
+    Returns False if there is no kernel, or if an input would have to be copied or waited for.
+    """
     cdef PyObject* results[INLINE_RESULTS]
     cdef Status status
     cdef PlacedKernel* kernel
@@ -1055,7 +1064,7 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
     if code > 1:
         return False
     if code < 0:
-        return -1  # the exception of EagerTensorFromHandle
+        return -1  # EagerTensorFromHandle has raised
     if code == 1 and (not op.facts.stateful or not op.handles):
         result[0] = _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
         return True
@@ -1063,7 +1072,7 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
     if code == 0:
         result[0] = _finish(op, entry, frame, results)
         return True
-    # What this kernel may have changed must not be changed again.
+    # Do not retry: the kernel may have changed state already.
     prefix = _fallback.kernel_error_prefix(op.op_name).encode()
     result[0] = raise_status(op, entry, slots, call.raises_status, status, prefix)
     return True
@@ -1097,12 +1106,12 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
         if results != inline_results:
             free(results)
     if code < 0:
-        return NULL  # the exception of EagerTensorFromHandle
+        return NULL  # EagerTensorFromHandle has raised
     if not op.facts.stateful and reason == entry.reason:
         op.calls_capi -= call.counts
         op.calls_reason[reason] -= call.counts
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
-    # What it may have changed must not be changed again; who watches must not see it twice.
+    # Do not retry: the op may have side effects, and observers must not see the call twice.
     return raise_status(op, entry, slots, call.raises_status, status, b"")
 
 
@@ -1116,10 +1125,10 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     cdef bint uncounted = False, uncounted_before = False
     if thread.observer != NULL:
         recorder = recorder_of(thread)
-        # The callback is the recorder's, or the call was to be direct as part of a recording.
+        # The op callback is the recorder's own, or the recorder wanted this call to be direct.
         if recorder != NULL and (reason == R_CALLBACKS or call.observer == recorder):
             reason = R_FIRST_CALL
-            uncounted = call.counts  # until it is known what its function comes back with
+            uncounted = call.counts  # counted below, unless a nested call is direct
     if not uncounted:
         op.calls_tensorflow += call.counts
         op.calls_reason[reason] += call.counts
@@ -1135,7 +1144,7 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
         (<Observer>recorder).uncounted = uncounted
     result = PyObject_Vectorcall(target, call.args, call.nargsf, call.keywords)
     if recorder != NULL and call.counts:
-        if (<Observer>recorder).uncounted:  # it was not direct
+        if (<Observer>recorder).uncounted:  # no nested call was direct
             op.calls_tensorflow += 1
             op.calls_reason[reason] += 1
         (<Observer>recorder).uncounted = uncounted_before
@@ -1149,9 +1158,9 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
 # ---------------------------------------------------------------------------------------------
 
 cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results) except NULL:
-    """The structure that TensorFlow's function returns, recorded on the tapes.
+    """Returns the result in the structure of TensorFlow's function, and records it on the tapes.
 
-    Takes over the references in `results`.
+    Steals the references in `results`.
     """
     cdef int i, flat = 0
     cdef bint recorded = recording()
@@ -1207,11 +1216,11 @@ cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except 
 
 
 # ---------------------------------------------------------------------------------------------
-# Telling of calls
+# Observers and reports
 # ---------------------------------------------------------------------------------------------
 
 cdef inline int _leave(Invocation* call) except -1:
-    """TensorFlow takes over."""
+    """Notifies the observer that TensorFlow takes over the call."""
     return 0 if call.observer == NULL else (<Observer>call.observer).leave()
 
 
@@ -1220,7 +1229,7 @@ cdef inline int _come_back(Invocation* call) except -1:
 
 
 cdef bint _measures(Op op, Invocation* call, Thread* thread) except -1:
-    """Whether a call has yet to be measured. Finds out whether it is part of another one."""
+    """Whether a call still has to be measured. A nested call gets `counts` 0 and is not."""
     if _is_underway(op, thread):
         thread.underway = NULL
         call.counts = 0
@@ -1228,7 +1237,7 @@ cdef bint _measures(Op op, Invocation* call, Thread* thread) except -1:
 
 
 cdef bint _is_underway(Op op, Thread* thread) noexcept:
-    """Whether a call of this op, perhaps through another object, is with TensorFlow."""
+    """Whether TensorFlow is running a call of this op, perhaps of another Op object for it."""
     return thread.underway != NULL and (<Op>thread.underway).op_name == op.op_name
 
 
@@ -1243,9 +1252,10 @@ cdef PyObject* _run_measured(Op op, PyObject** slots, Invocation* call, Thread* 
 
 
 cdef bint _records(Invocation* call, Thread* thread) except -1:
-    """Whether a recorder is told of a call that runs directly, since the op callback is its own.
+    """Whether a call may run directly and be reported to the recorder of this thread.
 
-    Only of the dispatch call: functions above it do more than to run an op, they stop tapes, say.
+    The recorder's op callback must be the only one. Only dispatch calls qualify: the functions that
+    make them do more than run an op. For example, they stop tapes.
     """
     cdef PyObject* recorder = recorder_of(thread)
     cdef EagerContextThreadLocalData* local
@@ -1262,14 +1272,14 @@ cdef bint _records(Invocation* call, Thread* thread) except -1:
     ):
         return False
     observer.options = thread.options
-    observer.options.path = kDirect  # or TensorFlow's, which tells the callback
+    observer.options.path = kDirect  # else TensorFlow runs it and notifies the op callback
     call.observer = recorder
     return True
 
 
 cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** slots,
                     Entry entry) except -1:
-    """Tells those who want to know that a call does not take the direct path."""
+    """Reports that a call does not take the direct path, to its observer and by `on_fallback`."""
     cdef OnFallback how = this_thread().options.on_fallback
     cdef bint reports = how != kIgnore and call.counts and not is_expected(reason)
     if call.observer == NULL and not reports:
@@ -1286,11 +1296,11 @@ cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** sl
 
 
 # ---------------------------------------------------------------------------------------------
-# Settings of the process, and of the class
+# Settings of the process, and of the class Op
 # ---------------------------------------------------------------------------------------------
 
 def be_direct_on(kinds):
-    """Sets on which devices calls may be direct beside the host: "none", "plugins" or "all"."""
+    """Sets which devices besides the host run direct calls: "none", "plugins" or "all"."""
     global _devices
     if kinds == "none":
         _devices = Devices.kNone
@@ -1298,7 +1308,7 @@ def be_direct_on(kinds):
         _devices = Devices.kPlugins
     else:
         _devices = Devices.kAll
-    _runtime.Clear()  # it is captured anew, and kernels and plans are made anew
+    _runtime.Clear()  # the next call captures it again and rebuilds kernels and plans
 
 
 cdef int _enable_vectorcall() except -1:

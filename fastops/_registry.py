@@ -1,6 +1,7 @@
-"""From names to op objects, each made at its first use and kept: what is behind the doors.
+"""Maps names to op objects, for the modules `fastops.ops`, `fastops.raw_ops` and `fastops.gen`.
 
-Not in `_core`, since it makes objects of `_dispatch`; and pickles of ops name it.
+Each op object is made at its first use and kept. This module is not in `_core`, because it uses
+`_dispatch`. Pickles of ops contain its name.
 """
 
 import copyreg
@@ -19,7 +20,7 @@ from fastops._dispatch import Op, named
 
 
 def op(op_name):
-    """Return the op object for a name of TensorFlow's registry; always the same one.
+    """Return the op object for a name in TensorFlow's registry; always the same one.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def _reduce(one):
     return op, (one.op_name,)
 
 
-copyreg.pickle(Op, _reduce)  # an op is its name, in whichever process
+copyreg.pickle(Op, _reduce)  # a pickle contains only the op's name
 
 
 def flat_door(module):
@@ -81,15 +82,15 @@ def _door(module, names, star=True):
     names : callable
         Returns the dict from attributes to op names.
     star : bool
-        Whether ``__all__`` lists them. Without it a star import takes what it finds, which is the
-        same but for names with an underscore.
+        Whether to set ``__all__``. Without it a star import takes all attributes except those with
+        a leading underscore.
     """
     namespace = sys.modules[module].__dict__
 
     def find(name):
-        # The first attribute brings them all, as op objects that know their names only, and ends
-        # this function: CPython does not specialise attributes of a module that has it, and every
-        # call through the module would take 50 ns more.
+        # The first access adds all ops as attributes and removes `__getattr__`. At this point an op
+        # object knows only its name. CPython does not specialise attribute access on a module with
+        # `__getattr__`, which would cost 50 ns at every call through the module.
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         with LOCK:
@@ -109,7 +110,7 @@ def _door(module, names, star=True):
 
 
 def _ungenerated():
-    """Return the public ops that the running TensorFlow has and the snapshot lacks."""
+    """Return the public ops that the running TensorFlow has and the generated tables lack."""
     return [
         proto.name
         for proto in opdef.registry().op
@@ -128,15 +129,15 @@ def load_op_library(path):
     Returns
     -------
     module
-        Holds one op object per op, under its snake_case and under its CamelCase name. They are
-        in `fastops.ops` and `fastops.raw_ops` from now on, too.
+        A module with one op object per op, under its snake_case and its CamelCase name. The ops are
+        added to `fastops.ops` and `fastops.raw_ops`, too.
 
     Raises
     ------
     FileNotFoundError
         There is no such file.
     tf.errors.NotFoundError
-        The library cannot be loaded; the message is the dynamic linker's.
+        The library cannot be loaded. The message comes from the dynamic linker.
     """
     path = os.fspath(path)
     if not os.path.exists(path):
@@ -145,7 +146,7 @@ def load_op_library(path):
     module = types.ModuleType(
         os.path.basename(path).partition(".")[0], f"The ops of {os.path.basename(path)}."
     )
-    # TensorFlow's module has a keyword-only function under each op's own name, among others.
+    # TensorFlow's module has a keyword-only function under each op's own name, besides others.
     loaded = {raw_name(op_name): op_name for op_name in _ungenerated()}
     for name in loaded.keys() & vars(library).keys():
         found = op(loaded[name])

@@ -1,5 +1,5 @@
-"""What `fastops.backend` names: functions of ops, and what each of them adds.
+"""The implementation of `fastops.backend`: functions of ops.
 
-`catalogue` says of each what it is, `below` what they are made of. `state` has what no argument
-says; the others are families of functions.
+`catalogue` describes each function. `below` has the parts of which the functions are made. `state`
+has the settings that are not arguments. The other modules are families of functions.
 """

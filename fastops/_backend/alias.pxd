@@ -14,11 +14,11 @@ cdef class Alias(Replacement):
     cdef int num_required
     cdef int num_slots
     cdef dict params
-    cdef unsigned char slots[MAX_PARAMS]       # where each parameter goes
-    cdef tuple constants                       # what else the op is given
+    cdef unsigned char slots[MAX_PARAMS]       # the op's slot of each parameter
+    cdef tuple constants                       # the constant arguments of the op
     cdef unsigned char constant_slots[MAX_PARAMS]
     cdef unsigned int tensors                  # bit i: argument i must be a tensor or a variable
-    cdef unsigned long long dtypes             # of the first of them; 0 for all
+    cdef unsigned long long dtypes             # bit set of dtypes of the first of `tensors`; 0: all
     cdef int lead
     cdef tuple handlers
     cdef tuple num_handlers

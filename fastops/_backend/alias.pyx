@@ -1,9 +1,9 @@
 # distutils: language = c++
-"""Functions that are one op, with the parameters of a function of the backend.
+"""Functions of the backend that run exactly one op.
 
-An op takes its arguments by keyword alone, under the names that TensorFlow's registry has for them.
-An `Alias` is the same call under other names, positions and defaults: it puts the arguments into
-the op's slots, and that is all. No frame of Python's is between.
+An op takes its arguments only by keyword, under the names in TensorFlow's registry. An `Alias` has
+the names, positions and defaults of another function, and puts the arguments into the op's slots.
+A call needs no Python frame.
 """
 
 cimport cython
@@ -24,27 +24,27 @@ import sys
 @cython.final
 @cython.no_gc_clear
 cdef class Alias(Replacement):
-    """An op under the parameters of a function.
+    """An op with the parameters of a function.
 
     Parameters
     ----------
     original : callable
-        The function, of the same parameters, in terms of TensorFlow's public functions. It has the
-        name and the docstring, and takes the calls that the op does not run itself: in graphs, with
-        composite or symbolic tensors, and of arguments that are wrong.
+        The function with these parameters, written with TensorFlow's public functions. It gives the
+        alias its name and docstring. It is the fallback for calls that the op cannot run: in
+        graphs, with composite or symbolic tensors, and with wrong arguments.
     op : Op
         The op.
     params : dict of str to str
-        The op's parameters, and the function's that they are given.
+        By parameter of the op, the parameter of the function.
     constants : dict of str to object
-        Likewise for what is always the same.
+        By parameter of the op, a constant argument.
     tensors : iterable of str
-        Which arguments must be tensors or variables: of the others the function converts what the
-        op would convert otherwise, or not at all.
+        The arguments that must be tensors or variables, since the function would convert other
+        values in another way than the op.
     dtypes : iterable of tf.DType
-        For which dtypes of the first of them the op is what the function runs; all, if empty.
+        The dtypes of the first of `tensors` for which the function runs this op; empty for all.
     handlers : list of dict
-        What users have registered to handle calls of TensorFlow's function.
+        The handlers that users have registered for TensorFlow's function.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ cdef class Alias(Replacement):
 
 cdef PyObject* _first_call(PyObject* callable, PyObject* const* args, size_t nargsf,
                            PyObject* keywords) except NULL:
-    """Finds out where arguments go, which needs what is known of the op."""
+    """Makes the first call: finds the slots of the arguments, for which the op must be loaded."""
     cdef Alias self = <Alias>callable
     self.op.load()
     for i, name in enumerate(self.names):
@@ -99,7 +99,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef PyObject* values[MAX_PARAMS]
     cdef Invocation call
     cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf)
-    # Which argument is which?
+    # Bind the arguments to the parameters.
     if n > self.num_params:
         return call_original(self, args, nargsf, keywords)
     for i in range(n):
@@ -114,7 +114,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
                 if i < self.num_required:
                     return call_original(self, args, nargsf, keywords)
                 values[i] = PyTuple_GET_ITEM(self.defaults, i - self.num_required)
-    # Is the op what the function would run?
+    # Fall back if the function would run something else than the op.
     if not promotes_no_dtypes() or self.tensors and not _fits(self, values):
         return call_original(self, args, nargsf, keywords)
     for i in range(PyTuple_GET_SIZE(self.handlers)):
@@ -131,7 +131,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 cdef bint _bind(Alias self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
                 PyObject** values) except -1:
-    """Puts arguments that are given by name into their places. False if they do not fit."""
+    """Bind keyword arguments to parameters. False if they do not fit."""
     cdef Py_ssize_t i, j
     cdef PyObject* keyword
     for i in range(PyTuple_GET_SIZE(<object>keywords)):
@@ -139,7 +139,7 @@ cdef bint _bind(Alias self, PyObject* const* args, Py_ssize_t n, PyObject* keywo
         for j in range(n, self.num_params):
             if keyword == PyTuple_GET_ITEM(self.names, j):
                 break
-        else:  # not interned, unknown, or given twice
+        else:  # not interned, unknown, or passed twice
             for j in range(n, self.num_params):
                 if <object>keyword == self.names[j]:
                     break

@@ -1,9 +1,10 @@
-"""What the backend's functions are made of: TensorFlow's public functions, without their Python.
+"""The parts of the backend's functions: TensorFlow's public functions, without their Python code.
 
-Each is called as TensorFlow's function of this name is, and is one op, or a few, where the
-arguments are plain; all else is that function's own: graphs, composite and symbolic tensors,
-errors. So a composition of them is written once, for eager calls and for graphs. They work whether
-`fastops.install` is in force or not. What TensorFlow generates from the registry is an `Alias`.
+Each is called like TensorFlow's function of the same name. With plain arguments it runs one op or a
+few ops. Everything else falls back to TensorFlow's function: graphs, composite and symbolic
+tensors, errors. So the backend's functions are written once, for eager calls and for graphs. They
+work with and without `fastops.install`. Functions that TensorFlow generates from the registry are
+an `Alias`.
 """
 
 import inspect
@@ -25,23 +26,24 @@ _LOWERED = standing_alone()
 
 
 def _original(function):
-    """Return what `fastops.install` has replaced, if it has."""
+    """Return the function that a stand-in of `install` replaces; any other function itself."""
     return getattr(function, "original", function)
 
 
 def primitive(op_name, function, params="", **options):
-    """Return an op under the parameters of a function of TensorFlow's.
+    """Return an op with the parameters of a function of TensorFlow.
 
     Parameters
     ----------
     op_name : str
-        Its name in TensorFlow's registry.
+        The name of the op in TensorFlow's registry.
     function : callable
         The function.
     params : str
-        The op's parameters that are the function's, as in ``"x y=a"``; not given, all of its own.
+        The op's parameters, each with the function's parameter if its name differs, as in
+        ``"x y=a"``. By default all parameters of the function, under the same names.
     options
-        As `Alias` takes them.
+        More arguments of `Alias`.
     """
     original = _original(function)
     sources = params.split() or inspect.signature(original).parameters
@@ -56,22 +58,22 @@ def primitive(op_name, function, params="", **options):
 
 
 dispatched = tf.__internal__.dispatch.add_dispatch_support
-"""Lets dispatchers have the whole of a call that fails, where its parts would not do."""
+"""A decorator: TensorFlow's dispatchers get the whole call if it fails, not only its parts."""
 
 
 def replayed(function):
-    """Return a function whose ops are recorded, for each signature of its arguments, and replayed.
+    """Return a function whose ops are recorded and replayed, by the signature of its arguments.
 
     Parameters
     ----------
     function : callable
-        It decides by its arguments alone which ops it runs.
+        The function. Only its arguments may decide which ops it runs.
     """
     return Replayed(function, generated, handlers(function), always=True)
 
 
 def _method(name):
-    """Return a method of variables, for those of TensorFlow's own class."""
+    """Return a method of variables, which is for TensorFlow's own class."""
     holder = next(kind for kind in ResourceVariable.__mro__ if name in vars(kind))
     original = _original(vars(holder)[name])
     if restated.objection("variables", f"tf.Variable.{name}", original) is not None:
@@ -80,7 +82,7 @@ def _method(name):
 
 
 def _construction():
-    """Return the method by which variables are made."""
+    """Return the method that makes variables."""
     original = _original(vars(type(tf.Variable))["__call__"])
     if restated.objection("variables", "tf.Variable", original) is not None:
         return original
@@ -88,7 +90,7 @@ def _construction():
 
 
 def is_variable(x):
-    """Tell whether the methods of variables here are those of some object."""
+    """Tell whether an object is a variable for the methods of variables in this module."""
     return type(x) is ResourceVariable
 
 
@@ -111,7 +113,7 @@ relu6 = _LOWERED["tf.nn.relu6"]
 elu = primitive("Elu", tf.nn.elu)
 identity = _LOWERED["tf.identity"]
 
-# The operators, which give a number the dtype of the tensor beside it.
+# Operators: they convert a number to the dtype of the other operand.
 add = primitive("AddV2", lambda x, y: x + y)
 subtract = primitive("Sub", lambda x, y: x - y)
 multiply = primitive("Mul", lambda x, y: x * y)

@@ -1,7 +1,7 @@
-"""What the functions of the backend are: which are one op, which add something, which are its own.
+"""Descriptions of the backend's functions: one op, ops with an addition, or unique to the backend.
 
-A function says it where it is defined, by one of the decorators. It is then part of its docstring,
-of `describe` and of the table in docs/backend.md.
+The decorators of this module describe a function at its definition. The description becomes part of
+the function's docstring, of `describe` and of the table in docs/backend.md.
 """
 
 import inspect
@@ -17,7 +17,7 @@ CATEGORIES = {
     "thicker": "ops, with an addition that TensorFlow's function lacks",
     "unique": "exists in no other module of TensorFlow or Keras 3, or keeps its state here",
 }
-"""By name, what a function may be."""
+"""The categories of functions, by name."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Description:
 
 
 class Catalogue(dict[str, Description]):
-    """What functions are, by their names; printed as a table."""
+    """Descriptions of functions by name. It prints as a table."""
 
     def __repr__(self) -> str:
         rows = [
@@ -114,7 +114,7 @@ def _note(function, category, adds, tensorflow, keras, differs, op=None):
 
 
 def notes(found: Description) -> str:
-    """Return what a description says, as sentences."""
+    """Return a description as sentences."""
     parts = {
         "alias": f"An alias of the op {found.op}.",
         "thicker": f"Thicker than what is below it: {found.adds}.",
@@ -131,7 +131,7 @@ def notes(found: Description) -> str:
 
 
 def with_notes(doc: str, text: str) -> str:
-    """Return a docstring with some text as the first of its notes."""
+    """Insert a text into a docstring, as the first paragraph of the notes."""
     if "\nNotes\n-----\n" in doc:
         return doc.replace("\nNotes\n-----\n", f"\nNotes\n-----\n{text}\n\n", 1)
     follows = re.search(r"\n(Source|Examples)\n-", doc)
@@ -142,18 +142,19 @@ def with_notes(doc: str, text: str) -> str:
 def alias(
     op: str, params: str, *, tensorflow: str, keras: str = "", differs: str = "", **options
 ) -> Callable:
-    """Make a function the alias of an op.
+    """Decorate a function: replace it by the alias of an op.
 
     Parameters
     ----------
     op : str
         The op's name in TensorFlow's registry.
     params : str
-        The op's parameters that are the function's, as in ``"x y=a"``.
+        The op's parameters, each with the function's parameter if its name differs, as in
+        ``"x y=a"``.
     tensorflow, keras, differs : str
         As in `Description`.
     options
-        As `fastops._backend.alias.Alias` takes them.
+        More arguments of `fastops._backend.alias.Alias`.
     """
 
     def make(function):
@@ -170,5 +171,5 @@ def thicker(adds: str, *, tensorflow: str = "", keras: str = "", differs: str = 
 
 
 def unique(adds: str, *, tensorflow: str = "", keras: str = "", differs: str = "") -> Callable:
-    """Describe a function of the backend's own. The parameters are those of `Description`."""
+    """Describe a function that only the backend has. The parameters are those of `Description`."""
     return lambda function: _note(function, "unique", adds, tensorflow, keras, differs)

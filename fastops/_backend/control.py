@@ -1,4 +1,4 @@
-"""Choices, by conditions and by the learning phase, and functions of each element."""
+"""Conditionals, by conditions and by the learning phase, and functions over elements."""
 
 import sys
 
@@ -70,7 +70,7 @@ def switch(condition, then_expression, else_expression):
 
 
 def _spread(condition, like, missing):
-    """Give a condition the shape of a tensor that has it, and further axes."""
+    """Broadcast a condition to the shape of a tensor, which has more axes at the end."""
     if facts.are_plain(condition, like):
         sizes = facts.int_shape(condition) + (1,) * missing
         wanted = facts.int_shape(like)
@@ -85,7 +85,7 @@ def _spread(condition, like, missing):
 
 
 def _training():
-    """Return what the layer of tf_keras that is being called was told, or None."""
+    """Return the `training` argument of the tf_keras layer that is being called, or None."""
     utils = sys.modules.get("tf_keras.src.engine.base_layer_utils")
     return None if utils is None else utils.call_context().training
 
@@ -157,11 +157,11 @@ def in_test_phase(x, alt, training=None):
     return in_train_phase(alt, x, training=training)
 
 
-# Functions of each element -----------------------------------------------------------------------
+# Functions over elements -------------------------------------------------------------------------
 
 
 def _elements(elems):
-    """Return the elements of a tensor, or None for all else."""
+    """Return the elements of a tensor; None for any other value."""
     if facts.is_plain(elems) and facts.ndim(elems) and facts.int_shape(elems)[0]:
         return below.unstack(elems)
     return None

@@ -1,7 +1,7 @@
 """Convolutions and pooling, with the channels last or first.
 
-Only kernels of GPUs take the channels first: there the op goes to TensorFlow with its data format,
-and so to cuDNN. On a CPU the channels are moved to the end, and back.
+Only kernels of GPUs, by cuDNN, take the channels first. For a GPU, TensorFlow runs the op with the
+caller's data format. For a CPU, the channels are moved to the end before the op, and back after it.
 """
 
 import itertools
@@ -20,16 +20,16 @@ _TO_FIRST = {1: (0, 2, 1), 2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
 
 
 class _Channels:
-    """Where the channels are, of what a call is given and of what its kernel is given.
+    """The positions of the channels in the arguments of a call and in the inputs of its kernel.
 
     Parameters
     ----------
     data_format : str or None
-        As users give it.
+        The argument of the user.
     axes : int
-        How many spatial axes there are.
+        The number of spatial axes.
     last : bool
-        Whether the kernel takes them last anywhere.
+        Whether the kernel takes the channels last on every device.
     """
 
     def __init__(self, data_format, axes, last=False):
@@ -46,7 +46,7 @@ class _Channels:
         return shapes.permute_dimensions(x, _TO_FIRST[self.axes]) if self.moved else x
 
     def all_axes(self, spatial):
-        """Return the attribute of an op: ones for batch and channels."""
+        """Return the value of an op's attribute, with ones for the batch and channel axes."""
         return (1, 1, *spatial) if self.first else (1, *spatial, 1)
 
 
@@ -59,7 +59,7 @@ def _padding(padding):
 
 
 def _per_axis(value, axes):
-    """Return a number for each spatial axis, or None for what TensorFlow is to judge."""
+    """Return a number for each spatial axis; None if TensorFlow has to check the value."""
     if isinstance(value, int):
         return (value,) * axes
     value = tuple(value)
@@ -69,7 +69,7 @@ def _per_axis(value, axes):
 
 
 def _have_axes(count, *tensors):
-    """Tell whether tensors have so many axes."""
+    """Tell whether all tensors have this number of axes."""
     return all(
         one.ndim == count if isinstance(one, np.ndarray) else facts.ndim(one) == count
         for one in tensors
@@ -77,7 +77,7 @@ def _have_axes(count, *tensors):
 
 
 def _convolution_op(op_name, layout):
-    """Return the op as `tf.nn.convolution` runs it where nothing is dilated."""
+    """Return the op that `tf.nn.convolution` runs if there is no dilation."""
     first = layout.startswith("NC")
 
     def function(x, kernel, strides, padding):
@@ -104,7 +104,7 @@ _CONVOLUTIONS = {
 
 def _convolve(x, kernel, strides, padding, channels, dilation_rate):
     axes = channels.axes
-    if facts.is_plain(x) and facts.ndim(x) < axes + 2:  # a kernel would end the process
+    if facts.is_plain(x) and facts.ndim(x) < axes + 2:  # the kernel would crash the process
         raise ValueError(f"x must have {axes + 2} axes, not {facts.ndim(x)}")
     steps, dilations = _per_axis(strides, axes), _per_axis(dilation_rate, axes)
     if steps is None or dilations != (1,) * axes or not _have_axes(axes + 2, x, kernel):
@@ -114,7 +114,7 @@ def _convolve(x, kernel, strides, padding, channels, dilation_rate):
         return op(x, kernel, channels.all_axes(steps), padding)
     if not facts.is_plain(x):
         return _dilated(x, kernel, strides, padding, channels.layout, dilation_rate)
-    # A convolution of images of one row.
+    # Run it as a convolution of images with one row.
     row = 2 if channels.first else 1
     x, kernel = below.expand_dims(x, row), below.expand_dims(kernel, 0)
     op = _CONVOLUTIONS["NCHW" if channels.first else "NHWC"]
@@ -670,9 +670,10 @@ _patches = below.primitive(
 
 
 def _windows_at_once(inputs, kernel_size, strides, output_shape, first):
-    """Return windows as in `_windows`, by one op; None where they must be cut one by one.
+    """Return the same windows as `_windows`, by one op; None if `_windows` has to make them.
 
-    The gradient of that op is slower than all others together.
+    That is so while a tape records: the gradient of this op is slower than the gradients of all
+    ops that `_windows` runs.
     """
     if not facts.is_plain(inputs) or facts.is_recorded():
         return None
@@ -700,7 +701,7 @@ def _windows_at_once(inputs, kernel_size, strides, output_shape, first):
 
 
 def _windows(inputs, kernel_size, strides, output_shape, first, features):
-    """Return what each position of the result sees: of shape ``(positions, batch, features)``."""
+    """Return the window of each position of the result: shape ``(positions, batch, features)``."""
     found = []
     for position in itertools.product(*map(range, output_shape)):
         spatial = [

@@ -35,7 +35,7 @@ _nonzero = below.primitive("Where", lambda condition: tf.where(condition))
 
 
 def _entries(labels, lengths):
-    """Return where the labels are, those of each sequence in turn, and which they are."""
+    """Return the indices of the labels, sequence by sequence, and their values."""
     steps = below.range_(0, facts.int_shape(labels)[1])
     mask = below.less(below.expand_dims(steps, 0), below.expand_dims(lengths, 1))
     indices = _nonzero(mask)

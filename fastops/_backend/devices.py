@@ -1,13 +1,13 @@
-"""Which device the ops of this thread run on: only GPUs have kernels for channels first."""
+"""Tells which device runs the ops of this thread: only GPUs have kernels for channels first."""
 
 import tensorflow as tf
 from tensorflow.python.eager import context as _context
 
-_gpus: list = [None, False]  # of which context
+_gpus: list = [None, False]  # the handle of a context, and whether it has GPUs
 
 
 def _has_gpus():
-    """Tell whether TensorFlow has found a GPU. That does not change while a context lives."""
+    """Tell whether TensorFlow has found a GPU. The answer is constant for one context."""
     context = _context.context()
     if _gpus[0] is not context._context_handle or _gpus[0] is None:
         found = bool(tf.config.list_logical_devices("GPU"))
@@ -16,9 +16,9 @@ def _has_gpus():
 
 
 def runs_channels_first():
-    """Tell whether ops are run where their kernels take the channels first.
+    """Tell whether ops run on a device whose kernels take the channels first.
 
-    That is so where there is a GPU, and no `tf.device` says that this is for the CPU.
+    This is so if there is a GPU, and no `tf.device` scope chooses the CPU.
     """
     if not _has_gpus():
         return False
@@ -32,7 +32,7 @@ def runs_channels_first():
 
 
 class _Asked:
-    """In the place of an op, is told which device it would get."""
+    """Stands for an op, and receives the device that TensorFlow would give to the op."""
 
     device = ""
 

@@ -1,7 +1,8 @@
 # distutils: language = c++
-"""What the backend asks of tensors, and asks often: rank, sizes, dtype.
+"""Fast access to facts about tensors: rank, sizes, dtype.
 
-A tensor on the host is asked itself; of all else, what TensorFlow's attributes say is the answer.
+The facts of a tensor on the host come from the tensor itself. For other values they come from
+TensorFlow's Python attributes.
 """
 
 from cpython.object cimport PyObject
@@ -64,12 +65,12 @@ def count_params(x):
     if tensor == NULL:
         return np.prod(x.shape.as_list())
     if rank_of(tensor) == 0:
-        return np.float64(1.0)  # of no sizes, this is the product to NumPy
+        return np.float64(1.0)  # NumPy's product of no sizes is a float
     return np.int64(num_elements(tensor))
 
 
 def base_dtype(x):
-    """Return the dtype, that of what a reference refers to."""
+    """Return the dtype; for a reference, the dtype of the variable."""
     cdef const Tensor* tensor = host_tensor(<PyObject*>x)
     return x.dtype.base_dtype if tensor == NULL else _dtypes_by_number[<int>dtype_of(tensor)]
 
@@ -81,12 +82,12 @@ def dtype(x):
 
 
 def is_plain(x):
-    """Tell whether it is an eager tensor that this process holds, computed."""
+    """Tell whether a value is plain: a computed eager tensor in the host's memory."""
     return host_tensor(<PyObject*>x) != NULL
 
 
 def are_plain(*values):
-    """Tell whether all are, but for those that are None."""
+    """Tell whether all values are plain or None."""
     for value in values:
         if value is not None and host_tensor(<PyObject*>value) == NULL:
             return False
@@ -94,7 +95,7 @@ def are_plain(*values):
 
 
 def on_host():
-    """Tell whether this thread runs ops, and on the host: it builds no graph, nobody watches."""
+    """Tell whether this thread runs ops eagerly on the host, and nothing observes it."""
     return _on_host()
 
 
@@ -106,19 +107,19 @@ def attribute(x, str name):
 
 
 def is_recorded():
-    """Tell whether a tape or an accumulator watches what this thread does."""
+    """Tell whether a gradient tape or a forward accumulator records the ops of this thread."""
     return recording()
 
 
 def same_sizes(x, y):
-    """Tell whether two tensors have the same sizes; False where one is not plain."""
+    """Tell whether two tensors have the same sizes; False if one of them is not plain."""
     cdef const Tensor* one = host_tensor(<PyObject*>x)
     cdef const Tensor* other = host_tensor(<PyObject*>y)
     return one != NULL and other != NULL and _same_sizes(one, other)
 
 
 def numpy_of(x):
-    """Return a copy of what a tensor holds, as its method `numpy` does; None if it is not plain."""
+    """Return a copy of a tensor's value, like its method `numpy`; None if it is not plain."""
     if host_tensor(<PyObject*>x) == NULL:
         return None
     value = x._numpy_internal()

@@ -1,8 +1,8 @@
-"""Steps that are known to be pure: their code shows it, and is nothing but calls of pure functions.
+"""Recognizes steps that are pure by their bytecode: it only calls pure functions.
 
-A function is known if all that it names is: functions of the backend and of TensorFlow that
-compute and do nothing else, variables, tensors, numbers, and functions that are known themselves.
-It assigns to nothing but its own names. What it names is compared before it is replayed.
+A function is known to be pure if its code names only pure functions of the backend and of
+TensorFlow, variables, tensors, numbers, and functions that are known to be pure. It may assign only
+to its local variables. The objects that it names are compared before each replay.
 """
 
 import builtins
@@ -79,10 +79,10 @@ _BUILTINS = frozenset(
     ]
 )
 _ATTRIBUTES = frozenset(["dtype", "ndims", "rank", "shape"])
-"""What may be asked of a tensor."""
+"""The attributes of tensors that code may read."""
 
 _OF_LISTS = frozenset(["append", "extend", "insert", "pop", "reverse"])
-"""What may be asked of a list that the function makes itself."""
+"""The methods that code may call on lists that the function makes itself."""
 
 _CHANGING = frozenset(
     [
@@ -105,18 +105,18 @@ _CHANGING = frozenset(
         "zeros",
     ]
 )
-"""Aliases and thicker functions of the backend that do more than compute, or take callables."""
+"""Aliases and thicker functions of the backend that are not pure, or that take callables."""
 
 _VALUES = (bool, int, float, str, type(None), tf.DType, tf.TensorShape, tf.__internal__.EagerTensor)
-_INPLACE = 13  # from which argument on BINARY_OP assigns
+_INPLACE = 13  # BINARY_OP with an argument from this one on assigns
 _DEPTH = 4
-_GLANCES = 2  # a function that is called but once is not looked at
+_GLANCES = 2  # a function is read in its second call: many run once
 
 _pure: dict[int, object] = {}
 
 
 def _pure_functions():
-    """Return the functions that compute and do nothing else, by their identity."""
+    """Return the pure functions, by their identity."""
     if not _pure:
         for one in describe().values():
             if one.category != "unique" and one.name not in _CHANGING and "random" not in one.name:
@@ -134,7 +134,7 @@ def _pure_functions():
                 continue
             try:
                 holder, attribute = resolve(name)
-            except LookupError:  # of another TensorFlow
+            except LookupError:  # this TensorFlow does not have it
                 continue
             function = getattr(holder, attribute, None)
             function = getattr(function, "original", function)
@@ -147,7 +147,7 @@ class _UnknownError(Exception):
 
 
 class _Place:
-    """Where something is that a function names, and what is there."""
+    """A name in a function's code: how to look it up, and the object that it refers to."""
 
     def __init__(self, look, value):
         self.look = look
@@ -161,7 +161,7 @@ class _Place:
 
 
 class _Items(_Place):
-    """What is in a list."""
+    """The items of a list."""
 
     def __init__(self, items):
         super().__init__(lambda: items, tuple(items))
@@ -176,12 +176,12 @@ def _is(one, other):
 
 
 class _Reader:
-    """Reads the code of a function; raises `_UnknownError` where that does not show it to be pure.
+    """Reads the code of a function; raises `_UnknownError` if the function may not be pure.
 
     Attributes
     ----------
     places : list of _Place
-        What the function names.
+        The objects that the function names.
     """
 
     def __init__(self):
@@ -193,12 +193,12 @@ class _Reader:
     def read(self, function, depth=_DEPTH):
         if type(function) is not types.FunctionType or depth == 0:
             raise _UnknownError
-        if sys.version_info >= (3, 14):  # whose instructions nobody has read yet
+        if sys.version_info >= (3, 14):  # its bytecode has not been reviewed
             raise _UnknownError
         if function in self._seen:
             return
         self._seen.add(function)
-        held = weakref.ref(function)  # what is known of a function must not keep it alive
+        held = weakref.ref(function)  # the guards of a function must not keep it alive
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self._note(lambda name=name: getattr(held(), name))
         for value in (function.__defaults__, function.__kwdefaults__):
@@ -214,7 +214,7 @@ class _Reader:
 
     def _read_code(self, function, code, depth):
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        owner = None  # a module, of which an attribute comes next
+        owner = None  # a module: the next instruction must read an attribute
         instructions = [one for one in dis.get_instructions(code) if one.opname not in _SILENT]
         lists = _lists_made_in(code, instructions)
         for before, one in zip([None, *instructions], instructions, strict=False):
@@ -243,7 +243,7 @@ class _Reader:
                     continue
                 else:
                     raise _UnknownError
-            elif owner is not None:  # a module that is handed on
+            elif owner is not None:  # the code uses a module as a value
                 raise _UnknownError
             else:
                 continue
@@ -263,7 +263,7 @@ class _Reader:
         return self._note(lambda: names[name] if name in names else getattr(builtins, name))
 
     def _take(self, value, depth):
-        """Accept a value that the function names."""
+        """Accept a value that the function names, or raise `_UnknownError`."""
         if isinstance(value, (*_VALUES, tf.Variable)):
             return
         if isinstance(value, type) or type(value) is types.BuiltinFunctionType:
@@ -289,7 +289,7 @@ class _Reader:
 
 
 def _lists_made_in(code, instructions):
-    """Return the names of variables that are only ever given lists that are made there."""
+    """Return the local variables to which the code assigns only lists that it makes."""
     made, others = set(), set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     for before, one in zip([None, *instructions], instructions, strict=False):
         if one.opname.startswith("STORE_FAST"):
@@ -314,7 +314,7 @@ class _Values:
 
 
 class _Known:
-    """A function that is known to be pure, as long as what it names is the same."""
+    """A function that is pure, as long as the objects that it names do not change."""
 
     def __init__(self, function):
         reader = _Reader()
@@ -324,7 +324,7 @@ class _Known:
         self.replayed = Pure(function, lambda *args: reference()(*args))
 
     def holds(self):
-        """Tell whether it names what it named."""
+        """Tell whether the function still names the same objects."""
         return all(place.holds() for place in self._places)
 
 
@@ -332,12 +332,12 @@ _functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def replayed_if_pure(function):
-    """Return what replays a function, if it is known to be pure; the function itself, if not.
+    """Return a function that replays a step, if the step is known to be pure, else the step.
 
     Parameters
     ----------
     function : callable
-        A step that is about to be run, many times.
+        A step that will run many times.
     """
     if type(function) is not types.FunctionType:
         return function

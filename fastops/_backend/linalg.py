@@ -1,4 +1,4 @@
-"""Products of matrices and batches, and vectors of length one."""
+"""Products of matrices and batches, and normalization of vectors."""
 
 import tensorflow as tf
 
@@ -10,7 +10,7 @@ _FLOATS = frozenset({tf.bfloat16, tf.float16, tf.float32, tf.float64})
 
 
 def sizes_of(x):
-    """Return static sizes, or tensors where they are not known."""
+    """Return the sizes: numbers if they are static, tensors otherwise."""
     if facts.is_plain(x):
         return facts.int_shape(x)
     pairs = zip(facts.int_shape(x), tf.unstack(tf.shape(x)), strict=True)
@@ -87,7 +87,7 @@ def _check_batches(x_sizes, y_sizes):
 
 
 def _axes_of_batches(axes, x_sizes, y_sizes):
-    """Return over which axis of either tensor the sum goes."""
+    """Return the axis of each tensor over which the product sums."""
     if isinstance(axes, int):
         axes = (axes, axes)
     if axes is None:
@@ -155,7 +155,7 @@ def batch_dot(x, y, axes=None):
     first, second = _axes_of_batches(axes, x_sizes, y_sizes)
     x_rank, y_rank = len(x_sizes), len(y_sizes)
 
-    # Both get three axes: the batch, rows, columns.
+    # Both tensors get three axes: batch, rows, columns.
     if x_rank == 2:
         x = below.expand_dims(x, 1)
         first += 1

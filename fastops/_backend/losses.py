@@ -1,7 +1,7 @@
-"""Crossentropies: from logits, where these are given or known, and from probabilities.
+"""Crossentropies: from logits, if these are passed or known, otherwise from probabilities.
 
-What `softmax` and `sigmoid` of this module return knows its logits, and so does the output of their
-nodes in a graph.
+The logits of an eager tensor are known if `softmax` or `sigmoid` of the backend have made it, and
+the logits of a graph's tensor if a node of these ops makes it.
 """
 
 import warnings
@@ -24,10 +24,10 @@ _PRECISE = frozenset({tf.float32, tf.float64})
 
 
 def _logits_of(output, from_logits, op_type, name):
-    """Return logits, and whether they are; warn where they were said to be given and are not."""
+    """Return logits and True if they are known, else the arguments; warn of wrong `from_logits`."""
     logits = facts.attribute(output, "_keras_logits")
     if logits is None and not isinstance(output, (tf.__internal__.EagerTensor, tf.Variable)):
-        op = output.op  # of what is no tensor of TensorFlow's, the whole call is noted
+        op = output.op  # a Symbol raises here: its dispatcher notes the whole call
         if op.type == op_type:
             (logits,) = op.inputs
     if logits is None:
@@ -46,7 +46,7 @@ def _as_tensors(target, output):
 
 
 def _inside(output):
-    """Return probabilities that are neither 0 nor 1."""
+    """Clip probabilities to values that are neither 0 nor 1."""
     least = below.constant(epsilon(), facts.base_dtype(output))
     return below.clip_by_value(output, least, below.subtract(1.0, least))
 
@@ -57,7 +57,7 @@ def _check_shapes(target, output):
 
 
 def _of_logits(labels, logits, axis):
-    """Return what `tf.nn.softmax_cross_entropy_with_logits` returns."""
+    """Compute the same as `tf.nn.softmax_cross_entropy_with_logits`."""
     if (
         not facts.are_plain(labels, logits)
         or facts.base_dtype(logits) not in _PRECISE
@@ -276,7 +276,7 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, 
 
 
 def _of_binary_logits(labels, logits):
-    """Return what `tf.nn.sigmoid_cross_entropy_with_logits` returns."""
+    """Compute the same as `tf.nn.sigmoid_cross_entropy_with_logits`."""
     if (
         not facts.are_plain(labels, logits)
         or facts.base_dtype(labels) != facts.base_dtype(logits)

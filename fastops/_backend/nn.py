@@ -1,4 +1,4 @@
-"""Activations, biases, normalization by batches, dropout."""
+"""Activations, biases, batch normalization, dropout."""
 
 import numpy as np
 import tensorflow as tf
@@ -104,7 +104,7 @@ def elu(x, alpha=1.0):
 
 
 def _with_logits(result, logits):
-    """Note of which logits something was made: losses of it are losses of these."""
+    """Note the logits of a tensor, from which losses are then computed."""
     result._keras_logits = logits
     return result
 
@@ -370,7 +370,7 @@ def dropout(x, level, noise_shape=None, seed=None):
 
 
 def _dropped(x, level, seed):
-    """Return what `tf.nn.dropout` returns, or None where that is for it to say."""
+    """Compute the same as `tf.nn.dropout`; return None if that function has to be called."""
     kind = facts.base_dtype(x) if facts.is_plain(x) else None
     if kind not in (tf.float32, tf.float64) or type(level) is not float or not 0.0 < level < 1.0:
         return None
@@ -448,7 +448,7 @@ _nchw_bias_add = _bias_add_in("NCHW")
 
 
 def _normalized(x, mean, variance, offset, scale, epsilon):
-    """Return what `tf.nn.batch_normalization` returns."""
+    """Compute the same as `tf.nn.batch_normalization`."""
     if not facts.are_plain(x, mean, variance, offset, scale):
         return tf.nn.batch_normalization(x, mean, variance, offset, scale, epsilon)
     factor = below.rsqrt(below.add(variance, epsilon))
@@ -624,11 +624,11 @@ def _fused_batch(x, gamma, beta, epsilon, data_format):
 
 
 def _moments(x, axes):
-    """Return what `tf.nn.moments` returns."""
+    """Compute the same as `tf.nn.moments`."""
     if not facts.is_plain(x) or facts.base_dtype(x) is tf.float16:
         return tf.nn.moments(x, axes)
     mean = below.reduce_mean(x, axes, True)
-    # TensorFlow passes no gradient on to the mean, which would come to nothing.
+    # Like TensorFlow, stop the gradient of the mean, which would be zero.
     squares = below.squared_difference(x, below.stop_gradient(mean))
     variance = below.reduce_mean(squares, axes, True)
     return below.squeeze(mean, axes), below.squeeze(variance, axes)

@@ -1,4 +1,4 @@
-"""Steps of which the user says that they are pure: recorded, and replayed."""
+"""Records and replays functions that the user declares to be pure."""
 
 import functools
 
@@ -15,7 +15,7 @@ class Pure:
     def __init__(self, function, call=None):
         functools.update_wrapper(self, function)
         if call is not None:
-            del self.__wrapped__  # who holds the function is not held by it
+            del self.__wrapped__  # with `call`, this object must not keep the function alive
         self._function = function if call is None else call
         self._variables = tuple(_variables(function))
         self._replayed = below.replayed(self._run)
@@ -76,7 +76,7 @@ def replayable(function):
 
 
 def _variables(function):
-    """Return the variables that a function holds, each once."""
+    """Return the variables that a function holds, without duplicates."""
     found, seen = {}, set()
 
     def look(value, depth):
@@ -94,7 +94,7 @@ def _variables(function):
             parts = _held_by(value)
         else:
             parts = list(getattr(value, "__dict__", {}).values())
-            parts.append(getattr(value, "_value", None))  # of a variable of Keras's
+            parts.append(getattr(value, "_value", None))  # the tf.Variable in a Keras variable
         for part in parts:
             look(part, depth - 1)
 
@@ -103,13 +103,13 @@ def _variables(function):
 
 
 def _held_by(function):
-    """Return what a function, or the object whose method it is, holds, and the globals it names."""
+    """Return the object of a method, the closure and defaults of a function, and its globals."""
     parts = [getattr(function, "__self__", None), *(getattr(function, "__defaults__", None) or ())]
     inner = getattr(function, "__func__", function)
     for cell in getattr(inner, "__closure__", None) or ():
         try:
             parts.append(cell.cell_contents)
-        except ValueError:  # nothing is in it yet
+        except ValueError:  # the cell is empty
             continue
     names = getattr(inner, "__globals__", {})
     for name in inner.__code__.co_names:

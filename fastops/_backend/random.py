@@ -1,8 +1,8 @@
-"""Random numbers, by seeds that NumPy's generator draws.
+"""Random numbers. NumPy's generator draws the seeds.
 
-A call without a seed draws one from NumPy, and TensorFlow's op makes a kernel for that seed alone,
-which takes longer than everything else. The numbers that this kernel begins with are those of an op
-without a state that is given the same seed as a key: so these calls run that one.
+A call without a seed draws one from NumPy. TensorFlow's op would make a new kernel for each seed,
+which takes longer than everything else. A stateless op with this seed as its key returns the same
+numbers as the first run of that kernel, so these calls run the stateless op.
 """
 
 import warnings
@@ -27,7 +27,7 @@ _DTYPES = frozenset({tf.float16, tf.float32, tf.float64})
 
 
 def _drawn(op, shape, dtype, seed):
-    """Return what a seeded op of this shape draws first, or None where that is TensorFlow's."""
+    """Return the first numbers of a seeded op; None if TensorFlow has to draw them."""
     if (type(shape) is not tuple and type(shape) is not list) or dtype not in _DTYPES:
         return None
     if not facts.on_host() or _deterministic():
@@ -45,12 +45,12 @@ def _drawn(op, shape, dtype, seed):
 
 
 def uniform(shape, dtype, seed):
-    """Return numbers from 0 to 1, or None where TensorFlow is to draw them."""
+    """Return numbers from 0 to 1; None if TensorFlow has to draw them."""
     return _drawn(_uniform, shape, dtype, seed)
 
 
 def _normal(op, shape, mean, stddev, dtype, seed):
-    """Return numbers about a mean, or None where TensorFlow is to draw them."""
+    """Return normal numbers about a mean; None if TensorFlow has to draw them."""
     dtype = tf.as_dtype(dtype)
     if type(mean) not in (int, float) or type(stddev) not in (int, float):
         return None
@@ -203,7 +203,7 @@ def _between(shape, low, high, dtype, seed):
     if type(low) not in (int, float) or type(high) not in (int, float):
         return None
     drawn = uniform(shape, dtype, seed)
-    if drawn is None or (low == 0 and high == 1):  # which TensorFlow leaves as they are, too
+    if drawn is None or (low == 0 and high == 1):  # TensorFlow does not scale these either
         return drawn
     low, high = below.constant(low, dtype), below.constant(high, dtype)
     return below.add(below.multiply(drawn, below.subtract(high, low)), low)

@@ -1,7 +1,7 @@
-"""Recurrent networks: a step that is run once for each time, with the states of the one before.
+"""Recurrent networks: run a step for each time, with the states of the previous step.
 
-There are three ways. An eager call takes its input apart once, and is a loop of Python's around the
-step. An unrolled one is the same in graphs, too. All others are TensorFlow's `tf.while_loop`.
+There are three ways. An eager call splits its input once, and calls the step in a Python loop. An
+unrolled call runs the same loop, also in graphs. All other calls use TensorFlow's `tf.while_loop`.
 """
 
 import tensorflow as tf
@@ -133,7 +133,7 @@ def rnn(
 
 
 def _swapped(x):
-    """Exchange the first two axes."""
+    """Return a tensor with its first two axes exchanged."""
     return below.transpose(x, [1, 0, *range(2, len(x.shape))])
 
 
@@ -144,7 +144,7 @@ def _sized(x, steps, batch):
 
 
 def _spread(mask, like, axes=1):
-    """Give a mask the shape of a tensor, of which it has the first axes."""
+    """Broadcast a mask, which has the first axes of a tensor, to the shape of the tensor."""
     for one in (mask, like):
         if tf.nest.is_nested(one):
             raise ValueError(f"mask_t is expected to be tensor, but got {one}")
@@ -154,7 +154,7 @@ def _spread(mask, like, axes=1):
 
 
 def _chosen(mask, new, old):
-    """Choose for each of some tensors, by a mask of their first axes."""
+    """Select between pairs of tensors, by a mask that has their first axes."""
     axes = len(mask.shape)
     return tuple(
         below.where(_spread(mask, one, axes), one, other)
@@ -176,7 +176,7 @@ class _Call:
     # Eager calls ---------------------------------------------------------------------------------
 
     def eagerly(self, inputs, initial_states, mask, input_length):
-        """Return the results of an eager call; None where TensorFlow's loop is to make it."""
+        """Return the results of an eager call; None if TensorFlow's loop has to make the call."""
         alone = facts.is_plain(inputs)
         flat = [inputs] if alone else tf.nest.flatten(inputs)
         if not facts.are_plain(mask, *flat):
@@ -211,7 +211,7 @@ class _Call:
         return last, self._together(outputs, axis), states
 
     def _masks(self, mask, axis):
-        """Return a mask for each time, of one axis less where that is one of size 1."""
+        """Return a mask for each time. A last axis of size 1 is removed."""
         if facts.base_dtype(mask) is not tf.bool:
             mask = below.cast(mask, tf.bool)
         sizes = facts.int_shape(mask)
@@ -225,7 +225,7 @@ class _Call:
         return masks
 
     def _lengths(self, lengths, count):
-        """Return a mask for each time, by how many are a sequence's."""
+        """Return a mask for each time, by the lengths of the sequences."""
         if self.backwards:
             longest = below.reduce_max(lengths, 0)
             from_end = below.subtract(below.subtract(longest, 1), lengths)
@@ -233,7 +233,7 @@ class _Call:
         return [below.greater(lengths, time) for time in range(count)]
 
     def _together(self, outputs, axis):
-        """Return the outputs of all steps as one, or as one for each of what a step returns."""
+        """Return the outputs of all steps, each stacked to one tensor."""
         if not self.all_outputs:
             outputs = outputs[-1:]
         first = outputs[0]
@@ -284,7 +284,7 @@ class _Call:
     # Graphs --------------------------------------------------------------------------------------
 
     def unrolled(self, inputs, initial_states, mask):
-        """Return what the steps make, one after the other; inputs and mask have the time first."""
+        """Run the steps in a Python loop; inputs and mask have the time axis first."""
         flat = tf.nest.flatten(inputs)
         count = flat[0].shape[0]
         if not count:
@@ -325,7 +325,7 @@ class _Call:
         return parts[::-1] if self.backwards else parts
 
     def in_loop(self, inputs, initial_states, mask, input_length):
-        """Return what the steps make in a loop; inputs and mask have the time first."""
+        """Run the steps in a `tf.while_loop`; inputs and mask have the time axis first."""
         flat = tf.nest.flatten(inputs)
         count = tf.shape(flat[0])[0]
         states = tuple(initial_states)
@@ -376,7 +376,7 @@ class _Call:
         return array.unstack(shapes.reverse(x, 0) if self.backwards else x)
 
     def _mask_at(self, mask, input_length, count):
-        """Return how a mask chooses, and what makes the mask of a time; None if there is none."""
+        """Return how the mask selects, and a function for the mask of a time; None if no mask."""
         if mask is not None:
             array = self._array(mask, count)
             return _chosen, array.read
@@ -393,7 +393,7 @@ class _Call:
         return choose, lambda time: tf.greater(input_length, time)
 
     def _most(self, count, input_length):
-        """Return how often XLA must expect the loop to go round; elsewhere nobody asks."""
+        """Return the maximum number of iterations, which only XLA needs; None elsewhere."""
         if tf.executing_eagerly() or not _in_xla(tf.compat.v1.get_default_graph()):
             return None
         return count if input_length is None else tf.reduce_max(input_length)
@@ -409,7 +409,7 @@ def _in_xla(graph):
 
 
 def _next(before, states):
-    """Return the states for the next step. Raises ValueError if they are other ones."""
+    """Return the states for the next step. Raise ValueError if they do not fit the last ones."""
     after = tuple(states)
     if len(after) == len(before):
         for old, new in zip(before, after, strict=True):
@@ -417,7 +417,7 @@ def _next(before, states):
                 break
         else:
             return after
-    # Not tensors alone, or not alike.
+    # A state is not a plain tensor, or the sizes of states differ.
     tf.nest.assert_same_structure(before, after)
     for old, new in zip(tf.nest.flatten(before), tf.nest.flatten(after), strict=True):
         _check_sizes(old, new)
@@ -440,7 +440,7 @@ def _as_tensors(x):
 
 
 def _select(mask, new, old):
-    """Choose rows by a mask of one axis."""
+    """Select rows by a mask with one axis."""
     if facts.same_sizes(new, old) and facts.ndim(new) > 0:
         return _select_rows(condition=mask, x=new, y=old)
     mask = tf.reshape(mask, [-1] + [1] * (len(new.shape) - 1))

@@ -1,4 +1,4 @@
-"""Functions along axes: sums, extremes, moments, and sums of all that comes before."""
+"""Functions along axes: sums, extremes, moments, and cumulative sums and products."""
 
 import tensorflow as tf
 
@@ -9,7 +9,7 @@ _FLOATS = frozenset({tf.bfloat16, tf.float16, tf.float32, tf.float64})
 
 
 def _numbers(x):
-    """Return a tensor, or numbers for truths."""
+    """Return a tensor; a tensor of bools is converted to numbers."""
     return below.cast(x, state.floatx()) if facts.base_dtype(x) is tf.bool else x
 
 
@@ -346,7 +346,7 @@ def var(x, axis=None, keepdims=False):
 
 
 def _variance(x, axis, keepdims):
-    """Return the mean square of the deviations; None where TensorFlow is to be asked."""
+    """Return the mean square of the deviations; None if TensorFlow has to compute it."""
     if not facts.is_plain(x) or facts.base_dtype(x) not in _FLOATS:
         return None
     deviations = below.subtract(x, below.reduce_mean(x, axis, True))

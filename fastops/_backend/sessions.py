@@ -1,6 +1,7 @@
-"""Graphs of `tf.compat.v1`: the session that has the values, and functions that it runs.
+"""Graphs of `tf.compat.v1`: the session that holds the values, and functions that it runs.
 
-That is the default session where there is one, else one of this thread's, for the graph.
+The session is the default session, if there is one. Otherwise each thread has one session for the
+graph.
 """
 
 import threading
@@ -31,18 +32,18 @@ def _close():
 
 
 def in_graph():
-    """Tell whether this thread builds a graph that a session is to run."""
+    """Tell whether this thread builds a graph that a session will run."""
     return not tf.compat.v1.executing_eagerly_outside_functions()
 
 
 def track(variable):
-    """Have a variable of a graph initialised before a session is asked for values."""
+    """Note a variable of a graph: `session_of` initialises it before a session returns values."""
     if in_graph():
         _variables.setdefault(variable.graph, set()).add(variable)
 
 
 def session_of(graph):
-    """Return the session that has the values of a graph, with its variables initialised."""
+    """Return the session that holds the values of a graph; initialise the noted variables."""
     session = tf.compat.v1.get_default_session()
     if session is None:
         if _mine.session is None or _mine.session.graph is not graph:
@@ -59,7 +60,7 @@ def session_of(graph):
 
 
 def values_of(tensors):
-    """Return what tensors and variables of a graph hold."""
+    """Return the values of tensors and variables of a graph."""
     graph = tensors[0].graph
     with graph.as_default():
         return session_of(graph).run(tensors)
@@ -74,14 +75,14 @@ def assign(pairs):
 
 
 def _parts(value):
-    """Return the tensors of a composite one; all else is one part."""
+    """Return the tensors in a composite tensor; any other value as the only item of a list."""
     if isinstance(value, tf.__internal__.CompositeTensor) and not isinstance(value, tf.Variable):
         return tf.nest.flatten(value, expand_composites=True)
     return [value]
 
 
 class SessionFunction:
-    """A function of what a graph has, which a session runs; as `function` makes it in a graph."""
+    """A function between tensors of a graph, which a session runs; made by `function`."""
 
     def __init__(
         self,

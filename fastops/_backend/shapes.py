@@ -1,4 +1,4 @@
-"""Functions of shapes: asking for them, changing them, taking tensors apart and together."""
+"""Functions of shapes: read and change shapes, split and join tensors."""
 
 import math
 
@@ -13,7 +13,7 @@ from fastops._backend.state import layout_of
 _SIZES = tf.int64 if _flags.config().tf_shape_default_int64.value() else tf.int32
 
 
-# Asking ------------------------------------------------------------------------------------------
+# Reading shapes ----------------------------------------------------------------------------------
 
 
 @thicker("a Python number", tensorflow="tf.rank", keras="keras.ops.ndim", differs="tensors")
@@ -153,7 +153,7 @@ def count_params(x):
     return facts.count_params(x)
 
 
-# Changing ----------------------------------------------------------------------------------------
+# Changing shapes ---------------------------------------------------------------------------------
 
 
 @alias("Reshape", "tensor=x shape", tensorflow="tf.reshape", keras="keras.ops.reshape")
@@ -380,7 +380,7 @@ def reverse(x, axes):
     return below.reverse(x, [axes] if isinstance(axes, int) else axes)
 
 
-# Taking together and apart -----------------------------------------------------------------------
+# Joining and splitting tensors -------------------------------------------------------------------
 
 
 @thicker(
@@ -608,7 +608,7 @@ def repeat_elements(x, rep, axis):
     if size is not None:
         parts = below.split(x, size, axis)
         return concatenate([part for part in parts for _ in range(rep)], axis)
-    # A size that only the graph will know.
+    # The size is known only when the graph runs.
     sizes = x.shape.as_list()
     multiples = np.ones(len(sizes) + 1, np.int32)
     multiples[axis + 1] = rep
@@ -854,7 +854,7 @@ _METHODS = {
 
 
 def _resizing(op_name, method, **constants):
-    """Return the op by which TensorFlow resizes images when both sizes change."""
+    """Return the op that TensorFlow uses to resize images if both sizes change."""
 
     def resize(images, size):
         return tf.image.resize(images, size, method=method)

@@ -1,7 +1,8 @@
-"""What functions of the backend ask that no argument says: float type, epsilon, layout, phase.
+"""The settings that functions of the backend read: float type, epsilon, layout, learning phase.
 
-Float type, epsilon and layout are the process's, as in Keras; the learning phase is the thread's.
-A graph that a session runs has a phase of its own, a placeholder until it is set.
+Float type, epsilon and layout are settings of the process, as in Keras. The learning phase is a
+setting of the thread. A graph that a session runs has its own phase: a placeholder, until the phase
+is set.
 """
 
 import collections
@@ -26,7 +27,7 @@ _LAYOUTS = ("channels_last", "channels_first")
 
 
 class Settings:
-    """The process's settings: those of Keras's file, where there is one."""
+    """The settings of the process: those in Keras's configuration file, or defaults."""
 
     def __init__(self):
         self.floatx, self.epsilon, self.image_data_format = "float32", 1e-7, "channels_last"
@@ -240,12 +241,12 @@ def scope(*, floatx=None, epsilon=None, image_data_format=None, learning_phase=N
 
 
 def settings():
-    """Return what is set, but for the phases of graphs."""
+    """Return all settings, without the phases of graphs."""
     return _settings.floatx, _settings.epsilon, _settings.image_data_format, _eager.phase
 
 
 def layout_of(data_format):
-    """Return a data format, the setting's where none is given. Raises ValueError for others."""
+    """Return a data format, by default that of the settings. Raise ValueError for unknown ones."""
     if data_format is None:
         return _settings.image_data_format
     if data_format not in _LAYOUTS:
@@ -278,11 +279,11 @@ def cast_to_floatx(x):
     return np.asarray(x, dtype=_settings.floatx)
 
 
-# What is counted -----------------------------------------------------------------------------
+# Counters ------------------------------------------------------------------------------------
 
 
 class _OfThread(threading.local):
-    """What a thread has for its eager calls."""
+    """The state of a thread for its eager calls."""
 
     def __init__(self):
         self.uids = collections.defaultdict(int)
@@ -336,11 +337,11 @@ def reset_uids():
 
 
 _cleared: list[Callable[[], None]] = []
-"""What else is to be called when a session is cleared."""
+"""The functions that `clear_session` calls."""
 
 
 def on_clear(function):
-    """Have a function called by `clear_session`."""
+    """Register a function that `clear_session` calls."""
     _cleared.append(function)
     return function
 
@@ -414,7 +415,7 @@ def name_scope(name):
 
 
 def leaves_initialization():
-    """Tell whether variables in graphs are initialised by hand."""
+    """Tell whether programs initialise variables in graphs themselves."""
     return _manual[0]
 
 
@@ -456,7 +457,7 @@ def learning_phase():
                 made = tf.compat.v1.placeholder_with_default(
                     False, shape=(), name="keras_learning_phase"
                 )
-            # The graph is reached from its tensors, which it outlives.
+            # A weak reference: the tensor keeps its graph alive, which is the key.
             _phases_of_graphs[graph] = weakref.ref(made)
         found = _phases_of_graphs[graph]
         return found() if isinstance(found, weakref.ref) else found

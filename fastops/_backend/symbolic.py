@@ -1,7 +1,8 @@
 """Placeholders, functions of them, and gradients.
 
-In eager calls a placeholder is a symbol, and so is what is computed from it; `function` computes
-the values of some from those of others. In a graph that a session runs it is a node.
+In eager calls, a placeholder is a symbol, and tensors that are computed from it are symbols, too.
+`function` computes the values of symbols from the values of other symbols. In a graph that a
+session runs, a placeholder is a node.
 """
 
 import inspect
@@ -203,7 +204,7 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
 
 
 def _of_model(inputs, outputs):
-    """Return a function of the symbolic tensors of a model of Keras's or tf_keras's."""
+    """Return a function between symbolic tensors of a Keras or tf_keras model."""
     import importlib
 
     found = next(one for one in tf.nest.flatten([inputs, outputs]) if _is_of_keras(one))

@@ -1,7 +1,8 @@
-"""Tensors without a value, outside of graphs: what is computed from placeholders in eager calls.
+"""Symbols: tensors without a value outside of graphs. Eager calls on placeholders return them.
 
-TensorFlow asks dispatchers what becomes of a call with an argument that it does not know. Ours
-notes the call, and learns from a trace of it which tensors it returns: each is a symbol again.
+TensorFlow passes calls with unknown arguments to registered dispatchers. The dispatcher of this
+module notes the call, and traces it to find out which tensors it returns. Each of these is a symbol
+again.
 """
 
 import itertools
@@ -17,11 +18,11 @@ class Symbol:
     Parameters
     ----------
     spec : tf.TypeSpec
-        What it is.
+        The shape and dtype.
     made_by : Call, optional
-        The call that returns it; not given, it is a placeholder.
+        The call that returns the symbol. None for a placeholder.
     place : int
-        Which of the tensors that the call returns.
+        The index of the symbol among the tensors that the call returns.
     """
 
     def __init__(self, spec, made_by=None, place=0):
@@ -29,7 +30,7 @@ class Symbol:
         self.made_by = made_by
         self.place = place
         if made_by is None:
-            self._is_backend_placeholder = True  # by which Keras knows
+            self._is_backend_placeholder = True  # Keras recognizes placeholders by this
         self.name = getattr(spec, "name", None) or f"symbol_{next(_numbers)}"
 
     @property
@@ -56,7 +57,7 @@ class Symbol:
         return self.shape
 
     def set_shape(self, shape):
-        """Say more of the sizes."""
+        """Merge a shape into the known one."""
         self.spec = tf.TensorSpec(self.shape.merge_with(shape), self.dtype)
 
     def __len__(self):
@@ -95,7 +96,7 @@ class Call:
     Attributes
     ----------
     results : structure of Symbol
-        What it returns.
+        The symbols that the call returns.
     """
 
     def __init__(self, function, args, kwargs):
@@ -153,9 +154,9 @@ def evaluate(outputs, known):
     Parameters
     ----------
     outputs : structure of Symbol
-        Which.
+        The symbols to compute.
     known : dict of int to tensor
-        By the identity of symbols, what they are.
+        The known values, by the identity of the symbol.
     """
     calls: dict = {}
 

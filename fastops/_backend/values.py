@@ -1,4 +1,4 @@
-"""Functions that make values, put them into variables, and take them out again."""
+"""Functions that make tensors and variables, and read and assign their values."""
 
 import contextlib
 import sys
@@ -11,7 +11,7 @@ from fastops._backend.catalogue import thicker, unique
 from fastops._backend.shapes import to_dense
 from fastops._backend.state import floatx
 
-# Making ------------------------------------------------------------------------------------------
+# Making values -----------------------------------------------------------------------------------
 
 
 @thicker(
@@ -108,7 +108,7 @@ def constant(value, dtype=None, shape=None, name=None):
 
 
 def _filled(make, shape, dtype, name):
-    """Return a variable, or a tensor where a size is zero or not known."""
+    """Return a variable; return a tensor if a size is zero or unknown."""
     with _NO_SCOPE if facts.on_host() else tf.init_scope():
         if dtype is None:
             dtype = floatx()
@@ -288,7 +288,7 @@ def ones_like(x, dtype=None, name=None):
     return below.ones_like(x, dtype=dtype, name=name)
 
 
-# Taking out and putting in -----------------------------------------------------------------------
+# Reading and assigning values --------------------------------------------------------------------
 
 
 @thicker(

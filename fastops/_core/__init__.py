@@ -1,6 +1,7 @@
-"""What a call needs and is not on its path.
+"""The parts of fastops that calls of ops use, apart from the dispatcher itself.
 
-The record of an op and what it is made of (OpDef, tables, docstrings), the encoding of attributes,
-the conversion of values, the settings of threads, measuring, TensorFlow's own path, errors. Nothing
-here knows of `Op`, and nothing outside of `_tf` and `_cpp` is imported from elsewhere in fastops.
+They are: the record of an op and its sources (OpDef, tables, docstrings), the encoding of
+attributes, the conversion of values, the settings of threads, measuring, TensorFlow's own
+functions, and errors. This package does not know `Op`. Elsewhere in fastops it imports only from
+`_tf` and `_cpp`.
 """

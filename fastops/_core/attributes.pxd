@@ -3,26 +3,26 @@ from libcpp.string cimport string
 
 from fastops._tf.protos cimport AttrValue
 
-cdef object MISSING  # in the place of an attribute that was not given
+cdef object MISSING  # stands for an attribute that was not given
 
-# Whether the same object means the same value.
+# Whether the value of this object can never change.
 cdef bint is_constant(object value) noexcept
-# Whether `same` and `hash_of` know this kind of value.
+# Whether `same` and `hash_of` support this kind of value.
 cdef bint is_comparable(object value) except -1
 # Whether two comparable values encode to the same attribute.
 cdef bint same(object stored, object given) except -1
 cdef uint64_t hash_of(object value) except? 0
-# A value that stays as it is when the caller changes his list.
+# Returns a copy that does not change when the caller changes the value.
 cdef object snapshot(object value)
-# What a snapshot was made of, or what equals it.
+# Returns a value equal to the one that a snapshot was made of.
 cdef object restored(object value)
-# Encodes as TensorFlow would, for an attribute of that type of OpDefs; False for what TensorFlow
-# accepts and this does not.
+# Encodes a value as TensorFlow does. `kind` is the type of the attribute in the OpDef. Returns
+# False for a value that is not supported here.
 cdef bint encode(object value, str kind, AttrValue* out) except -1
-# Whether TensorFlow's dispatch call takes an attribute's value as it is.
+# Whether TensorFlow's dispatch call accepts an attribute's value without conversion.
 cdef bint is_taken(object value, str kind) except -1
 cdef string to_bytes(object value) except *
-# An attribute's value as text.
+# Returns an attribute's value as text.
 cdef str shown(object value, object default)
 
 

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Attribute values: encoded once, compared on every call."""
+"""Attribute values. They are encoded once and compared on every call."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
@@ -23,9 +23,12 @@ cdef object _DType = _dtypes.DType
 
 @cython.final
 cdef class _Sizes:
-    """A `TensorShape` that is kept: tests of TensorFlow's take shapes that are left for leaks."""
+    """The sizes of a `TensorShape`.
 
-    cdef object sizes  # None of an unknown rank
+    Keys store this class, because TensorFlow's tests report surviving `TensorShape`s as leaks.
+    """
+
+    cdef object sizes  # None for an unknown rank
 
     def __init__(self, shape):
         self.sizes = shape._dims
@@ -35,12 +38,12 @@ cdef class _Sizes:
 
 
 cdef bint is_constant(object value) noexcept:
-    """Whether the same object means the same value."""
+    """Whether the value of this object can never change."""
     return not isinstance(value, (list, tuple, _ShapeProto))
 
 
 cdef bint is_comparable(object value) except -1:
-    """Whether `same` and `hash_of` know this kind of value."""
+    """Whether `same` and `hash_of` support this kind of value."""
     cdef type kind = type(value)
     if (
         value is None
@@ -63,13 +66,13 @@ cdef bint is_comparable(object value) except -1:
     return False
 
 
-@cython.boundscheck(True)  # another thread may shorten a list meanwhile
+@cython.boundscheck(True)  # another thread may shorten a list during the loop
 cdef bint same(object stored, object given) except -1:
     """Whether two comparable values encode to the same attribute."""
     cdef type kind = type(stored)
     cdef double x, y
     cdef Py_ssize_t i
-    if kind is _Sizes:  # the == of shapes is false for partly unknown ones
+    if kind is _Sizes:  # == is false for partly unknown shapes
         return type(given) is TensorShape and (<_Sizes>stored).sizes == given._dims
     if kind is not type(given):
         return False
@@ -82,7 +85,7 @@ cdef bint same(object stored, object given) except -1:
         return True
     if stored is given:
         return True
-    if kind is float:  # by bits: 0.0 is not -0.0, and NaN is itself
+    if kind is float:  # compare bits: 0.0 differs from -0.0, NaN equals NaN
         x = stored
         y = given
         return memcmp(&x, &y, sizeof(double)) == 0
@@ -91,7 +94,7 @@ cdef bint same(object stored, object given) except -1:
         or isinstance(stored, np.dtype)
     ):
         return stored == given
-    return False  # None, bool, DType and classes are the same object or differ
+    return False  # None, bool, DType and classes are equal only if they are the same object
 
 
 cdef uint64_t hash_of(object value) except? 0:
@@ -110,7 +113,7 @@ cdef uint64_t hash_of(object value) except? 0:
 
 
 cdef object snapshot(object value):
-    """A value that stays as it is when the caller changes his."""
+    """Returns a copy that does not change when the caller changes the value."""
     if isinstance(value, (list, tuple)):
         return type(value)([snapshot(item) for item in value])
     if type(value) is _ShapeProto:
@@ -160,7 +163,7 @@ cdef bint _encode_shape(object value, TensorShapeProto* proto) except -1:
 
 
 cdef bint _encode_scalar(object value, str kind, AttrValue* out) except -1:
-    """Encodes as TensorFlow would; False for what it accepts and this does not."""
+    """Encodes a value as TensorFlow does. Returns False for a value that is not supported here."""
     if kind == "int" and type(value) is int:
         out.set_i(value)
     elif kind == "float" and type(value) in (float, int):
@@ -197,11 +200,11 @@ cdef bint _encode_item(object value, str kind, AttrList* out) except -1:
 
 
 cdef bint is_taken(object value, str kind) except -1:
-    """Whether TensorFlow's dispatch call takes an attribute's value as it is.
+    """Whether TensorFlow's dispatch call accepts an attribute's value without conversion.
 
-    If not, another function runs the op, whose errors read otherwise.
+    If not, TensorFlow runs the op through a different function, whose error messages differ.
     """
-    if value is None:  # the default of the OpDef
+    if value is None:  # stands for the default of the OpDef
         return True
     if kind.startswith("list("):
         for item in value:
@@ -235,7 +238,7 @@ cdef bint encode(object value, str kind, AttrValue* out) except -1:
 
 
 cdef str shown(object value, object default):
-    """An attribute's value as text."""
+    """Returns an attribute's value as text."""
     if value is MISSING:
         return f"{shown(default, None)} (default)"
     return value.name if isinstance(value, _DType) else repr(value)

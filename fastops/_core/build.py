@@ -1,12 +1,12 @@
-"""Chooses what was compiled for the running TensorFlow, or refuses.
+"""Chooses the extension modules that were compiled for the running TensorFlow, or raises an error.
 
-TensorFlow's C++ classes have no stable layout: with another build an extension would crash rather
-than fail. So none is loaded before TensorFlow has said which build it is, and that is in the table
-`fastops._build_info`, which is written by the build of fastops.
+TensorFlow's C++ classes have no stable layout. An extension that was compiled for a different build
+of TensorFlow would crash. Therefore no extension is loaded before the running build was found in
+the table `fastops._build_info`. The build of fastops writes that table.
 
-Modules that were compiled in place, from source, stand beside their sources and fit one TensorFlow.
-A wheel has several builds of the modules that read TensorFlow's headers, each in a folder of its
-own, and one is found there by a finder that Python asks after all others.
+Modules that were compiled in place, from source, are in the folders of their sources and fit one
+TensorFlow. A wheel has several builds of the modules that include TensorFlow's headers, each in its
+own folder. A finder at the end of `sys.meta_path` imports them from the chosen folder.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from typing import NamedTuple
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = "pip install --no-binary fastops --force-reinstall --no-deps fastops"
 REBUILD = f"{BUILD}  (in a checkout: pip install --editable .)"
-# What defines the symbols that the extensions ask for, and where it is in TensorFlow's package.
+# The libraries whose symbols the extensions need, and their folders in TensorFlow's package.
 LIBRARIES = {
     "libtensorflow_framework.so.2": "",
     "libtensorflow_cc.so.2": "",
@@ -35,11 +35,11 @@ TITLES = {
 
 
 def describe(tf):
-    """Return what a build of TensorFlow is known by, given the module."""
+    """Return the description that identifies a build of TensorFlow, given the module."""
     try:
         flags = [flag for flag in tf.sysconfig.get_compile_flags() if not flag.startswith("-I")]
         flags += ["monolithic"] * bool(tf.sysconfig.MONOLITHIC_BUILD)
-    except AttributeError:  # in a version of which nothing is known
+    except AttributeError:  # in an unknown version
         flags = ["unknown"]
     package = os.path.dirname(tf.__file__)
     return {
@@ -56,14 +56,14 @@ def describe(tf):
 
 
 def choose(running, builds):
-    """Return the folder of a table that has a build of TensorFlow; raise ImportError if none has.
+    """Return the folder for a build of TensorFlow; raise ImportError if there is none.
 
     Parameters
     ----------
     running
-        What `describe` returns.
+        The result of `describe`.
     builds
-        `fastops._build_info.BUILDS`: lists of such descriptions by folders.
+        `fastops._build_info.BUILDS`: lists of such descriptions, by folder.
     """
     for folder, known in builds.items():
         if running in known:
@@ -92,7 +92,7 @@ def choose(running, builds):
 
 
 def versions(builds):
-    """Return the versions that a table has, as a text such as ``2.19.0, 2.20.0``."""
+    """Return the versions in a table as a string such as ``2.19.0, 2.20.0``."""
     return ", ".join(build["version"] for known in builds.values() for build in known)
 
 
@@ -102,10 +102,13 @@ def _name(build):
 
 @contextmanager
 def chosen():
-    """Have the block import what fits the running TensorFlow; raise ImportError if nothing does."""
+    """Let the block import the modules for the running TensorFlow.
+
+    Raise ImportError if there are none.
+    """
     if not _in_main_interpreter():  # TensorFlow would hang or abort the process
         raise ImportError("fastops, like TensorFlow, runs in the main interpreter only")
-    from fastops._core.garbage import importing  # here: setup.py runs this file by itself
+    from fastops._core.garbage import importing  # not at the top: setup.py runs this file alone
 
     with importing():
         import tensorflow as tf
@@ -117,12 +120,12 @@ def chosen():
     running = describe(tf)
     if folder := choose(running, BUILDS):
         finder = Finder(os.path.join(PACKAGE, folder))
-        if finder not in sys.meta_path:  # from an import that failed later
+        if finder not in sys.meta_path:  # an import that failed may have added it
             sys.meta_path.append(finder)
     try:
         yield
     except ImportError as error:
-        path = error.path or ""  # of what could not be loaded; its name is without the package
+        path = error.path or ""  # the file that failed to load; error.name lacks the package
         if not path.startswith(PACKAGE) or not path.endswith(".so"):
             raise
         raise ImportError(
@@ -134,9 +137,9 @@ def chosen():
 
 
 class Finder(NamedTuple):
-    """Finds modules of this package that are in a folder, in the same subfolders as their sources.
+    """Finds modules of this package in a folder, in the same subfolders as their sources.
 
-    Being last among Python's finders it costs other imports nothing.
+    It is the last finder, so it does not slow down other imports.
     """
 
     folder: str
@@ -150,7 +153,7 @@ class Finder(NamedTuple):
 
 
 def _in_main_interpreter():
-    for name in ("_interpreters", "_xxsubinterpreters"):  # before Python 3.13, the second
+    for name in ("_interpreters", "_xxsubinterpreters"):  # Python < 3.13 has only the second
         try:
             interpreters = importlib.import_module(name)
         except ImportError:

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Inputs that are not tensors: which ones convert as TensorFlow's fast path does, and how."""
+"""Converts inputs that are not tensors as TensorFlow does, and decides which may be converted."""
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.bytes cimport PyBytes_CheckExact
@@ -40,14 +40,14 @@ from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 cdef enum:
-    MAX_RANK = 8         # of nested lists that are looked into, and the length of `_vectors`
+    MAX_RANK = 8         # the deepest nesting of lists, and the longest list in `_vectors`
     MAX_VECTORS = 1024
 
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 cdef PyTypeObject* _shape_type = <PyTypeObject*>TensorShape
 cdef PyTypeObject* _array_type = <PyTypeObject*>np.ndarray
 cdef dict _conversions = _registry._tensor_conversion_func_cache  # by class
-cdef dict _own_conversions = {}     # those lists of it that are known to be TensorFlow's alone
+cdef dict _own_conversions = {}     # by class: lists with conversions of TensorFlow alone
 cdef dict _vectors = {}             # tuples of ints -> EagerTensors of int32 on the host
 
 
@@ -73,9 +73,9 @@ cdef bint is_list(PyObject* value) noexcept:
 
 
 cdef bint converts_as_ever(PyObject* value) except -1:
-    """Whether TensorFlow's own conversions are all that is registered for the class of a value.
+    """Whether the class of a value has only conversions that TensorFlow itself registered.
 
-    Nobody can register any for numbers and arrays.
+    TensorFlow refuses to register conversions for numbers and arrays.
     """
     kind = type(<object>value)
     cdef PyObject* found = PyDict_GetItem(_conversions, kind)
@@ -91,13 +91,13 @@ cdef bint converts_as_ever(PyObject* value) except -1:
 
 
 cdef bint is_of_one_kind(PyObject* value) noexcept:
-    """Whether it is a list of ints, or of floats, in which nothing else is."""
+    """Whether a value is a nested list of only ints or only floats."""
     cdef PyTypeObject* kind = NULL
     return is_list(value) and _are_of(value, &kind, MAX_RANK)
 
 
 cdef bint _are_of(PyObject* value, PyTypeObject** kind, int depth) noexcept:
-    """Whether all numbers are of a kind, which the first one sets."""
+    """Whether all items are ints or all are floats. The first item sets `kind`."""
     cdef Py_ssize_t i
     if PyList_CheckExact(<object>value):
         if depth == 0:
@@ -122,21 +122,21 @@ cdef bint _are_of(PyObject* value, PyTypeObject** kind, int depth) noexcept:
 
 cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
                          PyObject* device_name) except? NULL:
-    """An EagerTensor, or null with a Python exception.
+    """Returns an EagerTensor, or null with a Python exception.
 
-    TensorFlow's fast path passes the device scope on, and where none is open runs an op that
-    places the value. Without an accelerator the host is where it comes to lie in any case, but
-    who watches sees that op.
+    TensorFlow's fast path uses the device scope. Without a scope it runs an op that places the
+    value. If there is no accelerator, the value ends up on the host, so the op is skipped here
+    unless something observes ops.
     """
     cdef TFE_TensorHandle* handle
     cdef const char* device = PyUnicode_AsUTF8(device_name)
     cdef bint on_host = here.only_host and device[0] == 0 and not Observed(here)
     cdef PyObject* tensor
     if not is_number(value):
-        if IsHandleType(hint):  # an empty list would become a tensor without a handle
+        if IsHandleType(hint):  # an empty list would become a tensor that has no handle
             raise TypeError("no handle")
         if on_host:
-            # Without a hint, an empty list has another dtype.
+            # Without a hint, an empty list becomes float32.
             if is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
                 return _vector(here, value)
             tensor = NULL
@@ -151,21 +151,21 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
             device = NULL
         if is_array(value):
             if hint != DT_INVALID and hint != ArrayDtype(value):
-                # Where NumPy warns of a cast, it names the line that asked for it: TensorFlow's.
+                # NumPy's warning about a cast names the calling line, which must be TensorFlow's.
                 raise TypeError("a cast")
         elif not is_of_one_kind(value):
             raise TypeError("a list that needs a closer look")
         handle = ConvertToEagerTensorUncached(wrap(here.context), value, hint, device)
     else:
-        # TensorFlow caches numbers by value and device, and to it 0.0 and -0.0 are one value:
-        # zeros are looked up as it does, so as to find the same one.
+        # TensorFlow caches numbers by value and device, and treats 0.0 and -0.0 as equal. Zeros
+        # are looked up with TensorFlow's device name, so that both find the same tensor.
         if on_host and <object>value != 0:
             device = here.host_name
         handle = ConvertToEagerTensor(wrap(here.context), value, hint, device)
     if handle == NULL:
         return NULL
     tensor = EagerTensorFromHandle(handle)
-    if PyErr_Occurred() != NULL:  # of a number out of range, beside a tensor all the same
+    if PyErr_Occurred() != NULL:  # a number out of range sets an exception and gives a tensor
         Py_XDECREF(tensor)
         return NULL
     return tensor
@@ -184,7 +184,7 @@ cdef DataType array_dtype(PyObject* value) noexcept:
 
 
 cdef bint is_vector(PyObject* value) noexcept:
-    """Whether it is a short list of ints that fit into 32 bits: a shape, a permutation, axes."""
+    """Whether a value is a short list of 32-bit ints, such as a shape, a permutation or axes."""
     cdef Py_ssize_t i
     if PyList_CheckExact(<object>value):
         if PyList_GET_SIZE(<object>value) > MAX_RANK:
@@ -245,12 +245,12 @@ cdef object pack_list(const Runtime& here, object value, DataType dtype, PyObjec
         return None
     try:
         return _packed(here, value, own, MAX_RANK, device_name, pack)
-    except Exception:  # TensorFlow will say what is wrong
+    except Exception:  # TensorFlow will raise the proper error
         return None
 
 
 cdef DataType _dtype_within(PyObject* value, int depth) noexcept:
-    """That of the first tensor in a list and in its lists; DT_INVALID where there is none."""
+    """Returns the dtype of the first tensor in a nested list; DT_INVALID if there is none."""
     cdef Py_ssize_t i
     cdef PyObject** items
     cdef DataType found
@@ -267,11 +267,11 @@ cdef DataType _dtype_within(PyObject* value, int depth) noexcept:
 
 cdef object _packed(const Runtime& here, object value, DataType dtype, int depth,
                     PyObject* device_name, object pack):
-    """A tensor of a list, from the innermost lists outwards; one without tensors stays."""
+    """Packs a nested list from the inside out. Returns a list without tensors unchanged."""
     cdef list items = list(value)
     cdef Py_ssize_t i
     cdef bint tensors = False
-    if depth == 0 or not items:  # to TensorFlow, all of no items are tensors
+    if depth == 0 or not items:  # TensorFlow packs an empty list by other rules
         raise TypeError("a list that needs a closer look")
     for i in range(len(items)):
         if is_list(<PyObject*>items[i]):
@@ -291,7 +291,10 @@ cdef object _packed(const Runtime& here, object value, DataType dtype, int depth
 
 
 cdef PyObject* _vector(const Runtime& here, PyObject* value) except? NULL:
-    """The tensor of int32 for a short list of ints: programs use few of them, again and again."""
+    """Returns the int32 tensor for a short list of ints.
+
+    The tensors are cached, since programs use the same few lists again and again.
+    """
     cdef tuple key = tuple(<object>value)
     cdef PyObject* tensor = PyDict_GetItem(_vectors, key)
     if tensor != NULL:
@@ -307,8 +310,8 @@ cdef PyObject* _vector(const Runtime& here, PyObject* value) except? NULL:
         if len(_vectors) >= MAX_VECTORS:
             _vectors.clear()
         _vectors[key] = <object>tensor
-        # It refers to nothing. Who asks the collector for tensors that are left over (tests of
-        # TensorFlow's do) shall not find it.
+        # TensorFlow's tests search the garbage collector for leaked tensors. They must not find
+        # this one. Untracking is safe, since the tensor refers to no other object.
         PyObject_GC_UnTrack(tensor)
     return tensor
 
@@ -382,7 +385,7 @@ cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) exc
                     if not is_sequence(item) and not is_numpy(item):
                         return False
                     slowly[0] = True
-        # The first tensor says what the others are converted to; arrays of one dtype need none.
+        # The first tensor determines the dtype of the others. Arrays of one dtype need no tensor.
         if others and variables:
             return False
         if others and not tensors and arg.fixed == DT_INVALID:
@@ -403,12 +406,13 @@ cdef bint _are_arrays_of_one_dtype(PyObject* value) noexcept:
 
 
 cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) except -1:
-    """Whether it is known to what the slow path would convert each input.
+    """Whether the dtype is known to which TensorFlow's slow path would convert each input.
 
-    A variable it takes for nothing but its own dtype, whatever is beside it. Else its rules come to
-    those of the fast path for inputs of a fixed dtype, and for those that share theirs with an
-    EagerTensor. Where there are lists, texts and arrays alone, the first one's own dtype is that of
-    all, if the op has it; without one, the attribute's default.
+    The slow path accepts a variable only as its own dtype, whatever the other inputs are. For
+    inputs of a fixed dtype, and for inputs that share a type attribute with an EagerTensor, it has
+    the same rules as the fast path. If there are only lists, strings and arrays, all get the dtype
+    of the first one if the op allows that dtype. If the first one has no dtype, all get the
+    attribute's default.
     """
     cdef int i, j, first, dtype, count = facts.inputs.size()
     cdef bint told
@@ -448,7 +452,8 @@ cdef bint _dtypes_are_known(const OpFacts& facts, PyObject** values) except -1:
             if arg.fallback != DT_INT32 and not <object>value:
                 return False
         elif is_number(value):
-            # The fast path makes of a lone number what the default says, the slow one does not.
+            # The fast path converts a single number to the attribute's default dtype. The slow path
+            # does not.
             if arg.fallback != DT_INVALID and (first != i or not (
                 arg.fallback == DT_INT32 and Py_TYPE(<object>value) == &PyLong_Type
                 or arg.fallback == DT_FLOAT and Py_TYPE(<object>value) == &PyFloat_Type
@@ -493,14 +498,14 @@ cdef object constant(const Runtime& here, object value, DataType dtype, PyObject
             tensor = to_tensor(here, <PyObject*>value, dtype, device_name)
         elif not here.only_host or <object>device_name != "":
             return None
-        else:  # not `_vector`: no two constants are one tensor
+        else:  # not from `_vector`: each constant must be a new tensor
             handle = ConvertToEagerTensorUncached(
                 wrap(here.context), <PyObject*>value, dtype, NULL
             )
             tensor = NULL
             if handle != NULL:
                 tensor = EagerTensorFromHandle(handle)
-    except Exception:  # TensorFlow will say what is wrong
+    except Exception:  # TensorFlow will raise the proper error
         return None
     if PyErr_Occurred() != NULL:
         PyErr_Clear()

@@ -1,4 +1,4 @@
-"""From an OpDef to numpydoc text: the stubs hold it, and so does ``__doc__``."""
+"""Renders an OpDef as a numpydoc docstring, for the stubs and for ``__doc__``."""
 
 import re
 import textwrap
@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 from fastops._core.opdef import REQUIRED
 
 WIDTH = 96
-"""Of a docstring's lines, so that they fit in 100 columns of a stub."""
+"""The width of a docstring's lines, so that they fit in 100 columns of a stub."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a docstring tells beyond the OpDef.
+    """The facts in a docstring that are not in the OpDef.
 
     Attributes
     ----------
     version : str
-        The TensorFlow whose OpDef it is.
+        The version of TensorFlow that the OpDef is from.
     inputs, outputs : dict of str
         Shapes in words, by the OpDef's names.
     gradients : tuple of str or None
-        The inputs the op is differentiable with respect to; `None` if it is not.
+        The inputs the op is differentiable with respect to; `None` if it is not differentiable.
     exclusion : str or None
-        Why the op never runs in a kernel of ours.
+        The reason why the op never runs in a kernel of fastops.
     bound_by : tuple of str
-        The attributes that bind a call to the kernel that TensorFlow keeps, by the OpDef's names.
+        The OpDef names of the attributes that bind a call to TensorFlow's kernel.
     makes : bool
-        Whether it makes something anew in each call, if it is not given a "shared_name".
+        Whether each call creates a new resource, unless it has a "shared_name".
     since : dict of str
-        The first TensorFlow with an argument, by the OpDef's names; "" stands for the op,
-        ``"T=uint64"`` for a value of `T`.
+        The first version of TensorFlow with an argument, by the OpDef's names. The key "" stands
+        for the op itself, and ``"T=uint64"`` for a value of `T`.
     replacement : str
         The op to use instead, if this one cannot run.
     """
@@ -56,7 +56,7 @@ def render(op, params, facts):
     params : tuple of fastops._core.opdef.Param
         Its keywords.
     facts : Facts
-        The rest.
+        The facts that are not in the OpDef.
     """
     names = {param.op_def_name: param.name for param in params}
     sections = {
@@ -82,7 +82,7 @@ def unavailable(op):
 
 
 def _summary(op, names):
-    """Return one line that says what goes in and what comes out."""
+    """Return one line that names the inputs and outputs."""
     inputs = _listed([names[arg.name] for arg in op.inputs])
     outputs = _listed([arg.name for arg in op.outputs])
     if inputs and outputs:
@@ -126,7 +126,7 @@ def _parameters(op, params, names, facts):
 
 
 def _newer(attr, facts):
-    """Return which values of an attribute are not those of all versions, in sentences."""
+    """Return sentences about the values of an attribute that older versions lack."""
     found = {}
     for feature, version in facts.since.items():
         name, _, value = feature.partition("=")
@@ -217,7 +217,7 @@ def _dtype_of_output(op, arg, names):
 
 
 def _deciding(op, attr):
-    """Return the first input whose dtype an attribute is, or `None`."""
+    """Return the first input whose dtype the attribute gives, or `None`."""
     return next(
         (arg.name for arg in op.inputs if attr.name in (arg.type_attr, arg.type_list_attr)), None
     )
@@ -245,7 +245,7 @@ _KINDS = {
 
 
 def _restrictions(attr):
-    """Return what values an attribute may have, in sentences."""
+    """Return sentences about the values that an attribute may have."""
     found = []
     if attr.allowed and attr.type != "string":
         found.append(f"One of {', '.join(attr.allowed)}.")

@@ -13,58 +13,58 @@ from fastops._tf.protos cimport NodeDef
 
 
 cdef class Entry:
-    """One key of one op, and how to run it. Immutable but for what is made on first use."""
+    """One key of one op, and how to run it. Immutable except for fields made on first use."""
     cdef bytes signature            # Frame.signature
-    cdef tuple attrs                # explicit attributes, `MISSING` where not given
-    cdef unsigned long long constants  # bit i: attrs[i] is equal whenever it is the same object
+    cdef tuple attrs                # explicit attributes; `MISSING` if not given
+    cdef unsigned long long constants  # bit i: the value of the object attrs[i] never changes
     cdef object device_name         # str
     cdef bint onednn
-    cdef int reason                 # why `kernel` is empty
-    cdef str detail                 # what TensorFlow said of it, or None
+    cdef int reason                 # why `kernel` is empty; R_DIRECT if it is not
+    cdef str detail                 # TensorFlow's message about the reason, or None
     cdef shared_ptr[PreparedKernel] kernel  # plans share it
     cdef unique_ptr[CachedOp] capi
     cdef unique_ptr[NodeDef] node   # empty when an attribute could not be encoded
-    cdef bint dispatched            # whether TensorFlow's dispatch call takes such calls
+    cdef bint dispatched            # whether TensorFlow's dispatch call accepts the attributes
     cdef int num_outputs
-    cdef list lengths               # of each output argument; None where it is a single tensor
+    cdef list lengths               # by output argument: the list's length, None for one tensor
     cdef tuple gradient_attrs       # for the tape; made on first use
 
 
 cdef class PlacedEntry(Entry):
-    """An entry where the host has company: its `reason` may be R_DEVICE, and there is a kernel."""
+    """An entry in a process with other devices. If `reason` is R_DEVICE, `placed` may be set."""
     cdef unique_ptr[PlacedKernels] placed
 
 
-# How a call on another device was run.
+# The kernel that ran a call on a device other than the host.
 cdef class Placing:
     cdef Entry entry
     cdef shared_ptr[PlacedKernel] kernel
 
 
-# Whether the process is at its end, where kernels are leaked: their devices may be gone.
+# Whether the process is ending. Kernels are leaked then, because their devices may be gone.
 cdef bint finalizing
-# Entries that an op may keep.
+# How many entries an op may keep.
 cdef int cache_size
 
-# Makes the entry for a call: see the definition. `direct`, `handles` and `thorough` are the op's.
+# Makes the entry for a call: see the definition. `direct`, `handles` and `thorough` are attributes
+# of the op.
 cdef Entry make_entry(Schema op, bint direct, bint handles, bint thorough, PyObject** slots,
                       PyObject* device_name, Frame* frame, const Runtime& runtime, bint onednn,
                       bint untried)
-# Of an entry's kernels the one on the device where inputs are; None where TensorFlow's runtime has
-# the call.
+# Returns an entry's kernel on the device of the inputs; None if TensorFlow must run the call.
 cdef Placing placing_of(Entry entry, Frame* frame, const Runtime& runtime)
 cdef Placing placing(Entry entry, PlacedKernel* kernel)
-# Whether one of the entries is direct, and differs from a call in the lengths of lists alone.
+# Whether an entry is direct and its key differs from the call's in list lengths alone.
 cdef bint is_known_but_for_lengths(Schema op, list entries, PyObject** slots,
                                    PyObject* device_name, Frame* frame, bint onednn) except -1
-# In what a call's key differs from the nearest of the entries: see `Schema.changes`.
+# Returns the differences between a call's key and the most similar entry's: see `Schema.changes`.
 cdef tuple changes_of(Schema op, list entries, PyObject** slots, PyObject* device_name,
                       Frame* frame, bint onednn)
 
 
 cdef inline bint same_attrs(Schema op, Entry entry, PyObject** slots,
                             unsigned long long unasked) except -1:
-    """Whether a call has the attributes of an entry; bit i: it may have another attribute i."""
+    """Whether a call has the attributes of an entry. Bit i of `unasked`: ignore attribute i."""
     cdef int i
     cdef PyObject* given
     cdef PyObject* stored

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""The entries of an op: what is prepared for the calls of one key.
+"""The entries of an op. An entry holds everything that is prepared for the calls of one key.
 
-A call that finds its entry does nothing of what is here.
+A call that finds its entry runs none of this code.
 """
 
 import atexit
@@ -41,7 +41,7 @@ atexit.register(_at_exit)
 
 
 def bound(size):
-    """Sets how many entries an op may keep. Those that it has stay until the next one is made."""
+    """Sets how many entries an op may keep. Surplus entries stay until the next one is made."""
     global cache_size
     if type(size) is not int:
         raise TypeError(f"a cache size is an int, not {type(size).__name__}")
@@ -78,7 +78,8 @@ cdef Entry make_entry(Schema op, bint direct, bint handles, bint thorough, PyObj
                       bint untried):
     """Makes the entry for a call that TensorFlow has just run with success.
 
-    Of an untried one, only if it is direct and TensorFlow is known to accept it; or None.
+    If `untried`, TensorFlow has not run the call. Returns None then unless the call may be direct
+    and TensorFlow is known to accept it.
     """
     cdef Entry entry
     cdef int i
@@ -148,7 +149,7 @@ cdef Entry make_entry(Schema op, bint direct, bint handles, bint thorough, PyObj
 
 
 cdef int _place(Entry entry, bytes place, Frame* frame, const Runtime& runtime) except -1:
-    """Makes the kernel for a call that TensorFlow places on another device, if that may be run."""
+    """Makes the kernel for a call on a device other than the host, if the device is supported."""
     if type(entry) is PlacedEntry:
         (<PlacedEntry>entry).placed = PlacedKernels.Make(
             runtime, deref(entry.node), entry.num_outputs, place, frame.handles, frame.size
@@ -165,7 +166,7 @@ cdef bint _has_handles(Frame* frame) noexcept:
 
 
 cdef Placing placing_of(Entry entry, Frame* frame, const Runtime& runtime):
-    """The kernel on the device of these inputs. None where TensorFlow's runtime has the call."""
+    """Returns the kernel on the device of these inputs; None if TensorFlow must run the call."""
     cdef PlacedKernel* kernel
     if type(entry) is not PlacedEntry or (<PlacedEntry>entry).placed.get() == NULL:
         return None
@@ -181,10 +182,10 @@ cdef Placing placing(Entry entry, PlacedKernel* kernel):
 
 cdef bint is_known_but_for_lengths(Schema op, list entries, PyObject** slots,
                                    PyObject* device_name, Frame* frame, bint onednn) except -1:
-    """Whether one of the entries is direct, and differs from a call in the lengths of lists alone.
+    """Whether an entry is direct and its key differs from the call's in list lengths alone.
 
-    To make a kernel for another length takes TensorFlow milliseconds, and a program that gathers
-    what an episode brings has ever new ones.
+    TensorFlow takes milliseconds to make a kernel for a new length. Some programs have many
+    lengths, for example those that stack the steps of an episode.
     """
     cdef Entry entry
     cdef int i, lists = 0
@@ -221,7 +222,10 @@ cdef bint is_known_but_for_lengths(Schema op, list entries, PyObject** slots,
 
 cdef tuple changes_of(Schema op, list entries, PyObject** slots, PyObject* device_name,
                       Frame* frame, bint onednn):
-    """In what a call's key differs from the nearest of the entries: see `Schema.changes`."""
+    """Returns the differences between a call's key and the most similar entry's.
+
+    See `Schema.changes`.
+    """
     cdef Entry entry
     cdef PyObject* given
     cdef int i

@@ -1,4 +1,4 @@
-"""Errors of fastops' own; every other comes from TensorFlow or Python."""
+"""The exceptions that fastops defines. All others come from TensorFlow or Python."""
 
 
 class DeprecatedOpError(NotImplementedError):
@@ -14,24 +14,24 @@ class MissingOpError(NotImplementedError):
 
 
 class FallbackError(RuntimeError):
-    """A call did not take the direct path, and `fastops.options(on_fallback="raise")` holds."""
+    """A call was not direct, and `fastops.options(on_fallback="raise")` is in force."""
 
     __module__ = "fastops"
 
 
 class FallbackWarning(UserWarning):
-    """A call did not take the direct path, and `fastops.options(on_fallback="warn")` holds."""
+    """A call was not direct, and `fastops.options(on_fallback="warn")` is in force."""
 
     __module__ = "fastops"
 
 
 class VerificationError(RuntimeError):
-    """A call did not give what TensorFlow gives, and `fastops.install(verify="raise")` holds."""
+    """A result differed from TensorFlow's, and `fastops.install(verify="raise")` is in force."""
 
     __module__ = "fastops"
 
 
 class VerificationWarning(UserWarning):
-    """A call did not give what TensorFlow gives, and `fastops.install(verify="warn")` holds."""
+    """A result differed from TensorFlow's, and `fastops.install(verify="warn")` is in force."""
 
     __module__ = "fastops"

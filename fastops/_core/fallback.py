@@ -1,6 +1,6 @@
-"""TensorFlow's own path in plain Python: the meaning of every call.
+"""TensorFlow's own functions for ops, and reports about fallbacks to them.
 
-Whatever the fast paths do must equal what the functions found here do.
+These functions define the meaning of every call. The fast paths must do the same as they do.
 """
 
 import inspect
@@ -71,7 +71,10 @@ def result_type(op_name):
 
 
 def kernel_error_prefix(op_name):
-    """Return what stands before a kernel's message: TensorFlow runs kernels inside functions."""
+    """Return TensorFlow's prefix of a kernel's error message.
+
+    TensorFlow runs an eager op inside a function, and the prefix names a node of that function.
+    """
     device = tf.config.list_logical_devices("CPU")[0].name
     return f"{{{{function_node __wrapped__{op_name}_device_{_full_name(device)}}}}} "
 
@@ -84,7 +87,7 @@ def _full_name(device):
 
 
 def report(op_name, path, reason, text, detail, how):
-    """Tell of a call that did not take the direct path, as `fastops.options` asks."""
+    """Report a call that did not take the direct path, as `on_fallback` is set."""
     explained = text if detail is None else f"{text}: {detail}"
     message = f"{op_name} ran through {path!r} instead of its kernel: {explained} [{reason}]"
     if how == "raise":

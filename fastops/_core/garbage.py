@@ -1,4 +1,4 @@
-"""Python's garbage collector, during work that makes many objects and drops few."""
+"""Pauses Python's garbage collector during work that makes many objects and drops few."""
 
 import gc
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collections():
-    """Keep the collector from running, which looks at all of TensorFlow's objects each time."""
+    """Pause the collector, since each collection would visit all of TensorFlow's objects."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -18,15 +18,15 @@ def without_collections():
 
 @contextmanager
 def importing():
-    """Keep it from running during an import, whose functions and classes stay.
+    """Pause the collector during an import, whose functions and classes stay alive.
 
-    Otherwise it takes a quarter of the time in which TensorFlow is imported. Afterwards all objects
-    are of the oldest generation, as they would be.
+    Otherwise collections take a quarter of the time of TensorFlow's import. Afterwards all objects
+    are in the oldest generation, as they would be after collections.
     """
     with without_collections():
         try:
             yield
         finally:
-            if not gc.get_freeze_count():  # what the program has frozen would come back
+            if not gc.get_freeze_count():  # do not unfreeze objects that the program froze
                 gc.freeze()
                 gc.unfreeze()

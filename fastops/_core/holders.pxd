@@ -1,12 +1,12 @@
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 
-# What an object holds in this thread now: a `tf.Variable`, or None where that is not all that
-# TensorFlow would make a tensor of.
+# Returns the `tf.Variable` that a holder has in this thread now. Returns None if TensorFlow would
+# not convert the holder by reading the variable alone.
 ctypedef object (*held_t)(object holder)
 
 cdef PyTypeObject* holder_type
 
-# Names the class of the objects, of which each holds a variable, and what tells which.
+# Sets the class of holders, and the function that returns the variable of a holder.
 cdef int set_holder(object kind, held_t tell) except -1
 cdef object held(object holder)
 

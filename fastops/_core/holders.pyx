@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Objects of a library that each hold a variable, and that TensorFlow makes a tensor of by it.
+"""Holders: objects of a library that hold a `tf.Variable` and convert to a tensor through it.
 
-Those of Keras are such; who knows the library names their class.
+Keras variables are holders. The code that supports the library sets the class with `set_holder`.
 """
 
 from cpython.object cimport PyTypeObject

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What a thread keeps in a `threading.local`, and which graph is its default."""
+"""Reads a thread's state in a `threading.local`, and its default graph."""
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
@@ -20,7 +20,7 @@ cdef object of_this_thread(object local, str name):
     cdef PyObject* found
     if type(local) is not _local:
         return getattr(local, name, None)
-    found = PyDict_GetItem(<dict>local.__dict__, name)  # to miss an attribute takes 0.4 us
+    found = PyDict_GetItem(<dict>local.__dict__, name)  # a failing getattr takes 0.4 us
     return None if found == NULL else <object>found
 
 

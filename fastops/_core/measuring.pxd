@@ -7,22 +7,22 @@ from fastops._core.threads cimport Thread
 
 
 cdef class Measurement:
-    cdef Measurement outer    # the measured call that this one is made in
-    cdef Recorder recorder    # who is told
+    cdef Measurement outer    # the measured call that contains this one, or None
+    cdef Recorder recorder    # the innermost recorder, to which the call is added
     cdef int path
-    cdef object entry         # of a direct call, how it was run
+    cdef object entry         # for a direct call, the Entry or Placing that ran it
     cdef bint in_caller       # whether the kernel's tasks ran in this thread
     cdef int reason
-    cdef str detail           # what the text of the reason leaves open, or None
+    cdef str detail           # details that the text of the reason does not give, or None
     cdef tuple changes        # see Schema.changes
     cdef int64_t start
     cdef int64_t stop
-    cdef int64_t left         # when the call went to TensorFlow, last
-    cdef int64_t first_left   # and first; 0: it did not
-    cdef int64_t back         # when it came back, last
-    cdef int64_t kernel_start  # just before the kernel ran; 0: it did not
-    cdef int64_t inside_left  # what `inside_ns` was then
-    cdef int64_t inside_ns    # time in the measured calls inside
+    cdef int64_t left         # when the call last went to TensorFlow
+    cdef int64_t first_left   # when the call first went to TensorFlow; 0: never
+    cdef int64_t back         # when the call last came back from TensorFlow
+    cdef int64_t kernel_start  # just before the kernel ran; 0: it did not run
+    cdef int64_t inside_left  # the value of `inside_ns` at `left`
+    cdef int64_t inside_ns    # time in nested measured calls
     cdef int64_t kernel_ns
     cdef int64_t tensorflow_ns
 
@@ -32,9 +32,9 @@ cdef class Measurement:
     cdef int end(self, str op_name, Thread* thread) except -1
 
 
-# A call on the time line. Times are those of the monotonic clock.
+# A call on the time line. Times are from the monotonic clock.
 cdef struct Event:
-    void* tally               # of the op: borrowed, the recorder keeps all
+    void* tally               # the op's Tally; borrowed from the recorder
     long thread               # the thread's number
     int path
     int reason
@@ -49,13 +49,13 @@ cdef struct Event:
 cdef class Recorder(Observer):
     cdef int64_t start
     cdef int64_t stop
-    cdef int64_t inside_ns    # time in calls on that thread, and in recording them
+    cdef int64_t inside_ns    # time in calls on the opener's thread, including their recording
     cdef dict tallies         # op name -> Tally
-    cdef bint keeps           # each call with its times, too
-    cdef vector[Event] events  # in the order in which they ended, no more than MOST_EVENTS
-    cdef dict threads         # the names of their threads, by number
-    cdef long opener          # the number of the thread that opened it
-    cdef list entries         # of the calls, in their order; None where nobody asks
+    cdef bint keeps           # whether to store each call in `events`
+    cdef vector[Event] events  # in the order in which calls ended, at most MOST_EVENTS
+    cdef dict threads         # the names of the calls' threads, by number
+    cdef long opener          # the number of the thread that called `open`
+    cdef list entries         # the calls' entries in the order of the calls; None: not collected
 
     cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1
     cdef int keep(self, Tally tally, Measurement measured) except -1

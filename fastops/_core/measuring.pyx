@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Measuring calls, where a profile is open."""
+"""Measures the calls of ops while a profile is open."""
 
 cimport cython
 from cpython.dict cimport PyDict_GetItem
@@ -16,14 +16,15 @@ from threading import get_ident
 
 from fastops._core.reasons import PATHS, REASONS
 
-# 80 bytes each. A program that is profiled to its end makes more calls than a picture can show.
+# The most events that a time line keeps, 80 bytes each. A long program makes more calls than a
+# picture can show.
 cdef size_t MOST_EVENTS = 200_000
 
 
 @cython.final
 @cython.freelist(16)
 cdef class Measurement:
-    """One call, while it is measured. What runs inside it is measured on its own."""
+    """One call while it is measured. Nested calls have their own measurements."""
     cdef void begin(self, Recorder recorder, Thread* thread) noexcept:
         self.outer = <Measurement>thread.measurement if thread.measurement != NULL else None
         self.recorder = recorder
@@ -31,7 +32,7 @@ cdef class Measurement:
         self.start = Nanoseconds()
 
     cdef void leave(self) noexcept:
-        """Notes that TensorFlow takes over."""
+        """Stores the time at which TensorFlow takes over."""
         self.inside_left = self.inside_ns
         self.left = Nanoseconds()
         if self.first_left == 0:
@@ -43,7 +44,7 @@ cdef class Measurement:
         self.tensorflow_ns -= self.inside_ns - self.inside_left
 
     cdef int end(self, str op_name, Thread* thread) except -1:
-        """Ends the measurement. None for the op's name: the call did not take place."""
+        """Ends the measurement. The op's name is None if the call did not take place."""
         cdef int64_t dispatch_ns
         cdef Recorder recorder = self.recorder
         self.stop = Nanoseconds()
@@ -53,7 +54,7 @@ cdef class Measurement:
         while op_name is not None and recorder is not None:
             recorder.add(op_name, self, dispatch_ns)
             recorder = _around(recorder)
-        # The time that this took belongs to nobody.
+        # Exclude the overhead of measuring from the dispatch time of all outer calls.
         recorder = self.recorder
         while recorder is not None:
             if recorder.thread == thread:
@@ -66,15 +67,15 @@ cdef class Measurement:
 
 @cython.final
 cdef class Tally:
-    """The calls of one op."""
+    """Counts and sums the calls of one op."""
 
 
 @cython.final
 cdef class Recorder(Observer):
-    """What the calls of a thread came to, from `open` to `close`.
+    """Sums up the calls of a thread between `open` and `close`, for a profile.
 
-    Recorders of one thread nest: a call is told to the innermost one, and to those around it. The
-    methods of an `Observer` concern the innermost call that is measured on the thread.
+    Recorders of one thread nest: each call is added to the innermost recorder and to all outer
+    ones. The methods of `Observer` act on the innermost call that is measured on the thread.
     """
     def __cinit__(self):
         self.measures = True
@@ -82,10 +83,10 @@ cdef class Recorder(Observer):
         self.threads = {}
 
     def open(self, *, new_threads=False, keep=False):
-        """Begins.
+        """Begins to record the calls of this thread.
 
-        With `new_threads`, calls on threads that start later are recorded, too. With `keep`, there
-        are also the `timeline`'s.
+        With `new_threads`, also records the calls of threads that start later. With `keep`, also
+        stores each call for `timeline`.
         """
         cdef Thread* thread = this_thread()
         self.keeps = keep
@@ -97,25 +98,32 @@ cdef class Recorder(Observer):
         self.start = Nanoseconds()
 
     def close(self):
-        """Ends, on whichever thread."""
+        """Ends the recording. Any thread may call this."""
         if self.is_open:
             self.stop = Nanoseconds()
             self.take_off()
 
     def times(self):
-        """Nanoseconds since it was opened, and those of them spent in calls or their recording."""
+        """Returns the nanoseconds since `open`, and how many of them were spent in recorded calls.
+
+        Both include the overhead of recording.
+        """
         return (Nanoseconds() if self.is_open else self.stop) - self.start, self.inside_ns
 
     def interval(self):
-        """The number of the thread that opened it, and when it was opened, and closed (or now)."""
+        """Returns the number of the thread that called `open`, and the start and end times.
+
+        The end is now if the recorder is still open.
+        """
         return self.opener, self.start, Nanoseconds() if self.is_open else self.stop
 
     def timeline(self):
-        """The calls in the order in which they ended, and by number the names of their threads.
+        """Returns the calls in the order in which they ended, and a dict of thread names by number.
 
-        Each is the op's name, the thread's number, path and reason, and in nanoseconds when the
-        call began and ended, when its kernel began and how long that took, and when the call went
-        to TensorFlow and came back; zeros where it did not. The first ones only, if there are many.
+        A call is a tuple: the op's name, the thread's number, path, reason, then times in
+        nanoseconds. These are the start and end of the call, the start and duration of its kernel,
+        and when TensorFlow took over and returned. Times that do not apply are 0. Only the first
+        MOST_EVENTS calls are kept.
         """
         cdef Event* event
         cdef size_t i
@@ -130,15 +138,18 @@ cdef class Recorder(Observer):
         return found, dict(self.threads)
 
     def _name(self, number):
-        """Notes the name of this thread. Those that Python has not begun have none."""
+        """Stores the name of this thread. A thread that Python did not start gets its number."""
         here = get_ident()
         names = [thread.name for thread in _threads() if thread.ident == here]
         self.threads[number] = names[0] if names else f"thread {number}"
 
     def calls(self):
-        """By op name: calls by path, time in dispatch, kernel and TensorFlow, the calls whose
-        tasks ran in the calling thread, and those that were not direct by path, reason, detail
-        and changes."""
+        """Returns a dict from op names to sums.
+
+        The sums of an op are a tuple: the number of calls by path; the times in dispatch, kernel
+        and TensorFlow; the number of calls whose tasks ran in the calling thread; and a dict that
+        counts the calls that were not direct by (path, reason, detail, changes).
+        """
         cdef Tally tally
         return {
             name: (
@@ -243,7 +254,7 @@ cdef class Recorder(Observer):
 
 
 cdef Recorder _around(Recorder recorder):
-    """The recorder around another one, or None."""
+    """Returns the next outer recorder, or None."""
     cdef Observer observer = recorder.outer
     while observer is not None and type(observer) is not Recorder:
         observer = observer.outer

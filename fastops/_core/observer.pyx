@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Observers of a thread's calls: the interface, and the observers of a thread."""
+"""Observers of the calls of ops: the base class, and functions to find a thread's observers."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -14,10 +14,10 @@ from fastops._core.threads import ON_FALLBACK
 
 
 cdef class Observer:
-    """What is told of calls. Does nothing with it."""
+    """The base class of observers. Its methods do nothing."""
 
     cdef int put_on(self, Thread* thread) except -1:
-        """Puts it on a thread, inside of the observers that are open there."""
+        """Makes this the innermost observer of a thread."""
         _drop_closed(thread)
         self.outer = <Observer>thread.observer if thread.observer != NULL else None
         self.thread = thread
@@ -26,7 +26,10 @@ cdef class Observer:
         return 0
 
     cdef int take_off(self) except -1:
-        """Ends it, on any thread. Other threads that it is on drop it when they look next."""
+        """Closes the observer. Any thread may call this.
+
+        Other threads that have the observer drop it when they next look up their observers.
+        """
         self.is_open = False
         _drop_closed(this_thread())
         _drop_closed(default_thread())
@@ -62,7 +65,7 @@ cdef class Observer:
 
 @cython.final
 cdef class Reporter(Observer):
-    """Warns, logs or raises where a call does not take the direct path."""
+    """Warns, logs or raises if a call does not take the direct path."""
 
     cdef str how
 
@@ -104,7 +107,7 @@ cdef PyObject* recorder_of(Thread* thread) noexcept:
         if (
             (<Observer>observer).records
             and (<Observer>observer).is_open
-            and (<Observer>observer).thread == thread  # new threads start with those of others
+            and (<Observer>observer).thread == thread  # new threads inherit observers
         ):
             return observer
         observer = <PyObject*>(<Observer>observer).outer

@@ -1,7 +1,7 @@
-"""What an OpDef says, as plain frozen data.
+"""The contents of an OpDef as plain frozen data.
 
-Shared by the generator, which reads the snapshot, and by run-time binding, which reads the
-running TensorFlow: both see an op through these classes and never through protobufs.
+The generator reads OpDefs from the snapshot, and run-time binding reads them from the running
+TensorFlow. Both use these classes and never protobufs.
 """
 
 import re
@@ -25,7 +25,7 @@ class _Required:
 
 
 REQUIRED = _Required()
-"""Stands where an argument has no default: `None` and ``[]`` are defaults."""
+"""Marks an argument without a default. (`None` and ``[]`` are defaults.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Arg:
     name : str
         The name in the OpDef.
     dtype : str
-        The fixed dtype, or "" where an attribute decides.
+        The fixed dtype, or "" if an attribute determines it.
     type_attr, number_attr, type_list_attr : str
         The attributes that hold the dtype, the length of the list, or all dtypes of the list;
-        "" where there is none.
+        "" if there is none.
     is_ref : bool
         Whether it is a reference to a variable of TensorFlow 1.
     """
@@ -68,12 +68,12 @@ class Attr:
     type : str
         "int", "float", "bool", "string", "type", "shape", "tensor", "func", or "list(...)" of one.
     default : object
-        Plain data: a dtype is its name, a tensor its proto in text format, a shape a tuple or
-        `None` for an unknown rank, a list a tuple; `REQUIRED` where there is none.
+        Plain data: the name of a dtype, the proto of a tensor in text format, a tuple for a shape,
+        `None` for a shape of unknown rank, a tuple for a list. `REQUIRED` if there is no default.
     allowed : tuple of str
-        The values a string or a dtype is restricted to; empty for no restriction.
+        The allowed values of a string or a dtype; empty for no restriction.
     minimum : int or None
-        The smallest value, or the shortest list.
+        The smallest value, or the smallest length of a list.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Op:
 
     @property
     def obstacle(self):
-        """Why a kernel of ours cannot stand in for TensorFlow's, as far as an OpDef tells."""
+        """The fact in the OpDef that forbids a kernel of fastops, or `None`."""
         dtypes = {arg.dtype for arg in self.inputs + self.outputs}
         obstacles = {
             "private": self.name.startswith("_"),
@@ -140,9 +140,9 @@ class Param(NamedTuple):
     Attributes
     ----------
     name, op_def_name : str
-        What callers say, and what the OpDef says.
+        The name that callers use, and the name in the OpDef.
     is_input : bool
-        Whether it is a tensor, rather than an attribute.
+        Whether it is an input tensor and not an attribute.
     default : object
         The default of TensorFlow's own function, or `REQUIRED`.
     """
@@ -164,9 +164,9 @@ def params(op, renames, defaults):
     op : Op
         The op.
     renames : dict of str
-        Python names by those of the OpDef, where they differ.
+        Python names by OpDef names, for those that differ.
     defaults : dict
-        Defaults by OpDef names, where TensorFlow's function has another than the OpDef.
+        Defaults by OpDef names, for those that differ between TensorFlow's function and the OpDef.
 
     Returns
     -------
@@ -222,8 +222,8 @@ def registered(op_name):
 
 
 def registered_proto(op_name):
-    """Return the same as a proto."""
-    # Not TensorFlow's `op_def_registry.get`: a fork may inherit its lock from a busy thread.
+    """Return the OpDef proto the running TensorFlow has under that name, or `None`."""
+    # Do not use `op_def_registry.get`: a forked process may inherit its lock in the locked state.
     text = _op_def_registry.get(op_name)
     return None if text is None else op_def_pb2.OpDef.FromString(text)
 
@@ -287,7 +287,7 @@ def _python_value(value, kind):
 
 
 _DTYPES = {number: dtype.name for number, dtype in _dtypes._INTERN_TABLE.items()}
-"""The names of dtypes, by their numbers in protos. TensorFlow is not asked in a call."""
+"""The names of dtypes, by their numbers in protos. Calls use this table, not TensorFlow."""
 
 
 def _dtype(number):
@@ -295,7 +295,7 @@ def _dtype(number):
 
 
 def _float(value):
-    # The proto holds a float32: the shortest text that denotes it is what was meant.
+    # The proto holds a float32. The shortest text that denotes it is the intended value.
     return float(str(np.float32(value)))
 
 

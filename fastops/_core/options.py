@@ -1,4 +1,4 @@
-"""`fastops.options`: the settings of a thread."""
+"""`fastops.options`, which changes the settings of a thread."""
 
 from contextlib import contextmanager
 
@@ -10,16 +10,16 @@ CHOICES = {
     "onednn": ("auto", "off"),
     "threads": ("auto", "caller", "pool"),
 }
-"""The settings, and what they may be."""
+"""The settings and their allowed values."""
 
 
 def choose(setting, value, origin):
-    """Return the value of a setting, or raise an error that names where it came from."""
+    """Return the value of a setting, or raise an error that names its origin."""
     return one_of(CHOICES[setting], value, origin)
 
 
 def one_of(choices, value, origin):
-    """Return the value, or raise an error if it is none of the choices."""
+    """Return the value, or raise an error if it is not one of the choices."""
     if value not in choices:
         raise ValueError(f"{origin} must be one of {', '.join(choices)}, not {value!r}")
     return value
@@ -33,23 +33,25 @@ def options(*, path=None, on_fallback=None, onednn=None, threads=None):
     ----------
     path : {"auto", "direct", "capi", "tensorflow"}, optional
         Which paths a call may take. ``"auto"`` tries the prepared kernel, then TensorFlow's C
-        API, then TensorFlow's own function. ``"direct"`` leaves out the second, ``"capi"`` the
-        first, ``"tensorflow"`` both. Not given: as before.
+        API, then TensorFlow's own function. ``"direct"`` skips the C API, ``"capi"`` skips the
+        prepared kernel, and ``"tensorflow"`` skips both. If not given, the setting stays as it is.
     on_fallback : {"ignore", "warn", "log", "raise"}, optional
         What to do when a call cannot run its prepared kernel: nothing, warn with
         `FallbackWarning`, log a warning to the logger ``fastops.fallback``, or raise
-        `FallbackError` before anything has run. The first call of a key, graph building and a
-        `path` that was asked for are no fallbacks. Records of the log have the attributes ``op``,
-        ``path``, ``reason`` (of `fastops.REASONS`) and ``detail`` (a text, or `None`).
+        `FallbackError` before anything has run. The first call of a key, calls while a graph is
+        built, and calls whose path was set by `path` do not count as fallbacks. Log records have
+        the attributes ``op``, ``path``, ``reason`` (a name in `fastops.REASONS`) and ``detail``
+        (a string or `None`).
     onednn : {"auto", "off"}, optional
-        ``"auto"`` runs the kernels that this TensorFlow would run. ``"off"`` runs the plain ones
-        even where it would run oneDNN's: bit for bit what TensorFlow computes under
-        ``TF_ENABLE_ONEDNN_OPTS=0``. It concerns calls that run their kernel directly.
+        ``"auto"`` runs the kernels that this TensorFlow would run. ``"off"`` runs the plain
+        kernels even if TensorFlow would run oneDNN's. The results are bit for bit those of
+        TensorFlow under ``TF_ENABLE_ONEDNN_OPTS=0``. The setting applies to calls that run their
+        kernel directly.
     threads : {"auto", "caller", "pool"}, optional
-        Where the tasks run that a kernel splits its work into: in the calling thread, or in
-        TensorFlow's pool. The results have the same bytes. ``"auto"`` measures some calls of each
-        key and size in both ways, and takes the faster one for the others. It concerns calls that
-        run their kernel directly, and functions and sessions that run as plans.
+        Where the tasks of a kernel run: in the calling thread or in TensorFlow's thread pool. The
+        results have the same bytes. ``"auto"`` measures some calls of each key and size in both
+        ways, and uses the faster one for the other calls. The setting applies to calls that run
+        their kernel directly, and to functions and sessions that run as plans.
 
     Raises
     ------
@@ -58,8 +60,8 @@ def options(*, path=None, on_fallback=None, onednn=None, threads=None):
 
     Notes
     -----
-    Blocks nest. Other threads keep their own settings; what a new thread starts with is set by
-    the environment, see ``python -m fastops config``.
+    Blocks nest. Other threads keep their own settings. The environment sets the settings that new
+    threads start with; see ``python -m fastops config``.
 
     Examples
     --------

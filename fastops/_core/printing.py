@@ -1,4 +1,4 @@
-"""What prints as a table."""
+"""The base class of reports that print as tables."""
 
 import io
 
@@ -8,7 +8,7 @@ _WIDTH = 120
 
 
 class Printed:
-    """What prints as that which rich makes of it."""
+    """An object whose ``str`` and ``repr`` are its rendering by rich."""
 
     def __str__(self):
         console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)

@@ -1,4 +1,4 @@
-# Numbers for what `reasons.py` names; a test holds the two together.
+# The numbers of the paths and reasons in `reasons.py`. A test checks that the two files agree.
 
 cdef enum:
     P_DIRECT = 0
@@ -28,10 +28,10 @@ cdef enum:
     R_KERNEL
     R_KERNEL_ERROR
     NUM_REASONS
-    R_CONVERT = -2  # between `collect` and its caller only
+    R_CONVERT = -2  # never reported: `collect` returns it to its caller
 
 
-# `on_fallback` is silent about calls that will be direct the next time, that were asked for, or
-# that TensorFlow rejects anyway.
+# Reasons that `on_fallback` does not report: the call will be direct the next time, the user asked
+# for the path, or TensorFlow rejects the call anyway.
 cdef inline bint is_expected(int reason) noexcept:
     return reason in (R_FIRST_CALL, R_OPTIONS, R_GRAPH, R_ARGUMENTS, R_KERNEL_ERROR)

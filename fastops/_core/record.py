@@ -1,6 +1,7 @@
-"""The record of an op: the one place that holds what is known about it.
+"""The record of an op: all facts about the op in one place.
 
-It joins the OpDef of the running TensorFlow with the generated data (names, order, policy).
+A record combines the OpDef of the running TensorFlow with the generated data (names, order,
+policy).
 """
 
 import inspect
@@ -21,7 +22,7 @@ _ALLOWED = policy.HANDLES | policy.STATELESS | policy.UNSEEDED | policy.MAKERS
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What fastops knows about one op of the running TensorFlow.
+    """The facts about one op of the running TensorFlow.
 
     Attributes
     ----------
@@ -30,9 +31,11 @@ class Record:
     name, module : str
         The Python name and the module the op shows as its own.
     order : tuple of str
-        Names of the arguments as TensorFlow's own function orders them; what it lacks comes last.
+        Names of the arguments as TensorFlow's own function orders them. Arguments that are not
+        listed come last.
     missing : bool
-        Whether the op is one of another supported TensorFlow; `op_def` then has names only.
+        Whether only other supported versions of TensorFlow have the op. `op_def` then has names
+        only.
     """
 
     op_def: opdef.Op
@@ -76,36 +79,45 @@ class Record:
 
     @property
     def exclusion(self):
-        """Why the op never runs in a kernel of ours, or `None`."""
+        """The reason why the op never runs in a kernel of fastops, or `None`."""
         if self.op_name in _ALLOWED:
             return None
         return policy.EXCLUDED.get(self.op_name) or self.op_def.obstacle
 
     @property
     def handles(self):
-        """Whether its state lives behind a handle, so that a kernel of ours shares it."""
+        """Whether the state is behind a handle, so that a kernel of fastops shares the state."""
         return self.op_name in policy.HANDLES
 
     @property
     def draws(self):
-        """Whether it draws from a generator of its kernel; without seeds, of any kernel."""
+        """Whether it draws from a random generator of its kernel.
+
+        Without seeds, the generator of any kernel will do.
+        """
         return self.op_name in policy.UNSEEDED
 
     @property
     def makes(self):
-        """Whether it makes something anew in each call, if it is not given a "shared_name"."""
+        """Whether each call creates a new resource, unless it has a "shared_name"."""
         return self.op_name in policy.MAKERS
 
     @property
     def bound_by(self):
-        """The attributes that bind a call to the kernel that TensorFlow keeps, by OpDef names."""
+        """The OpDef names of the attributes that bind a call to TensorFlow's kernel.
+
+        With such an attribute, TensorFlow's kernel keeps state between calls.
+        """
         if not self.draws:
             return ()
         return tuple(attr.name for attr in self.op_def.attrs if attr.name in policy.BINDING)
 
     @property
     def bound(self):
-        """Why a call with these attributes never runs in a kernel of ours, or `None`."""
+        """The reason why a call with these attributes never runs in a kernel of fastops.
+
+        `None` if the op has no such attributes.
+        """
         if self.makes:
             return "with a shared_name it makes what others may have, too"
         given = " or ".join(self.bound_by)
@@ -113,7 +125,7 @@ class Record:
 
     @property
     def value_sized(self):
-        """Whether the values of the inputs, not their sizes, decide what a call costs."""
+        """Whether the cost of a call depends on the values of the inputs, not on their sizes."""
         return self.op_name in policy.VALUE_SIZED
 
     def signature(self):
@@ -156,7 +168,7 @@ class Record:
 
 
 def record_of(op_name):
-    """Return the `Record` of an op, which asks for it when it is first used."""
+    """Return the `Record` of an op. `Op` calls this at its first use."""
     name, module, order = opdef.snake_case(op_name), "fastops.ops", ()
     with LOCK:
         if op_name in index.FAMILIES:

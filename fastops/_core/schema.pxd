@@ -16,7 +16,7 @@ cdef class Schema:
     cdef bytes op_name_bytes
     cdef OpFacts facts
     cdef tuple keywords             # interned parameter names, "name" last
-    cdef int num_params             # 0 until all is known
+    cdef int num_params             # 0 until the op is loaded
     cdef int num_inputs
     cdef int num_attrs
     cdef unsigned char input_slots[FASTOPS_MAX_PARAMS]
@@ -24,9 +24,9 @@ cdef class Schema:
     cdef list attr_names            # OpDef names of the explicit attributes
     cdef list attr_defaults
     cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
-    cdef bint makes                 # something anew in each call, if it has no name
-    cdef int num_binding            # how many of them bind a call to the kernel of TensorFlow's
-    cdef unsigned char binding[FASTOPS_MAX_PARAMS]  # their slots
+    cdef bint makes                 # whether each call creates a new resource, unless it is named
+    cdef int num_binding            # number of attributes that bind a call to TensorFlow's kernel
+    cdef unsigned char binding[FASTOPS_MAX_PARAMS]  # the slots of these attributes
 
     cdef int read(self, record) except -1
     cdef bint is_bound(self, PyObject** slots) except -1

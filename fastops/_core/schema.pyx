@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What a call asks of its op's OpDef, in C: where arguments go, how attributes are encoded."""
+"""The parts of an OpDef that calls need, in C: slots of arguments, encoding of attributes."""
 
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
@@ -28,13 +28,13 @@ cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
 
 
 cdef class Schema:
-    """The base of `Op`: what is the same for all of its calls.
+    """The base class of `Op`: the facts about an op that all of its calls share.
 
-    Arguments of a call stand in *slots*, numbered as the parameters are.
+    The arguments of a call are in *slots*, numbered like the parameters.
     """
 
     cdef int read(self, record) except -1:
-        """Takes what it needs from the op's record, all but `num_params`."""
+        """Fills all fields except `num_params` from the op's record."""
         cdef int i
         cdef Py_ssize_t slot
         params = record.params
@@ -68,7 +68,10 @@ cdef class Schema:
         return 0
 
     cdef bint is_bound(self, PyObject** slots) except -1:
-        """Whether only TensorFlow's kernel will do: it has a seed, say, and goes on from there."""
+        """Whether a call must run in TensorFlow's own kernel.
+
+        Examples are a seed, whose generator state that kernel keeps, and a shared_name.
+        """
         cdef int i
         cdef PyObject* given
         if self.makes:
@@ -86,7 +89,7 @@ cdef class Schema:
         return False
 
     cdef bint encode(self, PyObject** slots, Frame* frame, NodeDef* node) except -1:
-        """Fills a NodeDef for a call. False for an attribute that cannot be encoded."""
+        """Fills a NodeDef for a call. Returns False if an attribute cannot be encoded."""
         cdef int i
         cdef size_t k, length, flat = 0, lists = 0
         cdef const AttrDef* attr
@@ -97,7 +100,8 @@ cdef class Schema:
         node.set_name(self.op_name_bytes)
         node.set_op(self.op_name_bytes)
         for i in range(self.num_attrs):
-            # Not given: the default of TensorFlow's function, which can differ from the OpDef's.
+            # If not given, take the default of TensorFlow's function. It may differ from the
+            # default in the OpDef.
             given = self.attr_defaults[i]
             if slots[self.attr_slots[i]] != NULL:
                 given = <object>slots[self.attr_slots[i]]
@@ -119,7 +123,7 @@ cdef class Schema:
                 length = frame.list_lengths[lists]
                 lists += 1
             for _ in range(length):
-                node.add_input(b"input")  # a kernel asks how many there are, not whence
+                node.add_input(b"input")  # kernels read the number of inputs, not their names
             if not arg.number_attr.empty():
                 deref(node.mutable_attr())[arg.number_attr].set_i(length)
             if not arg.type_attr.empty():
@@ -135,7 +139,7 @@ cdef class Schema:
         return True
 
     cdef bint attrs_are_taken(self, PyObject** slots) except -1:
-        """Whether TensorFlow's dispatch call takes all attributes that are given, or left out."""
+        """Whether TensorFlow's dispatch call accepts all attributes, given or default."""
         cdef int i
         cdef PyObject* given
         for i in range(self.num_attrs):
@@ -147,16 +151,16 @@ cdef class Schema:
             elif kind in ("float", "list(float)") and value is not None:
                 for number in value if kind == "list(float)" else (value,):
                     if float(number).is_integer():
-                        return False  # TensorFlow's function has 1 for 1.0
+                        return False  # TensorFlow's function has the default 1, not 1.0
             if not is_taken(value, kind):
                 return False
         return True
 
     cdef bint attrs_stay(self, PyObject** slots) except -1:
-        """Whether gradient functions see the attributes as they are given.
+        """Whether gradient functions get the attributes as the caller gave them.
 
-        With lists they come through TensorFlow's slow path, which makes of each what its OpDef
-        says: an int of None, bytes of a string, a number of a dtype.
+        TensorFlow's slow path converts the attributes by the OpDef before gradient functions get
+        them. For example, a string becomes bytes, a dtype a number, and None may become an int.
         """
         cdef int i
         cdef PyObject* value
@@ -170,8 +174,11 @@ cdef class Schema:
         return True
 
     cdef tuple attrs_for_gradient(self, tuple given, Frame* frame):
-        """What TensorFlow's fast path hands to gradient functions: the explicit attributes as
-        given, then the inferred ones in the order of the inputs, types as integers."""
+        """Returns the attributes that TensorFlow's fast path passes to gradient functions.
+
+        The explicit attributes come first, as given. The inferred ones follow in the order of the
+        inputs, with types as integers.
+        """
         cdef int i
         cdef size_t j, length, flat = 0, lists = 0
         cdef InputArg* arg
@@ -197,11 +204,11 @@ cdef class Schema:
         return tuple(attrs)
 
     cdef tuple changes(self, list known, tuple wanted):
-        """In what a key differs from the nearest known one: parts, with their former and present
-        values. None where no key is known.
+        """Compares a key with the most similar known key.
 
-        A key is the signature of the frame, the attributes, the device's name and whether oneDNN
-        may be used.
+        Returns a tuple of differences, each with the part's name, its known and its wanted value.
+        Returns None if no key is known. A key consists of the signature of the frame, the
+        attributes, the device's name and whether oneDNN may be used.
         """
         nearest = None
         signature, attrs, device_name, onednn = wanted
@@ -225,10 +232,10 @@ cdef class Schema:
 
 
 cdef str _dtype_names(bytes signature):
-    """The dtypes of a `Frame.signature` as text."""
+    """Returns the dtypes in a `Frame.signature` as text."""
     cdef Py_ssize_t i = 0, length = 0
     cdef list names = []
-    cdef list items = None  # of the list that is being read
+    cdef list items = None  # the dtypes of the list that is being read
     while i < len(signature):
         if signature[i] == 0xff:
             length = signature[i + 1] | signature[i + 2] << 8

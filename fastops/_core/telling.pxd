@@ -7,18 +7,19 @@ from fastops._cpp.kernel cimport Manner
 from fastops._cpp.placed cimport PlacedKernel
 from fastops._tf.status cimport Status
 
-# Runs a kernel, and tells an observer of it. What `PreparedKernel.Run` returns. `counts` is how
-# often the call is counted.
+# Runs a kernel and notifies an observer. Returns the result of `PreparedKernel.Run`. May change
+# `counts` from 0 to 1, if the call has to be counted after all.
 cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, PyObject** results,
                       Status* status, Manner* manner, PyObject* told, int* counts) except -2
-# The same on another device: what `PlacedKernel.Run` returns.
+# Runs a kernel on a device other than the host and notifies an observer. Returns the result of
+# `PlacedKernel.Run`.
 cdef int run_placed_observed(Entry entry, PlacedKernel* kernel, Frame* frame, PyObject** results,
                              Status* status, PyObject* told) except -2
-# What the text of a reason leaves open, or None.
+# Returns details that the text of a reason does not give, or None.
 cdef str detail_of(Schema op, int reason, PyObject** slots, Entry entry)
-# Raises what TensorFlow's generated function raises for an error status of a call, or
-# `as_dispatched` what its dispatch call raises.
+# Raises the exception that TensorFlow's generated function raises for an error status of a call.
+# If `as_dispatched`, raises the exception of the dispatch call instead.
 cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_dispatched,
                             const Status& status, bytes prefix) except NULL
-# Raises what TensorFlow's function of an op raises for the status of its kernel.
+# Raises the exception that TensorFlow's function for an op raises for the status of its kernel.
 cdef int raise_failure(Schema op, const Status& status) except -1

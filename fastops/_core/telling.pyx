@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""What is told of a call: to its observer, about a reason, and as an exception.
+"""Reports about a call: to its observer, as details of a reason, and as an exception.
 
-Of calls that nothing observes only those come here that TensorFlow rejects.
+A call without an observer uses this code only if it fails or falls back.
 """
 
 from cpython.object cimport PyObject
@@ -31,7 +31,7 @@ from fastops._core import fallback as _fallback
 
 cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, PyObject** results,
                       Status* status, Manner* manner, PyObject* told, int* counts) except -2:
-    """Runs a kernel, and tells an observer of it."""
+    """Runs a kernel and notifies an observer."""
     cdef Observer observer = <Observer>told
     cdef PyObject* given
     cdef int code, i
@@ -40,7 +40,7 @@ cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, Py
     observer.end_kernel(entry, manner.in_caller)
     if code != 0 or not observer.records:
         return code
-    if observer.uncounted and not counts[0]:  # what TensorFlow's function makes comes to this
+    if observer.uncounted and not counts[0]:  # the nested call of TensorFlow's function
         observer.uncounted = False
         counts[0] = 1
     try:
@@ -62,7 +62,7 @@ cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, Py
 
 cdef int run_placed_observed(Entry entry, PlacedKernel* kernel, Frame* frame, PyObject** results,
                              Status* status, PyObject* told) except -2:
-    """Runs a kernel on its device, and tells an observer of it. 2 where it is not run."""
+    """Runs a kernel on its device and notifies an observer. Returns 2 if the kernel did not run."""
     cdef Observer observer = <Observer>told
     cdef Placing how
     cdef int64_t* kernel_ns
@@ -85,7 +85,7 @@ cdef str _of_class(str name, object value):
 
 
 cdef str detail_of(Schema op, int reason, PyObject** slots, Entry entry):
-    """What the text of a reason leaves open, or None."""
+    """Returns details that the text of a reason does not give, or None."""
     cdef int i
     cdef PyObject* value
     if slots != NULL and reason == R_INPUT_TYPE:
@@ -108,7 +108,7 @@ cdef str detail_of(Schema op, int reason, PyObject** slots, Entry entry):
 
 cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_dispatched,
                             const Status& status, bytes prefix) except NULL:
-    """Raises what TensorFlow's generated function raises for an error status."""
+    """Raises the exception that TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
     cdef PyObject* inputs[FASTOPS_MAX_PARAMS]
     cdef bint slowly = False
@@ -118,10 +118,11 @@ cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_di
     try:
         RaiseNotOk(status, prefix, op.op_name_bytes)
     except _NotOkStatusException as error:
-        # Not what it should be: an interrupt came while it was made.
+        # The value is of another class if an interrupt occurred while the exception was made.
         if not isinstance(error, _NotOkStatusException):
             raise
-        # TFE_Py_Execute makes calls that the dispatch call declines, and tells no name.
+        # Calls that the dispatch call declines go to TFE_Py_Execute. Its errors do not contain the
+        # name of the call.
         if not entry.dispatched or not may_convert(op.facts, inputs, &slowly) or slowly:
             raise _status_to_exception(error) from None
         if as_dispatched:

@@ -1,5 +1,5 @@
-# What other parts ask of tensors on the host, and the small tensors that they make without running
-# an op. They need none of TensorFlow's headers for it.
+# Functions that read tensors on the host or make small tensors without running an op. Modules that
+# use them need not include TensorFlow's headers.
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libcpp cimport bool
@@ -8,16 +8,18 @@ from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport DataType
 from fastops._tf.tensor cimport Tensor
 
-# The dtype of an EagerTensor, whatever its device and state; DT_INVALID for a custom device's.
+# The dtype of an EagerTensor on any device and in any state; DT_INVALID for a custom device.
 cdef DataType handle_dtype(PyObject* tensor) noexcept
-# Whether an EagerTensor is held by this process and not packed of several.
+# Whether an EagerTensor is in this process and not packed from several tensors.
 cdef bint is_local(PyObject* tensor) noexcept
-# Borrowed; null for what is not an EagerTensor on the host, computed.
+# The tensor of a computed EagerTensor on the host, borrowed; null for any other object.
 cdef const Tensor* host_tensor(PyObject* value) noexcept
-# The same on any device of this process: for its dtype and sizes alone.
+# The tensor of a computed EagerTensor on any device of this process, borrowed; null for any other
+# object. Use only its dtype and sizes.
 cdef const Tensor* local_tensor(PyObject* value) noexcept
 
-# Of what these have returned; the elements are those of tensors on the host.
+# The following functions take tensors from the two above. Those that read elements need a tensor on
+# the host.
 cdef DataType dtype_of(const Tensor* tensor) noexcept
 cdef int rank_of(const Tensor* tensor) noexcept
 cdef int64_t size_of(const Tensor* tensor, int axis) noexcept
@@ -26,21 +28,22 @@ cdef Sizes sizes_of(const Tensor* tensor) noexcept
 cdef bint same_sizes(const Tensor* one, const Tensor* other) noexcept
 # Whether a tensor has exactly the sizes in a tuple of Python ints; no other tuple matches.
 cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept
-# Whether two are equal to the last bit.
+# Whether two tensors have the same dtype, shape and bytes.
 cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept
-# The elements of a tensor of int32 or int64. False for other dtypes.
+# The elements of a tensor of int32 or int64. Returns false for other dtypes.
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept
-# What a scalar of bool says. False for other tensors.
+# The value of a bool scalar. Returns false for other tensors.
 cdef bint truth_of(const Tensor* tensor, bool* truth) noexcept
 
-# Along which axes the gradients of two operands are summed up. False for shapes that do not fit.
+# The axes along which the gradients of two operands are summed. Returns false if the shapes do not
+# broadcast.
 cdef bint reduced_axes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_axes) noexcept
-# A vector of int32 or int64, or a matrix of so many columns.
+# Makes a vector of int32 or int64, or a matrix of `columns` columns if that is not 0.
 cdef object int_tensor(const Sizes& values, DataType dtype, int columns)
-# Element `index` along the first axis, as `tensor[index]` makes it. A new reference; null without
-# an exception where that is for the op to say.
+# Returns `tensor[index]` along the first axis as a new reference. Returns null without an exception
+# if the op has to run.
 cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL
-# The same bytes in a buffer of its own.
+# Makes a copy with its own buffer.
 cdef object copy_of(const Tensor* tensor)
-# Ones, or None for a dtype that has no gradients.
+# Makes a tensor of ones, or returns None for a dtype that has no gradients.
 cdef object ones_like(const Tensor* tensor)

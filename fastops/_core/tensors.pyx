@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Tensors on the host, for modules that do without TensorFlow's headers."""
+"""Functions on tensors on the host, for modules that do not include TensorFlow's headers."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -45,17 +45,20 @@ cdef const Tensor* local_tensor(PyObject* value) noexcept:
 
 
 def is_local_tensor(value):
-    """Tell whether something is a tensor, computed, in the memory of a device of this process."""
+    """Tell whether a value is a computed EagerTensor on a device of this process."""
     return LocalTensor(<PyObject*>value) != NULL
 
 
 def is_host_tensor(value):
-    """Tell whether it is one in the memory of the host."""
+    """Tell whether a value is a computed EagerTensor on the host."""
     return HostTensor(<PyObject*>value) != NULL
 
 
 def address_of(value):
-    """Return where the elements of a tensor of the host begin; 0 for one without, or a handle."""
+    """Return the address of the elements of a tensor on the host.
+
+    Return 0 for an empty tensor, for a handle and for any other value.
+    """
     cdef const Tensor* tensor = HostTensor(<PyObject*>value)
     if tensor == NULL or tensor.NumElements() == 0:
         return 0
@@ -121,13 +124,17 @@ cdef object copy_of(const Tensor* tensor):
 
 
 def to_keep(tensor):
-    """Return what is kept of a tensor for later calls: a copy; itself, where there is none."""
+    """Return a copy of a tensor, to keep for later calls.
+
+    Return the value itself if it is a handle or not a tensor on the host.
+    """
     cdef const Tensor* value = HostTensor(<PyObject*>tensor)
     if value == NULL or value.dtype() in (DT_RESOURCE, DT_VARIANT):
         return tensor
     kept = CopyOf(value[0])
-    # It refers to nothing. Who asks the collector for tensors that are left over (tests of
-    # TensorFlow's do) shall not find it, nor a shape that somebody asked the original for.
+    # TensorFlow's tests search the garbage collector for leaked tensors and shapes. They must not
+    # find this tensor, or a shape that the original has cached. Untracking is safe, since the copy
+    # refers to no other object.
     PyObject_GC_UnTrack(<PyObject*>kept)
     return kept
 

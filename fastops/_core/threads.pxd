@@ -1,6 +1,7 @@
 from fastops._cpp.options cimport Thread
 
-# What is kept for the calling thread, and what new threads start with. There is one of each in the
-# process: C++ code that asked for them itself would get those of its own extension.
+# The state of the calling thread, and the state that new threads start with. Always use these two
+# functions: C++ code that calls ThisThread or DefaultThread gets the state of its own extension
+# module, not that of the process.
 cdef Thread* this_thread() noexcept
 cdef Thread* default_thread() noexcept

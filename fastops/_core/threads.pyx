@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What is kept for each thread: its settings, and who watches its calls."""
+"""The state of each thread: its settings and its observers."""
 
 from fastops._cpp.options cimport (
     DefaultThread,
@@ -21,7 +21,7 @@ cdef Thread* default_thread() noexcept:
 
 
 def thread_number():
-    """The number of this thread, which no other one of the process has or had."""
+    """The number of this thread. It is unique for the life of the process."""
     return this_thread().number
 
 

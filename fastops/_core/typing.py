@@ -1,4 +1,4 @@
-"""The types that the stubs of ops name."""
+"""The types that the stubs of ops use."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -23,10 +23,10 @@ TensorLike: TypeAlias = (
     | bytes
     | Sequence[Any]
 )
-"""What an op takes for a tensor."""
+"""The values that an op accepts as a tensor."""
 
 DTypeLike: TypeAlias = tf.DType | np.dtype | type | str | int
-"""What `tf.as_dtype` takes."""
+"""The values that `tf.as_dtype` accepts."""
 
 ShapeLike: TypeAlias = tf.TensorShape | Sequence[int | None] | None
-"""What `tf.TensorShape` takes; `None` is an unknown rank."""
+"""The values that `tf.TensorShape` accepts. `None` means an unknown rank."""

@@ -1,1 +1,1 @@
-# C++ helpers, each header beside the declarations of it for Cython.
+# C++ helpers. Each header has its declarations for Cython in the .pxd file of the same name.

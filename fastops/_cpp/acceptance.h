@@ -1,4 +1,4 @@
-// What TensorFlow asks of a call before it makes the first kernel of its kind.
+// The checks that TensorFlow makes on a call before it makes the first kernel for a key.
 #ifndef FASTOPS_CPP_ACCEPTANCE_H_
 #define FASTOPS_CPP_ACCEPTANCE_H_
 
@@ -18,11 +18,11 @@
 
 namespace fastops {
 
-// Whether a node is one that its OpDef allows, with inputs of the dtypes that it has, and one that
-// the op's shape function allows when it knows no shape. Kernels rely on it: some end the process
-// over what only these reject. What no kernel is known for is not asked here.
+// Whether the OpDef allows a node, the inputs have its dtypes, and the op's shape function accepts
+// it with unknown shapes. Kernels rely on these checks: some abort the process on nodes that only
+// these checks reject. This function does not check whether a kernel exists.
 //
-// A length is bounded, too: TensorFlow would make as many types as an attribute says.
+// List lengths are bounded, too, because TensorFlow would make as many types as the attribute says.
 inline bool Accepts(const tensorflow::NodeDef& node, const tensorflow::TensorValue* inputs,
                     int num_inputs) {
   const tensorflow::OpRegistrationData* registered = nullptr;

@@ -1,4 +1,4 @@
-// NumPy's arrays and scalars as tensors. The GIL is held.
+// Converts NumPy arrays and scalars to tensors. The GIL is held.
 #ifndef FASTOPS_CPP_ARRAYS_H_
 #define FASTOPS_CPP_ARRAYS_H_
 
@@ -14,22 +14,23 @@
 #include "handle.h"
 #include "runtime.h"
 
-// Only what is inline there: nothing of NumPy needs to be imported for it.
+// Only inline functions of this header are used, so NumPy's C API need not be imported.
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/ndarraytypes.h>
 
 namespace fastops {
 
-// What is copied here at most: of a larger array TensorFlow may share the memory.
+// The largest arrays that are copied here. TensorFlow may share the memory of larger arrays.
 constexpr int kArrayDimensions = 8;
 constexpr int64_t kArrayBytes = 16 << 10;
 
-// PyArray_ISNOTSWAPPED, which since NumPy 2.5 asks a function of NumPy's that has to be imported.
+// Does the same as PyArray_ISNOTSWAPPED. Since NumPy 2.5 that macro calls a function that has to be
+// imported.
 inline bool InNativeOrder(PyArrayObject* array) {
   return PyArray_ISNBO(PyArray_DESCR(array)->byteorder);
 }
 
-// The classes of NumPy's, and the numbers of the dtypes that are not NumPy's own.
+// NumPy's classes, and the type numbers of dtypes that are not built into NumPy.
 struct ArrayTypes {
   PyTypeObject* array = nullptr;
   std::vector<std::pair<PyTypeObject*, tensorflow::DataType>> scalars;
@@ -81,7 +82,7 @@ struct ArrayTypes {
     }
     Py_XDECREF(ml_dtypes);
     Py_XDECREF(numpy);
-    PyErr_Clear();  // of what this NumPy does not have
+    PyErr_Clear();  // this NumPy lacks some types
   }
 
   using Named = std::pair<const char*, tensorflow::DataType>;
@@ -93,13 +94,13 @@ struct ArrayTypes {
   }
 };
 
-// An array, or a scalar: numbers of one dtype, at addresses of a regular pattern. It borrows.
+// A view of an array or a scalar: numbers of one dtype at regular strides. It borrows the data.
 struct ArrayView {
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
   int rank = 0;
   int64_t count = 1;
-  int item = 0;            // bytes of a number
-  bool contiguous = true;  // one after the other in the order of C, aligned, in this byte order
+  int item = 0;            // bytes per number
+  bool contiguous = true;  // C-contiguous, aligned and in native byte order
   bool swapped = false;
   const char* data = nullptr;
   std::array<int64_t, kArrayDimensions> sizes, strides;
@@ -107,7 +108,7 @@ struct ArrayView {
 
 inline bool IsArray(PyObject* object) { return Py_TYPE(object) == ArrayTypes::Get().array; }
 
-// The dtype of the tensor that TensorFlow makes of numbers in an array.
+// The dtype to which TensorFlow converts an array with this type number.
 inline tensorflow::DataType NumberDtype(int number) {
   switch (number) {
     case NPY_BOOL:
@@ -146,8 +147,8 @@ inline tensorflow::DataType NumberDtype(int number) {
   }
 }
 
-// The dtype of the tensor that TensorFlow makes of an array or a scalar; DT_INVALID for those that
-// do not hold numbers, and for all other objects. Subclasses are other objects.
+// The dtype to which TensorFlow converts an array or a scalar. DT_INVALID if it does not hold
+// numbers, and for all other objects, including instances of subclasses.
 inline tensorflow::DataType ArrayDtype(PyObject* object) {
   if (IsArray(object)) return NumberDtype(PyArray_TYPE(reinterpret_cast<PyArrayObject*>(object)));
   for (const auto& [type, dtype] : ArrayTypes::Get().scalars) {
@@ -156,16 +157,16 @@ inline tensorflow::DataType ArrayDtype(PyObject* object) {
   return tensorflow::DT_INVALID;
 }
 
-// False for what is not to be copied here.
+// Makes a view of an object. Returns false if the object must not be copied here.
 inline bool ViewOf(PyObject* object, ArrayView* view) {
   view->dtype = ArrayDtype(object);
   if (view->dtype == tensorflow::DT_INVALID) return false;
   view->item = tensorflow::DataTypeSize(view->dtype);
   if (!IsArray(object)) {
-    // A scalar holds its value after the head that all objects have.
+    // A scalar holds its value after the object header.
     view->data = reinterpret_cast<const char*>(object) + sizeof(PyObject);
-    // Python's own numbers are base classes of these two. TensorFlow caches them, and takes 0.0
-    // and -0.0 for the same.
+    // The classes of these two derive from Python's own numbers. TensorFlow therefore caches them,
+    // and treats 0.0 and -0.0 as equal.
     if (view->dtype == tensorflow::DT_DOUBLE || view->dtype == tensorflow::DT_COMPLEX128) {
       const auto* parts = reinterpret_cast<const double*>(view->data);
       for (int i = 0; i < view->item / 8; ++i) {
@@ -189,7 +190,7 @@ inline bool ViewOf(PyObject* object, ArrayView* view) {
   return true;
 }
 
-// Calls `visit` with the address of each element, in the order of C.
+// Calls `visit` with the address of each element, in C order. Stops if `visit` returns false.
 template <typename Visit>
 bool EachElement(const ArrayView& view, Visit visit, const char* data, int axis = 0) {
   if (axis == view.rank) return visit(data);
@@ -199,7 +200,7 @@ bool EachElement(const ArrayView& view, Visit visit, const char* data, int axis 
   return true;
 }
 
-// Copies the numbers one after the other, in this machine's byte order.
+// Copies the numbers into contiguous memory, in native byte order.
 inline void CopyNumbers(const ArrayView& view, void* to) {
   if (view.count == 0) return;
   if (view.contiguous) {
@@ -226,7 +227,7 @@ inline tensorflow::Tensor NewTensor(tensorflow::DataType dtype, const int64_t* s
                             tensorflow::TensorShape(absl::MakeConstSpan(sizes, rank)));
 }
 
-// The text of a Python object, as TensorFlow stores it. False for what is not exactly str or bytes.
+// Stores a Python string as TensorFlow does. Returns false unless the class is str or bytes.
 inline bool AssignText(PyObject* object, tensorflow::tstring* text) {
   if (PyBytes_CheckExact(object)) {
     text->assign(PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object));
@@ -243,8 +244,8 @@ inline bool AssignText(PyObject* object, tensorflow::tstring* text) {
   return true;
 }
 
-// Copies an array of strings, or of objects that are strings, into a new EagerTensor; null as
-// below.
+// Copies an array of strings, or of objects that are strings, into a new EagerTensor on the host.
+// Returns null, with no exception, if TensorFlow has to convert the array.
 inline PyObject* CopyOfStrings(PyArrayObject* array, const Runtime& here) {
   const int kind = PyArray_TYPE(array);
   const int rank = PyArray_NDIM(array);
@@ -274,7 +275,7 @@ inline PyObject* CopyOfStrings(PyArrayObject* array, const Runtime& here) {
           PyObject* object = *reinterpret_cast<PyObject* const*>(element);
           return object != nullptr && AssignText(object, text++);
         }
-        if (kind == NPY_STRING) {  // filled up with zeros
+        if (kind == NPY_STRING) {  // padded with zeros
           Py_ssize_t length = item;
           while (length > 0 && element[length - 1] == '\0') --length;
           (text++)->assign(element, length);
@@ -293,8 +294,9 @@ inline PyObject* CopyOfStrings(PyArrayObject* array, const Runtime& here) {
   return copied ? Wrap(std::move(tensor), here.host, here.context) : nullptr;
 }
 
-// Copies a small array, or a scalar, into a new EagerTensor on the host: as `hint` says, DT_INVALID
-// for its own dtype. Null, with no exception, for what is left to TensorFlow.
+// Copies a small array or a scalar into a new EagerTensor on the host. The dtype is `hint`, or that
+// of the array if `hint` is DT_INVALID. Returns null, with no exception, if TensorFlow has to
+// convert the value.
 inline PyObject* CopyOfArray(PyObject* object, tensorflow::DataType hint, const Runtime& here) {
   ArrayView view;
   if (!ViewOf(object, &view)) {

@@ -5,8 +5,9 @@ from fastops._tf.protos cimport DataType
 
 
 cdef extern from "declarations.h" namespace "fastops":
-    # Of an array or a scalar of NumPy's that holds numbers; DT_INVALID of all else.
+    # The dtype of a NumPy array or scalar that holds numbers; DT_INVALID for all other objects.
     DataType ArrayDtype(PyObject*)
-    # New references. Null without an exception: it is TensorFlow's to convert.
+    # Both return a new reference. Null without an exception means that TensorFlow has to convert
+    # the value.
     PyObject* CopyOfArray(PyObject*, DataType hint, const Runtime&)
     PyObject* TensorOfSequence(PyObject*, DataType hint, const Runtime&)

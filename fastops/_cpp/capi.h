@@ -18,20 +18,21 @@ namespace fastops {
 
 class CachedOp {
  public:
-  // `context` is borrowed: the cache that owns this is flushed before the context goes.
+  // `context` is borrowed. The cache that owns this object is flushed before the context is freed.
   CachedOp(tensorflow::EagerContext* context, const tensorflow::NodeDef& node, int num_outputs)
       : context_(context), name_(node.op()), num_outputs_(num_outputs) {
     attrs_.Reset(name_.c_str());
     for (const auto& attr : node.attr()) attrs_.Set(attr.first, attr.second);
   }
 
-  // Runs the op on the given inputs. On success `results[i]` are new references and 0 is
-  // returned; 1 on an error of TensorFlow (`status`), -1 with a Python exception. The GIL is held
-  // on entry and exit, and released meanwhile.
+  // Runs the op on the given inputs. Returns 0 on success: `results[i]` are new references. Returns
+  // 1 on an error of TensorFlow (`status`), and -1 with a Python exception. The GIL is held on
+  // entry and exit, and released while the op runs.
   int Run(TFE_TensorHandle* const* inputs, int num_inputs, const char* device, PyObject** results,
           absl::Status* status) {
     FASTOPS_ASSERT(PyGILState_Check());
-    // Other threads may run the same entry while this one waits: take the operation, or make one.
+    // Other threads may run the same entry while this thread waits. Take the idle operation for
+    // this call, or make a new one.
     std::unique_ptr<tensorflow::EagerOperation> op = std::move(idle_);
     if (op == nullptr) op = std::make_unique<tensorflow::EagerOperation>(context_);
     absl::InlinedVector<tensorflow::AbstractTensorHandle*, 4> outputs(num_outputs_);
@@ -40,7 +41,7 @@ class CachedOp {
       op->Clear();
       *status = op->Reset(name_.c_str(), device, /*remote=*/false, /*executor=*/nullptr);
       if (status->ok()) {
-        // An error that arrives later, elsewhere, tells the lines that made the call.
+        // An async error is raised later and elsewhere. It needs the stack trace of this call.
         if (op->Executor().Async()) {
           op->SetStackTrace(tensorflow::ManagedStackTrace(
               tensorflow::GetStackTrace(tensorflow::StackTrace::kStackTraceInitialSize)));

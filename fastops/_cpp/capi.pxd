@@ -8,6 +8,6 @@ from fastops._tf.status cimport Status
 cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass CachedOp:
         CachedOp(EagerContext*, const NodeDef&, int)
-        # 0, 1 with a status, or -1 with a Python exception
+        # Returns 0, 1 with a status, or -1 with a Python exception.
         int Run(TFE_TensorHandle**, int, const char*, PyObject**, Status*) except +
         int num_outputs()

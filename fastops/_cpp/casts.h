@@ -1,4 +1,4 @@
-// Casts of numbers, where they are what NumPy and TensorFlow make of them and nobody is told.
+// Casts numbers as NumPy and TensorFlow do, in the cases in which neither of them warns or fails.
 #ifndef FASTOPS_CPP_CASTS_H_
 #define FASTOPS_CPP_CASTS_H_
 
@@ -24,7 +24,7 @@ inline constexpr bool kIsComplex<Eigen::bfloat16> = false;
 template <typename T>
 constexpr bool kIsShort = std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>;
 
-// Whether a number has come through a cast without overflow or underflow, of which NumPy tells.
+// Whether a cast of a number had no overflow or underflow, about which NumPy would warn.
 template <typename To>
 bool HasCome(double from, To to) {
   const auto wide = static_cast<double>(to);
@@ -33,8 +33,8 @@ bool HasCome(double from, To to) {
           std::abs(wide) >= static_cast<double>(std::numeric_limits<To>::min()));
 }
 
-// False where a cast is not defined by the value alone, loses more than digits, or where there may
-// be a warning: of NaN, of what does not fit, of an imaginary part.
+// Casts a number. Returns false if the result does not depend on the value alone, if more than
+// precision would be lost, or if NumPy might warn: about NaN, overflow or an imaginary part.
 template <typename From, typename To>
 bool Cast(From from, To* to) {
   if constexpr (std::is_same_v<From, To>) {
@@ -65,7 +65,8 @@ bool Cast(From from, To* to) {
       *to = static_cast<To>(from);
       return true;
     } else if constexpr (kIsShort<To>) {
-      // By way of float: it must not round twice.
+      // The cast goes through float, so the value must be exact in float. Otherwise it would be
+      // rounded twice.
       const auto single = static_cast<float>(from);
       if (static_cast<double>(single) != static_cast<double>(from)) return false;
       *to = static_cast<To>(single);
@@ -86,7 +87,8 @@ bool Cast(From from, To* to) {
   }
 }
 
-// Calls `visit` with a value of the C++ type of a dtype. False for one that is not cast.
+// Calls `visit` with a value of the C++ type of a dtype. Returns false for a dtype that this file
+// does not cast.
 template <typename Visit>
 bool WithTypeOf(tensorflow::DataType dtype, Visit visit) {
   switch (dtype) {
@@ -114,11 +116,11 @@ bool WithTypeOf(tensorflow::DataType dtype, Visit visit) {
   }
 }
 
-// Casts so many numbers that lie one after the other, aligned.
+// Casts `count` numbers. They are contiguous and aligned.
 inline bool CastAll(tensorflow::DataType from, const void* values, tensorflow::DataType to,
                     void* results, int64_t count) {
   if (tensorflow::DataTypeIsComplex(from) && !tensorflow::DataTypeIsComplex(to)) return false;
-  if (from == tensorflow::DT_BOOL) {  // in NumPy any byte may be one
+  if (from == tensorflow::DT_BOOL) {  // NumPy allows any byte as a bool
     const auto* bytes = static_cast<const uint8_t*>(values);
     for (int64_t i = 0; i < count; ++i) {
       if (bytes[i] > 1) return false;

@@ -1,4 +1,4 @@
-// Numbers that tell whether dicts have changed.
+// Counters that show whether a dict has changed.
 #ifndef FASTOPS_CPP_CHANGES_H_
 #define FASTOPS_CPP_CHANGES_H_
 
@@ -10,14 +10,16 @@ namespace fastops {
 
 #if PY_VERSION_HEX < 0x030c0000
 
-// Where a dict keeps its version, which only rises. The dict must outlive it.
+// The address of a dict's version, which changes with each change of the dict. The dict must
+// outlive the pointer.
 inline const uint64_t* ChangesOf(PyObject* dict) {
   return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
 
 #else
 
-// One number for all watched dicts. Each extension that includes this has its own, and a watcher.
+// One counter for all watched dicts. Each extension module that includes this file has its own
+// counter and its own watcher.
 static uint64_t changes = 1;
 static int watcher = -1;
 
@@ -26,7 +28,8 @@ static int OnChange(PyDict_WatchEvent, PyObject*, PyObject*, PyObject*) {
   return 0;
 }
 
-// A number that rises with each change of a dict. nullptr where CPython has no watcher to give.
+// The address of a counter that is incremented with each change of a dict. nullptr if CPython has
+// no free watcher.
 inline const uint64_t* ChangesOf(PyObject* dict) {
   if (watcher < 0) watcher = PyDict_AddWatcher(OnChange);
   if (watcher < 0 || PyDict_Watch(watcher, dict) < 0) {

@@ -1,4 +1,4 @@
-// What of CPython's classes has no name in its C API, or another one from version to version.
+// Access to CPython's classes that its C API does not provide, or that differs between versions.
 #ifndef FASTOPS_CPP_CLASSES_H_
 #define FASTOPS_CPP_CLASSES_H_
 
@@ -6,8 +6,8 @@
 
 namespace fastops {
 
-// A number that no class has had before, nor this one before it or one of its bases was last
-// changed; 0 where there is none. `_PyType_Lookup` gives a class one.
+// The version of a class. No other class has had it, and a change of the class or of one of its
+// bases invalidates it. 0 if the class has no version now; `_PyType_Lookup` assigns one.
 inline unsigned int ClassVersion(PyTypeObject* type) {
 #if PY_VERSION_HEX < 0x030c0000
   if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
@@ -15,18 +15,18 @@ inline unsigned int ClassVersion(PyTypeObject* type) {
   return type->tp_version_tag;
 }
 
-// Whether instances are asked for attributes in the usual way: the class, and their own dict.
+// Whether instances of a class have the generic attribute lookup: in the class and in their dict.
 inline bool LooksUpGenerically(PyTypeObject* type) {
   return type->tp_getattro == PyObject_GenericGetAttr;
 }
 
-// Whether instances, which are classes, are asked as classes are: their bases, too.
+// Whether a metaclass has the attribute lookup of `type`, which also searches the bases.
 inline bool LooksUpAsClasses(PyTypeObject* type) {
   return type->tp_getattro == PyType_Type.tp_getattro;
 }
 
-// The attribute of an instance whose class looks them up in the usual way: a new reference, or
-// nullptr where there is none, or with an exception.
+// The attribute of an instance whose class has the generic attribute lookup. Returns a new
+// reference. Returns nullptr if there is no such attribute, or with an exception.
 inline PyObject* GenericAttribute(PyObject* value, PyObject* name) {
 #if PY_VERSION_HEX >= 0x030d0000
   PyObject* found = nullptr;

@@ -1,9 +1,9 @@
 // The parts of TensorFlow that differ between its versions or are not public: functions that no
-// header of the wheel declares, private members, layouts. No other file may rely on such a part,
-// except that onednn/symbols.h has those that concern oneDNN.
+// header in the wheel declares, private members, layouts. Only this file and onednn/symbols.h may
+// rely on such parts. The latter has those that concern oneDNN.
 //
-// Source, Name and Checked are as in onednn/symbols.h, and tests/house/test_symbols.py reads them
-// here as well.
+// onednn/symbols.h explains Source, Name and Checked. tests/house/test_symbols.py reads them in
+// this file, too.
 #ifndef FASTOPS_CPP_COMPAT_H_
 #define FASTOPS_CPP_COMPAT_H_
 
@@ -46,7 +46,7 @@ TFE_TensorHandle* ConvertToEagerTensor(TFE_Context* context, PyObject* value, Da
 // Source: tensorflow/python/eager/pywrap_tensor.cc
 // Name: ConvertToEagerTensorUncached
 // Checked: 2.19, 2.20, 2.21
-// The same conversion without the cache of Python numbers. Exported by
+// Like ConvertToEagerTensor, but without the cache of Python numbers. Exported by
 // lib_pywrap_tensorflow_common.so, but declared in no header.
 TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* value,
                                                DataType dtype, const char* device_name);
@@ -80,12 +80,12 @@ struct Expose {
   auto& Access(const Owner&, Name);         \
   template struct Expose<Owner, Name, &Owner::member>
 
-// Whether a tensor is computed yet: `TensorHandle::Tensor()` blocks until it is, and with the GIL
-// held that can deadlock.
+// These members show whether a tensor is computed. `TensorHandle::Tensor()` would block until it
+// is, which can deadlock while the GIL is held.
 FASTOPS_EXPOSE(tensorflow::TensorHandle, HandleData, data_);
 FASTOPS_EXPOSE(tensorflow::LocalTensorHandleData, LocalControl, ctrl_);
 FASTOPS_EXPOSE(tensorflow::LocalTensorHandleData, LocalTensor, tensor_);
-// The executors of threads, and that of all others.
+// The executors of threads that have their own, and the executor of all other threads.
 FASTOPS_EXPOSE(tensorflow::EagerContext, ContextThreadExecutors, thread_local_executor_);
 FASTOPS_EXPOSE(tensorflow::EagerContext, ContextExecutor, default_executor_);
 
@@ -103,8 +103,8 @@ inline const tensorflow::Tensor& TensorOf(const tensorflow::LocalTensorHandleDat
   return Access(data, LocalTensor());
 }
 
-// A kernel that runs a function as an eager call does. TensorFlow 2.19 is not told whether it does
-// so only once.
+// Makes a kernel that runs a function as an eager call does. The constructor in TensorFlow 2.19 has
+// no parameter `function_runs_at_most_once`.
 template <typename Kernel = tensorflow::KernelAndDeviceFunc>
 Kernel* NewFunctionKernel(tensorflow::FunctionLibraryRuntime* library,
                           tensorflow::ProcessFunctionLibraryRuntime* process,
@@ -147,8 +147,8 @@ inline const tensorflow::EagerExecutor& DefaultExecutor(const tensorflow::EagerC
 // Source: tensorflow/python/client/tf_session_wrapper.cc
 // Name: PyGraph
 // Checked: 2.19, 2.20, 2.21
-// The Python object of a graph, for which the wheel has no header. `graph` is the first member of
-// PyGraphData, which follows the object's head.
+// The layout of the Python object of a graph. The wheel has no header for it. `graph` is the first
+// member of PyGraphData, which follows the object's header.
 struct GraphObject {
   PyObject ob_base;
   PyObject* dict;
@@ -159,8 +159,8 @@ struct GraphObject {
 // Source: pybind11/detail/common.h
 // Name: pybind11::detail::instance
 // Checked: 2.19, 2.20, 2.21
-// The Python object of a session: pybind11's instance in its simple layout, which is a pointer to
-// the value and two words for its holder.
+// The layout of the Python object of a session. It is pybind11's instance in its simple layout: a
+// pointer to the value, and two words for its holder.
 struct SessionObject {
   PyObject ob_base;
   TF_Session* session;
@@ -170,12 +170,13 @@ struct SessionObject {
   bool simple_layout : 1;
 };
 
-// The session that runs the graph. TF_Session has a SessionRef, which counts the runs.
+// The session that runs the graph. TF_Session has a SessionRef around it, which counts the runs.
 FASTOPS_EXPOSE(tensorflow::SessionRef, CountedSession, session_);
 
-// The session of a `TF_Session` object that is not closed. Null where the objects do not have the
-// layouts above, as far as their types tell. `graph_type` is PyGraph, from which the graph's class
-// derives. The GIL is held: a session that is about to be closed says so to Python first.
+// The session of an open `TF_Session` object. Null if the session does not run this graph, or if
+// the types show that the objects do not have the layouts above. `graph_type` is PyGraph, the base
+// of the graph's class. The GIL is held, which keeps the session open: closing a session starts in
+// Python.
 inline tensorflow::Session* SessionOf(PyObject* session, PyObject* graph,
                                       PyTypeObject* graph_type) {
   const PyTypeObject* type = Py_TYPE(session);

@@ -5,7 +5,7 @@ from fastops._tf.protos cimport DataType
 
 
 cdef extern from "declarations.h" namespace "tensorflow":
-    # Both return null with a Python exception.
+    # On failure, both return null with a Python exception.
     TFE_TensorHandle* ConvertToEagerTensor(
         TFE_Context* context, PyObject* value, DataType dtype, const char* device
     )

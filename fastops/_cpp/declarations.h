@@ -1,6 +1,6 @@
-// What every module may know of TensorFlow and of the classes here, without TensorFlow's headers:
-// to read those takes ten times as long as to compile the module. Who looks into what is only
-// declared here includes definitions.h.
+// Declarations from TensorFlow and from this folder that need none of TensorFlow's headers. Parsing
+// those headers takes ten times as long as compiling a module. A module that needs the definitions
+// includes definitions.h.
 #ifndef FASTOPS_CPP_DECLARATIONS_H_
 #define FASTOPS_CPP_DECLARATIONS_H_
 
@@ -12,7 +12,7 @@
 
 struct TFE_TensorHandle;
 
-// Of lib_pywrap_tensorflow_common: pywrap_tensor.cc, pywrap_tfe.h.
+// From lib_pywrap_tensorflow_common: pywrap_tensor.cc, pywrap_tfe.h.
 extern "C" PyTypeObject* EagerTensorType;
 PyObject* TFE_Py_TapeSetIsEmpty();
 void TFE_Py_TapeSetStopOnThread();
@@ -39,7 +39,7 @@ class PlacedKernels;
 class PreparedKernel;
 struct Runtime;
 
-// TensorFlow's numbers of dtypes; opdef.h holds them against its own.
+// TensorFlow's numbers of dtypes. opdef.h checks them against TensorFlow's header.
 #define FASTOPS_DTYPES(APPLY) \
   APPLY(DT_INVALID, 0)        \
   APPLY(DT_FLOAT, 1)          \
@@ -63,20 +63,20 @@ inline bool IsEagerTensor(PyObject* object) { return Py_TYPE(object) == EagerTen
 // Sizes of dimensions, or numbers of axes.
 using Sizes = std::vector<int64_t>;
 
-// One input argument of an op. `attr` indexes the op's type attributes, -1 for a fixed type.
+// One input argument of an op. `attr` is the index of its type attribute; -1 for a fixed type.
 struct InputArg {
   enum Kind { kSingle, kHomogeneous, kHeterogeneous };
   std::string name, type_attr, number_attr, list_attr;
   Kind kind = kSingle;
   tensorflow::DataType fixed = DT_INVALID;
   tensorflow::DataType fallback = DT_INVALID;  // the attribute's default
-  std::vector<tensorflow::DataType> allowed;   // by the attribute; any where there are none
+  std::vector<tensorflow::DataType> allowed;   // by the attribute; empty: all
   int attr = -1;
 };
 
-// What the running TensorFlow's OpDef says of an op, in the form that a call needs.
+// The facts from an op's OpDef in the running TensorFlow, in the form that calls need.
 struct OpFacts {
-  // What a call returns: nothing, a tensor, a list of them, or a namedtuple of these.
+  // The result of a call: none, a tensor, a list of tensors, or a namedtuple of these.
   enum Structure { kNone, kTensor, kList, kTuple };
   const tensorflow::OpDef* def = nullptr;  // owned by TensorFlow's registry, never freed
   std::vector<InputArg> inputs;

@@ -1,5 +1,5 @@
-// All that declarations.h declares, with TensorFlow's headers. Compiled ahead, for the modules that
-// include it.
+// The definitions of everything in declarations.h, with TensorFlow's headers. This header is
+// precompiled.
 #ifndef FASTOPS_CPP_DEFINITIONS_H_
 #define FASTOPS_CPP_DEFINITIONS_H_
 

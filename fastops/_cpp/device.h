@@ -1,8 +1,8 @@
-// The host device with a quicker allocator for small tensors.
+// The host device with a faster allocator for small tensors.
 //
-// TensorFlow takes every tensor's memory from posix_memalign, whose small aligned chunks glibc
-// neither caches per thread nor frees cheaply: 75 of the 360 ns of a scalar kernel went there.
-// A slightly larger malloc, aligned by hand, comes from the thread's cache.
+// TensorFlow allocates every tensor with posix_memalign. glibc does not cache such chunks per
+// thread, and frees them slowly: that took 75 of the 360 ns of a scalar kernel. Here a slightly
+// larger malloc is aligned by hand, so that glibc can serve it from the thread's cache.
 #ifndef FASTOPS_CPP_DEVICE_H_
 #define FASTOPS_CPP_DEVICE_H_
 
@@ -27,7 +27,8 @@ class SmallTensorAllocator : public tensorflow::Allocator {
 
   std::string Name() override { return "fastops_small"; }
 
-  // Serves every size, since it is not told the size when it frees; large ones through TensorFlow.
+  // Serves all sizes, since `DeallocateRaw` does not receive the size. Large chunks come from
+  // TensorFlow's allocator.
   void* AllocateRaw(size_t alignment, size_t num_bytes) override {
     if (num_bytes > kSmall || alignment > kAlignment) {
       const size_t space = alignment > kAlignment ? alignment : kAlignment;
@@ -52,14 +53,14 @@ class SmallTensorAllocator : public tensorflow::Allocator {
   }
 
  private:
-  // The largest size, with its overhead, that glibc still keeps in a thread's cache.
+  // The largest size that, with the overhead, still fits in glibc's cache of a thread.
   static constexpr size_t kSmall = 896;
   static constexpr uintptr_t kAlignment = tensorflow::Allocator::kAllocatorAlignment;
   static constexpr uintptr_t kLarge = 1;  // chunks are at least 16-aligned: the bit is free
 
   explicit SmallTensorAllocator(tensorflow::Allocator* large) : large_(large) {}
 
-  // Writes where the chunk begins into the word before the memory that is handed out.
+  // Stores the address of the chunk in the word before the memory that is returned.
   static void* Mark(void* chunk, size_t offset, uintptr_t flag) {
     char* memory = static_cast<char*>(chunk) + offset;
     reinterpret_cast<uintptr_t*>(memory)[-1] = reinterpret_cast<uintptr_t>(chunk) | flag;
@@ -69,7 +70,7 @@ class SmallTensorAllocator : public tensorflow::Allocator {
   tensorflow::Allocator* const large_;
 };
 
-// What kernels see as their device: the host in all but the allocator. TensorFlow's own
+// The device that kernels get: the host device with a different allocator. TensorFlow's own
 // RenamedDevice wraps a device in the same way.
 class HostDevice : public tensorflow::Device {
  public:
@@ -80,7 +81,7 @@ class HostDevice : public tensorflow::Device {
   }
 
   tensorflow::Allocator* GetAllocator(tensorflow::AllocatorAttributes attr) override {
-    // Memory that an accelerator or a network card reads is the host's business.
+    // The host's own allocator provides memory that an accelerator or a network card reads.
     if (attr.gpu_compatible() || attr.nic_compatible()) return host_->GetAllocator(attr);
     return SmallTensorAllocator::Get();
   }
@@ -127,7 +128,7 @@ class HostDevice : public tensorflow::Device {
   tensorflow::Device* const host_;  // borrowed from the context
 };
 
-// The same, but that what kernels give to the host's threads runs in the calling one.
+// A `HostDevice` for kernels whose tasks run in the calling thread, not in the host's threads.
 class CallerDevice : public HostDevice {
  public:
   explicit CallerDevice(tensorflow::Device* host)
@@ -143,7 +144,7 @@ class CallerDevice : public HostDevice {
 
   const CpuWorkerThreads* tensorflow_cpu_worker_threads() const override { return &threads_; }
   const Eigen::ThreadPoolDevice* eigen_cpu_device() override {
-    // The host has others, with less threads, for threads that asked for them.
+    // The host returns a device with fewer threads to threads that have requested one.
     const Eigen::ThreadPoolDevice* theirs = HostDevice::eigen_cpu_device();
     return theirs->numThreads() == eigen_.numThreads() ? &eigen_ : theirs;
   }

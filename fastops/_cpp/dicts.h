@@ -1,4 +1,4 @@
-// What of CPython's dicts and instances has no name in its C API, or not in every version.
+// Access to CPython's dicts and instances that its C API does not provide in every version.
 #ifndef FASTOPS_CPP_DICTS_H_
 #define FASTOPS_CPP_DICTS_H_
 
@@ -8,8 +8,8 @@
 
 namespace fastops {
 
-// A number that no dict has had before, nor this one before it was last changed; 0 where CPython
-// counts no more, so that contents have to be compared.
+// The version of a dict. No other dict has had it, and each change of the dict gives it a new one.
+// 0 in newer versions of CPython, which have no versions of dicts; compare the contents then.
 inline uint64_t DictVersion(PyObject* dict) {
 #if PY_VERSION_HEX < 0x030c0000
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
@@ -18,8 +18,9 @@ inline uint64_t DictVersion(PyObject* dict) {
 #endif
 }
 
-// The dict of an instance, borrowed, which it keeps from then on unless it is given another one.
-// nullptr for one that has none.
+// The dict of an instance, borrowed. It is created if necessary, and the instance keeps it until
+// its
+// `__dict__` is replaced. nullptr for an instance that cannot have a dict.
 inline PyObject* InstanceDict(PyObject* instance) {
 #if PY_VERSION_HEX < 0x030c0000
   PyObject** place = _PyObject_GetDictPtr(instance);
@@ -40,7 +41,8 @@ inline PyObject* InstanceDict(PyObject* instance) {
   return dict;
 }
 
-// The same, but nullptr while no attribute was ever set, as on most tensors.
+// The dict of an instance, borrowed. Before CPython 3.12, nullptr if no attribute was ever set, as
+// for most tensors.
 inline PyObject* InstanceDictIfAny(PyObject* instance) {
 #if PY_VERSION_HEX < 0x030c0000
   PyObject** place = _PyObject_GetDictPtr(instance);
@@ -50,10 +52,10 @@ inline PyObject* InstanceDictIfAny(PyObject* instance) {
 #endif
 }
 
-// An iterator over the values that a set has itself, whatever its class makes of iteration.
+// An iterator over the elements of a set. It ignores an `__iter__` of a subclass.
 inline PyObject* IterateSet(PyObject* set) { return PySet_Type.tp_iter(set); }
 
-// What a weak reference refers to, borrowed; None once that is gone.
+// The object that a weak reference refers to, borrowed; None if the object is gone.
 inline PyObject* Referent(PyObject* reference) {
 #if PY_VERSION_HEX < 0x030d0000
   return PyWeakref_GET_OBJECT(reference);

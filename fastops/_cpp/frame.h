@@ -15,8 +15,8 @@
 
 namespace fastops {
 
-// Plain arrays with room for kInputs inputs, left uninitialised: a frame is made on every call.
-// For more inputs, or for lists, `Reset` comes first.
+// Plain arrays with room for kInputs inputs. They are not initialized, since every call makes a
+// frame. Call `Reset` first if there are more inputs or lists.
 class Frame {
  public:
   static constexpr int kInputs = 16;
@@ -33,7 +33,8 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  // Empties the frame, but keeps what it owns, and makes room for so many inputs in so many lists.
+  // Empties the frame, and makes room for `num_inputs` inputs and `num_lists` lists. The frame
+  // keeps the references that it owns.
   void Reset(int num_inputs, int num_lists) {
     size = 0;
     signature_size = 0;
@@ -67,7 +68,7 @@ class Frame {
     handles[size] = handle;
     signature[signature_size++] = static_cast<uint8_t>(HandleDtype(handle));
     new (&tensors[size]) tensorflow::TensorValue(const_cast<tensorflow::Tensor*>(value));
-    // Strings lie outside the tensor: theirs may be any number.
+    // The bytes of strings are stored outside the tensor, so assume that they are many.
     if (state == InputState::kReady) {
       bytes += value->dtype() == tensorflow::DT_STRING ? kManyBytes : value->TotalBytes();
     }
@@ -75,8 +76,8 @@ class Frame {
     return state;
   }
 
-  // Adds a tensor that no EagerTensor holds. There must be room: `num_unwrapped < kUnwrapped`.
-  // The frame then serves to run a kernel, and for nothing that asks for objects or handles.
+  // Adds a tensor that has no EagerTensor. There must be room: `num_unwrapped < kUnwrapped`.
+  // Afterwards the frame can run a kernel, but its objects and handles must not be used.
   void AddUnwrapped(tensorflow::Tensor&& tensor) {
     FASTOPS_ASSERT(size < room_ && num_unwrapped < kUnwrapped);
     auto* kept = new (&unwrapped_[num_unwrapped++]) tensorflow::Tensor(std::move(tensor));
@@ -88,7 +89,7 @@ class Frame {
     ++size;
   }
 
-  // Marks that the next `length` inputs are one list.
+  // Starts a list: the next `length` inputs belong to it.
   void BeginList(int length) {
     FASTOPS_ASSERT(num_lists_ < room_for_lists_);
     list_lengths[num_lists_++] = length;
@@ -97,7 +98,7 @@ class Frame {
     signature[signature_size++] = static_cast<uint8_t>(length >> 8);
   }
 
-  // Takes over one reference until the call ends.
+  // Steals a reference and holds it until the frame is destroyed.
   void Own(PyObject* object) {
     if (num_owned_ < kInputs) {
       owned_[num_owned_++] = object;
@@ -110,7 +111,8 @@ class Frame {
     return signature_size == other_size && std::memcmp(signature, other, other_size) == 0;
   }
 
-  // Likewise, with lists of whatever lengths. All items of a list have the same dtype.
+  // Whether two signatures are equal apart from the lengths of lists. All items of a list must have
+  // the same dtype, and no list may be empty.
   bool SameButForLengths(const char* other, size_t other_size) const {
     const uint8_t* here = signature;
     const uint8_t* there = reinterpret_cast<const uint8_t*>(other);
@@ -168,12 +170,13 @@ class Frame {
   int size = 0;
   int num_unwrapped = 0;
   size_t bytes = 0;
-  // The tensors are those of the objects while the objects live.
+  // The tensors belong to the objects and are valid while the objects live.
   tensorflow::TensorValue* tensors = reinterpret_cast<tensorflow::TensorValue*>(few_tensors_);
   PyObject** objects = few_objects_;
   TFE_TensorHandle** handles = few_handles_;
   int* list_lengths = few_list_lengths_;
-  // What of the inputs belongs to the cache key: dtypes, and where lists begin and how long.
+  // The part of the cache key that depends on the inputs: dtypes, and the places and lengths of
+  // lists.
   uint8_t* signature = few_signature_;
   size_t signature_size = 0;
 };

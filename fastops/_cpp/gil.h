@@ -1,4 +1,4 @@
-// Gives the GIL away for a while.
+// Releases the GIL and takes it again.
 #ifndef FASTOPS_CPP_GIL_H_
 #define FASTOPS_CPP_GIL_H_
 
@@ -8,11 +8,12 @@
 
 namespace fastops {
 
-// Does something that may take the GIL, or run Python code that may.
+// Calls a function that may take the GIL, or that may run Python code which takes it.
 //
-// While the interpreter shuts down, Python before 3.14 ends other threads there by unwinding them:
-// through destructors that use Python objects without the GIL, and into handlers that swallow
-// exceptions. Wait for the process to end instead, as 3.14 does.
+// While the interpreter shuts down, Python before 3.14 ends other threads when they take the GIL.
+// It unwinds them, through destructors that use Python objects without the GIL, and into handlers
+// that swallow exceptions. Instead, let the thread wait for the process to end, as Python 3.14
+// does.
 template <typename Function>
 auto TakingGil(Function&& function) -> decltype(function()) {
   try {
@@ -22,7 +23,7 @@ auto TakingGil(Function&& function) -> decltype(function()) {
   }
 }
 
-// Releases the GIL for its lifetime when asked to.
+// Releases the GIL for its lifetime if `release` is true.
 class ScopedGilRelease {
  public:
   explicit ScopedGilRelease(bool release = true)

@@ -1,4 +1,4 @@
-// The graph that TensorFlow executes for a function: after its passes, grappler and oneDNN.
+// The graph that TensorFlow executes for a function, after its passes, grappler and oneDNN.
 #ifndef FASTOPS_CPP_GRAPH_H_
 #define FASTOPS_CPP_GRAPH_H_
 
@@ -13,10 +13,11 @@
 namespace fastops {
 
 // Instantiates a function as an eager call does, and returns the serialized graphs of its
-// partitions. Of the inputs only handles matter, and `places`: the names of the devices where the
-// others are, empty for the host. `preferred` is set to the device to which TensorFlow gives the
-// call, and nodes that have no other place. `call` is the node of the call; an attribute of its own
-// makes the instance a new one: TensorFlow hands over nothing for those that it has.
+// partitions. `call` is the node of the call. It needs an attribute that makes it unique, because
+// TensorFlow returns no graphs for an instance that exists already. `inputs` matters only for
+// handles and may contain nulls. `places` are the names of the devices of the inputs, empty for the
+// host. `preferred` is set to the device on which TensorFlow runs the call, and all nodes that are
+// not placed elsewhere.
 inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::NodeDef& call,
                                    const std::vector<TFE_TensorHandle*>& inputs,
                                    const std::vector<std::string>& places,

@@ -1,4 +1,4 @@
-// EagerTensors in, EagerTensors out.
+// Unwraps EagerTensors into tensors, and wraps tensors as EagerTensors.
 #ifndef FASTOPS_CPP_HANDLE_H_
 #define FASTOPS_CPP_HANDLE_H_
 
@@ -10,8 +10,8 @@ namespace fastops {
 
 enum class InputState { kReady, kForeign, kRemote, kOtherDevice, kNotReady, kPoisoned };
 
-// Looks at an EagerTensor's handle without blocking. On kReady, `*tensor` is borrowed from the
-// handle, which the EagerTensor keeps alive. The GIL is held.
+// Reads the tensor of an EagerTensor on the host, without blocking. On kReady, `*tensor` is
+// borrowed from the handle, which the EagerTensor keeps alive. The GIL is held.
 inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* host,
                           const tensorflow::Tensor** tensor) {
   auto* base = tensorflow::unwrap(opaque);
@@ -20,7 +20,8 @@ inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* ho
   const tensorflow::LocalTensorHandleData* data = LocalData(*handle);
   if (data == nullptr) return InputState::kRemote;
   if (handle->device() != nullptr) return InputState::kOtherDevice;  // null means the host
-  // TensorFlow runs an op where its resource lives, which a handle on the host may tell of.
+  // TensorFlow runs an op on the device of its resource. A handle in host memory may refer to a
+  // resource on another device.
   if (handle->dtype == tensorflow::DT_RESOURCE && handle->resource_device() != nullptr &&
       handle->resource_device() != host) {
     return InputState::kOtherDevice;
@@ -33,8 +34,9 @@ inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* ho
   return InputState::kReady;
 }
 
-// The same for a tensor in the memory of any local device, with the device: null means the host.
-// Of a resource it is the one where that lives.
+// Reads the tensor of an EagerTensor on any local device, without blocking. On kReady, `*tensor` is
+// borrowed from the handle. `*device` is the device of the tensor, or of the resource that it
+// refers to; null means the host. The GIL is held.
 inline InputState InspectAnywhere(TFE_TensorHandle* opaque, const tensorflow::Device* host,
                                   const tensorflow::Tensor** tensor,
                                   const tensorflow::Device** device) {
@@ -53,7 +55,7 @@ inline InputState InspectAnywhere(TFE_TensorHandle* opaque, const tensorflow::De
   return InputState::kReady;
 }
 
-// The dtype of an EagerTensor, whatever its device and state; DT_INVALID for a custom device's.
+// The dtype of an EagerTensor on any device and in any state; DT_INVALID for a custom device.
 inline tensorflow::DataType HandleDtype(TFE_TensorHandle* opaque) {
   auto* base = tensorflow::unwrap(opaque);
   if (!tensorflow::TensorHandle::classof(base)) return tensorflow::DT_INVALID;
@@ -71,7 +73,9 @@ inline const tensorflow::Tensor* HostTensor(PyObject* object) {
   return tensor;
 }
 
-// The same in the memory of any local device: what it holds is not for the host to look at.
+// The tensor of an EagerTensor on any local device, borrowed. Null for any other object, and for a
+// tensor that is not computed yet. Use only its dtype and shape: the host may not be able to read
+// its elements.
 inline const tensorflow::Tensor* LocalTensor(PyObject* object) {
   const tensorflow::Tensor* tensor = nullptr;
   const tensorflow::Device* device = nullptr;
@@ -82,8 +86,8 @@ inline const tensorflow::Tensor* LocalTensor(PyObject* object) {
   return tensor;
 }
 
-// Wraps a result in the memory of `device`, null for the host's, of a function that was called on
-// another, as TensorFlow does.
+// Wraps a result of a function that was called on device `called_on`, as TensorFlow does. `device`
+// is the device of the result's memory; null means the host.
 inline PyObject* WrapPlaced(tensorflow::Tensor&& tensor, tensorflow::Device* device,
                             tensorflow::Device* called_on, tensorflow::EagerContext* context) {
   auto* handle = tensorflow::TensorHandle::CreateLocalHandle(

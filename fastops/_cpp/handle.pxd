@@ -15,17 +15,18 @@ cdef extern from "declarations.h" namespace "fastops":
         kNotReady "fastops::InputState::kNotReady"
         kPoisoned "fastops::InputState::kPoisoned"
 
-    # Borrows the tensor of one that is ready.
+    # Reads the tensor of an EagerTensor on the host. On kReady, the tensor is borrowed.
     InputState Inspect(TFE_TensorHandle*, const Device* host, const Tensor**)
-    # Of a tensor on any local device, with that: null for the host.
+    # Reads the tensor of an EagerTensor on any local device, and the device: null for the host.
     InputState InspectAnywhere(
         TFE_TensorHandle*, const Device* host, const Tensor**, const Device**
     )
     DataType HandleDtype(TFE_TensorHandle*)
-    # Borrowed; null for what is not an EagerTensor on the host, computed.
+    # Borrowed; null for any object but a computed EagerTensor on the host.
     const Tensor* HostTensor(PyObject*)
-    # The same in the memory of any local device: what it holds is not for the host to look at.
+    # Borrowed; null for any object but a computed EagerTensor on a local device. Use only its dtype
+    # and shape: the host may not be able to read its elements.
     const Tensor* LocalTensor(PyObject*)
     object Wrap(Tensor, Device*, EagerContext*)
-    # In the memory of a device, null for the host, made by what was called on another.
+    # The first device is that of the memory (null: the host), the second one ran the function.
     object WrapPlaced(Tensor, Device*, Device*, EagerContext*)

@@ -1,11 +1,11 @@
-// What must hold: looked at in builds with assertions alone, which docs/debugging.md tells of.
+// Assertions. They are checked only in builds with assertions, which docs/debugging.md describes.
 #ifndef FASTOPS_CPP_INVARIANTS_H_
 #define FASTOPS_CPP_INVARIANTS_H_
 
 #include <Python.h>
 
-// Ends the process with the program's traceback. TensorFlow's own assertions stay out of all
-// builds: its structs have another layout with them.
+// If the condition is false, aborts the process with the Python traceback. TensorFlow's own
+// assertions are off in all builds, since they change the layout of its structs.
 #ifdef FASTOPS_ASSERTIONS
 #define FASTOPS_ASSERT(condition) \
   ((condition) ? (void)0 : Py_FatalError("fastops: not " #condition))

@@ -1,4 +1,4 @@
-// PreparedKernel: one op with its attributes on one device, resolved once.
+// PreparedKernel: the kernel for one op with its attributes on the host, resolved once.
 #ifndef FASTOPS_CPP_KERNEL_H_
 #define FASTOPS_CPP_KERNEL_H_
 
@@ -29,20 +29,21 @@
 
 namespace fastops {
 
-// How one call is to be made, and what became of it.
+// How to run one call, and facts about its run.
 struct Manner {
   bool release_gil = false;
   Threads threads = Threads::kAuto;
   size_t bytes = 0;              // of the inputs
-  int64_t* kernel_ns = nullptr;  // to add the time in the kernel to; null: nobody asks
-  bool in_caller = false;        // whether the tasks ran in this thread, where that was a choice
+  int64_t* kernel_ns = nullptr;  // the time in the kernel is added here; null: not measured
+  bool in_caller = false;        // set if a `ThreadChoice` ran the tasks in this thread
 };
 
 class PreparedKernel {
  public:
-  // Makes the kernel that TensorFlow would run for `node`, which it has run with success on the
-  // host, or would (acceptance.h). `num_outputs` is that of the original op: oneDNN's kernels may
-  // have more. Null with a status when the direct path is not open. The GIL is held.
+  // Makes the kernel that TensorFlow would run for `node`. TensorFlow must have run the node with
+  // success on the host, or be known to accept it (acceptance.h). `num_outputs` is that of the
+  // original op: oneDNN's kernels may have more. Returns null and sets the status if the node has
+  // no kernel that may run directly. The GIL is held.
   static std::shared_ptr<PreparedKernel> Make(const Runtime& runtime, tensorflow::NodeDef node,
                                               int num_outputs, bool onednn, bool thorough,
                                               absl::Status* status) {
@@ -52,9 +53,9 @@ class PreparedKernel {
     return kernel;
   }
 
-  // Runs the kernel and wraps its results. On success `results[i]` are new references and 0 is
-  // returned; 1 when the kernel failed (`status`), -1 with a Python exception. Results may alias
-  // inputs, as TensorFlow's do. The GIL is held on entry and exit.
+  // Runs the kernel and wraps its results. Returns 0 on success: `results[i]` are new references.
+  // Returns 1 if the kernel failed (`status`), and -1 with a Python exception. Results may alias
+  // inputs, as in TensorFlow. The GIL is held on entry and exit.
   int Run(const tensorflow::TensorValue* inputs, PyObject** results, absl::Status* status,
           Manner* manner) const {
     FASTOPS_ASSERT(PyGILState_Check());
@@ -71,7 +72,8 @@ class PreparedKernel {
         }
         for (int j = 0; j < i; ++j) Py_DECREF(results[j]);
         if (typed) return -1;
-        // A kernel may return what a handle holds, whatever its dtype: TensorFlow looks at it, too.
+        // A kernel that returns the value behind a handle may return one of another dtype.
+        // TensorFlow checks the dtype, too.
         *status = made == nullptr
                       ? absl::InternalError("the kernel left an output unset")
                       : absl::InvalidArgumentError(absl::StrCat(
@@ -83,7 +85,7 @@ class PreparedKernel {
     });
   }
 
-  // Runs the kernel for its first output and leaves it unwrapped. False when the kernel fails.
+  // Runs the kernel for its first output and does not wrap it. Returns false if the kernel fails.
   bool RunUnwrapped(const tensorflow::TensorValue* inputs, tensorflow::Tensor* result,
                     int64_t* kernel_ns) const {
     const auto take = [&](tensorflow::OpKernelContext* context) {
@@ -97,7 +99,7 @@ class PreparedKernel {
     return 0 == Execute(inputs, &manner, take);
   }
 
-  // Fills in what a computation is told, but for its inputs.
+  // Fills in all parameters of a computation except its inputs.
   void Describe(tensorflow::OpKernelContext::Params* params) const {
     params->op_kernel = kernel_;
     params->device = kernel_device_.get();
@@ -115,7 +117,7 @@ class PreparedKernel {
     }
   }
 
-  // Computes with what `Describe` has filled in, and the inputs.
+  // Runs the kernel. `params` comes from `Describe`, with the inputs added.
   void Compute(tensorflow::OpKernelContext::Params* params, tensorflow::OpKernelContext* context,
                Manner* manner) const {
     if (primitive_ != nullptr && primitive_->alone() && RunPrimitive(context)) return;
@@ -131,11 +133,11 @@ class PreparedKernel {
     const ThreadChoice::Turn turn = choice_->Begin(manner->threads, std::max(manner->bytes, asked));
     manner->in_caller = turn.caller;
     if (turn.caller) params->device = caller_device_.get();
-    // A trial is to tell how long the kernel takes.
+    // A trial measures how long the kernel takes, so the primitive must not replace the kernel.
     const bool may_skip =
         primitive_ != nullptr && (primitive_->alone() || (turn.caller && turn.number < 0));
     if (may_skip && !primitive_->alone() && RunPrimitive(context)) return;
-    // `Learn` compares input and result. This reference keeps the kernel from putting its result
+    // `Learn` compares input and result. With this reference the kernel does not put its result
     // into the memory of the first input.
     std::optional<tensorflow::Tensor> source;
     if (may_skip) source = context->input(0);
@@ -154,11 +156,11 @@ class PreparedKernel {
   }
 
   tensorflow::OpKernel* kernel() const { return kernel_; }
-  // In which threads it computes; null where that is no choice.
+  // Chooses the threads of the kernel's tasks; null if there is no choice.
   const ThreadChoice* choice() const { return choice_.get(); }
-  // About how often oneDNN's primitive ran without the kernel; concurrent calls may go uncounted.
+  // How often oneDNN's primitive ran without the kernel. Concurrent calls may be missed.
   int64_t primitive_runs() const { return primitive_runs_.load(std::memory_order_relaxed); }
-  // Whether it runs functions, and cancels what else its step runs where one fails.
+  // Whether the kernel runs functions. If one fails, it cancels the rest of its step.
   bool calls_functions() const { return calls_functions_; }
   int num_inputs() const { return static_cast<int>(input_attrs_.size()); }
   int num_outputs() const { return num_outputs_; }
@@ -180,10 +182,10 @@ class PreparedKernel {
     context_->Ref();
   }
 
-  // Up to so many bytes TensorFlow's own kernel moves elements faster than oneDNN's does.
+  // Up to this size, TensorFlow's own kernel moves elements faster than oneDNN's.
   static constexpr size_t kMostPlainBytes = size_t{1} << 14;
 
-  // Computes, and hands the context to `consume`, whose result it returns.
+  // Runs the kernel, then calls `consume` with the context and returns its result.
   template <typename Consume>
   int Execute(const tensorflow::TensorValue* inputs, Manner* manner, Consume consume) const {
     tensorflow::OpKernelContext::Params params;
@@ -213,14 +215,14 @@ class PreparedKernel {
     primitive_ = MakePrimitive(node);
     keeps_trace_ = node.op() == "VarHandleOp";
     calls_functions_ = CallsFunctions(node);
-    // Of the asynchronous kernels that plans get to have it is known that they compute in the same
-    // way while a thread waits for them, without the GIL. No eager call calls functions.
+    // The asynchronous kernels accepted here are known to compute the same if a thread without the
+    // GIL waits for them. Kernels that call functions run in plans only, never for an eager call.
     if (kernel_->AsAsync() != nullptr && !calls_functions_ &&
         !IsIteration(kernel_->type_string()) && !AnswersAtOnce(kernel_->type_string())) {
       return absl::UnimplementedError("asynchronous kernel");
     }
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
-    // Those that call functions, and the asynchronous ones, have threads of their own to wait for.
+    // Kernels that call functions and asynchronous kernels wait for threads of their own.
     if (!calls_functions_ && kernel_->AsAsync() == nullptr) {
       choice_ = std::make_unique<ThreadChoice>();
       shape_ = FindShape(node.op());
@@ -243,15 +245,15 @@ class PreparedKernel {
     owner->reset(new tensorflow::KernelAndDeviceOp(
         /*rendezvous=*/nullptr, /*log_memory=*/false, library_, runner_,
         context_->GetCollectiveExecutorHandle(), device_));
-    ScopedFloatMode mode;  // kernels are made so, too: they convert attributes
+    ScopedFloatMode mode;  // TensorFlow sets it here, too: kernels convert attributes
     TF_RETURN_IF_ERROR((*owner)->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt));
     *kernel = const_cast<tensorflow::OpKernel*>((*owner)->kernel());
     return absl::OkStatus();
   }
 
-  // Whether an op of oneDNN's gives the bytes that it was given, in another order: those of
-  // TensorFlow's own op. Of bfloat16 it makes zeros of small numbers where the order stays, and
-  // other dtypes than these two it leaves to TensorFlow.
+  // Whether a oneDNN op only reorders the bytes of its input, so that TensorFlow's own op gives the
+  // same bytes. For bfloat16 it does not: oneDNN's op flushes small numbers to zero if the order
+  // stays. For dtypes other than float32 and bfloat16, oneDNN's op calls TensorFlow's code.
   static bool MovesElements(const tensorflow::NodeDef& node) {
     if (node.op() != "_MklTranspose" && node.op() != "_MklConjugateTranspose") return false;
     const auto found = node.attr().find("T");
@@ -268,12 +270,12 @@ class PreparedKernel {
     return op == "IteratorGetNext" || op == "IteratorGetNextAsOptional";
   }
 
-  // Asynchronous as all that queues do, but nothing to wait for.
+  // All kernels of queues are asynchronous, but these have nothing to wait for.
   static bool AnswersAtOnce(const std::string& op) {
     return op == "QueueIsClosedV2" || op == "QueueSizeV2";
   }
 
-  // The input that is the shape of the result, -1 if there is none.
+  // The index of the input that is the shape of the result; -1 if there is none.
   static int FindShape(const std::string& op) {
     const tensorflow::OpDef* definition = nullptr;
     if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &definition).ok()) return -1;
@@ -285,7 +287,8 @@ class PreparedKernel {
     return -1;
   }
 
-  // About how many bytes a result of this shape has. No more than counts; 0 for what is no shape.
+  // Estimates the bytes of a result of this shape, up to a limit. Returns 0 if the tensor is not a
+  // shape.
   static size_t BytesOf(const tensorflow::Tensor& shape) {
     constexpr int64_t kEnough = int64_t{1} << 40;
     int64_t bytes = sizeof(float);
@@ -303,7 +306,7 @@ class PreparedKernel {
     return bytes;
   }
 
-  // Where the program is, as TensorFlow asks at each call. The GIL is held.
+  // The present stack trace of the program. TensorFlow takes one at each call. The GIL is held.
   static tensorflow::ManagedStackTrace Trace() {
     return tensorflow::ManagedStackTrace(
         tensorflow::GetStackTrace(tensorflow::StackTrace::kStackTraceInitialSize));
@@ -331,7 +334,7 @@ class PreparedKernel {
   Owner owner_;
   Owner plain_owner_;
   tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_
-  tensorflow::OpKernel* plain_ = nullptr;   // without oneDNN, for small inputs; likewise, or null
+  tensorflow::OpKernel* plain_ = nullptr;   // without oneDNN, for small inputs; null if not used
   tensorflow::Device* const device_;        // borrowed from context_, like the next three
   tensorflow::ResourceMgr* resource_manager_ = nullptr;
   tensorflow::FunctionLibraryRuntime* library_ = nullptr;
@@ -341,10 +344,10 @@ class PreparedKernel {
   const int num_outputs_;
   int shape_ = -1;
   bool calls_functions_ = false;
-  bool keeps_trace_ = false;  // of the call that made what it makes, for messages about that
+  bool keeps_trace_ = false;  // error messages show where a variable was made
   std::unique_ptr<tensorflow::CollectiveExecutor::Handle> collective_;
   std::unique_ptr<tensorflow::RendezvousInterface> rendezvous_;
-  const bool thorough_;  // also give what only kernels unknown to fastops may ask for
+  const bool thorough_;  // set step container, collectives and rendezvous, for custom ops
 };
 
 }  // namespace fastops

@@ -36,7 +36,7 @@ cdef extern from "declarations.h" namespace "fastops":
         shared_ptr[PreparedKernel] Make(
             const Runtime&, NodeDef, int, bool, bool, Status*
         ) except +
-        # 0, 1 with a status, or -1 with a Python exception
+        # Returns 0, 1 with a status, or -1 with a Python exception.
         int Run(const TensorValue*, PyObject**, Status*, Manner*) except +
         bool RunUnwrapped(const TensorValue*, Tensor*, int64_t*) except +
         const ThreadChoice* choice()

@@ -1,4 +1,4 @@
-// Reads what the running TensorFlow's OpDef says of an op.
+// Reads the OpDef of an op from the running TensorFlow.
 #ifndef FASTOPS_CPP_OPDEF_H_
 #define FASTOPS_CPP_OPDEF_H_
 
@@ -26,7 +26,7 @@ inline bool IsHandleType(tensorflow::DataType type) {
   return type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT;
 }
 
-// False when this TensorFlow has no such op.
+// Reads the facts about an op. Returns false if this TensorFlow has no such op.
 inline bool Describe(const std::string& name, OpFacts* facts) {
   const tensorflow::OpDef* def = nullptr;
   if (!tensorflow::OpRegistry::Global()->LookUpOpDef(name, &def).ok()) return false;
@@ -81,14 +81,14 @@ inline const tensorflow::OpDef::AttrDef* FindAttr(const OpFacts& facts, const st
   return nullptr;
 }
 
-// Whether an op takes or makes lists that attributes give the lengths of.
+// Whether an op has input or output lists whose lengths are attributes.
 inline bool HasLengths(const OpFacts& facts) {
   const auto has = [](const auto& arg) { return !arg.number_attr().empty(); };
   return absl::c_any_of(facts.def->input_arg(), has) ||
          absl::c_any_of(facts.def->output_arg(), has);
 }
 
-// Whether an attribute is the length of a list, and may be this one.
+// Whether an attribute is the length of a list, and `length` is a valid value for it.
 inline bool MayBeLength(const OpFacts& facts, const std::string& attr, int64_t length) {
   const auto names = [&attr](const auto& arg) { return arg.number_attr() == attr; };
   return (absl::c_any_of(facts.def->input_arg(), names) ||
@@ -104,7 +104,7 @@ inline int OutputTypes(const tensorflow::NodeDef& node, const OpFacts& facts,
   return static_cast<int>(types->size());
 }
 
-// The length of output argument `index`: 1, or that of its list; -1 marks a single tensor.
+// The length of output argument `index` if it is a list; -1 for a single tensor.
 inline int OutputLength(const tensorflow::NodeDef& node, const OpFacts& facts, int index) {
   const auto& arg = facts.def->output_arg(index);
   if (!arg.number_attr().empty()) return node.attr().at(arg.number_attr()).i();

@@ -1,4 +1,4 @@
-// What fastops keeps for each thread: the settings of `fastops.options`, and who watches its calls.
+// The state of each thread: the settings of `fastops.options`, and the observers of its calls.
 #ifndef FASTOPS_CPP_OPTIONS_H_
 #define FASTOPS_CPP_OPTIONS_H_
 
@@ -13,8 +13,8 @@ enum class OnFallback : char { kIgnore, kWarn, kLog, kRaise };
 struct Options {
   Path path = Path::kAuto;
   OnFallback on_fallback = OnFallback::kIgnore;
-  Threads threads = Threads::kAuto;  // in which a kernel's tasks run
-  bool onednn = true;  // false: the plain kernels, even where this TensorFlow would replace them
+  Threads threads = Threads::kAuto;  // where a kernel's tasks run
+  bool onednn = true;  // false: run plain kernels even if TensorFlow would run oneDNN's
 };
 
 struct Thread {
@@ -25,19 +25,19 @@ struct Thread {
   }
 
   Options options;
-  // No other thread of the process has or had it, which the system's numbers do not promise. The
-  // GIL guards the last one.
+  // Unique for the life of the process. (The operating system reuses thread ids.) The GIL guards
+  // `last_number`.
   const long number = 0;
   inline static long last_number = 0;
-  // The op whose call TensorFlow's own function is making: where that function comes through
-  // fastops again, it is still the same call. Borrowed.
+  // The op whose call TensorFlow's own function is running, borrowed. If that function calls
+  // fastops with the same op, the nested call is not counted again.
   PyObject* underway = nullptr;
-  // Owned, and leaked by a thread that ends before its profile does.
-  PyObject* observer = nullptr;     // the innermost one that is open: an Observer
-  PyObject* measurement = nullptr;  // of the innermost call that is measured
+  // Both are owned. A thread that ends before its profile leaks them.
+  PyObject* observer = nullptr;     // the innermost Observer of the thread
+  PyObject* measurement = nullptr;  // the Measurement of the innermost measured call
 };
 
-// What a new thread starts with. The GIL guards it.
+// The state that new threads start with. The GIL guards it.
 inline Thread& DefaultThread() {
   static Thread thread;
   return thread;

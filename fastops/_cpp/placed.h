@@ -1,4 +1,5 @@
-// PlacedKernels: one op with its attributes on devices that are not the host, resolved once.
+// PlacedKernels: the kernels for one op with its attributes on devices other than the host,
+// resolved once.
 #ifndef FASTOPS_CPP_PLACED_H_
 #define FASTOPS_CPP_PLACED_H_
 
@@ -24,13 +25,13 @@
 
 namespace fastops {
 
-// TensorFlow's own KernelAndDeviceOp computes: it has the device's context, stream and allocators,
-// and knows which inputs and outputs are in the host's memory. What is left out is the function
-// that TensorFlow makes of each eager call, and the way there.
+// Runs TensorFlow's own KernelAndDeviceOp. It has the device's context, stream and allocators, and
+// knows which inputs and outputs are in host memory. TensorFlow wraps each eager call in a
+// function; this class skips that function and the code that leads to it.
 class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
  public:
-  // Makes the kernel for `node` on a device. Null where that is not a device of this kind, or the
-  // kernel is not known to be run in the same way. The GIL is held.
+  // Makes the kernel for `node` on a device. Returns null if the device is not supported, or if the
+  // kernel might behave differently from TensorFlow's own call. The GIL is held.
   static std::shared_ptr<PlacedKernel> Make(const Runtime& runtime, tensorflow::Device* device,
                                             tensorflow::NodeDef node, int num_outputs) {
     if (!IsSupported(runtime, *device)) return nullptr;
@@ -44,7 +45,8 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
   int num_inputs() const { return kernel_->num_inputs(); }
   tensorflow::DataType output_dtype(int index) const { return kernel_->output_dtypes()[index]; }
 
-  // Gives the device what there is to compute, with inputs that are where the kernel wants them.
+  // Submits the computation to the device. The inputs must be in the memory that the kernel
+  // expects.
   absl::Status Compute(const tensorflow::EagerKernelArgs& inputs,
                        std::vector<tensorflow::EagerKernelRet>* outputs) const {
     return kernel_->Run(context_->StepContainer(), inputs, outputs,
@@ -53,10 +55,10 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
                         /*coordination_service_agent=*/nullptr);
   }
 
-  // Runs the kernel and wraps its results. On success `results[i]` are new references and 0 is
-  // returned; 1 when the kernel failed (`status`), -1 with a Python exception, 2 if nothing was
-  // done, since an input would have to be copied or waited for. The GIL is held on entry and exit,
-  // and released meanwhile: a device may be slow to take work.
+  // Runs the kernel and wraps its results. Returns 0 on success: `results[i]` are new references.
+  // Returns 1 if the kernel failed (`status`), and -1 with a Python exception. Returns 2 and does
+  // nothing if an input would have to be copied or waited for. The GIL is held on entry and exit.
+  // It is released in between, since a device may be slow to accept work.
   int Run(TFE_TensorHandle* const* inputs, int num_inputs, PyObject** results,
           absl::Status* status) const {
     FASTOPS_ASSERT(PyGILState_Check());
@@ -90,7 +92,7 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     return 0;
   }
 
-  // Wraps an output. A new reference, or null with a Python exception. The GIL is held.
+  // Wraps an output. Returns a new reference, or null with a Python exception. The GIL is held.
   PyObject* Wrapped(tensorflow::Tensor&& tensor, int index) const {
     auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
         std::move(tensor), context_->CanonicalDevice(kernel_->OutputDevice(index)),
@@ -99,8 +101,9 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
         tensorflow::wrap(static_cast<tensorflow::ImmediateExecutionTensorHandle*>(handle)));
   }
 
-  // Devices with streams, whose vendor does not rewrite graphs: of an eager call TensorFlow makes
-  // one. TensorFlow's own GPUs are among them for who asks for that: none has run this.
+  // Supported devices have streams, and their vendor's plugin does not rewrite graphs. (TensorFlow
+  // makes a graph for each eager call.) TensorFlow's own GPUs are supported only if the user has
+  // set `Devices::kAll`; this code has never run on one.
   static bool IsSupported(const Runtime& runtime, const tensorflow::Device& device) {
     const auto* accelerator = device.tensorflow_accelerator_device_info();
     return runtime.devices != Devices::kNone && device.IsLocal() && accelerator != nullptr &&
@@ -131,14 +134,15 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     kernel_.reset(new tensorflow::KernelAndDeviceOp(
         /*rendezvous=*/nullptr, /*log_memory=*/false, library, runner,
         context_->GetCollectiveExecutorHandle(), context_->HostCPU()));
-    ScopedFloatMode mode;  // as PreparedKernel makes its
+    ScopedFloatMode mode;  // as in PreparedKernel
     if (!kernel_->Init(/*log_device_placement=*/false, node, nullptr, std::nullopt).ok()) {
       return false;
     }
     auto* made = const_cast<tensorflow::OpKernel*>(kernel_->kernel());
     if (made->AsAsync() != nullptr || made->is_deferred()) return false;
     if (made->num_outputs() != num_outputs_) return false;
-    // A function returns such integers in the host's memory, wherever they were made.
+    // TensorFlow's function returns every int32 output in host memory. The kernel does so only if
+    // it makes the output there.
     for (int i = 0; i < num_outputs_; ++i) {
       if (kernel_->output_dtypes()[i] == tensorflow::DT_INT32 &&
           made->output_memory_types()[i] != tensorflow::HOST_MEMORY) {
@@ -148,7 +152,7 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     return true;
   }
 
-  // The tensor of an input that is where the kernel wants it, and computed; or null.
+  // The tensor of an input, if it is computed and in the memory that the kernel expects; else null.
   const tensorflow::Tensor* Take(TFE_TensorHandle* opaque, int index) const {
     auto* base = tensorflow::unwrap(opaque);
     if (!tensorflow::TensorHandle::classof(base)) return nullptr;
@@ -170,7 +174,7 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
   tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceOp> kernel_;
 };
 
-// Which inputs and outputs of a node lie in the host's memory where it runs on a device.
+// Determines which inputs and outputs of a node are in host memory when it runs on a device.
 inline absl::Status InHostMemory(const tensorflow::Device& device, const tensorflow::NodeDef& node,
                                  std::vector<bool>* inputs, std::vector<bool>* outputs) {
   tensorflow::MemoryTypeVector types[2];
@@ -182,12 +186,12 @@ inline absl::Status InHostMemory(const tensorflow::Device& device, const tensorf
   return absl::OkStatus();
 }
 
-// The kernels of one key: TensorFlow runs an op where its resource lives, whatever the scope, so
-// that there may be one for each device. The GIL is held.
+// The kernels of one key. TensorFlow runs an op on the device of its resource, whatever the device
+// scope, so a key may need one kernel per device. The GIL is held.
 class PlacedKernels {
  public:
-  // For `node`, which TensorFlow has just run with success on these inputs. Null where the direct
-  // path is not open.
+  // Makes the first kernel for `node`, which TensorFlow has just run with success on these inputs.
+  // Returns null if the node has no kernel that may run directly.
   static std::unique_ptr<PlacedKernels> Make(const Runtime& runtime,
                                              const tensorflow::NodeDef& node, int num_outputs,
                                              const std::string& device_name,
@@ -210,7 +214,7 @@ class PlacedKernels {
     return made;
   }
 
-  // The kernel for a call with these inputs; null where there is none.
+  // The kernel for a call with these inputs; null if there is none.
   PlacedKernel* For(const Runtime& runtime, TFE_TensorHandle* const* inputs, int num_inputs) {
     return node_ == nullptr ? kernels_[0].get() : At(runtime, ResourceDevice(inputs, num_inputs));
   }
@@ -218,7 +222,7 @@ class PlacedKernels {
  private:
   PlacedKernels() = default;
 
-  // The kernel for resources on that device; made if it is of the kind of the first one's.
+  // The kernel for resources on a device. It is made if the device has the type of the first one.
   PlacedKernel* At(const Runtime& runtime, tensorflow::Device* device) {
     for (const auto& kernel : kernels_) {
       if (kernel->device() == device) return kernel.get();
@@ -231,8 +235,8 @@ class PlacedKernels {
     return kernels_.back().get();
   }
 
-  // Where the first resource lives; null without one. Of several all must be in one place, at which
-  // each kernel looks.
+  // The device of the first resource; null if there is no resource. All resources must be on one
+  // device, which `PlacedKernel::Take` checks.
   static tensorflow::Device* ResourceDevice(TFE_TensorHandle* const* inputs, int num_inputs) {
     for (int i = 0; i < num_inputs; ++i) {
       auto* base = tensorflow::unwrap(inputs[i]);
@@ -245,7 +249,7 @@ class PlacedKernels {
   }
 
   std::vector<std::shared_ptr<PlacedKernel>> kernels_;  // at least one
-  std::unique_ptr<tensorflow::NodeDef> node_;           // null: no resource decides
+  std::unique_ptr<tensorflow::NodeDef> node_;           // null: no resource determines the device
 };
 
 }  // namespace fastops

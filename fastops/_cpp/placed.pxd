@@ -14,7 +14,7 @@ from fastops._tf.tensor cimport Tensor
 
 cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass PlacedKernel:
-        # Null where the device is of another kind, or the kernel.
+        # Null if the kind of device or the kernel is not supported.
         @staticmethod
         shared_ptr[PlacedKernel] Make(const Runtime&, Device*, NodeDef, int) except +
 
@@ -22,7 +22,7 @@ cdef extern from "declarations.h" namespace "fastops":
         bool IsSupported(const Runtime&, const Device&)
 
         int num_inputs()
-        # 0, 1 with a status, -1 with a Python exception, or 2 where nothing was done
+        # Returns 0, 1 with a status, -1 with a Python exception, or 2 if nothing was done.
         int Run(TFE_TensorHandle**, int, PyObject**, Status*) except +
         object Wrapped(Tensor, int)
         shared_ptr[PlacedKernel] shared_from_this() except +
@@ -36,5 +36,5 @@ cdef extern from "declarations.h" namespace "fastops":
         unique_ptr[PlacedKernels] Make(
             const Runtime&, NodeDef, int, const string&, TFE_TensorHandle**, int
         ) except +
-        # Null where there is none.
+        # Null if there is no kernel for these inputs.
         PlacedKernel* For(const Runtime&, TFE_TensorHandle**, int) except +

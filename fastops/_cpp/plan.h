@@ -1,4 +1,4 @@
-// Plan: the kernels of a graph in an order, and the slots that their values live in.
+// Plan: the kernels of a graph in execution order, and the slots that hold their values.
 #ifndef FASTOPS_CPP_PLAN_H_
 #define FASTOPS_CPP_PLAN_H_
 
@@ -18,30 +18,30 @@
 
 namespace fastops {
 
-// One node, or a loop of them.
+// One node, or a loop of nodes.
 struct Step {
   enum Kind { kKernel, kRead, kCopy, kSwitch, kMerge, kLoop, kNothing };
 
   Kind kind = kKernel;
-  int number = 0;    // counting those inside of loops
+  int number = 0;    // steps inside of loops are counted, too
   std::string name;  // of the node
   std::shared_ptr<PreparedKernel> kernel;
-  std::shared_ptr<PlacedKernel> placed;  // in its place, of a plan for another device
+  std::shared_ptr<PlacedKernel> placed;  // replaces `kernel` in a plan for another device
   std::vector<int> inputs;               // slots
-  std::vector<int> outputs;              // slots; -1 for what nobody asks for
-  std::vector<int> shared;    // places among the inputs whose values others still ask for
-  std::vector<int> releases;  // slots that nobody asks for afterwards
-  std::vector<int> needs;     // slots of which none may be dead
-  int control = -1;           // the slot that is dead when this is, for those who depend on that
+  std::vector<int> outputs;              // slots; -1 for an output that is not used
+  std::vector<int> shared;    // indices of the inputs whose values are still needed later
+  std::vector<int> releases;  // slots to empty after this step
+  std::vector<int> needs;     // the step is dead if one of these slots is dead
+  int control = -1;           // marked dead with the step, for its control dependents
 
-  // Of a loop. Each variable has three slots: where it enters, where the body finds it, and where
-  // the body leaves the next one.
+  // For a loop. Each loop variable has three slots: `entered` holds its first value, the body reads
+  // it from `current`, and leaves its next value in `next`.
   std::vector<Step> enters, body, exits;
   std::vector<int> entered, current, next;
   int condition = -1;
 
-  // What the values that it makes must be, or the run is not the one that was planned: by the place
-  // among the outputs the sizes, by the slot the very bytes.
+  // Guards. The run fails if an output does not have the shape, or a slot does not have the bytes,
+  // that the plan was made for. `sizes` is by output index, `values` by slot.
   std::vector<std::pair<int, tensorflow::TensorShape>> sizes;
   std::vector<std::pair<int, tensorflow::Tensor>> values;
 
@@ -51,20 +51,20 @@ struct Step {
   void Check(int slot, const tensorflow::Tensor& value) { values.emplace_back(slot, value); }
 };
 
-// The status of a run in which something is not what its step says that it must be.
+// The status of a run in which a guard of a step failed.
 inline absl::Status Different() { return absl::AbortedError("fastops: a value or a size differs"); }
 inline bool Differs(const absl::Status& status) { return status == Different(); }
 
-// How often steps ran, and for how many nanoseconds, by their numbers.
+// How often each step ran, and for how many nanoseconds, by step number.
 struct Times {
   std::vector<int64_t> runs, ns;
 };
 
-// The values of one run. Slots that hold constants keep them from run to run.
+// The values of one run. Slots of constants keep their values between runs.
 struct Activation {
   std::vector<tensorflow::Tensor> slots;
   std::vector<char> dead;
-  Times* times = nullptr;  // null: nobody asks
+  Times* times = nullptr;  // null: not measured
   Threads threads = Threads::kAuto;
 };
 
@@ -74,16 +74,16 @@ using Made = absl::InlinedVector<tensorflow::Tensor, 4>;
 class Plan {
  public:
   std::vector<Step> steps;
-  std::vector<int> arguments;  // slots; -1 for what nobody asks for
+  std::vector<int> arguments;  // slots; -1 for an argument that is not used
   std::vector<int> results;
   std::vector<int> transient;  // slots to empty after a run that failed
-  bool conditional = false;    // whether anything may be dead
-  Times times;                 // of the runs that were measured; guarded by the GIL
+  bool conditional = false;    // whether any slot may be dead
+  Times times;                 // sums over the measured runs; guarded by the GIL
 
   // Makes room for the values of a run.
   void Resize(int num_slots) { constants_.resize(num_slots); }
 
-  // Computes a node that has no inputs, and keeps its value.
+  // Computes a node without inputs, and stores its value in a slot for all runs.
   absl::Status Fix(const PreparedKernel& kernel, int slot) {
     absl::Status status;
     if (!kernel.RunUnwrapped(nullptr, &constants_[slot], nullptr)) {
@@ -99,14 +99,14 @@ class Plan {
     return absl::OkStatus();
   }
 
-  // Gives a slot the same value in all runs.
+  // Stores a constant in a slot for all runs.
   void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
 
-  // How often kernels left their work to oneDNN's primitive alone.
+  // How often oneDNN's primitive ran without the kernel, in all steps.
   int64_t PrimitiveRuns() const { return PrimitiveRuns(steps); }
 
-  // Runs all steps. The arguments are borrowed, the results moved out. The GIL is held on entry and
-  // exit; others run meanwhile if `release_gil`. Adds to `times` if `measured`.
+  // Runs all steps. The arguments are borrowed, the results are appended to `made`. The GIL is held
+  // on entry and exit, and released in between if `release_gil`. Adds to `times` if `measured`.
   absl::Status Run(const Borrowed& given, bool release_gil, Threads threads, bool measured,
                    Made* made, const Step** failed) {
     FASTOPS_ASSERT(PyGILState_Check() && given.size() <= arguments.size());
@@ -119,7 +119,7 @@ class Plan {
       activation->times = &mine;
     }
     absl::Status status;
-    for (size_t i = 0; i < given.size(); ++i) {  // who holds them may let go without the GIL
+    for (size_t i = 0; i < given.size(); ++i) {  // own them: other threads may free them
       if (arguments[i] >= 0) activation->slots[arguments[i]] = *given[i];
     }
     {
@@ -158,7 +158,7 @@ class Plan {
     return runs;
   }
 
-  // Runs may overlap: take values that nobody uses, or make some. The GIL is held.
+  // Takes an idle activation or makes one, since runs may overlap. The GIL is held.
   std::unique_ptr<Activation> Take() {
     if (!idle_.empty()) {
       std::unique_ptr<Activation> activation = std::move(idle_.back());
@@ -166,7 +166,7 @@ class Plan {
       return activation;
     }
     auto activation = std::make_unique<Activation>();
-    activation->slots = constants_;  // shares their buffers, so that no kernel takes one over
+    activation->slots = constants_;  // shares the buffers, so no kernel reuses one
     return activation;
   }
 
@@ -270,7 +270,7 @@ class Plan {
     }
   }
 
-  // Hands a value on, and lets go of it where nobody else asks for it.
+  // Moves a value to another slot. Copies it if a later step still needs the old slot.
   static void Move(const Step& step, int from, int to, Activation* values) {
     if (step.shared.empty()) {
       values->slots[to] = std::move(values->slots[from]);
@@ -287,8 +287,8 @@ class Plan {
     return absl::OkStatus();
   }
 
-  // Which of a switch's outputs has a value: by a condition, or an index of which any that is out
-  // of range means the last.
+  // Determines which output of a switch gets the value. `tensor` is a condition or an index. An
+  // index out of range selects the last output.
   static absl::Status Side(const tensorflow::Tensor& tensor, size_t sides, size_t* taken) {
     if (tensor.dtype() == tensorflow::DT_INT32 && tensor.dims() == 0) {
       const int32_t index = tensor.scalar<int32_t>()();
@@ -321,7 +321,8 @@ class Plan {
     return RunSteps(loop.exits, values, failed);
   }
 
-  // Reads a variable as its kernel does, without the kernel. False where anything is unusual.
+  // Reads a variable as its kernel does, without the kernel. Returns false in unusual cases, which
+  // the kernel handles.
   static bool Read(const Step& step, Activation* values) {
     const tensorflow::Tensor& handle = values->slots[step.inputs[0]];
     if (handle.dtype() != tensorflow::DT_RESOURCE || handle.NumElements() != 1) return false;
@@ -366,7 +367,8 @@ class Plan {
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs[i] = tensorflow::TensorValue(&values->slots[step.inputs[i]]);
     }
-    // A kernel takes over a buffer that nobody else refers to.
+    // A kernel reuses an input buffer with a single reference. These references prevent that for
+    // values that are still needed.
     absl::InlinedVector<tensorflow::Tensor, 4> kept;
     for (int place : step.shared) kept.push_back(values->slots[step.inputs[place]]);
     tensorflow::OpKernelContext::Params params;

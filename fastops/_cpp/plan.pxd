@@ -69,7 +69,7 @@ cdef extern from "declarations.h" namespace "fastops":
         Status FixPlaced(const PlacedKernel&, int) except +
         void Hold(int, const Tensor&)
         int64_t PrimitiveRuns()
-        # Borrows the inputs.
+        # Borrows the arguments.
         Status Run(
             const Borrowed&, bool release_gil, Threads, bool measured, Made*, const Step** failed
         ) except +

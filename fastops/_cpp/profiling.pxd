@@ -3,14 +3,15 @@ from cpython.object cimport PyObject
 
 cdef extern from "Python.h":
     """
-    // Which the frame keeps.
+    // The code of a frame, borrowed: the frame keeps it alive.
     static inline PyObject* CodeOf(PyFrameObject* frame) {
       PyCodeObject* code = PyFrame_GetCode(frame);
       Py_DECREF(code);
       return (PyObject*)code;
     }
 
-    // What a function that is written in C is, whatever it is bound to. Null for others.
+    // The method definition of a function that is written in C; null for other functions. All bound
+    // methods of one function have the same definition.
     static inline const void* DefinitionOf(PyObject* function) {
       return PyCFunction_Check(function) ? ((PyCFunctionObject*)function)->m_ml : NULL;
     }

@@ -1,9 +1,9 @@
-# Of Python's C API, what Cython's own declarations lack or type otherwise.
+# Parts of Python's C API that Cython does not declare, or declares with different types.
 from cpython.object cimport PyObject, PyTypeObject
 
 
 cdef extern from "Python.h":
-    # Borrowed from the interpreter, to be compared with.
+    # Borrowed from the interpreter, for comparisons.
     PyObject* Py_None
     PyObject* Py_True
     PyObject* Py_False

@@ -14,28 +14,28 @@
 
 namespace fastops {
 
-// On which devices beside the host calls may be direct.
+// Which devices besides the host may run direct calls.
 enum class Devices { kNone, kPlugins, kAll };
 
-// What the cached kernels were made for. All pointers are borrowed: `py_context` is watched by a
-// weak reference, `context` is kept alive by every PreparedKernel.
+// The state that the cached kernels were built for. All pointers are borrowed. A weak reference
+// watches `py_context`, and every PreparedKernel keeps `context` alive.
 struct Runtime {
   PyObject* py_context = nullptr;
   tensorflow::EagerContext* context = nullptr;
   tensorflow::Device* host = nullptr;
   tensorflow::ProcessFunctionLibraryRuntime* pflr = nullptr;
   std::shared_ptr<HostDevice> kernel_device;    // the host as kernels see it
-  std::shared_ptr<CallerDevice> caller_device;  // and without threads of its own
+  std::shared_ptr<CallerDevice> caller_device;  // runs tasks in the calling thread
   bool deterministic = false;
   bool soft_placement = false;
-  bool writes_nodes = false;  // the devices write down what runs on them
+  bool writes_nodes = false;  // TF_NODE_FILE_WRITER is active: devices write nodes to files
   bool only_host = false;     // no accelerator: a value without a device scope lives on the host
   Devices devices = Devices::kPlugins;
   const char* host_name = nullptr;
 
   void Clear() { *this = Runtime(); }
 
-  // Captures the context that TensorFlow publishes now. False while there is none.
+  // Captures the context that TensorFlow has now. Returns false while there is none.
   bool Capture(PyObject* new_py_context, Devices direct_on) {
     Clear();
     devices = direct_on;
@@ -58,15 +58,16 @@ struct Runtime {
     return true;
   }
 
-  // TensorFlow keeps views of device names as keys of its cache of scalars.
+  // Returns a copy of a name that is never freed. TensorFlow's cache of scalars keeps views of
+  // device names as keys.
   static const char* Immortal(const std::string& name) {
     static auto* names = new std::set<std::string>;
     return names->insert(name).first->c_str();
   }
 
-  // Whether kernels made for this state may still run. Cheap: this is asked on every call.
-  // `_reset_context` changes the context, `connect_to_host` and collectives its host and its
-  // function runtime; determinism chooses kernels, soft placement devices.
+  // Whether kernels built for this state may still run. It is cheap, since every call checks it.
+  // `_reset_context` changes the context. `connect_to_host` and collectives change its host and its
+  // function runtime. Determinism selects kernels, and soft placement selects devices.
   bool Current(PyObject* now) const {
     return now == py_context && tensorflow::GetCEagerContext() == context &&
            context->HostCPU() == host && context->pflr() == pflr &&
@@ -75,7 +76,7 @@ struct Runtime {
   }
 };
 
-// The local device of that name; null where there is none.
+// The local device of that name; null if there is none.
 inline tensorflow::Device* LocalDevice(const Runtime& runtime, const std::string& name) {
   for (tensorflow::Device* device : runtime.context->ListLocalTfDevices()) {
     if (device->name() == name) return device;
@@ -83,7 +84,7 @@ inline tensorflow::Device* LocalDevice(const Runtime& runtime, const std::string
   return nullptr;
 }
 
-// Whether a device scope is one of a custom device, which runs all ops itself.
+// Whether a device scope names a custom device. A custom device runs all ops itself.
 inline bool IsCustom(const Runtime& runtime, const std::string& device_name) {
   return !device_name.empty() && runtime.context->IsCustomDevice(device_name);
 }
@@ -104,16 +105,17 @@ inline bool Remote(const Runtime& runtime) {
 
 // The executor that TensorFlow would use on this thread: the thread-local one may be async.
 inline bool Async(const Runtime& runtime) {
-  // Asking `Executor()` takes a lock, 13 ns. While no thread has an executor of its own there is
-  // nothing to look up; a thread that sets its own sees the map change at once.
+  // `Executor()` takes a lock, which costs 13 ns. Skip it while no thread has its own executor. A
+  // thread that sets its own executor sees the changed map at once.
   if (ThreadExecutors(*runtime.context).empty()) return DefaultExecutor(*runtime.context).Async();
   return runtime.context->Executor().Async();
 }
 
-// Something watches ops as they run, and only TensorFlow's own path reports to it; or TensorFlow
-// was told not to run ops as functions, and resolves oneDNN's kernels in another way.
+// Whether something observes ops as they run: node files, placement or memory logging, or the
+// profiler. Only TensorFlow's own path reports to them. Also true if TensorFlow is set not to run
+// eager ops as functions, because it then resolves oneDNN's kernels in another way.
 inline bool Observed(const Runtime& runtime) {
-  // Not StoresGraphs: the first call of a key has stored its graph.
+  // StoresGraphs does not matter here: the first call of a key has stored the graph already.
   return runtime.writes_nodes || runtime.context->LogDevicePlacement() ||
          runtime.context->LogMemory() || tsl::profiler::TraceMe::Active() ||
          !runtime.context->RunEagerOpAsFunction();
@@ -129,9 +131,9 @@ inline bool EnvironmentSets(const char* name) {
   return value != nullptr && *value != '\0' && *value != '0';
 }
 
-// The variable, if one is set, that makes TensorFlow choose or treat kernels in a way that fastops
-// does not know: a second set of CPU kernels, or oneDNN kernels that keep the first filter they
-// see.
+// Returns the environment variable, if one is set, that makes TensorFlow use kernels in a way that
+// fastops does not support: a second set of CPU kernels, or oneDNN kernels that keep the first
+// filter they see. Null if none is set.
 inline const char* UnknownKernels() {
   for (const char* name : {"TF_ENABLE_ZENDNN_OPTS", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"}) {
     if (EnvironmentSets(name)) return name;

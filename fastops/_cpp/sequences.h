@@ -1,8 +1,8 @@
-// Python's lists and tuples as tensors. The GIL is held.
+// Converts Python lists and tuples to tensors. The GIL is held.
 //
 // TensorFlow takes the shape and the dtype from the first element of each level, then converts all
-// leaves to that dtype or to the one that it was asked for. Here the leaves are read once, and
-// converted where TensorFlow would find nothing wrong with them.
+// leaves to that dtype or to the requested one. The code here reads the leaves once, and converts
+// them only if TensorFlow would accept all of them.
 #ifndef FASTOPS_CPP_SEQUENCES_H_
 #define FASTOPS_CPP_SEQUENCES_H_
 
@@ -15,7 +15,7 @@
 
 namespace fastops {
 
-// A leaf: of Python's classes, or an element of NumPy's.
+// A leaf: a Python number or string, a NumPy scalar, or an element of an array.
 struct Leaf {
   enum Kind { kFloat, kDouble, kHalf, kInt, kBool, kNumpyBool, kText };
   Kind kind;
@@ -28,11 +28,11 @@ struct Leaf {
 
 class Sequence {
  public:
-  // False for what is not rectangular, and for leaves of other classes.
+  // Returns false if a list is not rectangular or has a leaf of an unsupported class.
   bool Read(PyObject* object) { return Add(object, 0) && Filled(); }
 
-  // A new EagerTensor of dtype `hint`, or of the one that the leaves say where that is DT_INVALID.
-  // Null without an exception for what is left to TensorFlow.
+  // Makes a new EagerTensor. Its dtype is `hint`, or that of the leaves if `hint` is DT_INVALID.
+  // Returns null without an exception if TensorFlow has to convert the value.
   PyObject* Convert(tensorflow::DataType hint, const Runtime& here) {
     if (hint == tensorflow::DT_INVALID) {
       hint = Inferred();
@@ -78,7 +78,7 @@ class Sequence {
     return Load(object, &leaf) && AddLeaf(leaf, depth);
   }
 
-  // An array within a list is a sequence of NumPy's scalars.
+  // Adds an array within a list. It counts as a sequence of NumPy scalars.
   bool AddArray(PyObject* object, int depth) {
     ArrayView view;
     if (!ViewOf(object, &view) || view.rank == 0 || view.count == 0 || !view.contiguous) {
@@ -95,7 +95,7 @@ class Sequence {
     return true;
   }
 
-  // Whether a level has the size that its first sequence has.
+  // Whether a sequence has the size of the first sequence on its level.
   bool Fits(int depth, int64_t size) {
     if (depth >= kArrayDimensions || (rank_known_ && depth >= rank_)) return false;
     if (depth < levels_) return sizes_[depth] == size;
@@ -114,7 +114,7 @@ class Sequence {
   }
 
   bool Filled() {
-    if (!rank_known_) {  // no leaves: the levels end with the first that is empty
+    if (!rank_known_) {  // no leaves: the first empty level is the last one
       rank_ = levels_;
       return levels_ > 0;
     }
@@ -176,7 +176,8 @@ class Sequence {
     return CastAll(dtype, data, tensorflow::DT_DOUBLE, &leaf->number, 1);
   }
 
-  // To these TensorFlow converts leaves; to others it casts the tensor that it makes of them.
+  // Whether TensorFlow converts the leaves to this dtype directly. For other dtypes it makes a
+  // tensor first and casts it.
   static bool IsDirect(tensorflow::DataType dtype) {
     constexpr tensorflow::DataTypeSet kDirect =
         tensorflow::ToSet(tensorflow::DT_FLOAT) | tensorflow::ToSet(tensorflow::DT_DOUBLE) |
@@ -239,7 +240,7 @@ class Sequence {
     }
   }
 
-  // By way of double, as TensorFlow goes.
+  // Converts through double, as TensorFlow does.
   template <typename To>
   static bool StoreReal(const Leaf& leaf, To* to) {
     const double number = IsFloat(leaf) ? leaf.number : static_cast<double>(leaf.integer);
@@ -258,13 +259,13 @@ class Sequence {
 
   absl::InlinedVector<Leaf, 32> leaves_;
   std::array<int64_t, kArrayDimensions> sizes_;
-  int levels_ = 0;  // for which a size is known
+  int levels_ = 0;  // how many levels have a known size
   int rank_ = 0;
   bool rank_known_ = false;
 };
 
-// Converts a list or a tuple into a new EagerTensor on the host, of dtype `hint` if that is not
-// DT_INVALID. Null, with no exception, for what is left to TensorFlow.
+// Converts a list, a tuple or a string to a new EagerTensor on the host, of dtype `hint` unless
+// that is DT_INVALID. Returns null, with no exception, if TensorFlow has to convert the value.
 inline PyObject* TensorOfSequence(PyObject* object, tensorflow::DataType hint,
                                   const Runtime& here) {
   Sequence sequence;

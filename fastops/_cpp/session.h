@@ -1,4 +1,4 @@
-// The variables of a session, which live on devices of its own.
+// The variables of a session. A session has devices of its own, and its variables live there.
 #ifndef FASTOPS_CPP_SESSION_H_
 #define FASTOPS_CPP_SESSION_H_
 
@@ -21,7 +21,7 @@ namespace fastops {
 
 class SessionVariables {
  public:
-  // Takes note of the variable that a "VarHandleOp" names. They are numbered in that order.
+  // Adds the variable that a "VarHandleOp" node refers to. Variables are numbered in this order.
   absl::Status Add(const tensorflow::NodeDef& node) {
     Entry entry;
     TF_RETURN_IF_ERROR(GetNodeAttr(node, "container", &entry.container));
@@ -32,8 +32,9 @@ class SessionVariables {
     return absl::OkStatus();
   }
 
-  // Looks some of them up. False if one is not there, has no value or is not on the host; tells
-  // which are others than the last time.
+  // Looks up the variables with the numbers in `which`. Returns false if one does not exist, has no
+  // value or is not on the host. Appends to `changed` those that were replaced since the last
+  // lookup.
   bool Find(tensorflow::Session* session, const std::vector<int>& which,
             std::vector<int>* changed) {
     const tensorflow::DeviceMgr* devices = nullptr;
@@ -47,7 +48,7 @@ class SessionVariables {
       const std::string& container =
           entry.container.empty() ? resources.default_container() : entry.container;
       if (!resources.Lookup(container, entry.name, &found).ok()) {
-        entry.variable.reset();  // the session has let go of its memory, too
+        entry.variable.reset();  // the session has freed the variable, so free it here, too
         changed->push_back(i);
         return false;
       }
@@ -63,13 +64,13 @@ class SessionVariables {
     return true;
   }
 
-  // Makes a handle of a variable that was found, for kernels of the eager context.
+  // Makes a handle for a variable that `Find` has found, for kernels of the eager context.
   absl::Status Handle(int i, const Runtime& runtime, tensorflow::Tensor* tensor) const {
     const Entry& entry = entries_[i];
-    entry.variable->Ref();  // which the handle owns
+    entry.variable->Ref();  // the handle owns this reference
     auto handle = tensorflow::ResourceHandle::MakeRefCountingHandle<tensorflow::Var>(
         entry.variable.get(), runtime.host->name(), {entry.kind});
-    // Assignments look for the name, even of variables whose handles refer to them.
+    // Assignments look up the variable by name, even if the handle refers to the variable directly.
     TF_RETURN_IF_ERROR(runtime.host->resource_manager()->CreateUnowned(
         handle.container(), handle.name(), entry.variable.get()));
     *tensor = tensorflow::Tensor(tensorflow::DT_RESOURCE, tensorflow::TensorShape({}));

@@ -12,7 +12,7 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass Session "tensorflow::Session":
         pass
 
-    # Null, without an exception, unless it is that of the graph. The last is `PyGraph`.
+    # Null, without an exception, unless the session runs this graph. The type is `PyGraph`.
     Session* SessionOf(PyObject* session, PyObject* graph, PyTypeObject*)
 
     cdef cppclass NativeSessionVariables "fastops::SessionVariables":

@@ -1,4 +1,4 @@
-// What the arguments of a call have in common with those of other calls that one trace serves.
+// Signature: the key of the arguments of a call. Calls with equal signatures share one trace.
 #ifndef FASTOPS_CPP_SIGNATURE_H_
 #define FASTOPS_CPP_SIGNATURE_H_
 
@@ -19,20 +19,21 @@
 
 namespace fastops {
 
-// The classes that signatures know, beside Python's own and EagerTensor. Set once, on import.
+// The classes that signatures support, besides Python's own and EagerTensor. Set once, on import.
 struct KnownClasses {
   PyTypeObject* variable = nullptr;
   PyTypeObject* array = nullptr;
   PyTypeObject* array_scalar = nullptr;
   PyTypeObject* dtype = nullptr;
   PyTypeObject* iterator = nullptr;
-  PyTypeObject* lazy_iterator = nullptr;  // and one whose resource is made when it is asked for
+  PyTypeObject* lazy_iterator = nullptr;  // an iterator that makes its resource when it is read
   PyTypeObject* shape = nullptr;
-  PyObject* composites = nullptr;  // a frozenset of classes whose instances are what they hold
-  // A dict of classes of which the same is true as far as their methods ask, each with a frozenset
-  // of names of attributes for which none asks.
+  PyObject* composites = nullptr;  // a frozenset of classes defined by their attributes alone
+  // A dict of classes whose methods depend on the attributes of an instance alone. The value for a
+  // class is a frozenset of the names of attributes that no method reads.
   PyObject* objects = nullptr;
-  // Names of attributes: five of variables, one each of dtypes, iterators and shapes.
+  // Names of attributes. The first five are for variables, the others for dtypes, iterators and
+  // shapes.
   PyObject* handle = nullptr;
   PyObject* static_shape = nullptr;
   PyObject* trainable = nullptr;
@@ -41,8 +42,8 @@ struct KnownClasses {
   PyObject* number = nullptr;
   PyObject* iterated = nullptr;
   PyObject* dims = nullptr;
-  PyObject* copy = nullptr;  // and of a method of arrays
-  // Returns what of an iterator matters, a text, or None.
+  PyObject* copy = nullptr;  // the name of a method of arrays
+  // A function that describes an iterator by a string. It returns None for an unsupported iterator.
   PyObject* describe_iterator = nullptr;
 };
 
@@ -51,7 +52,7 @@ inline KnownClasses& Known() {
   return known;
 }
 
-// Bytes, one after the other; the first 512 take no allocation.
+// A growing buffer of bytes. The first 512 bytes need no allocation.
 class Bytes {
  public:
   void push_back(char byte) { Append(&byte, 1); }
@@ -81,10 +82,11 @@ class Bytes {
   size_t capacity_ = sizeof(inline_);
 };
 
-// Dtypes and shapes of tensors, of arrays and of what variables hold; the very values of Python's
-// numbers, texts, None and dtypes; and how lists, tuples and dicts hold these together.
+// Encodes the arguments of a call as bytes: the dtypes and shapes of tensors, arrays and variables;
+// the values of Python numbers, strings, None and dtypes; and the structure of lists, tuples and
+// dicts.
 //
-// Alongside it lists the leaves: the tensors that a trace takes, in the order of the arguments.
+// Also lists the leaves: the tensors that are passed to a trace, in the order of the arguments.
 class Signature {
  public:
   Signature() = default;
@@ -96,22 +98,22 @@ class Signature {
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
-  // Takes no leaves but tensors and the handles of variables, also those in composites and known
-  // objects, and tells apart which of them are the same one.
+  // Accepts tensors and the handles of variables as the only leaves, also in composites and known
+  // objects. The signature then encodes which leaves are identical.
   void TakeOnlyTensors() { only_tensors_ = true; }
 
-  // Takes the attributes of tensors, too, and instances of a class for what they are: the signature
-  // tells which.
+  // Also encodes the attributes of tensors, and accepts instances of class `kind` by identity: the
+  // address of the instance becomes part of the signature.
   void TakeIdentities(PyTypeObject* kind) {
     with_attributes_ = true;
     identified_ = kind;
   }
 
-  // Takes tensors and variables of all local devices: the signature tells which.
+  // Accepts tensors and variables on any local device. The device becomes part of the signature.
   void TakeDevices() { anywhere_ = true; }
 
-  // Reads the arguments of a vectorcall. False, without an exception, where they are for TensorFlow
-  // to tell apart.
+  // Reads the arguments of a vectorcall. Returns false, with no exception set, if an argument is
+  // not supported. TensorFlow then has to run the call.
   bool Read(const Runtime& runtime, PyObject* const* args, Py_ssize_t positional,
             PyObject* keywords) {
     runtime_ = &runtime;
@@ -133,20 +135,20 @@ class Signature {
   const char* data() const { return text_.data(); }
   size_t size() const { return text_.size(); }
   size_t num_leaves() const { return leaves_.size(); }
-  // Borrowed: while this lives.
+  // Borrowed; valid while this object lives.
   const tensorflow::Tensor* leaf(size_t i) const { return leaves_[i]; }
-  PyObject* object(size_t i) const { return objects_[i]; }  // of EagerTensor
-  // The variable whose handle a leaf is, or null.
+  PyObject* object(size_t i) const { return objects_[i]; }  // the EagerTensor
+  // The variable that the leaf is the handle of, or null.
   PyObject* variable(size_t leaf) const {
     for (const auto& [its, variable] : variables_) {
       if (its == leaf) return variable;
     }
     return nullptr;
   }
-  // Those of the class that `TakeIdentities` names.
+  // The instances of the class that was passed to `TakeIdentities`.
   size_t num_identities() const { return identities_.size(); }
   PyObject* identity(size_t i) const { return identities_[i]; }
-  // The composites and the objects among the arguments and in each other.
+  // The composites and known objects among the arguments, nested ones included.
   size_t num_holders() const { return holders_.size(); }
   PyObject* holder(size_t i) const { return holders_[i]; }
 
@@ -231,7 +233,7 @@ class Signature {
   }
 
   bool AddDtype(PyObject* dtype) {
-    // TensorFlow's own live as long as it does, and asking one for its number takes long.
+    // TensorFlow's dtypes are never freed, and reading the number from one is slow.
     static absl::InlinedVector<std::pair<PyObject*, long>, 32> known;
     for (const auto& [object, number] : known) {
       if (object == dtype) {
@@ -243,7 +245,7 @@ class Signature {
     const long found = number == nullptr ? -1 : PyLong_AsLong(number);
     Py_XDECREF(number);
     PyErr_Clear();
-    // Those of handles may tell more than their number.
+    // A dtype of a handle may carry more than its number.
     if (found <= 0 || IsHandleType(static_cast<tensorflow::DataType>(found))) return false;
     if (known.size() < known.capacity()) known.emplace_back(Py_NewRef(dtype), found);
     AppendNumber('d', found);
@@ -264,7 +266,7 @@ class Signature {
   bool AddComposite(PyObject* value, int depth) {
     auto* kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
     if (PySet_Contains(Known().composites, kind) != 1) {
-      PyErr_Clear();  // of a class that cannot be hashed
+      PyErr_Clear();  // the class is not hashable
       return false;
     }
     if (!IsNew('C', value)) return true;
@@ -278,7 +280,7 @@ class Signature {
     return Add(attributes, depth);
   }
 
-  // Whether a composite or an object is none of those before, each of which has a number.
+  // Whether a composite or an object appears for the first time. Encodes its number.
   bool IsNew(char kind, PyObject* holder) {
     size_t alias = 0;
     while (alias < holders_.size() && holders_[alias] != holder) ++alias;
@@ -289,8 +291,8 @@ class Signature {
     return true;
   }
 
-  // What methods see of an object, with the tensors that it holds as leaves. Its attributes may
-  // change while the call runs: what is read of them is owned.
+  // Encodes the attributes of an object that its methods read. Tensors among them become leaves.
+  // The call may change the attributes, so the values that were read are owned.
   bool AddObject(PyObject* value, int depth) {
     auto* kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
     PyObject* unasked =
@@ -321,7 +323,7 @@ class Signature {
     return true;
   }
 
-  // Of TensorFlow's classes that follow what is assigned to attributes, for checkpoints.
+  // Whether an attribute only serves TensorFlow's tracking of attributes for checkpoints.
   static bool IsBookkeeping(PyObject* name) {
     static constexpr char kPrefix[] = "_self_";
     const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
@@ -349,15 +351,15 @@ class Signature {
     return state == InputState::kReady ? tensor : nullptr;
   }
 
-  // Of the tensor that was asked for last.
+  // Encodes the device of the tensor that `TensorOf` returned last.
   void AddDevice() {
     if (anywhere_) text_.Append(&device_, sizeof(device_));
   }
 
   bool AddTensor(PyObject* object) {
     const tensorflow::Tensor* tensor = TensorOf(object);
-    // What a handle refers to is part of a trace, and does not show here; that of an object is the
-    // object's, which says all that there is to know of it.
+    // A trace depends on the resource behind a handle, which the handle does not describe. A
+    // resource of an object is accepted, since the object's attributes describe it.
     if (tensor == nullptr) return false;
     if (IsHandleType(tensor->dtype()) && !(inside_ && tensor->dtype() == tensorflow::DT_RESOURCE)) {
       return false;
@@ -375,7 +377,7 @@ class Signature {
     return !with_attributes_ || AddAttributes(object);
   }
 
-  // The attributes of a tensor: flags and other tensors, as Keras's masks.
+  // Encodes the attributes of a tensor. They may be flags or other tensors, such as Keras's masks.
   bool AddAttributes(PyObject* tensor) {
     PyObject* attributes = InstanceDictIfAny(tensor);
     if (attributes == nullptr) return true;
@@ -400,17 +402,17 @@ class Signature {
     }
   }
 
-  // Owned, since another thread may change the list that an object comes from.
+  // Owns the object, since another thread may change the list that it comes from.
   void AddLeaf(const tensorflow::Tensor* tensor, PyObject* object) {
     leaves_.push_back(tensor);
     objects_.push_back(Py_NewRef(object));
   }
 
   bool AddArray(PyObject* array) {
-    if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // to TensorFlow no array
-    if (anywhere_) return false;  // TensorFlow places what it makes of one
-    // A copy, as TensorFlow makes one for a function: a tensor may share the memory of its array,
-    // and end up in a result or a variable.
+    if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // a string
+    if (anywhere_) return false;  // TensorFlow chooses the device of the tensor
+    // Copy the array, as TensorFlow does for a function. A tensor that shares the memory of the
+    // array could become a result or the value of a variable.
     if (PyObject* tensor = CopyOfArray(array, tensorflow::DT_INVALID, *runtime_)) {
       owned_.push_back(tensor);
       return AddTensor(tensor);
@@ -425,13 +427,13 @@ class Signature {
     PyObject* tensor = handle == nullptr ? nullptr : EagerTensorFromHandle(handle);
     if (tensor != nullptr) owned_.push_back(tensor);
     if (tensor == nullptr || PyErr_Occurred()) {
-      PyErr_Clear();  // TensorFlow will say what is wrong
+      PyErr_Clear();  // TensorFlow will raise the proper error
       return false;
     }
     return AddTensor(tensor);
   }
 
-  // Whether a variable keeps no copy of its value anywhere.
+  // Whether each read of a variable runs an op: it has no cached value and no caching device.
   static bool IsReadByOp(PyObject* variable) {
     for (PyObject* name : {Known().cached, Known().caching}) {
       PyObject* found = PyObject_GetAttr(variable, name);
@@ -460,14 +462,14 @@ class Signature {
     AddDevice();
     text_.push_back(static_cast<char>(held[0].dtype));
     AddShape(held[0].shape);
-    // What Python is told of the shape, which may be more: by `set_shape`.
+    // The static shape that Python sees. After `set_shape` it may be more specific.
     PyObject* shape = PyObject_GetAttr(variable, Known().static_shape);
     if (shape != nullptr) owned_.push_back(shape);
     if (shape == nullptr || Py_TYPE(shape) != Known().shape || !AddDims(shape, 0)) {
       PyErr_Clear();
       return false;
     }
-    // The same variable twice is another trace than two variables.
+    // One variable passed twice needs a different trace than two variables.
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
     text_.Append(&alias, sizeof(alias));
@@ -498,9 +500,9 @@ class Signature {
   bool anywhere_ = false;
   const tensorflow::Device* device_ = nullptr;  // null: the host
   bool with_attributes_ = false;
-  int nested_ = 0;  // attributes of tensors that are attributes
+  int nested_ = 0;  // how deep attributes of tensors are nested
   PyTypeObject* identified_ = nullptr;
-  bool inside_ = false;  // of an object
+  bool inside_ = false;  // whether an object's attributes are being read
   Bytes text_;
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;

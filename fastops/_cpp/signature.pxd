@@ -34,7 +34,7 @@ cdef extern from "declarations.h" namespace "fastops":
         void TakeDevices()
         void TakeOnlyTensors()
         void TakeIdentities(PyTypeObject*)
-        # False, without an exception, where only TensorFlow can tell.
+        # Returns false, without an exception, if an argument is not supported.
         bool Read(const Runtime&, PyObject* const*, Py_ssize_t, PyObject*)
         bool Is(const char*, size_t)
         const char* data()

@@ -1,5 +1,5 @@
-// Small tensors that gradient functions need, and what they ask of others: made and answered
-// without running an op. The GIL is held.
+// Makes and reads small tensors without running an op, mainly for gradient functions. The GIL is
+// held.
 #ifndef FASTOPS_CPP_TENSORS_H_
 #define FASTOPS_CPP_TENSORS_H_
 
@@ -15,7 +15,7 @@
 
 namespace fastops {
 
-// Whether an EagerTensor is held by this process and not packed of several.
+// Whether an EagerTensor is in this process and not packed from several tensors.
 inline bool IsLocal(PyObject* object) {
   auto* base = tensorflow::unwrap(EagerTensor_Handle(object));
   return tensorflow::TensorHandle::classof(base) &&
@@ -33,14 +33,14 @@ inline bool HasShape(const tensorflow::Tensor& tensor, PyObject* sizes) {
   for (int i = 0; i < tensor.dims(); ++i) {
     PyObject* size = PyTuple_GET_ITEM(sizes, i);
     if (!PyLong_CheckExact(size) || PyLong_AsLongLong(size) != tensor.dim_size(i)) {
-      PyErr_Clear();  // of an int that does not fit
+      PyErr_Clear();  // the int is too large
       return false;
     }
   }
   return true;
 }
 
-// Whether two tensors have one dtype, one shape and the same bytes. Of strings, the texts count.
+// Whether two tensors have the same dtype, shape and bytes. Strings are compared by content.
 inline bool SameBytes(const tensorflow::Tensor& one, const tensorflow::Tensor& other) {
   if (one.dtype() != other.dtype() || !one.IsSameSize(other)) return false;
   if (one.dtype() == tensorflow::DT_STRING) {
@@ -51,7 +51,7 @@ inline bool SameBytes(const tensorflow::Tensor& one, const tensorflow::Tensor& o
   return tensorflow::DataTypeCanUseMemcpy(one.dtype()) && bytes == other.tensor_data();
 }
 
-// The elements of a tensor of int32 or int64. False for other dtypes.
+// Reads the elements of a tensor of int32 or int64. Returns false for other dtypes.
 inline bool IntsOf(const tensorflow::Tensor& tensor, Sizes* values) {
   if (tensor.dtype() == tensorflow::DT_INT32) {
     auto flat = tensor.flat<int32_t>();
@@ -65,7 +65,7 @@ inline bool IntsOf(const tensorflow::Tensor& tensor, Sizes* values) {
   return true;
 }
 
-// Whether a tensor is a scalar of bool, and what it says.
+// Whether a tensor is a bool scalar. Sets `truth` to its value.
 inline bool IsTruth(const tensorflow::Tensor& tensor, bool* truth) {
   if (tensor.dtype() != tensorflow::DT_BOOL || tensor.dims() != 0) return false;
   *truth = tensor.scalar<bool>()();
@@ -77,13 +77,13 @@ inline PyObject* WrapOnHost(tensorflow::Tensor&& tensor) {
   return Wrap(std::move(tensor), context->HostCPU(), context);
 }
 
-// A new EagerTensor with the same bytes in a buffer of its own.
+// Makes a new EagerTensor with a copy of the bytes.
 inline PyObject* CopyOf(const tensorflow::Tensor& tensor) {
   return WrapOnHost(tensorflow::tensor::DeepCopy(tensor));
 }
 
-// A new EagerTensor of int32 or int64, a vector or a matrix of `columns`. Null with a Python
-// exception.
+// Makes a new EagerTensor of int32 or int64: a vector, or a matrix of `columns` columns if that is
+// not 0. On failure, returns null with a Python exception.
 inline PyObject* IntTensor(const Sizes& values, tensorflow::DataType dtype, int columns = 0) {
   const int64_t size = values.size();
   tensorflow::Tensor tensor(dtype, columns == 0
@@ -97,7 +97,8 @@ inline PyObject* IntTensor(const Sizes& values, tensorflow::DataType dtype, int 
   return WrapOnHost(std::move(tensor));
 }
 
-// A new EagerTensor of ones; None for a dtype that has no gradients. Null with a Python exception.
+// Makes a new EagerTensor of ones. Returns None for a dtype that has no gradients. On failure,
+// returns null with a Python exception.
 inline PyObject* OnesLike(const tensorflow::Tensor& like) {
   tensorflow::Tensor tensor(like.dtype(), like.shape());
   switch (like.dtype()) {
@@ -118,9 +119,9 @@ inline PyObject* OnesLike(const tensorflow::Tensor& like) {
   return WrapOnHost(std::move(tensor));
 }
 
-// Element `index` along the first axis of a tensor, as a new EagerTensor: what StridedSlice makes
-// of `tensor[index]`. As there, it shares the tensor's memory where it lies aligned in it. Null
-// without an exception for a dtype or an index that this is not for.
+// Makes a new EagerTensor of element `index` along the first axis, as StridedSlice does for
+// `tensor[index]`. Like StridedSlice, it shares the tensor's memory if the element is aligned
+// there. Returns null without an exception if the dtype or the index is not supported.
 inline PyObject* RowOf(const tensorflow::Tensor& tensor, int64_t index) {
   constexpr tensorflow::DataTypeSet kDtypes =
       tensorflow::kRealNumberTypes | tensorflow::ToSet(tensorflow::DT_BOOL) |
@@ -142,8 +143,8 @@ inline PyObject* RowOf(const tensorflow::Tensor& tensor, int64_t index) {
   return WrapOnHost(std::move(row));
 }
 
-// Along which axes the gradients of two operands are summed up: what the op BroadcastGradientArgs
-// computes. False for shapes that do not fit.
+// Computes the axes along which the gradients of two operands are summed, as the op
+// BroadcastGradientArgs does. Returns false if the shapes do not broadcast.
 inline bool ReducedAxes(const Sizes& x, const Sizes& y, Sizes* x_axes, Sizes* y_axes) {
   tensorflow::BCast broadcast(tensorflow::BCast::Vec(x.begin(), x.end()),
                               tensorflow::BCast::Vec(y.begin(), y.end()));

@@ -16,7 +16,7 @@ cdef extern from "declarations.h" namespace "fastops":
     bool IsTruth(const Tensor&, bool*)
     PyObject* RowOf(const Tensor&, int64_t) except? NULL
     bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
-    # New references.
+    # The following functions return new references.
     object CopyOf(const Tensor&)
     object IntTensor(const Sizes&, DataType, int)
     object OnesLike(const Tensor&)

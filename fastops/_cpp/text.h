@@ -1,4 +1,4 @@
-// What of a status a Python exception carries.
+// Turns a status into a Python exception.
 #ifndef FASTOPS_CPP_TEXT_H_
 #define FASTOPS_CPP_TEXT_H_
 
@@ -17,7 +17,8 @@ inline std::string Message(const absl::Status& status) { return std::string(stat
 // goes before the message.
 inline int RaiseNotOk(const absl::Status& status, const std::string& prefix,
                       const std::string& op_name) {
-  // TensorFlow's message has been a C string on its way, and has to be UTF-8.
+  // TensorFlow passes the message as a C string, so it ends at the first zero byte. It has to be
+  // UTF-8.
   const std::string message = Message(status).c_str();
   const std::string text = absl::StrCat(prefix, message, " [Op:", op_name, "]");
   PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), text.size(), nullptr);

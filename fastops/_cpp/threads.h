@@ -1,9 +1,9 @@
-// In which threads a kernel's tasks run: those of TensorFlow's pool, or the one that called it.
+// Chooses where a kernel's tasks run: in TensorFlow's thread pool or in the calling thread.
 //
-// Kernels split their work by the number of threads, and wait for all parts. To hand a part to
-// another thread and to wait for it takes 5 to 50 us, many times what a kernel has to do for a
-// small tensor. A pool that says it has as many threads and runs each task at once splits the work
-// in the same way, so that every bit of the result stays the same.
+// Kernels split their work by the number of threads, and wait for all parts. Passing a part to
+// another thread and waiting for it takes 5 to 50 us, many times the work of a kernel on a small
+// tensor. `CallerPool` reports the same number of threads as TensorFlow's pool, but runs each task
+// at once. Kernels then split the work in the same way, so every bit of the result is the same.
 #ifndef FASTOPS_CPP_THREADS_H_
 #define FASTOPS_CPP_THREADS_H_
 
@@ -22,18 +22,19 @@
 
 namespace fastops {
 
-// Runs tasks in the thread that schedules them, before `Schedule` returns. Who schedules tasks and
-// then waits for them finds them done. No task of TensorFlow's kernels, of Eigen's or of oneDNN's
-// waits for one that is scheduled after it (oneDNN's DNNL_THR_SYNC is 0 where it is given a pool).
+// Runs tasks in the thread that schedules them, before `Schedule` returns. By the time a kernel
+// waits for its tasks, they have already run. No task of TensorFlow's kernels, of Eigen or of
+// oneDNN waits for a task that is scheduled later. (In oneDNN, DNNL_THR_SYNC is 0 for thread pools
+// that the caller provides.)
 class CallerPool : public tsl::thread::ThreadPoolInterface {
  public:
-  // `pool` is borrowed: whose number of threads this one says it has.
+  // `pool` is borrowed. This pool reports the same number of threads.
   explicit CallerPool(Eigen::ThreadPoolInterface* pool) : pool_(pool) {}
 
   void Schedule(std::function<void()> task) override {
     if (!used_.load(std::memory_order_relaxed)) used_.store(true, std::memory_order_relaxed);
-    // Tasks schedule tasks. Eigen's contractions would nest one in another for each block of the
-    // inner dimension: beyond this depth they are given real threads, so that no stack overflows.
+    // Tasks schedule tasks. Eigen's contractions would nest one task in another for each block of
+    // the inner dimension. Deeper tasks get real threads, so that the stack does not overflow.
     if (Depth() == kDeepest) {
       pool_->Schedule(std::move(task));
       return;
@@ -47,10 +48,10 @@ class CallerPool : public tsl::thread::ThreadPoolInterface {
   }
   void Cancel() override {}
   int NumThreads() const override { return pool_->NumThreads(); }
-  // oneDNN asks whether it is within a task already: -1 says no.
+  // oneDNN calls this to find out whether it runs inside a task. -1 means no.
   int CurrentThreadId() const override { return Depth() > 0 ? 0 : pool_->CurrentThreadId(); }
 
-  // Whether there was a task since somebody asked, of whichever thread.
+  // Whether any thread has scheduled a task since the last call of this.
   bool TakeUsed() {
     return used_.load(std::memory_order_relaxed) &&
            used_.exchange(false, std::memory_order_relaxed);
@@ -68,23 +69,23 @@ class CallerPool : public tsl::thread::ThreadPoolInterface {
   std::atomic<bool> used_{false};
 };
 
-// Which of the two is faster for a kernel, by the size of its inputs: found out in calls that are
-// made anyway, and the faster one is taken from then on. Threads may ask at once; what they then
-// get wrong is which one is faster.
+// Finds out which of the two is faster for a kernel, by the size of its inputs. It times some of
+// the program's own calls, then uses the faster one for the rest. Races between threads are benign:
+// the worst outcome is the slower choice.
 class ThreadChoice {
  public:
-  // What one call does.
+  // How one call runs.
   struct Turn {
     bool caller;
-    int size = -1;    // that somebody wants to hear of; negative: nobody does
-    int number = -1;  // of the trial; negative: it is none
+    int size = -1;    // the index to pass to `End`; negative: `End` is not needed
+    int number = -1;  // of the trial; negative: the call is not a trial
   };
 
-  // What was found for inputs of less than so many bytes.
+  // The findings for inputs of less than `bytes` bytes.
   struct Found {
     int64_t bytes;
     Threads threads;             // kAuto: not known yet
-    int64_t caller_ns, pool_ns;  // the least; 0: not measured
+    int64_t caller_ns, pool_ns;  // the shortest times; 0: not measured
   };
 
   Turn Begin(Threads wanted, size_t bytes) {
@@ -105,19 +106,20 @@ class ThreadChoice {
     if (number >= kTrials) {
       return {one.settled.load(std::memory_order_relaxed) == Threads::kCaller};
     }
-    // With many processors the caller alone may take many times as long: what takes the pool so
-    // long that handing it on is but a small part is not tried.
+    // With many processors the caller alone may take many times as long as the pool. If the pool
+    // takes long, passing tasks to it is a small part of that, so the caller is not tried.
     const bool caller =
         number / kBlock % 2 == 1 && one.pool_ns.load(std::memory_order_relaxed) < kLong;
     return {caller, size, number};
   }
 
-  // After a turn that somebody wants to hear of. `used`: whether there was anything to hand on; it
-  // counts where the caller kept it.
+  // Reports a turn with a size. `used`: whether the kernel scheduled tasks. It matters only for
+  // turns in the caller.
   void End(const Turn& turn, int64_t ns, bool used) {
     Size& one = sizes_[turn.size];
     if (turn.caller && used == (turn.number < 0)) {
-      // Nothing to choose, as long as that is so: other shapes have the same size.
+      // A kernel without tasks leaves nothing to choose. Other shapes of the same size may have
+      // tasks; then the trials start again.
       one.settled.store(Threads::kCaller, std::memory_order_relaxed);
       one.calls.store(0, std::memory_order_relaxed);
       one.state.store(used ? kOpen : kIdle, std::memory_order_relaxed);
@@ -126,7 +128,7 @@ class ThreadChoice {
     if (turn.number < 0) return;
     std::atomic<int64_t>& least = turn.caller ? one.caller_ns : one.pool_ns;
     const int64_t before = least.load(std::memory_order_relaxed);
-    if (turn.number == 0) {  // what was found in an earlier period counts no more
+    if (turn.number == 0) {  // discard the times of the last period
       one.caller_ns.store(0, std::memory_order_relaxed);
       one.pool_ns.store(0, std::memory_order_relaxed);
     } else if (turn.number % kBlock != 0 && (before == 0 || ns < before)) {
@@ -135,14 +137,14 @@ class ThreadChoice {
     if (turn.number != kTrials - 1) return;
     const int64_t caller = one.caller_ns.load(std::memory_order_relaxed);
     const int64_t pool = one.pool_ns.load(std::memory_order_relaxed);
-    // Where little is to be gained it is TensorFlow's.
+    // Use TensorFlow's pool unless the caller is at least 10 % faster.
     const bool callers = caller != 0 && 10 * caller <= 9 * pool;
     one.settled.store(callers ? Threads::kCaller : Threads::kPool, std::memory_order_relaxed);
     if (caller == 0 || std::max(caller, pool) < kClear * std::min(caller, pool)) return;
     one.state.store(callers ? kCallerForGood : kPoolForGood, std::memory_order_relaxed);
   }
 
-  // In the order of sizes, those of which there were calls.
+  // The findings for all sizes that had calls, in ascending order.
   std::vector<Found> Describe() const {
     std::vector<Found> found;
     for (int size = 0; size < kSizes; ++size) {
@@ -156,17 +158,17 @@ class ThreadChoice {
 
  private:
   static constexpr int kSizes = 24;  // powers of four
-  // Trials: some with the pool, some in the caller, and so once more. The first of each makes what
-  // the others find, and wakes the pool's threads, which fall asleep where they have nothing to do.
+  // Trials alternate between blocks in the pool and blocks in the caller. The first trial of a
+  // block is not counted: it fills caches, and wakes the pool's threads, which sleep when idle.
   static constexpr int kBlock = 8;
-  static constexpr int kTrials = 4 * kBlock;   // then the faster one is known,
-  static constexpr int kPeriod = 1 << 11;      // and after so many calls asked for again,
-  static constexpr int kClear = 4;             // unless it is so many times as fast
-  static constexpr int64_t kLong = 1'000'000;  // ns
+  static constexpr int kTrials = 4 * kBlock;   // trials in each period
+  static constexpr int kPeriod = 1 << 11;      // calls after which the trials are repeated
+  static constexpr int kClear = 4;             // a choice this many times faster is final
+  static constexpr int64_t kLong = 1'000'000;  // ns in the pool; then the caller is not tried
 
   enum State : char {
     kOpen,
-    kIdle,  // there has been nothing to hand on
+    kIdle,  // the kernel has scheduled no tasks
     kCallerForGood,
     kPoolForGood,
   };

@@ -1,4 +1,4 @@
-// Time, in nanoseconds of a clock that never goes back.
+// Time in nanoseconds, from a monotonic clock.
 #ifndef FASTOPS_CPP_TIMER_H_
 #define FASTOPS_CPP_TIMER_H_
 
@@ -13,7 +13,7 @@ inline int64_t Nanoseconds() {
       .count();
 }
 
-// Adds the time that its scope takes to a sum. Null: nobody asks.
+// Adds the duration of its scope to a sum. Does nothing if `sum` is null.
 class ScopedTimer {
  public:
   explicit ScopedTimer(int64_t* sum) : sum_(sum), start_(sum == nullptr ? 0 : Nanoseconds()) {}

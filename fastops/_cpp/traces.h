@@ -1,4 +1,4 @@
-// Tracebacks show the program's lines and TensorFlow's, as without fastops.
+// Removes the lines of fastops from tracebacks, so that they look as without fastops.
 #ifndef FASTOPS_CPP_TRACES_H_
 #define FASTOPS_CPP_TRACES_H_
 
@@ -6,9 +6,9 @@
 
 namespace fastops {
 
-// Adds a line of ours to the traceback of the present exception only where it has none so far:
-// those that pass through, from TensorFlow's functions, look as if called by the program itself.
-// An exception that has none at all is more than Cython's `except` clauses can stand.
+// Adds a line of fastops to the traceback of the present exception only if it has no traceback yet.
+// An exception from TensorFlow's functions has one, and then looks as if the program had called
+// them itself. An exception without any traceback would break Cython's `except` clauses.
 inline int AddTraceback(PyFrameObject* frame) {
   PyObject *kind, *value, *traceback;
   PyErr_Fetch(&kind, &value, &traceback);
@@ -19,7 +19,7 @@ inline int AddTraceback(PyFrameObject* frame) {
 
 }  // namespace fastops
 
-// What the code that Cython adds to a module calls at every function that an exception leaves.
+// Cython's generated code calls this in every function that an exception leaves.
 #define PyTraceBack_Here(frame) fastops::AddTraceback(frame)
 
 #endif  // FASTOPS_CPP_TRACES_H_

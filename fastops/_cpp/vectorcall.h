@@ -6,7 +6,8 @@
 
 namespace fastops {
 
-// `offset` is that of a vectorcallfunc in the instances. Called once, before any instance is.
+// `offset` is the offset of a vectorcallfunc in the instances. Call this once, before any instance
+// is called.
 inline void EnableVectorcall(PyTypeObject* type, Py_ssize_t offset) {
   type->tp_vectorcall_offset = offset;
   type->tp_call = PyVectorcall_Call;

@@ -1,4 +1,4 @@
-"""Who reads and who writes the variables of a graph, and whether the graph says in what order."""
+"""Checks that a graph defines the order in which its nodes read and write variables."""
 
 from graphlib import CycleError, TopologicalSorter
 
@@ -6,7 +6,7 @@ from fastops._core.reasons import RefusedError
 from fastops._plans.nodes import HARMLESS, STATEFUL, WAITING, edges
 
 KNOWN = STATEFUL - WAITING - {"PrintV2"}
-"""Ops with a state that is, or is not more than, that of the variables that they take."""
+"""Stateful ops without a state of their own, beside the variables that they take."""
 
 
 class StateError(RefusedError):
@@ -19,16 +19,16 @@ def writes(node):
 
 
 def check_order(nodes, variables, callers):
-    """Raise `StateError` unless each write of a variable has its place among the other accesses.
+    """Raise `StateError` unless each write is ordered before or after all other accesses.
 
     Parameters
     ----------
     nodes : iterable of NodeDef
-        What is run.
+        The nodes to run.
     variables : dict of str to hashable
-        Which variable a name is a handle of. These are not among the nodes.
+        The variables by the names of their handles. The handles are not among the nodes.
     callers : set of str
-        The nodes that call functions, in which nothing is written.
+        The nodes that call functions. These functions do not write variables.
     """
     nodes = {node.name: node for node in nodes}
     taken = {name: edges(node) for name, node in nodes.items()}
@@ -41,7 +41,7 @@ def check_order(nodes, variables, callers):
     except CycleError:
         raise StateError("written_in_loop") from None
     held = {(name, 0): variable for name, variable in variables.items()}
-    numbers, accesses = {}, {}  # of the nodes that access variables
+    numbers, accesses = {}, {}  # numbers: of the nodes that access variables
     for name in order:
         node = nodes[name]
         mine = {held[edge] for edge in taken[name][0] if edge in held}
@@ -54,7 +54,8 @@ def check_order(nodes, variables, callers):
             numbers[name] = len(numbers)
         for variable in mine:
             accesses.setdefault(variable, []).append(node)
-    # Of functions in their places, and behind a Merge, a part may run before all inputs are there.
+    # Data inputs do not order inlined functions and nodes after a Merge: a part of these may run
+    # before all inputs are there.
     for name in order:
         if name in callers or nodes[name].op == "Merge":
             sources[name] = sources[name].intersection(taken[name][1])
@@ -76,7 +77,7 @@ def check_order(nodes, variables, callers):
 
 
 def _before(order, sources, numbers):
-    """Return for each node which of the numbered ones come before it, as bits."""
+    """Return for each node a bit set of the numbered nodes that come before it."""
     before = {}
     for name in order:
         before[name] = 0

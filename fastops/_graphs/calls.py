@@ -1,4 +1,4 @@
-"""Calls of `Session.run`: known again by their fetches and feeds, without TensorFlow's handlers."""
+"""Repeated calls of `Session.run`: fetches and feeds find them without TensorFlow's handlers."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,7 +9,7 @@ _LEAVES = (tf.Tensor, tf.Operation, tf.SparseTensor, tf.IndexedSlices)
 
 
 def key_of_call(fetches, feed_dict):
-    """Return what calls with the same fetches and feeds have in common; `None` if that varies."""
+    """Return a key for calls with the same fetches and feeds; `None` if there is no stable key."""
     for feed in feed_dict or ():
         if type(feed) is not str and not isinstance(feed, tf.Tensor):
             return None
@@ -33,16 +33,16 @@ def _key_of(one):
 
 
 class Call:
-    """Calls of `Session.run` with the same fetches and feeds, which are of plain types."""
+    """Runs calls of `Session.run` with the same fetches and feeds, which have plain types."""
 
     def __init__(self, fetches, handler, feeds, step):
-        self.kept = feeds, tf.nest.flatten(fetches)  # so that their ids stay theirs
+        self.kept = feeds, tf.nest.flatten(fetches)  # keeps them alive, so that ids stay unique
         self.handler = handler
         self.step = step
         self.feeds = [(feed.dtype.as_numpy_dtype, dims_of(feed.shape)) for feed in feeds]
 
     def run(self, session, feed_dict):
-        """Return the values of the fetches, or `None` where the call is TensorFlow's."""
+        """Return the values of the fetches, or `None` if TensorFlow has to make the call."""
         values = []
         try:
             for value, (dtype, dims) in zip((feed_dict or {}).values(), self.feeds, strict=True):
@@ -51,12 +51,12 @@ class Call:
                     return None
                 values.append(array)
         except (TypeError, ValueError, OverflowError):
-            return None  # let TensorFlow say so
+            return None  # let TensorFlow raise the error
         return self.step.run(session, values)
 
 
 def _array(value, dtype):
-    """Return a value as TensorFlow feeds it; `None` where that takes TensorFlow."""
+    """Return a value as the array that TensorFlow feeds; `None` if TensorFlow has to convert it."""
     if type(value) is np.ndarray:
         return value if value.dtype == dtype else np.asarray(value, dtype)
     if type(value) in (float, bool, str, bytes, list) or isinstance(value, np.generic):

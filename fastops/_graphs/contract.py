@@ -1,4 +1,4 @@
-"""What calls of a saved model have to be like: their inputs checked, and made tensors."""
+"""Checks the inputs of a saved model's calls, and converts them to tensors."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,21 +11,21 @@ from fastops._plans.planned import Planned
 
 
 class Contract:
-    """What a model's calls have to be like.
+    """Checks and converts the inputs of a model's calls.
 
     Parameters
     ----------
     signature : Signature
-        What is called.
+        The signature that calls run.
 
     Attributes
     ----------
     signature : Signature
-        What is called.
+        The signature that calls run.
     inputs : dict of str to tf.TensorSpec
-        What it takes.
+        The dtypes and shapes of the inputs, by name.
     planned : Planned
-        What runs it.
+        Runs the signature's function, by a plan or by TensorFlow.
     """
 
     def __init__(self, signature):
@@ -38,7 +38,7 @@ class Contract:
         ]
 
     def __call__(self, /, *args, **inputs):
-        """Have TensorFlow make a call, also where a graph is under construction."""
+        """Have TensorFlow make a call, even while a graph is under construction."""
         given = self.tensors(self.named(args, inputs))
         return self.signature.pack(self.planned.run_original(*given))
 
@@ -57,7 +57,7 @@ class Contract:
         return given
 
     def named(self, args, inputs):
-        """Return the inputs by name, the only one of which may come without."""
+        """Return the inputs by name. If there is only one input, it may be positional."""
         if args:
             if len(self.inputs) != 1 or len(args) != 1:
                 raise TypeError(f"{self.title} takes its inputs by name: {listed(self.inputs)}")
@@ -75,7 +75,7 @@ class Contract:
         return inputs
 
     def are_as_taken(self, inputs):
-        """Tell whether inputs, which are right, become tensors without a change of their dtype."""
+        """Tell whether valid inputs become tensors without a conversion of their dtypes."""
         return all(
             type(value) is ops.EagerTensor
             or (type(value) is np.ndarray and value.dtype == self.inputs[name].dtype.as_numpy_dtype)
@@ -89,7 +89,7 @@ class Contract:
             and value.dtype == dtype.as_numpy_dtype
             and here.executing_eagerly()
         ):
-            # A copy, for the tensor may share its memory, and be an output.
+            # Copy: the tensor may share the array's memory, and the model may return it.
             return ops.EagerTensor(value.copy(), here.device_name, dtype.as_datatype_enum)
         try:
             value = tf.convert_to_tensor(_restored(value, dtype), dtype)
@@ -107,12 +107,12 @@ class Contract:
 
     @property
     def title(self):
-        """What messages call it."""
+        """The name of the model in messages."""
         return f"{self.signature.name} of {self.signature.source}"
 
 
 class _PlannedModel(Planned):
-    """A model's concrete function, whose results have names."""
+    """The concrete function of a model. Its results are a dict."""
 
     def __init__(self, signature):
         super().__init__(signature.concrete)
@@ -123,7 +123,7 @@ class _PlannedModel(Planned):
 
 
 def _restored(value, dtype):
-    """Return an array of a dtype that NumPy files do not have, such as bfloat16, as what it is."""
+    """Restore the dtype of an array, such as bfloat16, that NumPy files store as raw bytes."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.dtype.names is None:
         return value.view(dtype.as_numpy_dtype)
     return value

@@ -1,4 +1,4 @@
-"""GraphDefs: read from files or bytes, and held against the ops that this TensorFlow has."""
+"""Reads GraphDefs from files or bytes, and checks their ops against those of this TensorFlow."""
 
 import os
 
@@ -10,17 +10,17 @@ from fastops._plans.nodes import functions_of
 
 
 def name_of(source):
-    """Return what messages call a file, or what is in none."""
+    """Return the name of a source in messages: its path, or "GraphDef" for bytes."""
     return "GraphDef" if isinstance(source, bytes) else os.fspath(source)
 
 
 def listed(names):
-    """Return names as messages list them."""
+    """Return names as a list for messages."""
     return ", ".join(map(repr, sorted(names)))
 
 
 def read(kind, data, path):
-    """Parse a protobuf, which may be text."""
+    """Parse a protobuf in binary or text format."""
     try:
         if not path.endswith("txt"):
             try:
@@ -41,14 +41,14 @@ def graph_of(data, path, outputs):
         raise ValueError(f"{path} is no GraphDef, or damaged")
     if not definition.node:
         raise ValueError(f"{path} is empty")
-    # The versions come last: a file that was cut between two nodes ends before them.
+    # A GraphDef ends with its versions: they are missing if the file is cut between two nodes.
     if outputs is None and not path.endswith("txt") and not definition.HasField("versions"):
         raise ValueError(f"{path} is cut short, or very old: name its `outputs` to load it")
     return definition
 
 
 def parse(data):
-    """Return the GraphDef in bytes, whose ops this TensorFlow has."""
+    """Return the GraphDef in bytes; raise `ValueError` if this TensorFlow lacks one of its ops."""
     definition = graph_of(data, name_of(data), ())
     check_ops(definition, name_of(data))
     return definition
@@ -73,7 +73,7 @@ def check_ops(definition, path):
 
 
 def count_ops(concrete):
-    """Return how often each op stands in a function's graph and in those that it calls."""
+    """Return how often each op occurs in a function's graph and in the functions it calls."""
     definition = concrete.graph.as_graph_def()
     library = {function.signature.name: function for function in definition.library.function}
     counts, called = {}, set()

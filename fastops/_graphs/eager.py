@@ -1,4 +1,4 @@
-"""Leaving the graph under construction: a session may be used while one is built."""
+"""Leaves the graph under construction: programs may use a session while they build a graph."""
 
 from contextlib import contextmanager
 
@@ -8,7 +8,7 @@ from tensorflow.python.framework import ops
 
 @contextmanager
 def outside_of_graphs():
-    """Leave the graph under construction, which a session's may be, for a while."""
+    """Leave the graph under construction, during a block. It may be the session's own graph."""
     graphs = ops._default_graph_stack
     stack, graphs.stack = graphs.stack, []
     try:

@@ -1,4 +1,4 @@
-"""Frozen graphs, and functions that lead from some tensors of a graph to others."""
+"""Frozen graphs, and functions between tensors of a graph."""
 
 import tensorflow as tf
 
@@ -24,7 +24,7 @@ def of_graph(definition, path, inputs, outputs):
 
 
 def of_wrapped(wrapped, path, inputs, outputs, *, is_frozen):
-    """Return the signature that leads from some tensors of a graph to others."""
+    """Return the signature that computes some tensors of a graph from others."""
     graph = wrapped.graph
     gives = _tensors(graph, path, _ends(graph) if outputs is None else outputs)
     if not gives:
@@ -65,7 +65,7 @@ def _ends(graph):
 
 
 def _needed(graph, outputs, inputs):
-    """Return the operations that some tensors depend on, others given, in the graph's order."""
+    """Return the operations that `outputs` depend on, given `inputs`, in the graph's order."""
     given = {one.name for one in inputs}
     waiting = [one.op for one in outputs if one.name not in given]
     found = set()
@@ -79,7 +79,7 @@ def _needed(graph, outputs, inputs):
 
 
 def _tensors(graph, path, names):
-    """Return tensors by the names under which they are asked for."""
+    """Return the named tensors of a graph, by the names that the caller gives them."""
     if not isinstance(names, dict):
         names = {name: name for name in ([names] if isinstance(names, str) else names)}
     found = {}

@@ -11,21 +11,22 @@ from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
 class Model(Caller):
     """A function of named tensors, made by `fastops.graph.load`.
 
-    Called with its inputs by name, of which the only one may come without, it returns the outputs
-    by name. It raises `TypeError` if an input is missing, unknown, or of another dtype or shape,
-    and says which; and a `tf.errors.OpError` if an operation fails.
+    A call takes the inputs by name, and returns the outputs by name. If there is only one input, it
+    may be positional. A call raises `TypeError` if an input is missing, unknown, or of another
+    dtype or shape; the message names the input. It raises a `tf.errors.OpError` if an operation
+    fails.
 
     Parameters
     ----------
     signature : Signature
-        What it calls.
+        The signature to call.
 
     Attributes
     ----------
     inputs, outputs : dict of str to tf.TensorSpec
-        Dtypes and shapes by name.
+        The dtypes and shapes by name.
     name : str
-        The signature's.
+        The name of the signature.
     """
 
     def __init__(self, signature):
@@ -40,31 +41,35 @@ class Model(Caller):
 
     @property
     def title(self):
-        """The signature's name, and where it comes from."""
+        """The name of the signature, and the path of the model."""
         return self._contract.title
 
     @property
     def reason(self):
-        """Why TensorFlow runs it and not a plan, or `None`."""
+        """Why TensorFlow runs the model and not a plan, or `None`."""
         return self._contract.planned.reason
 
     def describe(self):
-        """Say who runs it, and why.
+        """Say which executor runs the model, and why.
 
         Returns
         -------
         dict
-            With ``"executor"``, ``"reason"`` why that is TensorFlow, and ``"nodes"`` of the plan.
+            With ``"executor"``, ``"reason"`` (why there is no plan), and ``"nodes"`` (the number of
+            steps of the plan).
         """
         return self._contract.planned.describe()
 
     def prepare(self, args, kwargs, called, result):
-        """See to the first call with inputs of these dtypes and shapes; for the base class."""
+        """Make the first call with inputs of these dtypes and shapes, and the case for later calls.
+
+        `Caller` calls this method.
+        """
         contract = self._contract
         inputs = contract.named(args, kwargs)
         result = contract.signature.pack(contract.planned.run(contract.tensors(inputs)))
         if not contract.are_as_taken(inputs):
-            return None, True, result  # other values may not be convertible
+            return None, True, result  # other values may fail to convert: check each call
         places = {name: place for place, name in enumerate(inputs)}
         takes = [places[name] for name in self.inputs]
         return Case(contract.planned, takes, contract.signature.pack), True, result

@@ -1,4 +1,4 @@
-"""A part of a session's graph, taken out as a function."""
+"""Extracts a part of a session's graph as a function."""
 
 import tensorflow as tf
 from tensorflow.python.eager import context
@@ -14,18 +14,18 @@ _COMPILED = ("_XlaMustCompile", "_XlaCompile")
 
 
 class Part:
-    """What leads from some tensors to others, as a function of these and of variables.
+    """The part of a graph between feeds and fetches, as a function of the feeds and of variables.
 
     Attributes
     ----------
     concrete : tf.types.experimental.ConcreteFunction
-        It.
+        The extracted part.
     variables : list of tf.Operation
-        Those that name the variables that it takes after the feeds.
+        The operations that name the variables which `concrete` takes after the feeds.
     dtypes : list of tf.DType
-        Their dtypes.
+        The dtypes of the variables.
     writes : bool
-        Whether it writes any.
+        Whether the part writes variables.
     """
 
     def __init__(self, graph, feeds, fetches, targets):
@@ -38,7 +38,7 @@ class Part:
         self.writes = any(map(writes, definition.node))
         used = {name for node in definition.node for name in node.input}
         taken = [*feeds, *(op.outputs[0] for op in self.variables)]
-        # In a GraphDef, an operation's first output goes by the operation's name.
+        # In a GraphDef, the name of an operation's first output is the operation's name.
         inputs = {one.name: one.name.removesuffix(":0") for one in taken}
         wanted = [one.name for one in (*fetches, *targets)]
 
@@ -52,7 +52,7 @@ class Part:
                     replaced[inputs[one.name]] = tensor
             found = importer.import_graph_def(definition, replaced, wanted, name="")
             tf.compat.v1.get_default_graph().control_outputs.extend(found[len(fetches) :])
-            # What a function returns takes its name from the node that makes it.
+            # The names of a function's outputs are the names of the nodes that make them.
             return [
                 tf.identity(one, f"fastops_fetch_{place}")
                 for place, one in enumerate(found[: len(fetches)])
@@ -66,9 +66,9 @@ class Part:
 
 
 def _cut_out(graph, fed, fetches, targets):
-    """Return the GraphDef of the nodes that are run, and the operations that name variables."""
+    """Return the GraphDef of the nodes to run, and the operations that name variables."""
     ops_fed = (graph.get_tensor_by_name(name).op for name in fed)
-    # Who waits for one of these does so no longer; other operations are run all the same.
+    # Control inputs from fed placeholders are dropped; TensorFlow runs other fed operations.
     given = {op.name for op in ops_fed if op.type in _PLACEHOLDERS}
     waiting = [*targets, *(fetch.op for fetch in fetches)]
     found, variables = {}, {}
@@ -94,8 +94,8 @@ def _cut_out(graph, fed, fetches, targets):
     for node in definition.node:
         inputs = [one for one in node.input if not (one[0] == "^" and one[1:] in given)]
         node.input[:] = inputs
-        node.attr.pop("_class", None)  # the neighbour may be left out
-        if node.op == "PlaceholderWithDefault":  # which nobody feeds
+        node.attr.pop("_class", None)  # the colocated node may not be in the part
+        if node.op == "PlaceholderWithDefault":  # it is not fed: use its default
             node.op = "Identity"
             node.attr["T"].CopyFrom(node.attr.pop("dtype"))
             del node.attr["shape"]
@@ -112,7 +112,7 @@ def _cut_out(graph, fed, fetches, targets):
 
 
 def _names_a_variable(op):
-    """Tell whether an operation names a variable, of a name of its own, on the host."""
+    """Tell whether an operation names a variable on the host that has a unique name."""
     if op.type != "VarHandleOp" or op.control_inputs:
         return False
     name = op.get_attr("shared_name")
@@ -125,7 +125,7 @@ def _names_a_variable(op):
 
 
 def _check_states(nodes, library, called, known):
-    """Raise `StateError` for states that are not known; collect the functions that are called."""
+    """Raise `StateError` for ops with unknown state; collect the functions that nodes call."""
     for node in nodes:
         functions = sorted(functions_of(node) & library.keys())
         found = op_def_registry.get(node.op)

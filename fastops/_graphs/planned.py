@@ -1,4 +1,4 @@
-"""What a session runs as a plan, and hands back where that is not right."""
+"""Plans of sessions."""
 
 from tensorflow.python.framework import errors_impl
 
@@ -6,15 +6,15 @@ from fastops._plans.planned import Planned, located
 
 
 class LeftError(Exception):
-    """A run that a plan leaves to its session, before it has changed anything."""
+    """A plan leaves a run to its session; the plan has not changed anything."""
 
 
 class FailedError(Exception):
-    """A run of a plan that has failed after it may have changed something, and how."""
+    """A run of a plan has failed after it may have changed something. Its argument is the error."""
 
 
 class SessionPlan(Planned):
-    """What a session runs. Where a plan is not right, that is the session's to run."""
+    """The plan of a step. If the plan cannot run, it raises `LeftError`: the session runs."""
 
     def run_original(self, *inputs):
         raise LeftError
@@ -26,11 +26,11 @@ class SessionPlan(Planned):
         return FailedError(kind(None, None, located(message, node)))
 
     def follow(self, given, handles):
-        """Make up for what changed in TensorFlow; of what it takes, handles come last."""
+        """Renew the plan if TensorFlow's context has changed. It takes `given`, then `handles`."""
         if not self.is_ready():
             self.renew([None] * len(given) + list(handles))
 
     @property
     def times_the_session(self):
-        """Whether the next run is the session's, to see who is faster."""
+        """Whether the session makes the next run, so that its time is compared with the plan's."""
         return self.plan is not None and not self.settled and not self.is_plans_turn()

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What lives on the devices of a session, for kernels that run outside of it."""
+"""Access to the variables of a session, for kernels that run outside the session."""
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
@@ -27,7 +27,7 @@ cdef class SessionVariables:
 
     cdef NativeSessionVariables native
     cdef dict numbers
-    cdef list known  # handles
+    cdef list known  # the handle of each variable by number; None: not looked up
     cdef unsigned long long known_for
 
     def __init__(self):
@@ -35,12 +35,12 @@ cdef class SessionVariables:
         self.known = []
 
     def number(self, node):
-        """Return the number that a variable goes by.
+        """Return the number of a variable; add the variable if it is new.
 
         Parameters
         ----------
         node : NodeDef
-            A "VarHandleOp".
+            The "VarHandleOp" node of the variable.
         """
         cdef NodeDef native
         cdef Status status
@@ -57,20 +57,20 @@ cdef class SessionVariables:
         return self.numbers[key]
 
     def handles(self, session, which):
-        """Look variables up.
+        """Look up variables.
 
         Parameters
         ----------
         session : tf.compat.v1.Session
-            Whose variables these are.
+            The session that has the variables.
         which : list of int
-            Their numbers.
+            The numbers of the variables.
 
         Returns
         -------
         tuple of EagerTensor or None
-            A handle for each, the same one as long as the variable is; none if the session has not
-            all of them on its host, with values.
+            A handle for each variable, the same one while the variable exists. None if one of the
+            variables has no value, or is not on the session's host.
         """
         cdef Runtime* where = runtime()
         cdef Session* native = NULL
@@ -78,7 +78,7 @@ cdef class SessionVariables:
         cdef vector[int] changed
         cdef int i
         handle, graph = session._session, session._graph
-        if not session._closed:  # from here on no other thread can close it
+        if not session._closed:  # with the GIL held: no other thread can close it now
             native = SessionOf(
                 <PyObject*>handle, <PyObject*>graph, <PyTypeObject*>_tf_session.PyGraph
             )

@@ -1,4 +1,4 @@
-"""Loading of saved models, whatever the format of their files."""
+"""Loads saved models of all supported file formats."""
 
 import errno
 import os
@@ -22,30 +22,30 @@ def load(source, signature=DEFAULT, *, tags=None, inputs=None, outputs=None):
     Parameters
     ----------
     source : str, os.PathLike or bytes
-        The directory of a SavedModel, which is what ``model.export`` of Keras writes too; a frozen
-        graph (``.pb``, or ``.pbtxt`` as text); a MetaGraph (``.meta``) beside its checkpoint; or
-        the bytes of a GraphDef.
+        The directory of a SavedModel, which ``model.export`` of Keras also writes; a frozen graph
+        (``.pb``, or ``.pbtxt`` as text); a MetaGraph (``.meta``) beside its checkpoint; or the
+        bytes of a GraphDef.
     signature : str
-        The signature to call. A frozen graph has but the default.
+        The signature to call. A frozen graph has only the default one.
     tags : str or sequence of str, optional
-        The tags of the MetaGraph in a SavedModel that has several; "serve" if there is one.
+        The tags of the MetaGraph in a SavedModel that has several; by default "serve".
     inputs, outputs : sequence of str, or dict of str to str, optional
-        Tensors of a graph that stand for a signature, under other names if it is a dict. By default
-        the inputs are the placeholders that the outputs depend on, and the outputs are what nothing
-        in a frozen graph takes.
+        The tensors of a graph that make up the signature; a dict gives them other names. By default
+        the inputs are the placeholders that the outputs depend on, and the outputs are the tensors
+        of a frozen graph that no operation takes.
 
     Returns
     -------
     Model
-        To be called with named inputs; it returns a dict of outputs.
+        Takes the inputs by name, and returns a dict of outputs.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not what it should be, or is cut short; if it has no such signature, tags or
-        tensor, or an op that this TensorFlow does not have. The message names the file.
+        If the file has another format, or is cut short; if it has no such signature, tags or
+        tensor; or if it has an op that this TensorFlow does not have. The message names the file.
 
     See Also
     --------

@@ -54,7 +54,7 @@ def _tagged(proto, path, tags):
 
 
 def _of_concrete(concrete, name, path, kept):
-    """Return the signature that TensorFlow made of a SavedModel's."""
+    """Return the signature for a concrete function that TensorFlow has loaded."""
     kind = concrete.function_type
     inputs = {key: parameter.type_constraint for key, parameter in kind.parameters.items()}
     outputs = dict(concrete.structured_outputs)
@@ -62,7 +62,7 @@ def _of_concrete(concrete, name, path, kept):
 
 
 def of_meta_graph(meta, path, inputs, outputs):
-    """Return the signatures of a MetaGraph beside its checkpoint: those of a SavedModel of both."""
+    """Return the signatures of a MetaGraph, by making a SavedModel of it and its checkpoint."""
     checkpoint = os.path.splitext(os.path.abspath(path))[0]
     check_ops(meta.graph_def, path)
     del meta.meta_info_def.tags[:]

@@ -1,4 +1,4 @@
-"""Sessions whose runs are plans."""
+"""Sessions that run plans."""
 
 import time
 
@@ -16,12 +16,12 @@ from fastops._specialize.policy import MAX_SESSION_RUNS
 class Session(tf.compat.v1.Session):
     """Runs a graph, by one plan for each set of feeds and fetches.
 
-    It is a `tf.compat.v1.Session`: what that takes, returns and raises holds here.
+    It is a `tf.compat.v1.Session`: it takes, returns and raises the same.
 
     Parameters
     ----------
     graph : tf.Graph, optional
-        The graph; by default the one that is built at the moment.
+        The graph; by default the current default graph.
 
     Raises
     ------
@@ -30,13 +30,15 @@ class Session(tf.compat.v1.Session):
 
     Notes
     -----
-    The first run with new feeds and fetches is TensorFlow's. A plan makes those that follow, if
-    what it makes of the first run's feeds is, bit for bit, what TensorFlow made: results, and the
-    new values of variables, of which it is given copies for that. It reads and writes the
-    session's own variables, those of resources, on the host, with a value, and of which the graph
-    says in which order they are read and written. Other variables, queues, tables, random ops of
-    TensorFlow 1 and all else with a state are run by TensorFlow, as are calls with `options` or
-    `run_metadata`. `describe` tells which is which. The graph may grow between runs.
+    TensorFlow makes the first run with new feeds and fetches. Then a trial runs the plan with the
+    same feeds, on copies of the variables. If its results and the new values of variables are
+    equal to TensorFlow's bit by bit, the plan makes the following runs.
+
+    A plan reads and writes the session's own variables. These must be resource variables on the
+    host that have a value, and the graph must define the order in which they are read and
+    written. TensorFlow runs everything else: other variables, queues, tables, random ops of
+    TensorFlow 1 and other ops with a state, and calls with `options` or `run_metadata`.
+    `describe` says which executor runs each set. The graph may grow between runs.
 
     See Also
     --------
@@ -54,7 +56,7 @@ class Session(tf.compat.v1.Session):
     [{'twice': array([2., 4.], dtype=float32)}, {'twice': array([2., 6.], dtype=float32)}]
     """
 
-    _session = None  # of TensorFlow, which fails before it has made one where `graph` is none
+    _session = None  # TensorFlow reads this if its constructor fails
 
     def __init__(self, graph=None):
         super().__init__(graph=graph)
@@ -62,16 +64,16 @@ class Session(tf.compat.v1.Session):
         self._variables = SessionVariables()
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
-        """Run what is needed for some fetches, and return their values.
+        """Run the operations that the fetches need, and return the values of the fetches.
 
         Parameters
         ----------
         fetches : tf.Tensor, tf.Operation, str, or nested list, tuple or dict of these
-            What to compute. Operations are run, and have no value.
+            The tensors to compute. Operations are run, and their value is None.
         feed_dict : dict, optional
-            Values of tensors, by tensor or name, which are taken instead of computed.
+            Values by tensor or name. These tensors are not computed.
         options, run_metadata : optional
-            As for `tf.compat.v1.Session.run`, whose these calls are.
+            As for `tf.compat.v1.Session.run`. TensorFlow runs such calls.
 
         Returns
         -------
@@ -83,7 +85,7 @@ class Session(tf.compat.v1.Session):
         RuntimeError
             If the session is closed, or its graph is empty.
         TypeError, ValueError
-            If fetches or feeds are not of the graph, or values do not fit their tensors.
+            If fetches or feeds are not in the graph, or values do not fit their tensors.
         tf.errors.OpError
             If an operation fails.
         """
@@ -103,16 +105,16 @@ class Session(tf.compat.v1.Session):
         return super().run(fetches, feed_dict)
 
     def make_callable(self, fetches, feed_list=None, accept_options=False):
-        """Return a function of the values of some feeds that returns those of some fetches.
+        """Return a function that takes the values of feeds and returns the values of fetches.
 
         Parameters
         ----------
         fetches : nest of tf.Tensor, tf.Operation and str
             As for `run`.
         feed_list : list, optional
-            The tensors that its arguments are values of.
+            The tensors for which the function's arguments are the values.
         accept_options : bool
-            Whether it takes `options` and `run_metadata`.
+            Whether the function takes `options` and `run_metadata`.
 
         Returns
         -------
@@ -120,22 +122,22 @@ class Session(tf.compat.v1.Session):
         """
         if feed_list is not None or accept_options:
             return super().make_callable(fetches, feed_list, accept_options)
-        super().make_callable(fetches)  # which raises what it has to
+        super().make_callable(fetches)  # raises for invalid fetches
         return lambda: self.run(fetches)
 
     def describe(self):
-        """Say for each set of feeds and fetches who runs it, and why.
+        """Say for each set of feeds and fetches which executor runs it, and why.
 
         Returns
         -------
         list of dict
-            With ``"feeds"``, ``"fetches"`` and ``"targets"``, the names of tensors and operations,
-            ``"executor"``, and ``"reason"`` why that is TensorFlow.
+            With ``"feeds"``, ``"fetches"`` and ``"targets"`` (the names of tensors and operations),
+            ``"executor"``, and ``"reason"`` (why no plan runs the set).
         """
         return [step.describe() for step in self._steps.values()]
 
     def _do_run(self, handle, target_list, fetch_list, feed_dict, options, run_metadata):
-        """Run what TensorFlow has checked and converted: tensors, operations and arrays."""
+        """Run the tensors, operations and arrays that TensorFlow has checked and converted."""
         rest = (options, run_metadata)
         if handle is not None or options is not None or run_metadata is not None:
             return super()._do_run(handle, target_list, fetch_list, feed_dict, *rest)
@@ -157,7 +159,7 @@ class Session(tf.compat.v1.Session):
         return values
 
     def _remember(self, key, fetches, feed_dict):
-        """Note what a call has been found to be, for others like it."""
+        """Keep the `Call` for a key, so that later calls skip TensorFlow's handlers."""
         handler = tf_session._FetchHandler(self.graph, fetches, {})
         feeds = [self.graph.as_graph_element(feed) for feed in feed_dict or ()]
         names = names_of(feeds, handler.fetches(), handler.targets())

@@ -1,4 +1,4 @@
-"""A part of a saved model that can be called, and the dict that a call of it returns."""
+"""Signatures: the parts of a saved model that can be called."""
 
 from dataclasses import dataclass
 
@@ -14,17 +14,17 @@ class Signature:
     source : str
         The model's path.
     name : str
-        Its key in the model.
+        The key of the signature in the model.
     concrete : ConcreteFunction
-        What it calls.
+        The function that a call runs.
     inputs : dict of str to tf.TensorSpec
         In the order in which `concrete` takes them.
     outputs : dict of str to tf.TensorSpec
-        In the order in which `pack` has them.
+        In the order of the dict that `pack` returns.
     pack : callable
-        Makes the outputs by name of the list that `concrete` returns.
+        Makes the dict of outputs of the list that `concrete` returns.
     kept : object
-        What has to live as long.
+        An object that must stay alive as long as the signature.
     """
 
     source: str
@@ -37,7 +37,7 @@ class Signature:
 
 
 def packer(names, flat):
-    """Return what makes a dict, with its items in that order, of a flat list of results."""
+    """Return a function that makes a dict, in the order of `names`, of a flat list of results."""
     flat = list(flat)
     places = [(name, flat.index(name)) for name in names]
     return lambda results: {name: results[place] for name, place in places}

@@ -1,4 +1,4 @@
-"""What one set of feeds and fetches of a session runs: a step, as TensorFlow calls it."""
+"""Runs one set of feeds and fetches of a session. TensorFlow calls such a run a step."""
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
@@ -12,23 +12,23 @@ from fastops._graphs.trial import Trial, state
 
 
 def names_of(feeds, fetches, targets):
-    """Return what a step goes by: the names of what is given, asked for, and run besides."""
+    """Return the key of a step: the names of its feeds, fetches and targets."""
     return tuple(tuple(one.name for one in part) for part in (feeds, fetches, targets))
 
 
 class Step:
-    """What one set of feeds and fetches runs.
+    """Runs one set of feeds and fetches.
 
     Parameters
     ----------
     graph : tf.Graph
-        The graph of all of these.
+        The graph of the session.
     variables : SessionVariables
-        Those of the session.
+        The variables of the session.
     feeds, fetches : list of tf.Tensor
-        What is given, and what is asked for.
+        The tensors that a run takes, and the tensors that it returns.
     targets : list of tf.Operation
-        What is run besides.
+        The operations that are run without a result.
     """
 
     def __init__(self, graph, variables, feeds, fetches, targets):
@@ -42,24 +42,24 @@ class Step:
                 self.variables = [variables.number(op.node_def) for op in self.part.variables]
         except StateError as why:
             self.obstacle = str(why)
-        except Exception as error:  # of a graph that is none of a function
+        except Exception as error:  # the part cannot be made a function
             self.obstacle = text_of("not_a_function", str(error))
 
     @property
     def reason(self):
-        """Why TensorFlow runs it; `None` where a plan does."""
+        """Why TensorFlow runs the step; `None` if a plan runs it."""
         if self.obstacle is None and self.planned is None:
             return "its variables had no values before its last run"
         return self.obstacle or self.planned.reason
 
     def trial(self, session):
-        """Return what is to be told of a run that TensorFlow is about to make.
+        """Return a callable that learns from the run which TensorFlow makes next.
 
         Returns
         -------
         callable or None
-            Takes the session, the values of the feeds, the results, and nanoseconds; `None` where
-            nothing is to be learned.
+            Takes the session, the values of the feeds, the results, and the nanoseconds of the run.
+            `None` if there is nothing to learn.
         """
         if self.planned is not None:
             return self.note_time if self.planned.times_the_session else None
@@ -68,22 +68,22 @@ class Step:
         before = None
         if self.part.writes:
             before = state(self.handles(session), self.part.dtypes)
-            if before is None:  # perhaps this run is the one that gives them a value
+            if before is None:  # this run may initialize the variables
                 return None
         return Trial(self, before)
 
     def note_time(self, session, values, results, ns):
-        """Take note of what a run of TensorFlow's took."""
+        """Note the time of a run by TensorFlow."""
         self.planned.note_time("tensorflow", ns)
 
     def handles(self, session):
-        """Return handles of the variables; `None` if not all of them have values on the host."""
+        """Return the handles of the variables; `None` if one of them has no value on the host."""
         if not self.variables:
             return ()
         return self.known.handles(session, self.variables)
 
     def run(self, session, values):
-        """Return the values of the fetches, or `None` where they are TensorFlow's to compute."""
+        """Return the values of the fetches, or `None` if TensorFlow has to run the step."""
         here = context.context()
         if self.reason is not None or here.device_name:
             return None
@@ -92,7 +92,7 @@ class Step:
             return None
         try:
             given = self.tensors(values)
-        except Exception:  # which TensorFlow's session raises in its own words
+        except Exception:  # TensorFlow's session raises the error, with its own message
             return None
         try:
             if here.executing_eagerly():
@@ -107,19 +107,19 @@ class Step:
         return [result.numpy() for result in results]
 
     def tensors(self, values):
-        """Return the arrays that feeds are, as tensors that share their memory."""
+        """Return tensors that share the memory of the fed arrays."""
         return tuple(
             ops.EagerTensor(value, None, dtype)
             for value, dtype in zip(values, self.dtypes, strict=True)
         )
 
     def fetch(self, planned, given, handles):
-        """Have a plan run; return the fetches as tensors."""
+        """Run a plan; return the fetches as tensors."""
         planned.follow(given, handles)
         return planned.run(given + handles)
 
     def describe(self):
-        """Say who runs it, and why: what `Session.describe` has of it."""
+        """Say which executor runs the step, and why, for `Session.describe`."""
         feeds, fetches, targets = map(list, self.names)
         executor = "plan" if self.reason is None else "tensorflow"
         return {

@@ -1,4 +1,4 @@
-"""Trials: a plan is held against what TensorFlow's session has made of the same values."""
+"""Trials: compare a plan with a run of TensorFlow's session on the same values."""
 
 import tensorflow as tf
 from tensorflow.python.eager import context
@@ -10,14 +10,14 @@ from fastops._graphs.planned import LeftError, SessionPlan
 
 
 class Trial:
-    """A run of TensorFlow's that tells whether a plan may make those that follow.
+    """Decides, by a run of TensorFlow's session, whether a plan may make the following runs.
 
     Parameters
     ----------
     step : Step
-        What is run; it gets the plan, or the reason why it has none.
+        The step that is run. It gets the plan, or the reason why there is none.
     before : list of EagerTensor or None
-        The values that its variables had before the run; `None` if it writes none.
+        The values of the variables before the run; `None` if the step writes none.
     """
 
     def __init__(self, step, before):
@@ -25,7 +25,7 @@ class Trial:
         self.before = before
 
     def __call__(self, session, values, results, ns):
-        """Make the plan, and hold it against what TensorFlow has made of the same values."""
+        """Make the plan, and compare its results with those of TensorFlow's run."""
         step = self.step
         handles, concrete = step.handles(session), step.part.concrete
         if handles is None or concrete is None:  # another thread has made the plan
@@ -47,10 +47,10 @@ class Trial:
         if not agrees:
             step.obstacle = text_of("session_differs")
         step.planned = planned
-        step.part.concrete = None  # which the plan keeps
+        step.part.concrete = None  # the plan keeps it
 
     def does_the_same(self, planned, handles, values, results):
-        """Tell whether a plan does what TensorFlow has done, to copies of what it changes."""
+        """Tell whether a plan, on copies of the variables, computes the same as TensorFlow."""
         step = self.step
         if planned.plan.schedule.has_effects and self.before is None:
             return False
@@ -63,7 +63,7 @@ class Trial:
 
 
 def state(handles, dtypes):
-    """Return the values of variables; `None` if they are not to be had."""
+    """Return the values of variables; `None` if they cannot be read."""
     if handles is None:
         return None
     try:
@@ -72,12 +72,12 @@ def state(handles, dtypes):
                 gen_resource_variable_ops.read_variable_op(handle, dtype)
                 for handle, dtype in zip(handles, dtypes, strict=True)
             ]
-    except tf.errors.OpError:  # another thread has destroyed one
+    except tf.errors.OpError:  # another thread has destroyed a variable
         return None
 
 
 def copies(values, names):
-    """Return handles of variables of nobody else's, with these values, like those that ops name."""
+    """Return handles of new private variables with these values, like the variables of ops."""
     handles = []
     for value, op in zip(values, names, strict=True):
         dtype, shape = op.get_attr("dtype"), op.get_attr("shape")
@@ -89,7 +89,7 @@ def copies(values, names):
 
 
 def same(got, want):
-    """Tell whether two fetched values are the same, bit for bit."""
+    """Tell whether two fetched values are equal bit by bit."""
     if type(got) is not type(want):
         return False
     if isinstance(want, bytes):

@@ -1,4 +1,4 @@
-"""What is replaced of the calls of ops: the lowest function, generated functions, operators."""
+"""Patch points for calls of ops: the dispatch call, the generated functions, and the operators."""
 
 from functools import partial
 
@@ -40,10 +40,10 @@ def _generated(original, op_name, keyword_only):
 
 
 def functions():
-    """Return what `everywhere` takes, for generated functions."""
+    """Return the generated functions to replace, in the form that `everywhere` takes."""
     originals = {}
     for name, op_name in index.NAMES.items():
-        if op_name in policy.NEVER:  # which the dispatch call counts
+        if op_name in policy.NEVER:  # the stand-in for the dispatch call counts these ops
             continue
         module = gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
@@ -72,6 +72,6 @@ def operators():
             }
             make = partial(intercept.Operator, ops=ops, **options)
             yield Target("operators", f"tf.Tensor.{name}", Tensor, name, make)
-            if "compares" not in options:  # those of variables are others
+            if "compares" not in options:  # variables define comparisons differently
                 make = partial(make, of_variables=True)
                 yield Target("operators", f"tf.Variable.{name}", tf.Variable, name, make)

@@ -1,10 +1,10 @@
 # distutils: language = c++
-"""`tf.Variable` called: variables that are made again and again.
+"""Stand-in for calls of `tf.Variable`, for programs that make many variables of one kind.
 
-TensorFlow's constructors enter some ten scopes around an op and an assignment. What they leave are
-attributes of the variable and of its handle; of these, the handle and its number alone tell two
-variables apart that are made of the same arguments. So the first two of a kind are TensorFlow's,
-and if nothing else differs, they are the model of later ones.
+TensorFlow's constructors enter some ten scopes around an op and an assignment. The result is a set
+of attributes of the variable and of its handle. Two variables from the same arguments differ only
+in the handle and its number. So TensorFlow makes the first two variables of a kind. If they differ
+in nothing else, they become the template for later ones.
 """
 
 cimport cython
@@ -42,7 +42,7 @@ from tensorflow.python.ops.variables import Variable as _Variable
 cdef object _HandleData = CppShapeInferenceResult.HandleData
 cdef object _reference = weakref.ref
 
-# The types of the arguments, and of the attributes, of variables that have a model.
+# Types that the arguments and attributes of variables may have if there is to be a template.
 cdef frozenset _OPTIONS = frozenset([
     type(None), bool, str, _DType, _variables.VariableSynchronization,
     _variables.VariableAggregation,
@@ -55,25 +55,26 @@ cdef object _create_default = _variables.default_variable_creator_v2
 # The types of initial values besides tensors, arrays, and lists of these.
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
 
-# By kind: a `Model`; one in a tuple, that of the first; or None, for one that has no model.
+# By kind: a `Model`; a tuple with the `Model` of the first variable; or None for a kind without
+# a template.
 cdef Cache _models = Cache(MAX_VARIABLE_KINDS)
 
 
 @cython.final
 cdef class Model:
-    """What variables of one kind have in common.
+    """The template for variables of one kind.
 
     Parameters
     ----------
     variable : ResourceVariable
-        One of them, of which nothing is kept alive.
+        A variable of this kind. The template does not keep it alive.
     sizes : tuple of int
-        Those of its initial value.
+        The sizes of its initial value.
     """
 
-    cdef dict state         # the variable's attributes in their order, None in place of its own
-    cdef bytes handle_data  # what its handle knows of dtype and shape
-    cdef str name           # of the handle, without what TensorFlow adds for a tensor
+    cdef dict state         # attributes in order; None for those that differ between variables
+    cdef bytes handle_data  # the dtype and shape that are stored with the handle
+    cdef str name           # the name of the handle, without the ":0" of a tensor
 
     def __init__(self, variable, sizes):
         self.state = dict(variable.__dict__)
@@ -93,7 +94,7 @@ cdef class Model:
             or self.state["_shape"]._dims != sizes
         ):
             raise ValueError("an extraordinary variable")
-        # The shape is that of the initial value, the object itself.
+        # Each variable takes the TensorShape object of its own initial value.
         self.state.update(_handle=None, _unique_id=None, _graph_key=None, _shape=None)
         if not _OPTIONS.issuperset(map(type, self.state.values())):
             raise ValueError("a variable with attributes that two may not share")
@@ -105,7 +106,7 @@ cdef class Model:
         )
 
     cdef object make(self, object value, object graph):
-        """Another one, with that value."""
+        """Make another variable of this kind, with this value."""
         cdef dict state = self.state.copy()
         shape = value.shape
         scope_name = f"{self.name}/"
@@ -120,7 +121,7 @@ cdef class Model:
         handle._parent_trackable = _reference(variable)
         handle._name = state["_handle_name"]
         handle._unique_id = unique_id
-        _gen.assign_variable_op(handle, value)  # which the first two went through: a known key
+        _gen.assign_variable_op(handle, value)  # the first two variables made this call, too
         state["_shape"] = shape
         state["_handle"] = handle
         state["_unique_id"] = unique_id
@@ -130,23 +131,23 @@ cdef class Model:
 
 
 cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
-    """Learns from a variable of TensorFlow's making."""
+    """Learn the template of a kind from a variable that TensorFlow made."""
     model = None
     if type(variable) is _ResourceVariable:
         try:
             model = Model(variable, sizes)
-        except Exception:  # of another kind than is known here
+        except Exception:  # not a plain variable
             pass
     known = _models.get(kind, False)
     if known is False:
         _models.put(kind, None if model is None else (model,))
-    elif type(known) is tuple:  # while this one was made, another thread may have made the third
+    elif type(known) is tuple:  # otherwise another thread has decided about this kind meanwhile
         _models.replace(kind, model if model is not None and model.is_like(known[0]) else None)
     return 0
 
 
 cdef object _ordinary_graph(Replacement method):
-    """The default graph, if TensorFlow's own functions make variables as ever; None otherwise."""
+    """Return the default graph; None if anything changes how TensorFlow makes variables now."""
     cdef bint scoped
     if (
         not live and not method.always
@@ -165,7 +166,7 @@ cdef object _ordinary_graph(Replacement method):
 
 
 cdef object _tensor_of(PyObject* given, object dtype):
-    """What TensorFlow makes of an initial value; None where that is for it to say."""
+    """Convert an initial value to a tensor; None if only TensorFlow may convert it."""
     value = <object>given
     if (
         not IsEagerTensor(given)
@@ -177,7 +178,7 @@ cdef object _tensor_of(PyObject* given, object dtype):
     if dtype is not None or not IsEagerTensor(given):
         try:
             value = _tf_ops.convert_to_tensor(value, dtype=dtype)
-        except Exception:  # TensorFlow will say what is wrong
+        except Exception:  # TensorFlow will raise the error
             return None
     if (
         not IsEagerTensor(<PyObject*>value)
@@ -189,7 +190,7 @@ cdef object _tensor_of(PyObject* given, object dtype):
 
 
 def construct(original):
-    """Return what stands in the place of the method by which variables are made."""
+    """Return the stand-in for ``VariableMetaclass.__call__``, which makes variables."""
     return replacing(original, _construct)
 
 
@@ -202,7 +203,8 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     cdef Model model
     cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
     cdef list options = []
-    # The class, the initial value, and `trainable`: other places differ among the classes.
+    # Positional arguments: the class, the initial value, and `trainable`. The positions of further
+    # parameters differ between the classes.
     if n < 1 or n > 3 or (
         <object>args[0] is not _Variable and <object>args[0] is not _ResourceVariable
     ):
@@ -232,7 +234,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     )
     known = _models.find(kind)
     if known != NULL and type(<object>known) is Model:
-        model = <Model><object>known  # held: another thread may put another one into its place
+        model = <Model><object>known  # keeps it alive: another thread may replace the entry
         result = model.make(tensor, graph)
     else:
         result = <object>call_original(self, args, nargsf, keywords)

@@ -1,4 +1,4 @@
-"""Dtypes by their names, and groups of them; several names are separated by blanks."""
+"""Groups of dtypes, as strings of names that are separated by blanks."""
 
 import tensorflow as tf
 
@@ -12,5 +12,5 @@ NUMERIC = f"{REAL} {COMPLEX}"
 
 
 def parse(names):
-    """Return the dtypes of some names."""
+    """Return the dtypes with these names."""
     return [tf.as_dtype(name) for name in names.split()]

@@ -1,10 +1,10 @@
-"""What users register to handle calls of TensorFlow's public functions."""
+"""Dispatch handlers that users register for TensorFlow's public functions."""
 
 from tensorflow.python.util import dispatch
 
 
 def handlers(function):
-    """Return the dicts in which users register what handles calls of a public function."""
+    """Return the dicts in which users register dispatch handlers of a public function."""
     found = []
     while function is not None:
         if (of := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(function)) is not None:

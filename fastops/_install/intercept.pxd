@@ -4,7 +4,7 @@ from fastops._dispatch cimport Op
 from fastops._install.replacement cimport Replacement
 
 cdef enum:
-    DTYPES = 64  # a bit for each, and more than TensorFlow has: above are references
+    DTYPES = 64  # one bit for each dtype; TensorFlow's higher numbers are reference dtypes
 
 
 cdef class Generated(Replacement):

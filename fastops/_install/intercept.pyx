@@ -1,8 +1,8 @@
 # distutils: language = c++
-"""What stands in for the callables through which TensorFlow runs one op.
+"""Stand-ins for the callables through which TensorFlow runs one op.
 
-The dispatch call of all generated functions, these functions themselves, and the operators of
-tensors and variables; and `Call`, by which code of ours runs an op.
+They replace the dispatch call of all generated functions, the generated functions themselves, and
+the operators of tensors and variables. `Call` is for stand-ins that run an op.
 """
 
 cimport cython
@@ -55,16 +55,16 @@ cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
 
 @cython.final
 cdef class Call:
-    """A way in which code of ours calls an op: the op, and the names of the arguments.
+    """A call site of a stand-in: the op, and the names of the arguments.
 
-    The op is one of its own, since an op finds the key of its last call sooner than others.
+    Each call site has an `Op` of its own, because an `Op` finds the key of its last call fastest.
 
     Parameters
     ----------
     op_name : str
-        Its name in TensorFlow's registry.
+        The name of the op in TensorFlow's registry.
     names : str
-        Those of its arguments, separated by blanks.
+        The names of the arguments, separated by blanks.
     """
 
     def __init__(self, op_name, names):
@@ -85,14 +85,14 @@ cdef class Call:
 @cython.final
 @cython.no_gc_clear
 cdef class FastPathExecute(Replacement):
-    """In the place of ``pywrap_tfe.TFE_Py_FastPathExecute``.
+    """Stand-in for ``pywrap_tfe.TFE_Py_FastPathExecute``.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's function.
     find : callable
-        Returns the `Op` for an op's name, or `None` for one that has none.
+        Returns the `Op` for an op's name, or `None` if the op is not handled.
     """
 
     cdef object find
@@ -107,7 +107,7 @@ cdef class FastPathExecute(Replacement):
 
 cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, size_t nargsf,
                                   PyObject* keywords) except NULL:
-    # The context, the op's name, the node's name, the inputs, and pairs of attribute and value.
+    # args: context, op name, node name, *inputs, *(attribute name, attribute value) pairs
     cdef FastPathExecute self = <FastPathExecute>callable
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
     cdef PyObject* found
@@ -127,7 +127,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
     if found == NULL:
         try:
             op = self.find(<object>args[1])
-        except Exception:  # a call of the user's is no place to learn of it
+        except Exception:  # never surface errors of fastops's own set-up in a user's call
             return call_original(self, args, nargsf, keywords)
         if op is not None and not load(op):
             op = None
@@ -158,7 +158,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
 
 
 cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
-    """The number of an attribute among those of an op, -1 if it has none of that name."""
+    """Return the index of an attribute in the op's attributes; -1 if the op does not have it."""
     cdef Py_ssize_t i
     if guess < op.num_attrs and name is op.attr_names[guess]:
         return guess
@@ -175,14 +175,14 @@ cdef Py_ssize_t _attribute(Op op, object name, Py_ssize_t guess) except -2:
 @cython.final
 @cython.no_gc_clear
 cdef class Generated(Replacement):
-    """In the place of the generated function of an op, such as ``gen_math_ops.add_v2``.
+    """Stand-in for the generated function of an op, such as ``gen_math_ops.add_v2``.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's function.
     op : Op
-        The op. Its parameters are in the order of the function's.
+        The op. Its parameters have the same order as those of the function.
     keyword_only : bool
         Whether all arguments must be named, as in `tf.raw_ops`.
     """
@@ -196,22 +196,22 @@ cdef class Generated(Replacement):
 
 cdef PyObject* _first_generated(PyObject* callable, PyObject* const* args, size_t nargsf,
                                 PyObject* keywords) except NULL:
-    """The first call finds out whether the op may run in a kernel of ours at all."""
+    """Handle the first call: load the op, and find out whether it may run in a private kernel."""
     cdef Generated self = <Generated>callable
     if not live:
         return call_original(self, args, nargsf, keywords)
     take_calls(self, _original_call)
     if load(self.op):
-        # What never runs here is counted where its function calls TensorFlow's runtime.
+        # An op that never runs here is counted by `FastPathExecute`, which its function calls.
         take_calls(self, _original_call if self.op.never else _generated)
     return self.vectorcall(callable, args, nargsf, keywords)
 
 
 cdef bint load(Op op) noexcept:
-    """Makes an op callable. False for one that cannot be."""
+    """Make an op callable. Return False if that fails."""
     try:
         op.load()
-    except Exception:  # a call of the user's is no place to learn of it
+    except Exception:  # never surface errors of fastops's own set-up in a user's call
         return False
     return True
 
@@ -230,13 +230,13 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     if (
         not live
-        or not promotes_no_dtypes()  # TensorFlow has wrapped some of these functions for that
+        or not promotes_no_dtypes()  # TensorFlow wraps some of these functions to promote dtypes
         or n > (0 if self.keyword_only else op.num_params)
         or not op.bind(args + n, keywords, slots)
     ):
         return call_original(self, args, nargsf, keywords)
     for i in range(n):
-        if slots[i] != NULL:  # given twice
+        if slots[i] != NULL:  # the argument is also given by name
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
@@ -259,28 +259,29 @@ cdef unsigned long long dtype_bits(dtypes) except? 0:
 @cython.final
 @cython.no_gc_clear
 cdef class Operator(Replacement):
-    """In the place of an operator of ``tf.Tensor`` or ``tf.Variable``, such as ``__add__``.
+    """Stand-in for an operator of ``tf.Tensor`` or ``tf.Variable``, such as ``__add__``.
 
-    Two tensors, or a tensor and an array or scalar of NumPy's, must be of one dtype; beside float32
-    one of float64 will do, too. A variable is as good as a tensor where it is the second
-    operand, and the first one if it is the class's own operator.
+    Both operands must have the same dtype. One exception: a float32 tensor also takes a NumPy array
+    or scalar of float64, except in comparisons. The second operand may be a variable in place of a
+    tensor. The first one may be a variable if this is an operator of ``tf.Variable``.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's, which takes the tensor first.
+        TensorFlow's method, which takes the tensor first.
     ops : dict of tf.DType to Op
-        What it runs, by the dtype of the tensor. With any other dtype it is TensorFlow's.
+        The op to run, by the dtype of the tensor. Other dtypes fall back to TensorFlow.
     arity : {1, 2}
         Number of operands.
     attrs : dict of str to object
-        Attributes that it sets.
+        Attributes of the op.
     floats, ints, bools : iterable of tf.DType
-        With tensors of which dtypes the other operand may be a Python float, int or bool.
+        The dtypes of tensors that may have a Python float, int or bool as the other operand.
     reflected : bool
         Whether the tensor is the second operand.
     compares : bool
-        Whether ``tf.Tensor`` must compare by value at present.
+        Whether this is ``__eq__`` or ``__ne__``: ``tf.Tensor`` must then be set to compare by
+        value.
     of_variables : bool
         Whether the first operand is a variable.
     """
@@ -353,7 +354,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
             if tensor_dtype(other) != dtype:
                 return call_original(self, args, nargsf, keywords)
         elif is_numpy(other):
-            # Of those that TensorFlow casts, float64 beside float32 only.
+            # TensorFlow casts more dtypes: here it is only float64 to float32.
             made = <int>array_dtype(other)
             if made != dtype and (
                 self.compares or made != <int>DT_DOUBLE or dtype != <int>DT_FLOAT
@@ -381,19 +382,19 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
 
 
 cdef inline bint _is_read(PyObject* value) noexcept:
-    """Whether it is a variable, which is read as ever."""
+    """Whether a value is a variable, and TensorFlow's way to read variables is unchanged."""
     return Py_TYPE(<object>value) == _variable_type and holds(_reads)
 
 
 cdef int tensor_dtype(PyObject* value) except -1:
-    """The number of the dtype of an EagerTensor or a variable."""
+    """Return the number of the dtype of an EagerTensor or a variable."""
     if IsEagerTensor(value):
         return <int>handle_dtype(value)
     return (<object>value)._dtype._type_enum
 
 
 cdef bint promotes_no_dtypes() except -1:
-    """Whether TensorFlow takes two dtypes for an error: NumPy's ways are off."""
+    """Whether mixed dtypes are an error: NumPy-style dtype promotion is off."""
     return PyDict_GetItem(_settings, _CONVERSION) == <PyObject*>_NO_CONVERSION
 
 

@@ -1,8 +1,8 @@
 # distutils: language = c++
 """Iteration over tensors: ``for x in tensor``, ``list(tensor)``, ``a, b = tensor``.
 
-TensorFlow's iterator takes one element after the other by ``tensor[i]``. While nobody records or
-watches that, an element is made here without an op.
+TensorFlow's iterator makes each element by ``tensor[i]``. While no tape records and no observer or
+patch would notice the op, the stand-in makes an element without an op.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -30,13 +30,13 @@ cdef str _GETITEM = "__getitem__"
 
 
 cdef bint _unwatched() except -1:
-    """Whether an element may be made without the op that TensorFlow takes it with."""
+    """Whether an element may be made without the op that TensorFlow runs for it."""
     cdef Thread* thread = this_thread()
     cdef PyObject* getitem
     cdef Guard guard
     if thread.options.path != kAuto or thread.observer != NULL or not on_host() or recording():
         return False
-    # Somebody may have put something else in the place of the method, or of what it calls.
+    # Other code may have patched the method, or a function that it calls.
     getitem = PyDict_GetItem(<object>(<PyTypeObject*>_Tensor).tp_dict, _GETITEM)
     if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Function:
         return False
@@ -49,7 +49,7 @@ cdef bint _unwatched() except -1:
 
 
 def advance(original):
-    """Return what stands in the place of ``__next__`` of the iterator over a tensor."""
+    """Return the stand-in for ``__next__`` of the iterator over a tensor."""
     return replacing(original, _next)
 
 
@@ -86,7 +86,7 @@ cdef PyObject* _next(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 
 def iterate(original):
-    """Return what stands in the place of ``tf.Tensor.__iter__``."""
+    """Return the stand-in for ``tf.Tensor.__iter__``."""
     return replacing(original, _iter)
 
 
@@ -117,4 +117,5 @@ METHODS = (
     ("tf.Tensor.__iter__", _Tensor, "__iter__", iterate),
     ("tf.Tensor.__iter__.__next__", _TensorIterator, "__next__", advance),
 )
-"""What is replaced: its name, the class, the attribute, and what makes the replacement."""
+"""The patch points: the name, the class, the attribute, and the function that makes the
+replacement."""

@@ -1,8 +1,8 @@
-"""What code looks up in modules and classes when it runs, and the guards that are made of it.
+"""Finds the names that code looks up in modules and classes, and makes guards of them.
 
-A stand-in restates a function, with some of the functions that this one calls. The guard of the
-stand-in holds while all of these would find what they were written for: the names in their code
-lead to the same functions, classes and modules.
+A stand-in mirrors a function, and some of the functions that it calls. The guard of the stand-in
+holds while the names in the code of all these functions lead to TensorFlow's own functions, classes
+and modules.
 """
 
 import enum
@@ -24,7 +24,7 @@ from fastops._specialize.guards.names import Guard, upstream
 from fastops._specialize.policy import MAX_CALL_DEPTH, MAX_SHARED_GUARDS
 
 PACKAGES = frozenset({"keras", "tensorflow", "tf_keras"})
-"""Packages of whose modules names are compared."""
+"""Guards compare names in modules of these packages."""
 
 PASSED_OVER = {
     **dict.fromkeys(
@@ -70,18 +70,18 @@ BELOW = frozenset(
         *("tensorflow.python.util.nest", "tensorflow.python.util.nest_util"),
     }
 )
-"""Modules that almost all code asks: for changes of them only guards of functions in them ask in
-each call, where each dict has a number of its own. Other guards compare their names whenever
-something else has changed."""
+"""Modules that almost all code reads. Before Python 3.12, where each dict has a version of its own,
+only guards of functions in these modules check their versions in each call. Other guards compare
+their names only after something else has changed."""
 
 _VALUES = (EagerTensor, ResourceVariable, TensorShape, DType)
-"""Classes of the values on which restated code calls methods."""
+"""Classes of the values on which mirrored code calls methods."""
 
 _CONCRETE = {
     base: kind for kind in _VALUES for base in kind.__mro__ if base.__module__ in sys.modules
 }
 del _CONCRETE[object]
-"""The classes of values for those that they inherit from."""
+"""By base class, the class in `_VALUES` that inherits from it."""
 
 _COMPARED = (
     type,
@@ -96,7 +96,7 @@ _COMPARED = (
     enum.Enum,
     Replacement,
 )
-"""Classes of what names have to lead to; other values are settings, which change."""
+"""Classes of values that guards compare. Other values are settings, which may change."""
 
 _CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, property)
 
@@ -123,7 +123,7 @@ _OPERATORS = frozenset(
 # ---------------------------------------------------------------------------------------------
 
 _OP = opcode.opmap
-_SHIFT_GLOBAL = int(sys.version_info >= (3, 11))  # a flag is in the lowest bit
+_SHIFT_GLOBAL = int(sys.version_info >= (3, 11))  # the lowest bit of the argument is a flag
 _SHIFT_ATTRIBUTE = int(sys.version_info >= (3, 12))
 _OF_OPERATORS = frozenset(
     number
@@ -140,9 +140,9 @@ def paths(code):
     Returns
     -------
     frozenset of tuple of str
-        Each begins with the module that it starts from, ``""`` for the one of the code.
+        The paths. Each begins with the name of a module, ``""`` for the module of the code itself.
     frozenset of str
-        Attributes of other objects.
+        Names of all attributes that the code reads, of any object.
     """
     found, loose = set(), set()
     local = {}
@@ -187,7 +187,7 @@ def paths(code):
 
 
 def functions_in(value):
-    """Return the functions of the packages that something consists of: wrapped, in closures."""
+    """Return the functions of the packages in a callable: itself, wrapped ones, and closures."""
     found, pending = [], [value]
     while pending:
         function = upstream(pending.pop())
@@ -195,7 +195,7 @@ def functions_in(value):
             continue
         found.append(function)
         for cell in function.__closure__ or ():
-            with suppress(ValueError):  # it is empty
+            with suppress(ValueError):  # the cell is empty
                 pending.append(cell.cell_contents)
         pending.append(vars(function).get("__wrapped__"))
     return found
@@ -207,7 +207,7 @@ def _is_own(function):
 
 
 # ---------------------------------------------------------------------------------------------
-# What they lead to
+# The objects that the names lead to
 # ---------------------------------------------------------------------------------------------
 
 
@@ -220,31 +220,31 @@ _TOGETHER = {
 
 
 class Lookups:
-    """Collects what some code looks up.
+    """Collects the names that some code looks up, and the objects that they lead to.
 
     Parameters
     ----------
     cold : bool
-        Whether a call of the guard may take a while.
+        Whether the guard may be slow, because the guarded call takes long.
 
     Attributes
     ----------
     settled : bool
-        Whether all of it is upstream's own.
+        Whether all these objects are TensorFlow's and Keras's own.
     """
 
     def __init__(self, cold=False):
         self.settled = True
         self._cold = cold
-        self._own = set()  # the modules of what is taken up first
-        self._below = []  # functions that are called by what is restated, and how far down
+        self._own = set()  # the modules of the first piece
+        self._below = []  # functions that mirrored code calls, with their depth of calls
         self._each = set()
-        self._found = {}  # by the identity of a dict or class: that, and what names lead to
+        self._found = {}  # by identity of a dict or class: the holder, and its values by name
         self._passed = set()
         self._pieces = set()
 
     def add_piece(self, piece):
-        """Take up what a piece rests on."""
+        """Add the code that a piece mirrors."""
         if piece in self._pieces:
             return
         parts = restated.table()["rests_on"][piece]
@@ -270,7 +270,7 @@ class Lookups:
                 self.add(function.__code__, function.__globals__)
 
     def add_class(self, kind, methods):
-        """Take up the methods of a class, and the code of some of them."""
+        """Add the methods of a class, and the code of the named ones."""
         for base in kind.__mro__:
             for name, value in vars(base).items():
                 if base is not object and isinstance(value, (types.FunctionType, property)):
@@ -280,7 +280,7 @@ class Lookups:
                 self.add(one.__code__, one.__globals__)
 
     def add(self, code, namespace, depth=0):
-        """Take up code that runs with these global variables, some calls below what is restated."""
+        """Add code with its global variables. `depth`: the calls between mirrored code and it."""
         if (code, id(namespace)) in self._passed:
             return
         self._passed.add((code, id(namespace)))
@@ -314,7 +314,7 @@ class Lookups:
         piece = restated.name_of(value)
         if piece is None:
             return
-        # What is restated with it, too.
+        # If that function is mirrored, too, the guard covers it in full.
         if depth == 0 and piece in restated.table()["rests_on"]:
             self.add_piece(piece)
         elif depth == 0 and ".gen_" in piece:
@@ -323,12 +323,12 @@ class Lookups:
             self._descend(value, depth + 1, namespace)
 
     def _descend(self, function, depth, namespace):
-        """Take up a function that is called, of the same module."""
+        """Queue a function that is called, if it is of the same module."""
         if getattr(function, "__globals__", None) is namespace:
             self._below.append((function, depth))
 
     def finish(self):
-        """Take up the code that is called by that, and return what `Guard` takes."""
+        """Add the code of the queued functions, and return the arguments of `Guard`."""
         while self._below:
             pending, self._below = self._below, []
             for value, depth in pending:
@@ -338,14 +338,14 @@ class Lookups:
         return self.entries(), self.settled
 
     def _note(self, holder, name, depth=0):
-        """Return what a name leads to, and remember it."""
+        """Return the object that a name leads to, and add it to the entries."""
         if id(holder) in self._found and (depth or id(holder) in self._each):
             value = self._found[id(holder)][1].get(name)
             if value is not None:
                 return value
         value = upstream(_attribute(holder, name))
         if not isinstance(value, _COMPARED):
-            # Settings change; what is there of nobody's making does not belong there.
+            # Settings are not compared, since they may change. But a mock is a patch.
             self.settled = self.settled and not _is_foreign(holder, name, value)
             return value
         if _is_compared(holder):
@@ -357,7 +357,7 @@ class Lookups:
         return value
 
     def entries(self):
-        """Return what is to be compared."""
+        """Return the entries that the guard compares."""
         return [
             (holder, names, NUMBERED_AT_ONCE or self._asks_each_time(holder))
             for holder, names in self._found.values()
@@ -373,7 +373,7 @@ class Lookups:
 
 
 NUMBERED_AT_ONCE = sys.version_info >= (3, 12)
-"""Whether one number tells of changes of all dicts."""
+"""Whether Python has one version number for the changes of all dicts."""
 
 _CONVERSIONS = (
     "tensorflow.python.framework.constant_op:_constant_eager_impl",
@@ -401,12 +401,12 @@ BEHIND = {
     ),
     _CONVERSIONS,
 )
-"""What the code of pieces calls without naming it: what is registered to convert lists, say."""
+"""By piece, functions that its code calls without naming them, such as registered converters."""
 
 
 @cache
 def _methods_of(kind):
-    """Return the names of the methods and properties that a class has in Python."""
+    """Return the names of the methods and properties of a class that are written in Python."""
     return frozenset(
         name
         for base in kind.__mro__
@@ -419,7 +419,7 @@ _MISSING = object()
 
 
 def _attribute(holder, name):
-    """Return what a module's dict, a module or a class has under a name."""
+    """Return the value of a name in a module's dict, a module or a class."""
     if isinstance(holder, type):
         for base in holder.__mro__:
             if name in vars(base):
@@ -439,7 +439,7 @@ def _is_compared(holder):
 
 
 def _is_foreign(holder, name, value):
-    """Tell whether something is not what TensorFlow or Keras has put there."""
+    """Tell whether a value was put there by code other than TensorFlow and Keras."""
     if value is _MISSING:
         return False
     if type(value) is types.MethodType:
@@ -464,7 +464,7 @@ def _is_foreign(holder, name, value):
 
 
 def _is_of_library(function):
-    """Tell whether a function is of a library that TensorFlow and Keras are built on."""
+    """Tell whether a function belongs to a library that TensorFlow and Keras are built on."""
     module = sys.modules.get(str(function.__globals__.get("__name__")))
     return getattr(module, "__spec__", None) is not None and (
         module.__name__.partition(".")[0] in _LIBRARIES
@@ -505,11 +505,11 @@ _COLD = frozenset(
         "tensorflow.python.ops.variables:VariableMetaclass.__call__",
     }
 )
-"""Pieces that take so long that a few more numbers do not count."""
+"""Pieces whose calls take so long that a slower guard does not matter."""
 
 
 def _of_generated(namespace):
-    """Return what all generated functions of a module look up."""
+    """Return the arguments of `Guard` for the generated functions of a module."""
     lookups = Lookups()
     lookups._note(namespace, "pywrap_tfe")
     lookups._each.add(id(namespace))
@@ -519,7 +519,7 @@ def _of_generated(namespace):
 
 def _of_codes(codes):
     lookups = Lookups(cold=True)
-    # Stand-ins read variables without running the code that does so.
+    # Stand-ins read variables, so TensorFlow's code for reads is not among the code that ran.
     lookups.add_piece(READS)
     for kind, methods in _of_variables.items():
         lookups.add_class(kind, methods)
@@ -550,12 +550,12 @@ def _of_class(kind, methods):
 _OF_VARIABLES = "tensorflow.python.ops.resource_variable_ops:BaseResourceVariable."
 
 READS = f"{_OF_VARIABLES}value"
-"""The piece whose guard holds while the values of variables are what TensorFlow's ops read."""
+"""The piece for reads of variables. Its guard holds while TensorFlow's way to read is unchanged."""
 
 
 @cache
 def of_piece(piece):
-    """Return the guard of what stands in for a piece."""
+    """Return the guard of the stand-in for a piece."""
     return Guard(partial(_of_piece, piece))
 
 
@@ -571,7 +571,7 @@ def of_generated(namespace):
 
 
 def of_function(function):
-    """Return the guard of a function, and of those of the same package that it calls."""
+    """Return the guard of a function, and of functions of the same module that it calls."""
     return Guard(partial(_of_function, function))
 
 
@@ -579,25 +579,25 @@ _of_variables: dict = {}
 
 
 def of_class(kind, *methods):
-    """Return a guard of the methods of a class of variables, and of what some of them look up.
+    """Return a guard of the methods of a class of variables, and of the code of the named ones.
 
-    Recordings look after that class, too, from then on.
+    From then on, guards of recordings also cover that class.
     """
     _of_variables[kind] = methods
     return Guard(partial(_of_class, kind, methods))
 
 
 _of_codes_of_libraries: dict = {}
-"""By the identities of code and of its global variables, these, and the guard."""
+"""By the identities of code and of its global variables: the guard, and the code (kept alive)."""
 
 
 def of_codes(codes):
-    """Return a guard of code that has run. Recordings of the same code of libraries share one.
+    """Return a guard of code that has run. Recordings of the same library code share one guard.
 
     Parameters
     ----------
     codes : iterable of tuple
-        Code, and its global variables.
+        Pairs of code and its global variables.
     """
     codes = list(codes)
     if not all(_is_of_module(namespace) for _, namespace in codes):
@@ -612,7 +612,7 @@ def of_codes(codes):
 
 
 def _is_of_module(namespace):
-    """Tell whether global variables are those of a module of a library, which stays."""
+    """Tell whether global variables are those of an imported module of a library."""
     name = str(namespace.get("__name__"))
     module = sys.modules.get(name)
     return name.partition(".")[0] in PACKAGES | _LIBRARIES and (
@@ -621,14 +621,14 @@ def _is_of_module(namespace):
 
 
 def guard(target, original, replacement):
-    """Give what `install` puts into a place the guard that it needs, if any.
+    """Give a replacement the guard that it needs, if any.
 
     Parameters
     ----------
     target : fastops._install.target.Target
-        The place.
+        The patch point.
     original, replacement : object
-        What stands there, and what will.
+        The value there before and after the patch.
     """
     stand_in = _stand_in(replacement)
     if stand_in is None or guard_of(stand_in) is not None:
@@ -649,5 +649,5 @@ def _stand_in(value):
 
 
 def is_upstream(function):
-    """Tell whether something is a function of TensorFlow's or Keras's."""
+    """Tell whether a value is a Python function of TensorFlow or Keras."""
     return type(function) is types.FunctionType and restated.name_of(function) is not None

@@ -1,4 +1,4 @@
-"""The operators of eager tensors and variables, and the ops they come down to: data only."""
+"""The operators of eager tensors and variables, and the ops that they run. Data only."""
 
 from dataclasses import dataclass, field
 
@@ -7,16 +7,16 @@ from fastops._install.dtypes import COMPLEX, FLOATS, INTS, REAL, SIGNED
 
 @dataclass(frozen=True)
 class Operator:
-    """How an operator of `tf.Tensor` comes down to one op.
+    """An operator of `tf.Tensor` that runs one op.
 
     Attributes
     ----------
     names : str
         The methods, separated by blanks: the plain one, and the reflected one if there is one.
     ops : dict of str to str
-        Names of dtypes, separated by blanks, to the op that runs for tensors of these.
+        The op to run, by the dtypes of the tensor (names that are separated by blanks).
     options : dict
-        Of `fastops._install.intercept.Operator`.
+        Further arguments of `fastops._install.intercept.Operator`.
     """
 
     names: str
@@ -27,7 +27,7 @@ class Operator:
 WITH_FLOAT = FLOATS
 WITH_INT = f"{FLOATS} int32 int64"
 WITH_BOOL = "bool"
-"""The dtypes of tensors that a Python float, int or bool may accompany."""
+"""The dtypes of tensors that may have a Python float, int or bool as the other operand."""
 
 _BY_VALUE = {"attrs": {"incompatible_shape_error": False}, "compares": True}
 
@@ -52,4 +52,4 @@ OPERATORS = (
     Operator("__abs__", {f"{FLOATS} {SIGNED}": "Abs"}, options={"arity": 1}),
     Operator("__invert__", {"bool": "LogicalNot", INTS: "Invert"}, options={"arity": 1}),
 )
-"""Operators, by what they run for eager tensors; all else is TensorFlow's."""
+"""The operators, with the ops that they run for eager tensors. Other calls fall back."""

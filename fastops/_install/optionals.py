@@ -1,8 +1,8 @@
-"""Optional values of datasets, in which Keras's steps return what they give.
+"""Optional values of datasets (`tf.experimental.Optional`): Keras's steps return them.
 
-A tensor on the host is colocated with what runs on the host, and a name scope tells nobody
-anything while no graph is built: `fastops._install.traced.Method` asks for these only then. What
-is put into an optional value outside of a graph needs no op: `Given` keeps it.
+In eager mode on the host, colocation and name scopes have no effect, so they are skipped.
+`fastops._install.traced.Method` calls the functions here only in that case. An optional value that
+is made outside of a graph needs no op: a `Given` keeps the value.
 """
 
 import itertools
@@ -19,21 +19,21 @@ from fastops._plans.packing import nested
 from fastops._plans.runner import is_plain
 
 MOST_SPECS = 64
-"""Structures that are remembered; beyond, the one that came first goes."""
+"""How many structures `_known` keeps. After that, the oldest one is removed."""
 
-_known: dict[int, tuple] = {}  # by the address of a structure: it, dtypes, shapes, packer
+_known: dict[int, tuple] = {}  # by the id of a structure: the structure, dtypes, shapes, packer
 
 
 def has_value(original, optional):
-    """Tell whether there is a value."""
+    """Tell whether an optional value has a value."""
     try:
         return gen_optional_ops.optional_has_value(optional._variant_tensor)
     except tf.errors.OpError:
-        return original(optional)  # which names what fails
+        return original(optional)  # raises TensorFlow's own error
 
 
 def get_value(original, optional):
-    """Return the value in its structure."""
+    """Return the value, packed into its structure."""
     spec = optional._element_spec
     known = _known.get(id(spec)) or _remember(spec)
     _, dtypes, shapes, pack = known
@@ -47,7 +47,7 @@ def get_value(original, optional):
 
 
 def _remember(spec):
-    """Find out how values of a structure are made of tensors, if these need nothing else."""
+    """Find out how to pack tensors into a structure. The packer is None if only TensorFlow can."""
     dtypes, shapes, pack = None, None, None
     if all(type(one) is tf.TensorSpec for one in nest.flatten(spec)):
         dtypes = structure.get_flat_tensor_types(spec)
@@ -66,7 +66,7 @@ _OPAQUE = frozenset({tf.resource, tf.variant})
 
 
 class Given(optional_ops._OptionalImpl):
-    """An optional value that has one, whose variant is made where it is asked for.
+    """An optional value that keeps its value, and makes the variant tensor on first use.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ Given.__module__ = optional_ops.__name__
 
 
 def from_value(original, value):
-    """Return an optional value with this one."""
+    """Return an optional value that has this value."""
     given = _copied(value)
     return original(value) if given is None else Given(given)
 
 
 def _copied(value):
-    """Return a structure with other tensors of the same values, None if it has anything else."""
+    """Return a structure with copies of its tensors; None if it has values of other types."""
     kind = type(value)
     if kind is EagerTensor:
         return None if value.dtype in _OPAQUE else gen_array_ops.identity(value)
@@ -126,4 +126,4 @@ def _copied(value):
 
 
 METHODS = {"has_value": has_value, "get_value": get_value}
-"""By the name of a method of `tf.experimental.Optional`, what stands for it."""
+"""By name of a method of `tf.experimental.Optional`, the function that stands in for it."""

@@ -1,4 +1,4 @@
-"""`fastops.install`: puts replacements into their places, and takes them out again."""
+"""`fastops.install`: patches replacements in, and takes them out again."""
 
 import threading
 from contextlib import contextmanager
@@ -11,8 +11,8 @@ from fastops._install.targets import targets
 from fastops._install.verify.results import RESULTS, chosen
 
 _LOCK = threading.RLock()
-_placed: list = []  # holder, attribute, original, replacement, what announces it; and so on
-_holds = 0  # of `accelerated`, nested
+_placed: list = []  # flat groups of five: holder, attribute, original, replacement, announce
+_holds = 0  # number of open `accelerated` blocks
 
 
 def _chosen(target, only, exclude):
@@ -40,41 +40,42 @@ def install(
     Parameters
     ----------
     only, exclude : list of str, optional
-        What to replace, or leave: names of layers (``"dispatch"``, ``"functions"``,
-        ``"operators"``, ``"public"``, ``"replayed"``, ``"gradients"``, ``"variables"``,
-        ``"helpers"``, ``"keras"``, ``"models"``, ``"traced"``) or of callables, as in
-        ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``; ``*`` stands for any letters.
+        The callables to replace, or not to replace. An item is the name of a layer (``"dispatch"``,
+        ``"functions"``, ``"operators"``, ``"public"``, ``"replayed"``, ``"gradients"``,
+        ``"variables"``, ``"helpers"``, ``"keras"``, ``"models"``, ``"traced"``) or of a callable,
+        as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``. ``*`` matches any characters.
     functions : bool
-        Whether to run what `tf.function` has made as `fastops.function` does, with what Keras
-        makes of it: ``fit``, ``predict``, ``train_on_batch``. `False` is ``exclude=["traced"]``.
+        Whether to run functions made by `tf.function` as `fastops.function` does. This includes
+        those that Keras makes for ``fit``, ``predict`` and ``train_on_batch``. `False` is the same
+        as ``exclude=["traced"]``.
     models : bool
         Whether calls of Keras's own layers, models, losses, metrics and optimizers are recorded
-        once and replayed afterwards. `False` is ``exclude=["models"]``.
+        once and replayed afterwards. `False` is the same as ``exclude=["models"]``.
     verify : {None, "raise", "warn"} or bool
-        Whether each call that a replacement makes is made in TensorFlow's way, too, and compared:
-        `True` or ``"raise"`` raises `VerificationError` where anything differs, ``"warn"`` warns
-        with `VerificationWarning` and goes on. What the program gets is TensorFlow's in either
-        case. This is for tests: calls take longer than without fastops, several times. `None` is
-        what ``FASTOPS_VERIFY`` says.
+        Whether each call that a replacement handles is also made by TensorFlow, and compared.
+        `True` or ``"raise"`` raises `VerificationError` if anything differs; ``"warn"`` warns
+        with `VerificationWarning` and continues. In both cases the program gets TensorFlow's
+        result. This is for tests: calls take several times as long as without fastops. `None`
+        uses the setting ``FASTOPS_VERIFY``.
     verify_every : int, optional
         With a number n, one in n calls of each replacement is verified.
 
     Raises
     ------
     RuntimeError
-        If calls are to be verified, and it is in force already without.
+        If `verify` is set, and fastops is already installed without verification.
 
     Notes
     -----
-    Does nothing where it is in force already. Whatever a replacement cannot take (graphs, symbolic
-    and composite tensors, other dtypes, wrong arguments) reaches TensorFlow's own function with the
-    arguments untouched.
+    `install` does nothing if fastops is already installed. Calls that a replacement does not handle
+    (graphs, symbolic and composite tensors, other dtypes, wrong arguments) go to TensorFlow's own
+    function with unchanged arguments.
 
     See Also
     --------
-    uninstall : puts back what was there.
-    accelerated : for a block.
-    verified : what verification has found.
+    uninstall : restores the original callables.
+    accelerated : installs for a ``with`` block.
+    verified : returns the results of verification.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def install(
     optional = {"traced": functions, "models": models}
     mode, every = chosen(verify, verify_every)
     with _LOCK:
-        _holds = 0  # it outlasts the blocks of `accelerated` around it
+        _holds = 0  # the end of an enclosing `accelerated` block must not uninstall this
         if _placed:
             if verify and RESULTS.mode is None:
                 raise RuntimeError("fastops is installed without verification: uninstall() first")
@@ -113,14 +114,14 @@ def install(
 
 
 def _engine():
-    """Return what verifies calls, which nothing else needs."""
+    """Return the module that verifies calls. It is imported only if calls are verified."""
     from fastops._install.verify import engine
 
     return engine
 
 
 def _place_all(found, mode):
-    """Place what can be placed, of each unit all or nothing."""
+    """Patch all targets that can be patched. Of a unit, patch all targets or none."""
     unit, begin, failed = None, 0, False
     for target in found:
         if target.unit is None or target.unit != unit:
@@ -141,7 +142,7 @@ def _place(target, mode):
     lookups.guard(target, original, replacement)
     if mode is not None:
         _engine().verify(target.layer, target.name, replacement)
-    # Flat, as ten thousand tuples would be so many more for each collection to look at.
+    # Flat: ten thousand tuples would slow down every garbage collection.
     _placed.extend((target.holder, target.attribute, original, replacement, target.announce))
     _set(target.holder, target.attribute, replacement, target.announce)
 
@@ -153,7 +154,7 @@ def _set(holder, attribute, value, announce):
 
 
 def _take_out(begin):
-    """Put back what was replaced last, down to a length of `_placed`."""
+    """Restore the last replaced attributes, until `_placed` has this length."""
     problems = []
     while len(_placed) > begin:
         holder, attribute, original, replacement, announce = _placed[-5:]
@@ -161,16 +162,16 @@ def _take_out(begin):
         try:
             if vars(holder).get(attribute) is replacement:
                 _set(holder, attribute, original, announce)
-        except Exception as problem:  # the others are put back all the same
+        except Exception as problem:  # continue, and restore the others
             problems.append(problem)
     if problems:
         raise problems[0]
 
 
 def uninstall():
-    """Put back the very objects that `install` replaced.
+    """Restore the objects that `install` replaced.
 
-    An attribute that somebody else has set meanwhile keeps what it has.
+    An attribute that other code has set since then keeps its value.
 
     Examples
     --------
@@ -192,7 +193,7 @@ def uninstall():
 
 
 def is_installed():
-    """Tell whether `install` is in force.
+    """Tell whether fastops is installed.
 
     Examples
     --------
@@ -208,15 +209,15 @@ def is_installed():
 def accelerated(
     *, only=None, exclude=None, functions=True, models=True, verify=None, verify_every=None
 ):
-    """`install` for a block; the whole process takes part in it.
+    """Install fastops during a ``with`` block, in the whole process.
 
-    Blocks may nest and overlap between threads: the last one to end takes out what the first one
-    put in. Inside `install` it changes nothing.
+    Blocks may nest, and may overlap between threads. The first block installs, and the last one to
+    end uninstalls. If fastops is already installed by `install`, a block changes nothing.
 
     Parameters
     ----------
     only, exclude, functions, models, verify, verify_every
-        As for `install`.
+        See `install`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What runs the calls of traced functions in unchanged programs."""
+"""The class that runs calls of traced functions in unchanged programs."""
 
 from fastops._plans.plans import PlansBeside
 

@@ -5,19 +5,19 @@ from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._specialize.guards.names cimport Guard
 
 
-cdef bint live  # whether replacements do anything but call what they replace
+cdef bint live  # whether replacements are active; otherwise they call their originals
 
 
 cdef class Replacement:
     cdef vectorcall_t vectorcall
     cdef readonly object original
-    cdef bint always  # works whether anything is installed or not: it is in nobody's place
-    cdef Guard guard                 # None for one that depends on nothing
-    cdef vectorcall_t while_holding  # takes the calls while the guard holds; unused without one
+    cdef bint always  # active even while `live` is False: it is used directly, patched in nowhere
+    cdef Guard guard                 # None if the replacement needs no guard
+    cdef vectorcall_t while_holding  # handles calls while the guard holds; unused without a guard
     cdef object __weakref__
 
 
-# One that knows nothing but its original.
+# Returns a replacement without further attributes, whose calls `call` handles.
 cdef Replacement replacing(object original, vectorcall_t call)
 
 cdef inline PyObject* call_original(Replacement self, PyObject* const* args, size_t nargsf,
@@ -25,7 +25,7 @@ cdef inline PyObject* call_original(Replacement self, PyObject* const* args, siz
     return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
 
 
-# Sets what takes the calls.
+# Sets the function that handles the calls.
 cdef inline int take_calls(Replacement self, vectorcall_t call) noexcept:
     if self.guard is None:
         self.vectorcall = call
@@ -34,5 +34,6 @@ cdef inline int take_calls(Replacement self, vectorcall_t call) noexcept:
     return 0
 
 
-# Makes instances of a class callable through their `vectorcall`, and methods in classes.
+# Makes instances of a class callable through their `vectorcall`, and lets classes bind them as
+# methods.
 cdef int enable(type kind) except -1

@@ -1,9 +1,9 @@
 # distutils: language = c++
-"""Callables that stand in for TensorFlow's own, and take the direct path where it is the same.
+"""Replacements: callables that stand in for TensorFlow's own.
 
-Each holds the callable that it replaces and hands it the arguments, untouched, whenever anything is
-out of the ordinary: what a call means is for TensorFlow to say. `fastops._install.placement` puts
-them into their places and takes them out again.
+A replacement takes the direct path if the result is the same. In all other cases it passes the
+arguments, unchanged, to the callable that it replaces. `fastops._install.placement` patches
+replacements in and takes them out again.
 """
 
 cimport cython
@@ -23,15 +23,15 @@ from fastops._specialize.guards.names import know
 
 @cython.no_gc_clear
 cdef class Replacement:
-    """A callable in the place of another one.
+    """A callable that stands in for another one.
 
-    It looks like the one it replaces: what has a name, a signature, a source or attributes of that
-    one finds them here, and either is a key to what is stored under the other.
+    It looks like its original: it has the same name, signature, source and attributes. It also
+    hashes and compares equal to the original, so both are the same key of a dict.
 
     Parameters
     ----------
     original : callable
-        What it stands in for.
+        The callable that it replaces.
     """
 
     def __init__(self, original):
@@ -39,7 +39,7 @@ cdef class Replacement:
 
     @property
     def __class__(self):
-        return self.original.__class__  # `inspect.isfunction` and mocks ask for it
+        return self.original.__class__  # `inspect.isfunction` and mocks read it
 
     @property
     def __wrapped__(self):
@@ -54,7 +54,7 @@ cdef class Replacement:
         return self.original.__module__
 
     def __getattribute__(self, name):
-        if name == "__doc__":  # each class of Cython has its own
+        if name == "__doc__":  # otherwise the docstring of the Cython class would be found
             return self.original.__doc__
         return object.__getattribute__(self, name)
 
@@ -88,7 +88,7 @@ cdef class Replacement:
         return self
 
     def __call__(self, *args, **kwargs):
-        # For callers that ask for the attribute; a call itself goes to `vectorcall`.
+        # For code that reads the attribute `__call__`. A normal call goes to `vectorcall`.
         return PyVectorcall_Call(self, args, kwargs)
 
     def __get__(self, instance, owner):
@@ -99,14 +99,17 @@ live = False
 
 
 def set_live(value):
-    """Sets whether replacements do anything but call what they replace."""
+    """Make replacements active, or have them call their originals."""
     global live
     live = value
     run_at_once(value)
 
 
 def put_guard(Replacement one not None, Guard guard):
-    """Has a replacement call what it replaces while a guard does not hold; once for each."""
+    """Give a replacement a guard: while it does not hold, calls go to the original.
+
+    A replacement that has a guard already keeps it.
+    """
     if one.guard is None and guard is not None:
         one.guard = guard
         one.while_holding = one.vectorcall
@@ -114,7 +117,7 @@ def put_guard(Replacement one not None, Guard guard):
 
 
 def guard_of(Replacement one not None):
-    """Returns the guard of a replacement, or None."""
+    """Return the guard of a replacement, or None."""
     return one.guard
 
 
@@ -128,7 +131,7 @@ cdef PyObject* _guarded(PyObject* callable, PyObject* const* args, size_t nargsf
 
 
 def standing_alone(Replacement one not None):
-    """Returns a replacement that works while nothing is installed, too: it is in nobody's place."""
+    """Make a replacement usable directly: it is patched in nowhere, and active at all times."""
     one.always = True
     return one
 
@@ -140,7 +143,7 @@ cdef Replacement replacing(object original, vectorcall_t call):
 
 
 cdef int enable(type kind) except -1:
-    """Makes instances of a class callable through their `vectorcall`, and methods in classes."""
+    """Make instances of a class callable through `vectorcall`, and let classes bind them."""
     cdef Replacement one = Replacement.__new__(Replacement)
     EnableVectorcall(<PyTypeObject*>kind, <char*>&one.vectorcall - <char*><void*>one)
     (<PyTypeObject*>kind).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR

@@ -1,8 +1,9 @@
-"""Whether functions of TensorFlow, Keras and Python are those whose code is restated.
+"""Checks that functions of TensorFlow, Keras and Python have the code that stand-ins mirror.
 
-A stand-in does what the code of its original did, with what that code calls, when the stand-in was
-written. `originals.json` knows this code by digests; where any of it is another, or is not there,
-the original is left alone. Formatting, comments, docstrings and annotations are no part of it.
+A stand-in mirrors the code of its original, and of functions that this code calls, as it was when
+the stand-in was written. `originals.json` has digests of this code. If any of it has changed or is
+missing, the original is not replaced. Digests ignore formatting, comments, docstrings and
+annotations.
 """
 
 import ast
@@ -14,36 +15,36 @@ from pathlib import Path
 from types import FunctionType
 
 TABLE = Path(__file__).with_name("originals.json")
-"""Written by tools/restated.py, which says what is in it."""
+"""Written by tools/restated.py, which documents the format."""
 
 _PACKAGES = frozenset({"contextlib", "inspect", "keras", "tensorflow", "tf_keras"})
 
 _NO_CODE = {
     *("annotation", "returns", "type_comment", "type_params"),
-    *("ctx", "kind", "simple"),  # which follow from the rest
+    *("ctx", "kind", "simple"),  # these follow from the other fields
 }
 
 
 @cache
 def table():
-    """Return what is known of originals."""
+    """Return the contents of `originals.json`."""
     return json.loads(TABLE.read_text())
 
 
 def objection(layer, title, original):
-    """Tell why what an attribute holds is not the original of a piece.
+    """Return why the value of an attribute is not the original that a piece mirrors.
 
     Parameters
     ----------
     layer, title : str
-        The piece, as the table has it.
+        The layer and the title of the piece in the table.
     original : callable
-        A function, or a property, static method or decorated function that has one.
+        A function, or a property, static method or decorated function around one.
 
     Returns
     -------
     str or None
-        The reason, `None` if there is none.
+        The reason; `None` if it is the original.
     """
     expected = table()["pieces"].get(layer, {}).get(title)
     if expected is None:
@@ -55,9 +56,9 @@ def objection(layer, title, original):
 
 
 def name_of(original):
-    """Return module and name of a function as in ``"package.module:Class.method"``.
+    """Return the module and name of a function, as in ``"package.module:Class.method"``.
 
-    `None` for what is no function of these packages, or has somebody else's around it.
+    `None` if it is not a function of these packages, or if a function of another package wraps it.
     """
     function = getattr(original, "fget", None) or getattr(original, "__func__", original)
     while type(function) is FunctionType:
@@ -72,13 +73,13 @@ def name_of(original):
 
 
 def package_of(piece):
-    """Return the name of the package whose code a piece restates."""
+    """Return the name of the package whose code a piece mirrors."""
     return table()["rests_on"][piece][0].partition(":")[0].partition(".")[0]
 
 
 @cache
 def changed(name):
-    """Tell what of the code that a piece rests on is not as it was; `None` if all is."""
+    """Return which part of the code that a piece mirrors has changed; `None` if no part has."""
     for part in table()["rests_on"][name]:
         module, _, definition = part.partition(":")
         others = _others(module)
@@ -91,42 +92,43 @@ def changed(name):
 
 @cache
 def _others(module):
-    """Return the originals in a module whose code is another; `None` if it has no source."""
+    """Return the originals in a module whose code has changed; `None` if it has no source."""
     try:
         source = Path(find_spec(module).origin).read_bytes()
         known = table()["files"][module].get(fingerprint(source))
         return others(source, table()["digests"][module]) if known is None else known
-    except (ImportError, AttributeError, TypeError, OSError):  # there is no file
+    except (ImportError, AttributeError, TypeError, OSError):  # there is no source file
         return None
-    except (SyntaxError, ValueError, RecursionError):  # it is no Python
+    except (SyntaxError, ValueError, RecursionError):  # the file cannot be parsed
         return None
 
 
 def others(source, accepted):
-    """Return the names of definitions in some source whose digests are none of the accepted."""
+    """Return the names of definitions in source code whose digests are not accepted."""
     found = digests(source, accepted)
     return [name for name in accepted if found.get(name) not in accepted[name]]
 
 
 def fingerprint(content):
-    """Return a short digest of some bytes."""
+    """Return a short digest of bytes."""
     return hashlib.sha256(content).hexdigest()[:12]
 
 
 def digests(source, names):
-    """Return a digest of the code of each definition in some source.
+    """Return a digest of the code of each named definition in source code.
 
     Parameters
     ----------
     source : bytes
-        Of a module.
+        The source of a module.
     names : collection of str
-        Of functions and methods, as in ``"Class.method"``.
+        Names of functions and methods, as in ``"Class.method"``.
 
     Returns
     -------
     dict of str to str
-        By name, for those that are there. It is the same in all versions of Python.
+        By name, the digest of each definition that exists. Digests are the same in all versions of
+        Python.
     """
     found = {}
     for name, nodes in definitions(ast.parse(source)).items():
@@ -136,7 +138,7 @@ def digests(source, names):
 
 
 def definitions(tree):
-    """Return the functions of a module and of its classes: by name, all of that name."""
+    """Return by name a list of all definitions of a function, in a module and its classes."""
     found = {}
     pending = [("", node) for node in reversed(tree.body)]
     while pending:
@@ -153,7 +155,7 @@ def definitions(tree):
 
 
 def _code(node):
-    """Yield what the code of a node consists of, as texts."""
+    """Yield the parts of a node's code, as strings."""
     if isinstance(node, list):
         yield "["
         for one in node:

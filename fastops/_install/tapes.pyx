@@ -1,8 +1,8 @@
 # distutils: language = c++
 """The methods of ``tf.GradientTape``, for tensors and variables in flat lists.
 
-TensorFlow's methods take any nesting of composite values apart and check each; what they do in
-between is the same here.
+TensorFlow's methods also accept any nesting of composite values, flatten it and check each value.
+The stand-ins skip that, and make the same runtime calls.
 """
 
 cimport cython
@@ -37,21 +37,21 @@ from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients as 
 from tensorflow.python.util import nest as _nest
 
 
-cdef object _TENSORFLOW = object()  # in place of a result: the call is TensorFlow's
+cdef object _TENSORFLOW = object()  # returned in place of a result: fall back to TensorFlow
 cdef object _tape_gradient = pywrap_tfe.TFE_Py_TapeGradient
 cdef object _NONE = _Unconnected.NONE
 cdef object _ZERO = _Unconnected.ZERO
 
 
 cdef bint _differentiable(object value) noexcept:
-    """Whether it is a tensor of a dtype that has gradients."""
+    """Whether a value is a tensor of a dtype that has gradients."""
     return IsEagerTensor(<PyObject*>value) and handle_dtype(<PyObject*>value) in (
         DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128
     )
 
 
 cdef list _listed(object values):
-    """One value, or those in a list or tuple."""
+    """Return the values of a list or tuple; any other value becomes a list of one."""
     return list(values) if type(values) is list or type(values) is tuple else [values]
 
 
@@ -60,7 +60,7 @@ cdef list _listed(object values):
 # ---------------------------------------------------------------------------------------------
 
 def watch(original):
-    """Return what stands in the place of ``tf.GradientTape.watch``."""
+    """Return the stand-in for ``tf.GradientTape.watch``."""
     return replacing(original, _watch)
 
 
@@ -95,15 +95,15 @@ cdef PyObject* _watch(PyObject* callable, PyObject* const* args, size_t nargsf,
 @cython.final
 @cython.no_gc_clear
 cdef class Gradient(Replacement):
-    """In the place of ``tf.GradientTape.gradient``.
+    """Stand-in for ``tf.GradientTape.gradient``.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's method.
     """
 
-    cdef readonly long long taken  # calls that did not go there
+    cdef readonly long long taken  # number of calls that did not fall back
 
     def __init__(self, original):
         super().__init__(original)
@@ -112,8 +112,8 @@ cdef class Gradient(Replacement):
 
 cdef tuple _PARAMETERS = ("target", "sources", "output_gradients", "unconnected_gradients")
 
-# Tapes whose gradient raised. TensorFlow tells later calls that they are broken where it looks for
-# the targets itself, which it does not when it is given gradients to start from.
+# Tapes whose `gradient` raised. TensorFlow raises again for such a tape, but only in code that
+# looks up the targets. That code does not run if the call passes seeds, as the stand-in does.
 cdef object _broken = weakref.WeakSet()
 
 
@@ -176,7 +176,7 @@ cdef object _gradients(object tape, object target, object sources, object output
     if not only_host and not in_order():
         return _TENSORFLOW
 
-    # What the gradients start from: ones, as TensorFlow would make them.
+    # The seeds: ones for each target, as TensorFlow would make them.
     targets = _listed(target)
     for value in targets:
         if not _differentiable(value):
@@ -188,7 +188,7 @@ cdef object _gradients(object tape, object target, object sources, object output
                 return _TENSORFLOW
             seeds.append(ones_like(host_tensor(<PyObject*>value)))
     elif output_gradients is None:
-        seeds = None  # where ones are made is for TensorFlow to say
+        seeds = None  # TensorFlow's runtime makes the ones, and places them on a device
     else:
         seeds = _listed(output_gradients)
         if len(seeds) != len(targets):
@@ -197,7 +197,7 @@ cdef object _gradients(object tape, object target, object sources, object output
             if not IsEagerTensor(<PyObject*>value):
                 return _TENSORFLOW
 
-    # With respect to tensors and the handles of variables.
+    # The sources: tensors, and the handles of variables.
     raw = _listed(sources)
     flat = []
     for value in raw:
@@ -221,16 +221,16 @@ cdef object _gradients(object tape, object target, object sources, object output
 
 
 cdef object _handle_of(object variable):
-    """The handle of a variable."""
+    """Return the handle of a variable of TensorFlow or Keras."""
     own = held(variable) if is_holder(<PyObject*>variable) else variable
     return own._handle if type(own) is _Variable else variable.handle
 
 
-cdef dict _kinds = {}  # type -> whether its instances are variables, and nothing else
+cdef dict _kinds = {}  # by type, whether `_is_variable` holds for its instances
 
 
 cdef bint _is_variable(object value) except -1:
-    """Whether TensorFlow takes a value for a variable with a handle, as those of Keras."""
+    """Whether TensorFlow treats a value as a variable with a handle, as it treats Keras's."""
     known = _kinds.get(type(value))
     if known is None:
         known = _kinds[type(value)] = (

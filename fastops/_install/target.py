@@ -1,4 +1,4 @@
-"""One attribute to be replaced, and how such are found."""
+"""Patch points: attributes of TensorFlow and Keras to replace, and functions that find them."""
 
 import inspect
 import sys
@@ -14,25 +14,26 @@ from fastops._specialize.guards.names import upstream as originally
 
 
 class Target(NamedTuple):
-    """One attribute that holds a callable of TensorFlow's.
+    """A patch point: an attribute that holds a callable of TensorFlow or Keras.
 
     Attributes
     ----------
     layer : str
         One of `fastops._install.targets.LAYERS`.
     name : str
-        What users call it, such as ``"tf.Tensor.__add__"``; that of a function, as in
-        ``"gen_math_ops.tanh"``, stands for whatever refers to it, here `tf.math.tanh`.
+        The name for users, such as ``"tf.Tensor.__add__"``. The name of a generated function, such
+        as ``"gen_math_ops.tanh"``, covers all references to it, such as `tf.math.tanh`.
     holder : object
-        The module or class whose attribute it is.
+        The module or class that has the attribute.
     attribute : str
-        The attribute.
+        The name of the attribute.
     make : callable
         Given the original, returns the replacement.
     announce : callable, optional
-        Is told what the attribute holds, whenever that changes: who keeps a reference of its own.
+        Called with the new value whenever the attribute changes. It updates copies of the
+        reference that other code keeps.
     unit : str, optional
-        Targets of one unit are replaced together, or none of them is.
+        Either all targets of a unit are replaced, or none.
     """
 
     layer: str
@@ -45,21 +46,22 @@ class Target(NamedTuple):
 
 
 def everywhere(originals):
-    """Yield a target for whatever in TensorFlow or Keras refers to one of some functions.
+    """Yield a target for each module attribute of TensorFlow or Keras that is one of the functions.
 
     Parameters
     ----------
     originals : dict of int to tuple
-        By the function's identity: the layer, the name, and what makes its one replacement.
+        By the identity of the function: the layer, the name, and the callable that makes its
+        replacement. All targets of a function share one replacement.
     """
     ones = {original: _One(make) for original, (_, _, make) in originals.items()}
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] not in ("tensorflow", "keras"):
             continue
-        if not issubclass(type(module), ModuleType):  # None, say, or a stand-in
+        if not issubclass(type(module), ModuleType):  # for example None, or a mock
             continue
         if originals.keys().isdisjoint(map(id, list(vars(module).values()))):
-            continue  # as most are: quicker than to look at the names one by one
+            continue  # most modules: this test is faster than the loop below
         for attribute, value in list(vars(module).items()):
             if (found := originals.get(id(value))) is None:
                 continue
@@ -68,7 +70,7 @@ def everywhere(originals):
 
 
 class _One:
-    """Makes one replacement of a function, for all that refer to it."""
+    """Makes the replacement of a function once, for all references to the function."""
 
     __slots__ = ("_made", "_make")
 
@@ -83,13 +85,13 @@ class _One:
 
 
 def resolve(name):
-    """Return what holds a public name, and the attribute; `LookupError` if nothing does."""
+    """Return the holder and the attribute of a public name; `LookupError` if it has no holder."""
     root, _, path = name.partition(".")
     return upstream.resolve(f"tensorflow.{path}" if root == "tf" else name)
 
 
 def original_of(holder, attribute):
-    """Return what a module or class has as an attribute of its own; `LookupError` if nothing."""
+    """Return an attribute that a module or class itself defines. Raise `LookupError` otherwise."""
     try:
         return vars(holder)[attribute]
     except KeyError:
@@ -104,14 +106,14 @@ def signature(function):
 
 
 def gen_module(op_name):
-    """Return the module of TensorFlow's that holds an op's generated function."""
+    """Return TensorFlow's module with the generated function of an op."""
     return sys.modules.get(f"tensorflow.python.ops.gen_{index.FAMILIES[op_name]}")
 
 
 def generated(op_name):
-    """Return the module of an op's generated function, its name there, and TensorFlow's own.
+    """Return the module of an op's generated function, its name there, and the function itself.
 
-    The last is None while something else stands in its place.
+    The function is None if code other than fastops has replaced it.
     """
     module = gen_module(op_name)
     if module is not None:

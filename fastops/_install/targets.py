@@ -1,7 +1,7 @@
-"""What `fastops.install` replaces: data, layer by layer.
+"""All patch points of `fastops.install`, layer by layer.
 
-`targets` lists every attribute of TensorFlow and Keras that holds a callable to be replaced, with
-what makes the replacement.
+`targets` lists each attribute of TensorFlow and Keras that is to be replaced, with the callable
+that makes the replacement.
 """
 
 import sys
@@ -30,31 +30,31 @@ LAYERS = {
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return",
 }
-"""By name, what is replaced: from the lowest to the highest."""
+"""By name, a description of each layer, from the lowest to the highest."""
 
 _REPEATED = frozenset({"dispatch", "functions", "replayed"})
-"""Layers that restate no function: what they run follows from OpDefs, or has been recorded."""
+"""Layers that mirror no code of TensorFlow: their ops follow from OpDefs or from recordings."""
 
 RECORDINGS = "models"
-"""What recordings know of Keras, beside what they find out: a key of `restated.table`."""
+"""The key in `restated.table` of the Keras code that recordings rely on without observing it."""
 
 
 class Group(NamedTuple):
-    """Targets that rest on the same parts, and are found, or left out, together.
+    """Targets that need the same modules, and are found or left out together.
 
     Attributes
     ----------
     layer : str
-        Of its targets, or of most.
+        The layer of its targets, or of most of them.
     title : str
-        What `doctor` calls all of them.
+        The name of the group in `doctor`.
     parts : str
-        Modules below `fastops._install`.
+        The modules that it needs, below `fastops._install`.
     find : callable
-        Given these modules, yields the targets. Of what is replaced wherever it is referred to, it
-        returns what `everywhere` takes.
+        Given these modules, yields the targets. For functions that are replaced wherever they are
+        referred to, it returns the argument of `everywhere` instead.
     together : bool
-        Whether the targets are of use together only.
+        Whether all targets must be replaced, or none.
     """
 
     layer: str
@@ -118,7 +118,7 @@ def _traced_targets(traced, planner):
 
 
 def _call(name):
-    """Return a function that calls one of a module."""
+    """Return a function that takes a module, and calls its function with this name."""
 
     def find(module):
         return getattr(module, name)()
@@ -133,7 +133,7 @@ FUNCTIONS = (
     Group("helpers", "functions", "helpers.targets", _call("functions")),
     Group("keras", "functions", "keras.targets", _call("functions")),
 )
-"""Whose targets are wherever TensorFlow or Keras refer to functions."""
+"""Groups of functions that are replaced wherever TensorFlow or Keras refer to them."""
 
 OPERATORS = (
     Group("operators", "operators of tensors and variables", "calls", _call("operators")),
@@ -162,11 +162,11 @@ LOWEST = Group("dispatch", "TFE_Py_FastPathExecute", "calls", _call("dispatch"))
 REPLAYED = Group("replayed", "methods", "replay.targets", _call("methods"))
 
 PARTS = "calls construction iteration optionals planner tapes traced variables"
-"""What is imported at once, with the targets of packages."""
+"""Modules that are imported together with this one."""
 
 
 def _modules(group):
-    """Return the modules of a group's parts, `None` if one cannot be used here."""
+    """Return the modules of a group; `None` if one of them cannot be used here."""
     found = []
     for part in group.parts.split():
         module = upstream.load(part)
@@ -178,7 +178,7 @@ def _modules(group):
 
 
 def _targets_of(*groups):
-    """Yield the targets of groups: of each, all that are there."""
+    """Yield the targets that exist, of each group."""
     for group in groups:
         modules = _modules(group)
         if modules is None:
@@ -191,7 +191,7 @@ def _targets_of(*groups):
 
 
 def _functions():
-    """Return what `everywhere` takes, for all functions."""
+    """Return the argument of `everywhere`, for the groups of `FUNCTIONS`."""
     originals = {}
     for group in FUNCTIONS:
         modules = _modules(group)
@@ -202,17 +202,17 @@ def _functions():
 
 
 def operator_targets():
-    """Yield a target for each operator, and other methods of tensors and variables."""
+    """Yield a target for each operator, and for other methods of tensors and variables."""
     yield from _targets_of(*OPERATORS)
 
 
 def method_targets():
-    """Yield a target for methods of tapes, variables, tensors, and what is below them."""
+    """Yield a target for each item of `METHODS`, such as methods of tapes and variables."""
     yield from _targets_of(*METHODS)
 
 
 def candidates():
-    """Yield a `Target` for whatever is there by its name and its parameters."""
+    """Yield each `Target` that exists in the running TensorFlow and Keras, unchecked."""
     yield from _targets_of(LOWEST)
     yield from everywhere(_functions())
     yield from operator_targets()
@@ -222,7 +222,10 @@ def candidates():
 
 
 def targets():
-    """Yield every `Target` of the running TensorFlow: what restates code, where it is that code."""
+    """Yield each `Target` to replace.
+
+    A target that mirrors code is left out if the running TensorFlow or Keras has different code.
+    """
     upstream.begin()
     for target in candidates():
         try:
@@ -235,7 +238,7 @@ def targets():
 
 
 def _objection(target):
-    """Tell why what a target restates is not what is there."""
+    """Return why the code that a target mirrors differs from the running code; None if not."""
     if is_recorded_of_keras(target):
         return restated.changed(RECORDINGS)
     original = original_of(target.holder, target.attribute)
@@ -243,12 +246,12 @@ def _objection(target):
 
 
 def is_recorded_of_keras(target):
-    """Tell whether a target is a method of Keras's, of whose code recordings find out the rest."""
+    """Tell whether a target is a recorded method of Keras. Recordings observe most of its code."""
     return target.layer == "models" and target.holder.__module__.startswith("keras.")
 
 
 def originals():
-    """Yield layer and name of each piece that restates code, and whose code it is."""
+    """Yield the layer and name of each piece that mirrors code, and the name of that code."""
     upstream.begin()
     for target in candidates():
         if is_recorded_of_keras(target):
@@ -261,13 +264,15 @@ def originals():
 
 
 def in_force():
-    """Tell which pieces that restate code `install` would put in force, while none is.
+    """Tell which of the pieces that mirror code `install` would put in force.
+
+    Call it while fastops is not installed.
 
     Returns
     -------
     dict of str to dict
-        By layer and name, for packages that are imported: why a piece is left out, `None` if it is
-        not.
+        By layer and name, for packages that are imported: why a piece is left out, or `None` if it
+        would be in force.
     """
     found = {(target.layer, target.name) for target in targets()}
     rules = upstream.load("gradients.targets")
@@ -284,7 +289,7 @@ def in_force():
 
 
 def _why(layer, title, piece):
-    """Tell why a piece is not in force."""
+    """Return why a piece is left out."""
     changed = restated.changed(piece)
     if changed is not None and not changed.endswith("is not there"):
         return changed
@@ -293,9 +298,9 @@ def _why(layer, title, piece):
 
 
 def left_out():
-    """Return by layer and name what else names keep from being in force: why.
+    """Return why other pieces are left out because of missing names, by layer and name.
 
-    Call it after `in_force`, which tells of all pieces that restate code.
+    Call it after `in_force`, which covers the pieces that mirror code.
     """
     told = restated.table()["pieces"]
     return {

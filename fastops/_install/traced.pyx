@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What stands in for the methods by which traced functions are called, and for those around them.
+"""Stand-ins for the method that calls traced functions, and for methods of related objects.
 """
 
 cimport cython
@@ -21,14 +21,14 @@ cdef str _CALLER = "_fastops_caller"
 @cython.final
 @cython.no_gc_clear
 cdef class FunctionCall(Replacement):
-    """In the place of the method by which traced functions are called.
+    """Stand-in for the method that calls traced functions.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's method.
     planner : callable
-        Returns the `Caller` of a function that has none yet.
+        Makes the `Caller` of a function that has none yet.
     """
 
     cdef object planner
@@ -55,16 +55,16 @@ cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t 
 @cython.final
 @cython.no_gc_clear
 cdef class Method(Replacement):
-    """In the place of a method for which something else will do in plain calls: see `is_plain`.
+    """Stand-in for a method that has a cheaper equivalent in plain calls (see `is_plain`).
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's method.
     answer : callable
-        Given the original and the object, returns what the method does, called without arguments.
+        Given the original and the object, returns the result of the method without arguments.
     anywhere : bool
-        Whether it will also do where there are other devices than the host.
+        Whether `answer` is also right when there are devices other than the host.
     """
 
     cdef object answer

@@ -1,10 +1,10 @@
-"""What `fastops.install` names of TensorFlow, Keras and tf_keras, and whether it is there.
+"""Checks that the names of TensorFlow, Keras and tf_keras that `fastops.install` uses exist.
 
-Keras's and tf_keras's versions are not pinned, and anybody may put something else into a module.
-So each module of `install` is a *part* whose names are looked up before it is imported or used:
-`upstream.json`, which tools/upstream.py writes from the sources, has for each part its names, with
-the kind of object that is expected, and the parts that it imports. Where a name is missing, of
-another kind, or cannot be read, what rests on it is left out, and `left_out` says so.
+The versions of Keras and tf_keras are not pinned, and other code may patch their modules. So each
+module of `install` is a *part*, whose names are looked up before it is imported or used.
+`upstream.json` lists for each part its names, with the expected kinds of objects, and the parts
+that it imports; tools/upstream.py writes it from the sources. If a name is missing, has another
+kind, or cannot be read, the targets that need it are left out. `left_out` returns the reasons.
 """
 
 import importlib
@@ -37,23 +37,23 @@ _FUNCTIONS = frozenset(
     }
 )
 
-_left_out: dict[tuple[str, str], str] = {}  # by layer and name: why
-_objections: dict[str, str | None] = {}  # by part, since `begin`
-_faulty: dict[str, str] = {}  # parts whose import has failed: Python must not try it again
+_left_out: dict[tuple[str, str], str] = {}  # by layer and name, the reason
+_objections: dict[str, str | None] = {}  # by part, the reason; `begin` clears it
+_faulty: dict[str, str] = {}  # parts whose import has failed, which must not be tried again
 
 
 class MissingNameError(LookupError):
-    """A name is missing, or stands for something else; no user sees it but as a reason."""
+    """A name is missing, or has an unexpected value. Users see the message only as a reason."""
 
 
 @cache
 def table():
-    """Return what is known of names and parts."""
+    """Return the contents of `upstream.json`."""
     return json.loads(TABLE.read_text())
 
 
 def begin():
-    """Look anew: forget what was found out, and what was left out."""
+    """Start a new look at all names: forget earlier results, and what was left out."""
     _objections.clear()
     _left_out.clear()
 
@@ -63,7 +63,7 @@ def begin():
 
 def kind_of(value):
     """Return ``"module"``, ``"class"``, ``"function"``, or the name of an object's class."""
-    kind = type(value)  # an object may raise for whatever it is asked
+    kind = type(value)  # not `value.__class__`: the attributes of some objects raise
     if issubclass(kind, ModuleType):
         return "module"
     if issubclass(kind, type):
@@ -72,17 +72,17 @@ def kind_of(value):
 
 
 def look_up(name):
-    """Return the object that a dotted name stands for.
+    """Return the object with a dotted name.
 
     Parameters
     ----------
     name : str
-        Of a module that is imported, or of what modules and classes have.
+        The name of an imported module, or of an attribute of a module or class.
 
     Raises
     ------
     MissingNameError
-        If there is none. It says which part of the name is missing, or cannot be read.
+        If a part of the name is missing or cannot be read. The message tells which.
     """
     path = name.split(".")
     for n in range(len(path), 0, -1):
@@ -106,7 +106,7 @@ def look_up(name):
 
 
 def resolve(name):
-    """Return what holds the object of a dotted name, and the attribute.
+    """Return the holder of a dotted name (a module or class), and the attribute.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def resolve(name):
 
 
 def objection_to(name, expected):
-    """Tell what is wrong with a name: `None` if its object is of the expected kind."""
+    """Return what is wrong with a name; `None` if its object is of the expected kind."""
     try:
         value = look_up(name)
     except LookupError as problem:
@@ -144,25 +144,25 @@ def _shown(value):
 
 
 def objection(part):
-    """Tell why a part cannot be used here.
+    """Return why a part cannot be used here.
 
     Parameters
     ----------
     part : str
-        A module, by its name below `fastops._install`.
+        The name of a module below `fastops._install`.
 
     Returns
     -------
     str or None
-        The first name that is not as expected, among its own and those of the parts that it
-        imports; `None` if all are.
+        What is wrong with the first unexpected name, among its own names and those of the parts
+        that it imports; `None` if all names are as expected.
     """
     return _objection(f"fastops._install.{part}")
 
 
 def _objection(module):
     if module not in _objections:
-        _objections[module] = None  # for parts that import one another
+        _objections[module] = None  # ends the recursion for parts that import each other
         _objections[module] = _find_objection(module)
     return _objections[module]
 
@@ -176,7 +176,7 @@ def _find_objection(module):
     kinds = table()["kinds"]
     for name in known["names"]:
         if sys.modules.get(name.partition(".")[0]) is None:
-            continue  # what needs this package is left alone anyway
+            continue  # targets of a package that is not imported are skipped anyway
         found = objection_to(name, kinds[name])
         if found is not None:
             return found
@@ -188,7 +188,7 @@ def _find_objection(module):
 
 
 def load(part):
-    """Return a part's module, `None` if it cannot be used here: `objection` says why."""
+    """Return the module of a part; `None` if it cannot be used here (see `objection`)."""
     module = f"fastops._install.{part}"
     if objection(part) is not None:
         return None
@@ -196,7 +196,7 @@ def load(part):
         return importlib.import_module(module)
     except Exception as problem:
         if isinstance(problem, ImportError) and not _is_upstreams(problem):
-            raise  # an extension of fastops that cannot be loaded
+            raise  # fastops itself is broken, for example an extension module
         _faulty[module] = _objections[module] = said(problem)
         return None
 
@@ -206,18 +206,18 @@ def _is_upstreams(problem):
 
 
 def find_fault(part, why):
-    """Note that a part cannot be used, until the next look."""
+    """Mark a part as unusable, until `begin`."""
     _objections[f"fastops._install.{part}"] = why
 
 
 def load_all(package, parts):
-    """Import parts, which register themselves, but for those that cannot be used here."""
+    """Import the parts that can be used here. The import registers them."""
     for part in parts.split():
         load(f"{package}.{part}".removeprefix("."))
 
 
 def objection_to_registered(package, title):
-    """Tell why the part of a package that registers something cannot be used here."""
+    """Return why the part that registers a title cannot be used here; `None` if it can."""
     for part in _registering().get((package, title), ()):
         found = _objection(part)
         if found is not None:
@@ -227,7 +227,7 @@ def objection_to_registered(package, title):
 
 @cache
 def _registering():
-    """Return by package and title the parts that register it."""
+    """Return by package and title the parts that register this title."""
     found = {}
     for part, titles in table()["registered"].items():
         package = part.removeprefix("fastops._install.").partition(".")[0]
@@ -236,17 +236,17 @@ def _registering():
     return found
 
 
-# What is left out --------------------------------------------------------------------------------
+# Targets that are left out -----------------------------------------------------------------------
 
 
 def leave_out(layer, title, why):
-    """Note what is left out, and why."""
+    """Record that a target is left out, and the reason."""
     _left_out.setdefault((layer, title), why)
 
 
 @contextmanager
 def contained(layer, title):
-    """Let what raises in a block be left out, and nothing else with it."""
+    """Catch exceptions in a ``with`` block: its target is left out, and others are not affected."""
     try:
         yield
     except Exception as problem:
@@ -254,18 +254,18 @@ def contained(layer, title):
 
 
 def said(problem):
-    """Return what an exception says: those of `look_up` speak for themselves."""
+    """Return an exception as text. The message of a `MissingNameError` needs no class name."""
     if isinstance(problem, MissingNameError):
         return str(problem)
     return f"{type(problem).__name__}: {problem}"
 
 
 def left_out():
-    """Return what the last look has left out.
+    """Return the targets that have been left out since `begin`.
 
     Returns
     -------
     dict of tuple to str
-        By layer and name: why.
+        By layer and name, the reason.
     """
     return dict(_left_out)

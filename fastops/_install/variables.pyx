@@ -43,9 +43,9 @@ cdef object _as_array = np.asarray
 
 
 cdef object _graph_of(Replacement method, PyObject* variable):
-    """The default graph; None for a variable that is not an ordinary one.
+    """Return the default graph; None if the call must fall back to TensorFlow.
 
-    It is of this very class, and nothing caches it.
+    The variable must be exactly a `ResourceVariable`, and its value must not be cached.
     """
     cdef bint scoped
     if (
@@ -60,12 +60,12 @@ cdef object _graph_of(Replacement method, PyObject* variable):
         not IsEagerTensor(<PyObject*>self._handle)
         or self._cached_value is not None
         or self._caching_device is not None
-        # What is read of a variant carries what the handle knows of it.
+        # The value of a variant gets handle data, which the stand-in does not copy.
         or <int>self._dtype._type_enum == <int>DT_VARIANT
     ):
         return None
     graph = default_graph(&scoped)
-    # A function that is being traced wants to know of its variables.
+    # A graph that is being traced must record which variables it uses.
     return graph if is_ordinary(graph) else None
 
 
@@ -73,7 +73,7 @@ cdef int _tell_tapes(object variable, object graph) except -1:
     if not variable._trainable:
         return 0
     variables = (variable,)
-    # Without a distribution strategy a variable stands for itself.
+    # Without a distribution strategy, the tape watches the variable itself.
     resolve = _tf_tape._variables_override
     if resolve is not _local_results or has_scopes(graph, "_distribution_strategy_stack"):
         variables = resolve(variable)
@@ -102,14 +102,14 @@ cdef enum:
 @cython.final
 @cython.no_gc_clear
 cdef class Read(Replacement):
-    """In the place of a method of variables that reads.
+    """Stand-in for a method that reads a variable.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's method.
     kind : int
-        Which of them.
+        The kind of read, from the enum above.
     """
 
     cdef int kind
@@ -143,7 +143,7 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
                 result = result.copy()
             elif self.kind == ARRAY:
                 result = _as_array(result)
-        # Of what is no real number, NumPy may have to tell its user.
+        # NumPy raises or warns if the value is not a single real number.
         elif isinstance(result, _array) or self.kind != COMPLEX and isinstance(result, _complex):
             return call_original(self, args, nargsf, keywords)
         elif self.kind == BOOL:
@@ -165,14 +165,14 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
 @cython.final
 @cython.no_gc_clear
 cdef class Assign(Replacement):
-    """In the place of a method of variables that assigns.
+    """Stand-in for a method that assigns to a variable.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's method.
     op_name : str
-        What it runs.
+        The op that it runs.
     """
 
     cdef Call call
@@ -203,13 +203,13 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
             value = <object>args[2 + i]
             if name == "read_value" and type(value) is bool:
                 read_value = value
-            elif name != "use_locking":  # which TensorFlow does not look at either
+            elif name != "use_locking":  # TensorFlow ignores this argument, too
                 return call_original(self, args, nargsf, keywords)
     variable, value = <object>args[0], <object>args[1]
     if type(value) is float or type(value) is int:
         try:
             value = _convert(value, dtype=variable._dtype)
-        except Exception:  # TensorFlow will say what is wrong
+        except Exception:  # TensorFlow will raise the error
             return call_original(self, args, nargsf, keywords)
     elif is_numpy(<PyObject*>value) or (
         is_list(<PyObject*>value) and converts_as_ever(<PyObject*>value)
@@ -223,7 +223,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
         return call_original(self, args, nargsf, keywords)
     if self.call is not _ASSIGN:
         result = self.call.run((variable._handle, value))
-    # TensorFlow compares the shapes first.
+    # `assign` checks the shapes before it runs the op.
     elif has_sizes(local_tensor(<PyObject*>value), variable._shape._dims):
         result = self.call.run((variable._handle, value, bool(variable._validate_shape)))
     else:
@@ -235,7 +235,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 
 def lazy_read(original):
-    """Return what stands in the place of the method by which scatters make what they return."""
+    """Return the stand-in for ``_lazy_read``, which makes the results of scatter methods."""
     return replacing(original, _lazy_read)
 
 
@@ -252,11 +252,11 @@ cdef PyObject* _lazy_read(PyObject* callable, PyObject* const* args, size_t narg
     return <PyObject*>result
 
 
-cdef dict _unread_state = None  # what all unread variables have in common
+cdef dict _unread_state = None  # the attributes that all unread variables share
 
 
 cdef object _unread(object variable, object graph, object parent_op):
-    """What an assignment returns: a variable that is read when somebody looks at it."""
+    """Return the result of an assignment: a variable whose value is read on first use."""
     global _unread_state
     cdef dict state
     _tell_tapes(variable, graph)
@@ -269,7 +269,7 @@ cdef object _unread(object variable, object graph, object parent_op):
             parent_op=parent_op,
             unique_id=variable._unique_id,
         )
-        # In the order of the attributes, and keeping nothing alive.
+        # This keeps the order of the attributes, but no objects of this variable alive.
         state = dict(result.__dict__)
         _describe(state, None, None, None)
         _unread_state = state
@@ -282,7 +282,7 @@ cdef object _unread(object variable, object graph, object parent_op):
 
 
 cdef int _describe(dict state, object variable, object graph, object parent_op) except -1:
-    """Sets what differs from one unread variable to another."""
+    """Set the attributes that differ between unread variables."""
     cdef bint given = variable is not None
     state["_graph_key"] = graph._graph_key if given else None
     state["_shape"] = variable._shape if given else None
@@ -308,7 +308,7 @@ METHODS = {
     "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),
     "_lazy_read": lazy_read,
 }
-"""Methods by name, with what makes their replacements."""
+"""By name of a method, the function that makes its replacement."""
 
 enable(Read)
 enable(Assign)

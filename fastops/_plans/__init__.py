@@ -1,22 +1,26 @@
-"""Traced functions, and what replays them: `fastops.function`.
+"""Traced functions and their plans: `fastops.function`.
 
-The way of a call, from the program's line to the kernels:
+A call passes through these classes:
 
-- `function.Function` is what programs call, and a `Plans`: the traced function with its plans;
-- `caller.Caller`, its base, reads the call's signature (dtypes, shapes, numbers, structure) and
-  finds the `Case` of all calls alike;
-- `caller.Case` picks the tensors that the graph takes, of the arguments' or constant ones, and
-  packs the graph's results into what the function returns;
-- `runner.Runner` decides whether the plan or TensorFlow runs the call. A `planned.Planned` is one:
-  a trace, with the decisions that calls rarely need; cases of several signatures may share it;
-- `plan.Plan` is the executed graph as steps with prepared kernels, which ``_cpp/plan.h`` runs.
+- `function.Function` is the object that programs call. It is a `Plans`: a traced function with its
+  plans.
+- `caller.Caller`, the base of `Plans`, reads the signature of the call (dtypes, shapes, numbers,
+  structure) and finds the `Case` of this signature.
+- `caller.Case` collects the tensors that the graph takes: leaves of the arguments, or constants. It
+  packs the graph's results into the function's result.
+- `runner.Runner` chooses between the plan and TensorFlow. Its derived class `planned.Planned` holds
+  a trace, and makes the decisions that most calls do not need. Cases of several signatures may
+  share one `Planned`.
+- `plan.Plan` is the executed graph as steps with prepared kernels. ``_cpp/plan.h`` runs it.
 
-TensorFlow makes the first call of a signature. `plans.Plans.prepare` then binds it once more, with
-`leaves` in the places of its tensors, and makes the `Case` and, for a new trace, the `Planned`,
-which asks TensorFlow for the executed graph and makes it a `Plan`: `schedule` puts its `nodes` into
-an order of `steps`, unless `eligibility` says that TensorFlow is to run them; `dataflow` knows who
-takes what of whom, and `liveness` until when.
+TensorFlow makes the first call of a signature. Then `plans.Plans.prepare` binds the arguments a
+second time, with `leaves` in the places of the tensors, and makes the `Case`. For a new trace it
+also makes the `Planned`, which asks TensorFlow for the executed graph and makes a `Plan` of it:
 
-`packing` is about results, `observers` tells profiles what runs, `description` what plans are made
-of.
+- `eligibility` refuses graphs with `nodes` that plans cannot run;
+- `schedule` puts the nodes into an order of `steps`, by the edges that `dataflow` finds;
+- `liveness` finds out when values are no longer needed.
+
+`packing` makes the function's result, `observers` reports calls to profiles, and `description`
+shows the steps of plans.
 """

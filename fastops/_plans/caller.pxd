@@ -28,10 +28,10 @@ cdef class Tally:
     cdef public long long unseen
 
 
-# Calls of a signature that has no case yet, since that would not pay.
+# Calls of a signature that has no case yet, since a case would not pay yet.
 cdef class Waiting:
     cdef Account account
-    cdef double num_nodes  # of the trace, with those around a call of it; 0: not counted yet
+    cdef double num_nodes  # of the largest trace; 0: not counted yet
 
 
 cdef class Caller:
@@ -40,15 +40,15 @@ cdef class Caller:
     cdef bint plans
     cdef Cache cases      # by signature
     cdef Case last
-    cdef bint patient     # a case is made when that pays, not at once
+    cdef bint patient     # a case is made only when it pays
     cdef bint one_trace   # calls of all signatures run the same trace
-    cdef bint has_plan    # and it has been made a plan
-    cdef Cache waiting    # likewise
+    cdef bint has_plan    # this trace has a plan
+    cdef Cache waiting    # by signature: of type Waiting
     cdef Account account  # of calls of all signatures without a case
-    cdef int failures     # of cases that came without a plan
-    cdef public Tally tally          # of calls that TensorFlow knows nothing of
-    cdef readonly long long planned  # calls that plans have made
-    cdef readonly dict reasons       # and others, by the reason
+    cdef int failures     # number of traces for which no plan could be made
+    cdef public Tally tally          # of calls that TensorFlow does not know of
+    cdef readonly long long planned  # number of calls that plans ran
+    cdef readonly dict reasons       # number of the other calls, by reason
 
     cdef int note(self, reason) except -1
     cdef Waiting wait_for(self, bytes key)
@@ -58,5 +58,5 @@ cdef class Caller:
                     PyObject** result)
 
 
-# Calls a function, given a call of which some first arguments are not the function's.
+# Calls a function. The first `skipped` arguments of the call are not arguments of the function.
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Calls of traced functions: found again by what their arguments have in common."""
+"""Calls of traced functions: the signature of the arguments finds the case that runs a call."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -37,7 +37,7 @@ from weakref import WeakSet
 from fastops._core.reasons import text_of as _text_of
 from fastops._plans import costs
 
-# Why no plan makes a call, beside what a runner says.
+# Reasons why no plan runs a call, beside the reasons of runners.
 cdef str _CHOSEN = _text_of("executor_chosen")
 cdef str _AROUND = _text_of("function_surroundings")
 cdef str _ARGUMENT = _text_of("argument_type")
@@ -59,7 +59,7 @@ cdef double _around_call = costs.AROUND_CALL
 
 @cython.final
 cdef class Waiting:
-    """Calls of one signature that TensorFlow makes, until a case for them pays."""
+    """Calls of one signature without a case: TensorFlow makes them until a case pays."""
 
     def __cinit__(self):
         self.account = Account()
@@ -67,17 +67,17 @@ cdef class Waiting:
 
 @cython.final
 cdef class Case:
-    """Calls of one signature, and what runs them.
+    """Runs the calls of one signature.
 
     Parameters
     ----------
     runner : Runner
-        Who runs them.
+        Runs the calls, by its plan or by TensorFlow.
     takes : list of int or EagerTensor
-        For each tensor that the function takes: which of the signature's leaves it is, or what it
-        is in all of these calls.
+        For each tensor that the function takes: the number of the signature's leaf, or the constant
+        tensor that all calls of the signature pass.
     pack : callable or None
-        Makes the results of a list of tensors. None: there is one, and it is the result.
+        Makes the function's result of a list of tensors. None: the only tensor is the result.
     """
 
     def __init__(self, Runner runner not None, takes, pack):
@@ -107,7 +107,7 @@ cdef class Case:
         return 0
 
     cdef list inputs(self, const Signature& signature):
-        """The same as EagerTensors."""
+        """Return the tensors that the function takes as EagerTensors."""
         cdef int leaf
         return [
             <object>signature.object(leaf) if leaf >= 0 else self.constant_objects[-leaf - 1]
@@ -117,12 +117,12 @@ cdef class Case:
 
 @cython.final
 cdef class Tally:
-    """How many calls there were, of which TensorFlow is yet to be told.
+    """Counts the calls that TensorFlow does not know of, until `tell_of_calls` reports them.
 
     Attributes
     ----------
     unseen : int
-        The number.
+        The number of these calls.
     """
 
 
@@ -130,26 +130,27 @@ _callers = WeakSet()
 
 
 def callers():
-    """Return all that live."""
+    """Return all callers that are alive."""
     return list(_callers)
 
 
 cdef class Caller:
-    """A function that knows its calls by what their arguments have in common.
+    """A function whose calls run by cases, one for each signature of the arguments.
 
-    It finds the case of a call; `prepare`, of classes in Python, makes those of first calls.
+    This class finds the case of a call. The method `prepare` of derived classes, which are written
+    in Python, makes the case of a new signature.
 
     Parameters
     ----------
     target : callable
         TensorFlow's function.
     plans : bool
-        Whether calls may run as plans.
+        Whether plans may run calls.
     most : int
-        Signatures that are kept; beyond, the one that came first goes.
+        The maximum number of signatures. Beyond it, the oldest signature is dropped.
     patient : bool
-        Whether cases are made when they pay: see `fastops._specialize.policy`. Otherwise the first
-        call of a signature makes its case.
+        Whether a case is made only when it pays: see `fastops._specialize.policy`. Otherwise the
+        first call of a signature makes its case.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -166,39 +167,40 @@ cdef class Caller:
         _callers.add(self)
 
     def reset_counters(self):
-        """Begin anew to count calls."""
+        """Set the counters of calls to zero."""
         self.planned, self.reasons = 0, {}
 
     cdef int note(self, reason) except -1:
-        """Count a call that no plan makes."""
+        """Count a call that no plan runs, by its reason."""
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         return 0
 
     def __call__(self, *args, **kwargs):
-        # For callers that ask for the attribute; a call itself goes to `vectorcall`.
+        # For code that looks up the attribute `__call__`; calls go through `vectorcall`.
         return PyVectorcall_Call(self, args, kwargs)
 
     def announce(self):
-        """Tell whether TensorFlow makes the first call of a signature, which is next."""
+        """Tell whether TensorFlow makes the first call of a signature. That call comes next."""
         return False
 
     def tell_of_calls(self):
-        """Tell TensorFlow of calls that it has not seen, before it makes one."""
+        """Report the calls that plans ran to TensorFlow, before TensorFlow makes a call."""
         self.tally.unseen = 0
 
     def prepare(self, args, kwargs, called, result):
-        """See to the first call of a signature, as `fastops._plans.plans.Plans` does.
+        """Make the case of a signature, as `fastops._plans.plans.Plans.prepare` does.
 
-        It may return no case for a call that has been made: the next one is as the first.
+        If the call has been made, there may be no case: the next call is then treated as the first
+        one.
         """
         raise NotImplementedError
 
     def known_cases(self):
-        """Return the cases of all signatures that are kept."""
+        """Return the cases of all signatures in the cache."""
         return self.cases.values()
 
     def forget(self):
-        """Let go of all cases: the next calls are as the first ones."""
+        """Drop all cases: the next call of each signature is treated as the first one."""
         self.cases.clear()
         self.waiting.clear()
         self.last, self.account = None, Account()
@@ -206,34 +208,39 @@ cdef class Caller:
         self.failures = 0
 
     def size_up(self):
-        """Return the number of nodes of a trace, whether there is but one, and a plan of it."""
+        """Return the size of the function's traces.
+
+        The number of nodes of the largest trace, whether it is the only trace, and whether there is
+        a plan.
+        """
         raise NotImplementedError
 
     cdef Waiting wait_for(self, bytes key):
-        """Return what waits for calls of a signature to pay."""
+        """Return the `Waiting` of a signature; make it if there is none."""
         cdef Waiting found = self.waiting.get(key)
         if found is None:
             found = Waiting()
-            found.account.drops = self.failures  # each of which doubles the bar
+            found.account.drops = self.failures  # each failure doubles the bar
             found = self.waiting.put(key, found)
         return found
 
     cdef bint pays(self, Waiting waiting) except -1:
-        """Whether calls of a signature have cost enough for a case to be made.
+        """Whether calls of a signature have cost enough to make a case.
 
-        To bind the arguments costs the same for all functions, to make a plan goes by the nodes of
-        the trace. Where all signatures have the same trace, all of their calls pay for its plan.
+        Binding the arguments costs the same for all functions. The cost of a plan is in proportion
+        to the nodes of the trace. If all signatures have the same trace, the calls of all of them
+        pay for its plan.
 
-        A plan saves what TensorFlow takes around kernels, not what these take. The smaller the
-        share of that in a call's time, the longer it takes to earn the cost back, and the less is
-        there to win. So the bar is the cost by the square of that share: of a call that is half
-        kernels, calls must have cost four times as much as of one without any.
+        A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in
+        a call means that the plan takes longer to pay back, and also that it saves less. So the bar
+        is the cost divided by the square of this share: a function whose calls are half overhead
+        needs four times the calls' cost of a function without kernel time.
         """
         cdef Account account = waiting.account
         cdef int64_t cost = _binding.of(1), call_ns
         cdef double saved, share
         if not account.is_due(cost) and not self.account.is_due(cost):
-            return False  # of a function that is called seldom
+            return False  # the function is called rarely
         if waiting.num_nodes == 0:
             waiting.num_nodes, self.one_trace, self.has_plan = self.size_up()
         if self.one_trace and self.has_plan:
@@ -246,7 +253,10 @@ cdef class Caller:
         cost = _making.of(waiting.num_nodes + _around_plan)
         return account.is_due(<int64_t>min(cost / (share * share), 1e18))
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
-        """Follow what it has cost to make a case, of a trace that may have had a runner."""
+        """Update the cost estimates by the time that making a case took.
+
+        If another case uses the runner already, that was the time of binding alone.
+        """
         self.waiting.drop(case.key)
         if case.runner.known:
             _binding.learn(1, ns)
@@ -263,17 +273,17 @@ cdef class Caller:
 
     cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
                     PyObject** result):
-        """See to a call with arguments of a signature without a case; return the case, if any.
+        """Handle a call whose signature has no case; return the new case, if any.
 
-        Sets whether the call has been made, and what came of it, a new reference. That many of the
-        arguments are not the function's.
+        Sets `called` to whether the call has been made, and `result` to its result, a new
+        reference. The first `skipped` arguments are not arguments of the function.
         """
         cdef Case case
         cdef Waiting waiting = None
         cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
         cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
         cdef int64_t begin, ns
-        # From here, so that nothing of fastops is in the stacks that TensorFlow notes.
+        # Call TensorFlow from compiled code: no frame of fastops is in the stacks it records.
         first = self.announce()
         begin = now()
         value = call_original(call) if first else None
@@ -282,7 +292,7 @@ cdef class Caller:
             waiting = self.wait_for(key)
             waiting.account.charge(ns)
             self.account.charge(ns)
-            # A function may be made for one call alone, as `tf.vectorized_map` does.
+            # Programs make functions for a single call: `tf.vectorized_map` does.
             if self.account.calls == 1 or not self.pays(waiting):
                 self.note(_FIRST if waiting.account.calls == 1 else _EARLY)
                 called[0] = True
@@ -316,7 +326,7 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL:
-    """Call a function, given a call of which some first arguments are not the function's."""
+    """Call a function. The first `skipped` arguments of the call are not its arguments."""
     cdef PyObject* made = NULL
     cdef PyObject* known
     cdef Signature signature

@@ -1,29 +1,30 @@
-"""What plans cost and save: by the nodes of traced functions, which are counted here."""
+"""Expected costs and savings of plans, in proportion to the number of nodes of a trace."""
 
 import weakref
 
 from fastops._specialize.policy import Estimate
 
 MAKING = Estimate("making a plan, by nodes", 300_000.0)
-"""A plan of a trace whose arguments are bound: nanoseconds for a node."""
+"""The cost of making the plan of a trace: nanoseconds for each node."""
 
 BINDING = Estimate("binding one more signature", 1_000_000.0)
 
 SAVING = Estimate("saving by a plan in a call, by nodes", 1_000.0)
-"""Not a cost: nanoseconds for a node. TensorFlow's executor takes about so many to find a node
-ready, to make the context of its kernel, and to hand on its outputs."""
+"""The time that a plan saves in each call: nanoseconds for each node. TensorFlow's executor spends
+about this time on finding that a node is ready, making the context of its kernel, and passing on
+its outputs."""
 
 AROUND_PLAN = 16
-"""Nodes that a plan is made of in the time of all that is made once for a plan."""
+"""The fixed cost of making a plan, expressed as a number of nodes."""
 
 AROUND_CALL = 100
-"""Nodes that TensorFlow runs in the time of all that is done once in a call."""
+"""TensorFlow's fixed cost of a call, expressed as a number of nodes."""
 
 _sizes: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-"""By graph, its number of nodes. A graph that was traced does not change."""
+"""The number of nodes of each graph. A traced graph does not change."""
 
 UNKNOWN = 100
-"""Nodes that a function is taken to have, where they cannot be counted."""
+"""The assumed number of nodes of a function whose nodes cannot be counted."""
 
 
 def traces_of(traced):
@@ -37,7 +38,7 @@ def traces_of(traced):
 
 
 def num_nodes(graph):
-    """Return the number of nodes of a graph, and of the functions that it may call.
+    """Return the number of nodes of a graph, including the functions that it may call.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def num_nodes(graph):
     count = _sizes.get(graph)
     if count is None:
         count = graph.num_operations()
-        for function in list(graph._functions.values()):  # those that these call are among them
+        for function in list(graph._functions.values()):  # includes nested functions
             inner = function.graph
             count += UNKNOWN if inner is None else inner.num_operations()
         _sizes[graph] = count
@@ -55,8 +56,8 @@ def num_nodes(graph):
 
 
 def largest(traces):
-    """Return the number of nodes of the largest of some traces."""
+    """Return the number of nodes of the largest trace."""
     try:
         return max((num_nodes(concrete.graph) for concrete in traces), default=UNKNOWN)
-    except (AttributeError, TypeError, ValueError):  # not of the classes that were read
+    except (AttributeError, TypeError, ValueError):  # TensorFlow's classes have changed
         return UNKNOWN

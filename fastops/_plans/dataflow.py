@@ -1,4 +1,4 @@
-"""The flow of values through a graph: who takes them, in which loops, in which order."""
+"""The flow of values through a graph: the users, loops and order of its nodes."""
 
 import functools
 from collections import defaultdict
@@ -18,15 +18,15 @@ class Dataflow:
     Attributes
     ----------
     nodes : dict of str to NodeDef
-        By name.
+        The nodes by name.
     data, controls : dict of str to list
-        What `edges` returns for each node.
+        The data inputs and the control inputs of each node, as `edges` returns them.
     users : dict of str to list of str
-        The nodes that take a node's values, or wait for it.
+        For each node, the nodes with a data or control input from it.
     asked : set of tuple
-        The outputs that anybody takes, as pairs of node and output.
+        The outputs that are data inputs of other nodes, as pairs of node and output.
     last_asked : dict of str to int
-        By node, the last of its outputs that another node takes.
+        For each node, the number of its last output in `asked`.
     frames : dict of str to tuple
         The loops around each node, by the names of their frames, outermost first.
     """
@@ -62,11 +62,11 @@ class Dataflow:
         return frames
 
     def frame_after(self, frames, name):
-        """Return the frames around what a node makes."""
+        """Return the frames around the outputs of a node."""
         return frames[name][:-1] if self.nodes[name].op == "Exit" else frames[name]
 
     def sources(self, name):
-        """Return the nodes that must run before another, but for the one that closes a loop."""
+        """Return the nodes that must run before a node, without the back edges of loops."""
         if self.nodes[name].op == "Merge":
             return [s for s, _ in self.data[name] if self.nodes[s].op != "NextIteration"] + [
                 *self.controls[name]
@@ -75,7 +75,7 @@ class Dataflow:
 
     @functools.cached_property
     def waiting(self):
-        """The nodes that may wait for other threads, and all that wait for these."""
+        """The nodes that may wait for other threads, and all nodes that depend on these."""
         found = [name for name, node in self.nodes.items() if node.op in WAITING]
         waiting = set(found)
         while found:
@@ -85,14 +85,14 @@ class Dataflow:
         return waiting
 
     def waits(self, unit):
-        """Tell whether what a node or a frame runs may wait."""
+        """Tell whether a node, or a node in a frame, may wait or depends on one that may."""
         if isinstance(unit, tuple):
             return any(self.frames[name][: len(unit)] == unit for name in self.waiting)
         return unit in self.waiting
 
 
 def in_order(names, sources):
-    """Return names in an order in which each comes after its sources."""
+    """Return the names in an order in which each name comes after its sources."""
     order, done = [], set()
     for first in names:
         waiting = [(first, iter(sources(first)))] if first not in done else []

@@ -1,4 +1,4 @@
-"""What a plan is made of: as a table, as plain data, as a picture."""
+"""Descriptions of plans: as a table, as plain data, as a picture."""
 
 import os
 import shutil
@@ -22,23 +22,23 @@ class PlanNode:
     Attributes
     ----------
     name, op : str
-        Of the node in the graph that TensorFlow executes.
+        The name and op of the node in the graph that TensorFlow executes.
     kind : str
         ``"kernel"``; ``"read"`` of a variable; ``"copy"``, ``"switch"``, ``"merge"`` and
         ``"nothing"``, which run no kernel; ``"loop"``, whose body follows.
     depth : int
-        How many loops are around it.
+        The number of loops around the step.
     inputs, outputs : tuple of int
-        The slots that it reads and fills; -1 for an output that nobody asks for.
+        The slots that the step reads and fills; -1 for an output that is not used.
     takes_over : tuple of int
-        Slots whose buffers nobody else asks for, which a kernel may write its result into.
+        Slots whose buffers no other step needs: the kernel may write its result into them.
     frees : tuple of int
-        Slots that are empty after it.
+        Slots that are empty after the step.
     carries : tuple of tuple of int
-        Of a loop: the slots that each of its variables enters by, has in the body, and leaves the
-        body by.
+        For each variable of a loop, three slots: of the value that enters the loop, of the current
+        value in the body, and of the next value that the body makes.
     runs, ns : int
-        How often it ran, and for how many nanoseconds in all, while a `fastops.profile` was open.
+        The number of runs and their total nanoseconds, while a `fastops.profile` was open.
     """
 
     name: str
@@ -60,11 +60,11 @@ class PlanDescription(Printed):
     Attributes
     ----------
     title : str
-        What the plan is of.
+        The function that the plan runs.
     nodes : tuple of PlanNode
         The steps.
     arguments, captured, results : tuple of int
-        The slots of a call's tensors, of what the function captured, and of the results.
+        The slots of the call's tensors, of the captured tensors, and of the results.
     """
 
     def __init__(self, title, schedule, runs, ns):
@@ -76,7 +76,7 @@ class PlanDescription(Printed):
         self.nodes = tuple(_nodes(schedule.steps, schedule.persistent, times))
 
     def to_dict(self):
-        """Return all of it as plain data: dicts, lists, strings and ints."""
+        """Return the description as plain data: dicts, lists, strings and ints."""
         return {
             "title": self.title,
             "arguments": list(self.arguments),
@@ -93,8 +93,8 @@ class PlanDescription(Printed):
         Returns
         -------
         str
-            Nodes in their order; edges are values, dashed where the buffer may be taken over,
-            dotted from one round of a loop to the next. Constants are left out.
+            The nodes are in execution order. Edges are values: dashed if the step may take over the
+            buffer, dotted from one iteration of a loop to the next. Constants are left out.
         """
         lines = ["digraph plan {", "  rankdir=TB; node [shape=box, fontname=sans, fontsize=10];"]
         made, rounds = {}, {}
@@ -128,18 +128,18 @@ class PlanDescription(Printed):
         return "\n".join([*lines, "}", ""])
 
     def save(self, path):
-        """Write a picture of it.
+        """Write a picture of the plan.
 
         Parameters
         ----------
         path : str or os.PathLike
-            ``.dot`` and ``.gv`` are graphviz's language; other extensions, such as ``.svg`` and
-            ``.png``, are what its program ``dot`` makes of that.
+            The file. ``.dot`` and ``.gv`` files get the language of graphviz; for other extensions,
+            such as ``.svg`` and ``.png``, the program ``dot`` of graphviz draws the picture.
 
         Raises
         ------
         RuntimeError
-            If there is no program ``dot``, or it fails.
+            If the program ``dot`` is not installed, or if it fails.
         """
         path = os.fspath(path)
         extension = os.path.splitext(path)[1][1:].lower()
@@ -186,7 +186,7 @@ def _plain(value):
 
 
 def _nodes(steps, persistent, times, depth=0):
-    """Yield the nodes of steps and of what is inside of them, in the order of their times."""
+    """Yield the nodes of steps and of the steps inside loops, in the order of `times`."""
     for step in steps:
         runs, ns = next(times)
         kept = {*persistent, *(step.inputs[place] for place in step.shared)}

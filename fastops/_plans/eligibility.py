@@ -1,4 +1,4 @@
-"""Which graphs a plan may run: what is TensorFlow's to run, and why."""
+"""Which graphs a plan may run, and why TensorFlow has to run the others."""
 
 from fastops._core.reasons import RefusedError
 from fastops._core.tables import policy
@@ -21,27 +21,27 @@ class UnplannedError(RefusedError):
 
 
 class Eligibility:
-    """Looks at the nodes of a graph, one by one.
+    """Checks the nodes of a graph, one by one.
 
     Parameters
     ----------
     op_def, function_def : callable
-        As for `fastops._plans.schedule.schedule`.
+        See `fastops._plans.schedule.schedule`.
 
     Attributes
     ----------
     has_effects : bool
-        Whether a node that was looked at changes anything, so that it must not run again.
+        Whether a checked node changes state, so that it must not run a second time.
     """
 
     def __init__(self, op_def, function_def):
         self.op_def = op_def
         self.function_def = function_def
-        self.called = set()  # functions that nodes call
+        self.called = set()  # names of functions that nodes call
         self.has_effects = False
 
     def check(self, node):
-        """Raise `UnplannedError` for a node that is TensorFlow's to run."""
+        """Raise `UnplannedError` for a node that plans cannot run."""
         if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
             return
         self.check_state(node)
@@ -59,10 +59,11 @@ class Eligibility:
             raise UnplannedError("node_functions", node.op)
 
     def check_state(self, node):
-        """Raise `UnplannedError` for a node with a state that another kernel would not share.
+        """Raise `UnplannedError` for a node whose state belongs to one kernel.
 
-        So for the nodes of the functions that it calls: TensorFlow runs these, but as others than
-        it would without a plan.
+        The plan's kernel would not share the state of TensorFlow's kernel. The check includes the
+        nodes of functions that the node calls: under a plan, TensorFlow runs these by other kernels
+        than it would without the plan.
         """
         found = self.op_def(node.op)
         called = functions_of(node) - self.called - ({node.op} if found is not None else set())

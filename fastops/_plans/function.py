@@ -1,4 +1,4 @@
-"""`fastops.function`: traced functions at the cost of their kernels."""
+"""`fastops.function`: traced functions whose calls cost little more than their kernels."""
 
 import functools
 import weakref
@@ -9,7 +9,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from fastops._plans.plans import Plans
 
 EXECUTORS = (None, "plan", "tensorflow")
-_CALL = polymorphic_function.Function.__call__  # TensorFlow's own, whatever `install` puts there
+_CALL = polymorphic_function.Function.__call__  # TensorFlow's method, even under `install`
 
 
 def function(
@@ -26,34 +26,35 @@ def function(
     Parameters
     ----------
     f : callable or tf.function, optional
-        What to trace, or what `tf.function` has made. Without it, a decorator is returned.
+        The function to trace, or a `tf.function`. Without it, `function` returns a decorator.
     input_signature : sequence of tf.TensorSpec, optional
         As for `tf.function`.
     executor : {None, "plan", "tensorflow"}
-        Who runs the graph. None chooses: the plan, unless calls that take long are faster in
-        TensorFlow. With "plan", a graph that cannot be planned is an error.
+        The executor of the graph. By default the plan runs it, unless calls that take long are
+        faster in TensorFlow. With "plan", a graph that plans cannot run is an error.
     optimize : bool
-        Whether TensorFlow optimizes the graph before it runs, which takes a while and may change
-        the last bits of results.
+        Whether TensorFlow optimizes the graph before the first run. Optimizing takes time and may
+        change the last bits of results.
     autograph, reduce_retracing : bool
         As for `tf.function`.
 
     Returns
     -------
     Function
-        To be called like `f`. It traces, retraces and raises as `tf.function` does, whose
-        attributes and methods it has.
+        A function with the parameters of `f`. It traces, retraces and raises like a `tf.function`,
+        and has the attributes and methods of one.
 
     Raises
     ------
     ValueError
-        If there is no such executor, or options are given for what is traced already.
+        If there is no such executor, or if `f` is a `tf.function` and options of `tf.function` are
+        passed.
 
     Notes
     -----
     Plans run calls whose arguments are tensors, variables, arrays, iterators of datasets, numbers,
-    strings, dtypes and None, also in lists, tuples and dicts, on the host, while no tape records.
-    All other calls are TensorFlow's. `Function.describe` says which is which.
+    strings, dtypes and None, also in lists, tuples and dicts, while no tape records. TensorFlow
+    runs all other calls. `Function.describe` says which executor runs each signature.
 
     See Also
     --------
@@ -92,11 +93,11 @@ class Function(Plans):
     Parameters
     ----------
     traced : tf.types.experimental.PolymorphicFunction
-        What `tf.function` made.
+        The `tf.function`.
     executor : {None, "plan", "tensorflow"}
-        Who runs it.
+        The executor of the graph: see `fastops.function`.
     optimize : bool
-        Whether TensorFlow optimizes its graph.
+        Whether TensorFlow optimizes the graph.
     """
 
     def __init__(self, traced, *, executor=None, optimize=True):
@@ -117,7 +118,7 @@ class Function(Plans):
         return self._bound[instance]
 
     def __getattr__(self, name):
-        if name == "_traced":  # while this is made, or unpickled
+        if name == "_traced":  # before `__init__` has set it: unpickling
             raise AttributeError(name)
         return getattr(self._traced, name)
 

@@ -1,4 +1,4 @@
-"""The tensors among a call's arguments, and where a traced function takes them."""
+"""The tensors among a call's arguments, and which input of a traced function each becomes."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,15 +8,15 @@ from fastops._plans.plan import place_of
 
 
 class Leaves:
-    """The tensors among the arguments of a call, in the order of `Caller`'s signatures.
+    """The tensors among the arguments of a call, in the order of the signature's leaves.
 
-    TensorFlow's binding of arguments shows what becomes of each: it is given others in their
-    places, which are nowhere else.
+    To find out which input of the function each leaf becomes, TensorFlow binds stand-ins instead
+    of the leaves: new tensors, which are found again in the bound arguments by identity.
 
     Attributes
     ----------
     tensors : list of EagerTensor
-        What stands for the leaves: new tensors, or the handles of variables and iterators.
+        The stand-ins for the leaves: new tensors, or the handles of variables and iterators.
     variables : list of tf.Variable
         The variables among the arguments.
     """
@@ -27,7 +27,7 @@ class Leaves:
         self._devices = {}
 
     def replaced(self, value):
-        """Return an argument with its tensors and arrays replaced."""
+        """Return an argument with stand-ins for its tensors and arrays."""
         if type(value) in (list, tuple):
             return type(value)(map(self.replaced, value))
         if type(value) is dict:
@@ -45,14 +45,14 @@ class Leaves:
         return value
 
     def places(self, flat):
-        """Return for each tensor that a function takes the place of its leaf, or itself."""
+        """Return for each tensor that a function takes the number of its leaf, or the tensor."""
         places = {id(leaf): place for place, leaf in reversed(list(enumerate(self.tensors)))}
         return [places.get(id(one), one) for one in flat]
 
     def devices(self, flat):
         """Return for each tensor that a function takes the name of its device, empty for the host.
 
-        Of the handles of variables and iterators it is where these are.
+        For the handle of a variable or iterator it is the device of the handle.
         """
         found = (self._devices.get(id(one)) for one in flat)
         return [
@@ -61,10 +61,13 @@ class Leaves:
         ]
 
     def hide(self, takes, defaults):
-        """Tell whether what a function takes comes from leaves that are not among it."""
+        """Tell whether a tensor that a function takes may be computed from a leaf.
+
+        A conversion in the binding makes such a tensor, which later calls must not reuse.
+        """
         found = {one for one in takes if isinstance(one, int)}
         if all(isinstance(one, int) for one in takes):
             return False
-        # The rest must come from numbers and texts, which are the same in all of these calls.
+        # The other tensors must come from numbers and strings, which are part of the signature.
         mutable = any(isinstance(one, np.ndarray) for one in tf.nest.flatten([*defaults.values()]))
         return mutable or bool(self.variables) or not found.issuperset(range(len(self.tensors)))

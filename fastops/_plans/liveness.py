@@ -1,8 +1,8 @@
-"""How long values are asked for: steps that nobody needs, and buffers that may be taken over."""
+"""The lifetime of values: steps that can be left out, and buffers that steps may take over."""
 
 
 def without_unasked(steps, asked):
-    """Return the steps without those that only say whether something is dead, to nobody."""
+    """Return the steps without those that only pass on deadness which no other step reads."""
     asked = asked | {slot for step in _with_inner(steps) for slot in step.needs}
     asked |= {slot for step in _with_inner(steps) if step.kind == "merge" for slot in step.inputs}
 
@@ -18,7 +18,7 @@ def without_unasked(steps, asked):
 
 
 def _tells(step, asked):
-    """Whether a step moves a value, or makes a slot dead that somebody asks for."""
+    """Whether a step copies a value, or fills a slot whose deadness another step reads."""
     if step.kind == "copy" and any(slot >= 0 for slot in step.outputs):
         return True
     return not asked.isdisjoint({*step.outputs, step.control})
@@ -32,16 +32,16 @@ def _with_inner(steps):
 
 
 def release(steps, kept, persistent):
-    """Say of each step which of its inputs others still ask for, and which slots it is the last of.
+    """Set for each step which inputs later steps still need, and which slots it releases.
 
     Parameters
     ----------
     steps : list of Step
-        In their order.
+        The steps in execution order.
     kept : set of int
-        Slots whose values are asked for after the steps.
+        Slots whose values are needed after the steps.
     persistent : set of int
-        Slots whose values are not theirs to let go.
+        Slots that keep their values: no step may release them.
     """
     later = kept | persistent
     for step in reversed(steps):
@@ -65,7 +65,7 @@ def release(steps, kept, persistent):
 
 
 def _made(step):
-    """Return the slots that a step fills, with those of what is inside of it."""
+    """Return the slots that a step fills, including the steps inside it."""
     made = {slot for slot in step.outputs if slot >= 0}
     if step.loop is not None:
         for part in (step.loop.enters, step.loop.body, step.loop.exits):
@@ -75,7 +75,7 @@ def _made(step):
 
 
 def _used(step):
-    """Return the slots that a step reads, with those of what is inside of it."""
+    """Return the slots that a step reads, including the steps inside it."""
     used = set(step.inputs)
     if step.loop is not None:
         for part in (step.loop.enters, step.loop.body, step.loop.exits):

@@ -1,9 +1,9 @@
-"""Nodes of executed graphs: the kinds of ops that plans tell apart, and what a node refers to."""
+"""Nodes of executed graphs: the kinds of ops that plans distinguish, and references of nodes."""
 
 ARGUMENTS = frozenset({"_Arg", "_DeviceArg"})
 RESULTS = frozenset({"_Retval", "_DeviceRetval"})
 COPIES = frozenset({"Identity", "Enter", "Exit", "NextIteration", "LoopCond", "StopGradient"})
-"""Ops that hand on their input."""
+"""Ops whose output is their input."""
 
 _STATEFUL = """
 Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp IteratorGetNext
@@ -21,40 +21,40 @@ RngReadAndSkip RngSkip StatefulRandomBinomial StatefulStandardNormalV2 StatefulT
 StatefulUniform StatefulUniformFullInt StatefulUniformInt VarIsInitializedOp VariableShape
 """
 STATEFUL = frozenset(_STATEFUL.split())
-"""Stateful ops that a plan runs: their state is behind a handle, which every kernel shares."""
+"""Stateful ops that a plan runs: all kernels reach the state through the same handle."""
 
 WAITING = frozenset({"IteratorGetNext", "IteratorGetNextAsOptional"})
-"""Ops that may wait for other threads, those of Python among them."""
+"""Ops that may wait for other threads, including Python threads."""
 
 _CALLS = """
 Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile While
 """
 CALLS = frozenset(_CALLS.split())
-"""Ops that call functions, where TensorFlow has not put these in their places. It runs them."""
+"""Ops that call functions which TensorFlow has not inlined. TensorFlow runs these functions."""
 
 _HARMLESS = "Assert ReadVariableOp ResourceGather ResourceGatherNd VarIsInitializedOp VariableShape"
 HARMLESS = frozenset(_HARMLESS.split())
-"""Stateful ops that may run again."""
+"""Stateful ops that may run a second time, since they change no state."""
 
 SWITCHES = frozenset({"Switch", "_SwitchN"})
 
 PRIVATE = ("_EagerConst", "_Fused", "_Mkl", "_UnaryOpsComposition")
-"""How the names of those ops begin that TensorFlow's passes make, and a plan runs."""
+"""Prefixes of the private ops that TensorFlow's graph passes make and that plans support."""
 
 _UNPLANNED = "FakeParam HostConst Placeholder PlaceholderWithDefault RefSwitch RefMerge XlaLaunch"
 UNPLANNED = frozenset(_UNPLANNED.split())
-"""Ops that are TensorFlow's to run, beside those that are in an eager call."""
+"""More ops that plans do not support, beside the ops that the direct path does not support."""
 
 
 def functions_of(node):
-    """Return the names that a node may call functions by, its op's among them."""
+    """Return the names of functions that a node may call, including its op."""
     attrs = node.attr.values()
     lists = (one.name for attr in attrs for one in attr.list.func)
     return {node.op, *(attr.func.name for attr in attrs if attr.HasField("func")), *lists}
 
 
 def edges(node):
-    """Return the inputs of a node as pairs of node and output, and the nodes that it waits for."""
+    """Return the data inputs of a node, as pairs of node and output, and its control inputs."""
     data, controls = [], []
     for text in node.input:
         if text.startswith("^"):

@@ -1,4 +1,4 @@
-"""Who asks which functions run: a profile."""
+"""Observers of calls of traced functions: profiles."""
 
 import threading
 import time
@@ -8,20 +8,20 @@ from fastops._core.threads import thread_number
 from fastops._plans.runner import observe
 
 _OBSERVERS: list[tuple] = []
-"""Pairs of a thread's number, None for all, and of its `Runs`."""
+"""Pairs of the id of the observed thread (None: all threads) and a `Runs`."""
 
 _MOST_TIMES = 200_000
-"""How many times are kept: more than a picture can show."""
+"""The maximum number of calls whose times are kept: more than a picture can show."""
 
 
 class Runs(dict):
-    """By `Planned`, and by executor, the number of calls, and their nanoseconds.
+    """The number of calls and their nanoseconds, by `Planned` and by executor.
 
     Attributes
     ----------
     times : list of tuple
-        The number of the thread, the function, the executor, and when by the monotonic clock the
-        call began and ended; of the first ones only, if there are many.
+        For each call: the number of the thread, the function, the executor, and when the call began
+        and ended by the monotonic clock. If there are too many calls, only the first ones.
     """
 
     def __init__(self):
@@ -30,24 +30,24 @@ class Runs(dict):
 
 
 def observe_all():
-    """Have it told from now on which functions run, in any thread.
+    """Observe calls of traced functions in all threads from now on.
 
     Returns
     -------
     Runs
-        What it is told.
+        The calls, as they are made.
     """
     return _begin(None)[1]
 
 
 @contextmanager
 def observed():
-    """Have it told which functions run in this thread, during a block.
+    """Observe calls of traced functions in this thread, during a block.
 
     Yields
     ------
     Runs
-        What it is told.
+        The calls, as they are made.
     """
     mine = _begin(threading.get_ident())
     try:
@@ -65,7 +65,7 @@ def _begin(thread):
 
 
 def tell(planned, executor, ns):
-    """Tell those who ask that a call of a function was run by that, and how long it took."""
+    """Report a call of a function to the observers: its executor and its time."""
     now = time.monotonic_ns()
     for thread, calls in list(_OBSERVERS):
         if thread in (None, threading.get_ident()):

@@ -1,4 +1,4 @@
-"""Results: what a function returns, made of the list of tensors that its graph returns."""
+"""Makes the result of a function of the list of tensors that its graph returns."""
 
 import itertools
 import operator
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 def packer(concrete):
-    """Return what makes a function's results of a list of tensors; None if there is but one."""
+    """Return a function that makes the result of a list of tensors; None if it is one tensor."""
     structure = concrete.structured_outputs
     if isinstance(structure, tf.Tensor):
         return None
@@ -21,23 +21,23 @@ def packer(concrete):
 
 
 def nested(structure, places, leaf, sequences):
-    """Return what picks a structure's tensors out of a flat list of them.
+    """Return a function that makes a structure of a flat list of its tensors.
 
     Parameters
     ----------
     structure : nest
-        Of tensors, or of what stands for them.
+        The structure; its leaves stand for the tensors.
     places : iterator of int
-        The places in the list.
+        Counts the tensors: gives the index of each in the list.
     leaf : type
-        What stands for a tensor.
+        The class of the leaves.
     sequences : tuple of type
-        Which sequences are structures, beside dicts.
+        The classes of sequences that the structure may have, beside dicts.
 
     Raises
     ------
     TypeError
-        If there is anything else in it.
+        If the structure has an object of another class.
     """
     kind = type(structure)
     if isinstance(structure, leaf):

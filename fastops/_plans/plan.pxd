@@ -8,12 +8,12 @@ from fastops._tf.tensor cimport Tensor
 
 cdef class Plan:
     cdef NativePlan native
-    cdef Device* device            # where it runs; null for the host
-    cdef Device* called_on         # to which TensorFlow gives the call
-    cdef vector[bool] in_host      # results that are in the host's memory all the same
+    cdef Device* device            # the device that runs the kernels; null for the host
+    cdef Device* called_on         # the device on which TensorFlow would place the call
+    cdef vector[bool] in_host      # by result: whether it is in the host's memory
     cdef unsigned long long made_for
     cdef bint waits
-    cdef readonly int64_t last_ns  # that the last run took
+    cdef readonly int64_t last_ns  # time of the last run
     cdef readonly object schedule
 
     cdef int check_places(self, graph, places) except -1
@@ -21,5 +21,5 @@ cdef class Plan:
 
 # The tensor of an EagerTensor on the host.
 cdef const Tensor* borrow(one) except NULL
-# And of one in the memory of any local device.
+# The tensor of an EagerTensor in the memory of any local device.
 cdef const Tensor* borrow_anywhere(one) except NULL

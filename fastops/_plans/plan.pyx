@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Plans: the graph of a function as kernels in an order."""
+"""Plans: the graph of a function as prepared kernels in execution order."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -68,18 +68,18 @@ cdef class Plan:
     name : str
         The function's name in the runtime.
     attrs : dict of str to bytes
-        Attributes of a call of it.
+        The attributes of a call of the function.
     inputs : list of EagerTensor or None
-        What it is called with. Only handles matter, by what they refer to.
+        The arguments of the function. Only handles matter, by the resources that they refer to.
     captured : list of EagerTensor
-        What it takes in each call, after those.
+        The captured tensors, which the function takes after the arguments.
     places : list of str
-        The names of the devices where what it is called with is; empty for the host.
+        For each argument the name of its device, empty for the host.
 
     Raises
     ------
     fastops._plans.eligibility.UnplannedError
-        If something in the graph is TensorFlow's to run.
+        If plans cannot run the graph.
     """
 
     def __init__(self, name, attrs, inputs, captured, places):
@@ -90,7 +90,7 @@ cdef class Plan:
         cdef shared_ptr[PlacedKernel] placed
         cdef Status status
         self.made_for = generation
-        self.last_ns = LONG_RUN_NS + 1  # until it has run, nobody knows
+        self.last_ns = LONG_RUN_NS + 1  # unknown before the first run: taken to be long
         if not in_order():
             raise UnplannedError("nothing_direct")
         places = [*places, *map(place_of, captured)]
@@ -139,10 +139,12 @@ cdef class Plan:
         self.native.times.ns.resize(number)
 
     cdef int check_places(self, graph, places) except -1:
-        """Take note of where results are; raise `UnplannedError` for what would have to be copied.
+        """Note which results are in the host's memory; raise `UnplannedError` if a copy is needed.
 
-        Values that steps look at, or hand on, are in the host's memory or in the device's. Where a
-        kernel wants what another left elsewhere, TensorFlow has nodes that copy.
+        A plan does not copy values between the memories of the host and the device. A step that
+        reads a value, such as a Switch, needs it on the host. A step that passes a value on must
+        leave it in the same memory. For the inputs of kernels, TensorFlow has put copying nodes
+        into the graph where they are needed.
         """
         cdef list found = [True] * len(self.schedule.results)
         slots = [*self.schedule.arguments, *self.schedule.captured]
@@ -172,18 +174,18 @@ cdef class Plan:
         return 0
 
     def times(self):
-        """Return how often steps ran, and for how many nanoseconds, while somebody asked.
+        """Return the number of runs and the nanoseconds of each step, while profiles observed it.
 
-        Those inside of a loop come after it.
+        The steps inside a loop come after the loop.
         """
         return list(self.native.times.runs), list(self.native.times.ns)
 
     def primitive_runs(self):
-        """Return how often kernels left their work to oneDNN's primitive alone."""
+        """Return how often oneDNN's primitive ran in place of a kernel."""
         return self.native.PrimitiveRuns()
 
     def is_current(self):
-        """Tell whether it was made for TensorFlow's context as it is."""
+        """Tell whether the plan was made for TensorFlow's current context."""
         runtime()
         return self.made_for == generation
 
@@ -208,7 +210,7 @@ cdef const Tensor* borrow_anywhere(one) except NULL:
 
 
 def place_of(tensor):
-    """Return the name of the device in whose memory a tensor is; empty for the host."""
+    """Return the name of the device whose memory holds a tensor; empty for the host."""
     cdef const Tensor* value = NULL
     cdef const Device* device = NULL
     if IsEagerTensor(<PyObject*>tensor) and kReady == InspectAnywhere(
@@ -237,7 +239,7 @@ cdef Device* _device_of(Runtime* where, graph) except? NULL:
 
 
 cdef tuple _in_host_memory(Device* device, node):
-    """Which inputs and outputs of a node are in the host's memory."""
+    """Return for each input and output of a node whether it is in the host's memory."""
     cdef vector[bool] inputs, outputs
     cdef Status status = InHostMemory(device[0], _node(node), &inputs, &outputs)
     if not status.ok():
@@ -251,12 +253,12 @@ cdef object _call_of(name, attrs):
     call = _node_def_pb2.NodeDef(name="fastops", op=name)
     for attr, value in attrs.items():
         call.attr[attr].s = value
-    call.attr["_fastops"].i = _serial  # so that it is an instance of its own
+    call.attr["_fastops"].i = _serial  # unique: TensorFlow must not share the instance
     return call
 
 
 def _function_def(name):
-    """Return the FunctionDef that the context has for a name; None if there is none."""
+    """Return the context's FunctionDef for a name; None if there is none."""
     here = _context()
     return here.get_function_def(name) if here.has_function(name) else None
 
@@ -288,7 +290,7 @@ cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
 
 
 cdef int _fill(Runtime* where, Device* device, vector[Step]* native, steps, int number) except -1:
-    """Makes the steps, whose numbers begin with that; returns the next."""
+    """Make the native steps, numbered from `number`; return the next number."""
     cdef Step* step
     cdef size_t i
     native.resize(len(steps))

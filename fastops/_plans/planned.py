@@ -1,4 +1,4 @@
-"""Traced functions, each with what is known of who runs it faster."""
+"""Traced functions with their plans, which are timed against TensorFlow."""
 
 import tensorflow as tf
 from tensorflow.python.eager import context
@@ -16,20 +16,20 @@ from fastops._plans.plan import Plan
 from fastops._plans.runner import Runner
 
 SHORT = 100_000
-"""Nanoseconds. Who takes longer is timed against TensorFlow, whose executor runs nodes side by
-side."""
+"""Nanoseconds. A plan that takes longer is timed against TensorFlow, whose executor runs nodes in
+parallel."""
 
 SAMPLES = 3
 
 
 def located(message, node):
-    """Return what a kernel said and its node; TensorFlow marks the innermost one."""
+    """Return a kernel's message with the name of its node; TensorFlow marks the innermost node."""
     marked = node if "{{node " in message else "{{node " + node + "}}"
     return f"{message}\n\t [[{marked}]]"
 
 
 def options_of(options, optimize):
-    """Return the options of a call, as they are or without TensorFlow's optimizer of graphs."""
+    """Return the options of a call, unless `optimize` with TensorFlow's graph optimizer off."""
     if optimize:
         return options
     config = tf.compat.v1.ConfigProto.FromString(options.config_proto_serialized)
@@ -38,31 +38,33 @@ def options_of(options, optimize):
 
 
 class Planned(Runner):
-    """A concrete function that runs as a plan where that is right.
+    """A concrete function that runs as a plan if it can.
 
-    Of this `Runner`, calls themselves need no more than what is compiled; here is what makes the
-    plan, times it against TensorFlow, renews it, and tells of it.
+    The compiled base class has the code that each call runs. This class makes the plan, times it
+    against TensorFlow, renews it, and describes it.
 
     Parameters
     ----------
     concrete : tf.types.experimental.ConcreteFunction or None
-        What was traced, if that is known.
+        The trace; None if it is unknown.
     executor : {None, "plan", "tensorflow"}
-        Who runs it. None: the plan, unless calls that take long are faster in TensorFlow.
+        The executor. None: the plan, unless calls that take long are faster in TensorFlow.
     inputs : list of EagerTensor or None, optional
-        The tensors of a call, as an example. Only handles matter, by the devices, dtypes and shapes
-        of what they refer to. None of them is kept: an iterator would live on with its threads.
+        The tensors of a call, as an example. Only handles matter: by the devices, dtypes and shapes
+        of the resources. This class keeps none of them, since it would keep iterators and their
+        threads alive.
     obstacle : str, optional
-        Why it cannot be planned, where that is known.
+        Why there can be no plan, if that is known.
     optimize : bool
         Whether TensorFlow optimizes the graph.
     devices : sequence of str, optional
-        The names of the devices where what it takes is, empty for the host. Not given, it is there.
+        For each tensor that the function takes the name of its device, empty for the host. By
+        default all tensors are on the host.
 
     Raises
     ------
     RuntimeError
-        If it is to be a plan and cannot be.
+        If `executor` is "plan" and there can be no plan.
     """
 
     def __init__(
@@ -78,12 +80,12 @@ class Planned(Runner):
         self.prepare(inputs)
 
     def prepare(self, inputs):
-        """Make the plan for TensorFlow as it is, or note why there is none.
+        """Make the plan for TensorFlow's current context, or set the reason why there is none.
 
         Parameters
         ----------
         inputs : list of EagerTensor or None
-            The tensors of a call: see the class.
+            The tensors of a call, as for the class.
         """
         self.plan, self.reason = None, None
         self.options = [context.context().function_call_options]
@@ -103,12 +105,12 @@ class Planned(Runner):
 
     @property
     def compiled(self):
-        """Whether XLA compiles it."""
+        """Whether XLA compiles the function."""
         given = self.concrete._inference_function.cached_definition.attr
         return attributes.XLA_COMPILE in given and given[attributes.XLA_COMPILE].b
 
     def planned(self, example):
-        """Return the plan; raise `UnplannedError` where there can be none."""
+        """Return the plan; raise `UnplannedError` if there can be none."""
         if self.obstacle is not None:
             raise UnplannedError(*self.obstacle)
         graph, function = self.concrete.graph, self.concrete._inference_function
@@ -139,14 +141,15 @@ class Planned(Runner):
         return Plan(function.name.decode(), attrs, inputs, captured, places)
 
     def renew(self, inputs):
-        """Make up for what changed in TensorFlow since the plan was made.
+        """Make the plan valid again after a change of TensorFlow's context, or make a new one.
 
-        Each thread has call options of its own, which may say the same.
+        Each thread has its own call options object. If it is equal to the known ones, the plan is
+        valid for it too.
 
         Parameters
         ----------
         inputs : list of EagerTensor or None
-            The tensors of the call that has met the change.
+            The tensors of the call that found the plan outdated.
         """
         options = context.context().function_call_options
         if (
@@ -159,11 +162,11 @@ class Planned(Runner):
             self.prepare(inputs)
 
     def is_plans_turn(self):
-        """Tell who is next to be timed. No call is made twice."""
+        """Tell whether the plan is timed in this call, else TensorFlow. Each call runs once."""
         return len(self.times["plan"]) <= len(self.times["tensorflow"])
 
     def note_time(self, executor, ns):
-        """Take note of what a call took, and keep the faster once that is known."""
+        """Note the time of a call. With enough times, settle on the faster executor."""
         self.times[executor].append(ns)
         mine, theirs = self.times["plan"], self.times["tensorflow"]
         if executor == "plan" and ns < SHORT:
@@ -178,18 +181,18 @@ class Planned(Runner):
             self.settled = True
 
     def learn_saving(self, theirs, mine):
-        """Follow what a plan saves, where the nodes of the trace have been counted."""
+        """Update the estimate of savings, if the nodes of the trace have been counted."""
         if self.num_nodes:
             saved = max(1, min(theirs) - min(mine))
             costs.SAVING.measured(self.num_nodes + costs.AROUND_CALL, saved)
 
     def run_original(self, *inputs):
-        """Have TensorFlow run it; return its flat results."""
+        """Have TensorFlow run the function; return its flat results."""
         result = self.concrete._call_flat(list(inputs), self.concrete.captured_inputs)
         return tf.nest.flatten(result, expand_composites=True)
 
     def failure(self, plan, code, message, node):
-        """Return what TensorFlow raises where a kernel fails; None if it may make the call."""
+        """Return the error to raise for a failed kernel; None if TensorFlow may make the call."""
         if not plan.schedule.has_effects:
             return None
         inference = self.concrete._inference_function
@@ -205,7 +208,7 @@ class Planned(Runner):
             return error.with_traceback(None)
 
     def observe(self, executor, ns):
-        """Tell those who ask that a call was run by that, and how long it took."""
+        """Report a call to the observers: its executor and its time."""
         tell(self, executor, ns)
 
     @property
@@ -221,13 +224,13 @@ class Planned(Runner):
         return None if plan is None else PlanDescription(self.title, plan.schedule, *plan.times())
 
     def describe(self):
-        """Say who runs it, and why.
+        """Say which executor runs the function, and why.
 
         Returns
         -------
         dict
-            With ``"arguments"`` as TensorFlow shows them, ``"executor"``, ``"reason"`` why that is
-            TensorFlow, and ``"nodes"`` of the plan.
+            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` (why there
+            is no plan), and ``"nodes"`` (the number of steps of the plan).
         """
         plan = self.plan
         return {

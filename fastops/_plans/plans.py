@@ -1,4 +1,4 @@
-"""The plans of a traced function: one for each trace, found by the signature of a call."""
+"""The plans of a traced function: one for each trace. The signature of a call finds its plan."""
 
 import weakref
 
@@ -13,22 +13,22 @@ from fastops._plans.planned import Planned, options_of
 from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
 
 _MOST_TRACES = 32
-"""Traces of one function whose nodes are counted, the last ones."""
+"""The number of traces of one function whose nodes are counted: the newest ones."""
 
 _tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-"""By that by which TensorFlow counts calls: it is one for all functions of the same code."""
+"""Tallies by the key under which TensorFlow counts calls: functions of the same code share one."""
 
 
 def _tally(traced):
     """Return the tally of a traced function."""
     try:
         return _tallies.setdefault(traced._key_for_call_stats, Tally())
-    except (AttributeError, TypeError):  # of another class, or nothing that TensorFlow can count by
+    except (AttributeError, TypeError):  # of another class, or without a key to count by
         return Tally()
 
 
 def _unoptimized(call):
-    """Return the same function, which TensorFlow calls without its optimizer of graphs."""
+    """Return a function that makes a call with TensorFlow's graph optimizer turned off."""
 
     def called(*args, **kwargs):
         here = context.context()
@@ -43,22 +43,22 @@ def _unoptimized(call):
 
 
 class Plans(Caller):
-    """What runs the calls of a traced function, by their signatures.
+    """Runs the calls of a traced function, by the plans of their signatures.
 
-    The function itself is `_traced`, for classes derived from this to have.
+    Derived classes define the attribute `_traced`: the traced function.
 
     Parameters
     ----------
     traced : tf.types.experimental.PolymorphicFunction
-        The function.
+        The traced function.
     target : callable or None
-        What makes a call in TensorFlow's way, where that does not come with the call.
+        Makes a call by TensorFlow. None: each call brings its own target.
     executor : {None, "plan", "tensorflow"}
-        Who runs it.
+        The executor of the graph: see `fastops.function`.
     optimize : bool
-        Whether TensorFlow optimizes its graph.
+        Whether TensorFlow optimizes the graph.
     patient : bool
-        Whether a plan is made when it pays: see `fastops._specialize.policy`.
+        Whether a plan is made only when it pays: see `fastops._specialize.policy`.
     """
 
     def __init__(self, traced, target, executor=None, optimize=True, patient=False):
@@ -76,47 +76,51 @@ class Plans(Caller):
         return getattr(python_function, "__qualname__", None) or repr(self._traced)
 
     def announce(self):
-        """Tell whether TensorFlow makes the first call of a signature, which is next."""
+        """Tell whether TensorFlow makes the first call of a signature. That call comes next."""
         self.tell_of_calls()
         return self._executor != "plan"
 
     def size_up(self):
-        """Tell the number of nodes of a trace, whether there is but one, and a plan of it."""
+        """Return the size of the function's traces.
+
+        The number of nodes of the largest trace, whether it is the only trace, and whether there is
+        a plan.
+        """
         traces = costs.traces_of(self._traced)
         planned = any(one.plan is not None for one in self._planned.values())
         return costs.largest(traces[-_MOST_TRACES:]), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
-        """See to a call with arguments of a signature, of which there is to be a case.
+        """Make the case of a signature, given a call.
 
         Parameters
         ----------
         args, kwargs : tuple, dict
-            Its arguments.
+            The arguments of the call.
         called : bool
-            Whether TensorFlow has made it, and traced if it had to.
+            Whether TensorFlow has made the call, and traced the function if necessary.
         result : object
-            What came of it.
+            The result of the call, if it has been made.
 
         Returns
         -------
         case : Case
-            What runs such calls from then on.
+            Runs the calls of this signature from now on.
         called, result
-            As given; of a method that makes the call itself, True and what came of it.
+            As passed. A method that makes the call itself returns True and the call's result.
         """
         try:
             case = self._case(args, kwargs)
         except Exception as problem:
             if not called:
                 raise
-            # TensorFlow has made the call, so it was right: it is to make the next ones as well.
+            # TensorFlow has made the call, so it is valid: TensorFlow makes the next ones too.
             obstacle = "binding_failed", f"{type(problem).__name__}: {problem}"
             case = Case(Planned(None, obstacle=obstacle), [], None)
         return case, called, result
 
     def tell_of_calls(self):
-        """Count the calls that TensorFlow has not seen: it warns of functions traced too often."""
+        """Report calls that plans ran to TensorFlow's detector of functions traced too often."""
         unseen, self.tally.unseen = self.tally.unseen, 0
         manager = polymorphic_function._frequent_tracing_detector_manager
         key = getattr(self._traced, "_key_for_call_stats", None)
@@ -128,7 +132,7 @@ class Plans(Caller):
                 detector._call_count += unseen - 1
 
     def _case(self, args, kwargs):
-        """Return what runs calls of a signature from then on, given one of them."""
+        """Return the `Case` of a signature, given a call."""
         traced = self._traced
         leaves = Leaves()
         args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
@@ -151,41 +155,42 @@ class Plans(Caller):
         return Case(self._planned[key], takes, packer(concrete))
 
     def describe(self):
-        """Say for each signature who runs it, and why.
+        """Say for each signature which executor runs it, and why.
 
         Returns
         -------
         list of dict
-            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` why that
-            is TensorFlow, and ``"nodes"`` of the plan.
+            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` (why there
+            is no plan), and ``"nodes"`` (the number of steps of the plan).
         """
         return [case.runner.describe() for case in self.known_cases()]
 
     def reset(self):
-        """Let go of all plans; what was traced stays with TensorFlow."""
+        """Drop all plans. TensorFlow keeps the traces."""
         self._planned.clear()
         self.forget()
 
     def plans(self):
-        """Return what the plans are made of.
+        """Return descriptions of the plans.
 
         Returns
         -------
         list of PlanDescription
-            One for each plan: its nodes in their order, with their slots, the buffers that they may
-            take over, and their times in the calls that were made in a `fastops.profile`.
+            One for each plan: its nodes in execution order, with their slots, the buffers that they
+            may take over, and their times in calls that were made while a `fastops.profile` was
+            open.
         """
         planned = dict.fromkeys(case.runner for case in self.known_cases())
         return [one.description() for one in planned if one.plan is not None]
 
 
 class PlansBeside(Plans):
-    """The plans of a function of TensorFlow's, beside which they live: `fastops.install`'s.
+    """The plans of a `tf.function`, which `fastops.install` attaches to it.
 
     Parameters
     ----------
     traced : tf.types.experimental.PolymorphicFunction
-        The function, which holds this.
+        The function. It holds a reference to this object.
     """
 
     def __init__(self, traced):
@@ -198,4 +203,4 @@ class PlansBeside(Plans):
         return self._reference()
 
     def __reduce__(self):
-        return type(None), ()  # a copy of the function begins anew
+        return type(None), ()  # a copy of the function starts without plans

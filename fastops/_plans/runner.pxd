@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from fastops._cpp.plan cimport Borrowed
 from fastops._plans.plan cimport Plan
 
-# A call as TensorFlow's function takes it.
+# A call of TensorFlow's function, in vectorcall form.
 cdef struct Original:
     PyObject* target
     PyObject* const* args
@@ -12,24 +12,25 @@ cdef struct Original:
     PyObject* keywords
 
 
-cdef enum Course:  # that a call took
-    PLANNED
-    LEFT  # to TensorFlow, for the runner's reason
-    CHANGED
-    TIMED
-    FAILED
+# The course that a call took.
+cdef enum Course:
+    PLANNED  # the plan ran it
+    LEFT     # TensorFlow ran it, for the runner's reason
+    CHANGED  # TensorFlow ran it, and the outdated plan was renewed
+    TIMED    # TensorFlow ran it, and its time is compared with the plan's
+    FAILED   # the plan failed
 
 
 cdef class Runner:
-    cdef public Plan plan     # None: TensorFlow runs all
-    cdef public object reason  # why that is
-    cdef public bint settled  # the plan runs whatever it can
-    cdef public list options  # the objects of call options that the plan is right for
-    cdef object bare  # runs it, and is found in tracebacks where TensorFlow's function would be
-    cdef bint known                    # a case has it
-    cdef readonly double num_nodes     # of the trace; 0: not counted
-    cdef readonly int64_t call_ns      # of the shortest call before there was a plan
-    cdef unsigned long long bare_for  # the context for which `run_bare` is right; 0: for none
+    cdef public Plan plan     # None: TensorFlow runs all calls
+    cdef public object reason  # why there is no plan
+    cdef public bint settled  # no more calls are timed against TensorFlow
+    cdef public list options  # the call options objects that the plan is valid for
+    cdef object bare  # calls the trace, with TensorFlow's filter of tracebacks
+    cdef bint known                    # a case uses this runner
+    cdef readonly double num_nodes     # of the trace; 0: not counted yet
+    cdef readonly int64_t call_ns      # time of the shortest call before there was a plan
+    cdef unsigned long long bare_for  # the generation for which `run_bare` is valid; 0: none
 
     cdef bint fits(self, Plan plan) except -1
     cdef bint is_outdated(self) except -1
@@ -40,9 +41,10 @@ cdef class Runner:
 
 cdef object call_original(const Original* call)
 cpdef bint is_plain() except -1
-# The same, wherever TensorFlow places what is called.
+# Like `is_plain`, but TensorFlow may place the call on devices other than the host.
 cpdef bint is_plain_anywhere() except -1
-# As that, but for tapes.
+# Like `is_plain_anywhere`, but tapes may record.
 cdef bint is_plain_but_for_tapes() except -1
-# The same, or in the only replica of TensorFlow's default strategy.
+# Like `is_plain_but_for_tapes`, but the call may be in the only replica of TensorFlow's default
+# strategy.
 cdef bint is_plain_or_one_replica() except -1

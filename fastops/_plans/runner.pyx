@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Who runs a call of a traced function: its plan, or TensorFlow."""
+"""Chooses between the plan and TensorFlow for each call of a traced function."""
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
@@ -36,7 +36,7 @@ from tensorflow.python.saved_model import save_context as _tf_save_context
 from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
 
 
-cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
 cdef dict _run_globals = _tf_run.__dict__
 cdef dict _cancellation_globals = _tf_cancellation.__dict__
 cdef object _saving = _tf_save_context._save_context
@@ -46,15 +46,16 @@ cdef object _FALSE = False
 
 
 cpdef bint is_plain() except -1:
-    """Tell whether this thread calls functions without anything around that they look at.
+    """Tell whether nothing around a call of this thread affects how a traced function runs.
 
-    That is: eagerly on the host, on no tape, in no device scope, under no strategy, in no export.
+    The thread executes eagerly and the host is the only device. No tape records. There is no device
+    scope, no distribution strategy and no export to a SavedModel.
     """
     return not recording() and on_host() and _is_plain(False)
 
 
 cpdef bint is_plain_anywhere() except -1:
-    """Tell the same of a thread whose calls TensorFlow may place on other devices."""
+    """Like `is_plain`, but TensorFlow may place the call on devices other than the host."""
     return not recording() and in_order() and _is_plain(False)
 
 
@@ -97,30 +98,30 @@ cdef object call_original(const Original* call):
     return call_object(call.target, call.args, call.nargsf, call.keywords)
 
 
-cdef int _observed = 0  # how many ask what runs
+cdef int _observed = 0  # how many observers of calls there are
 
 
 def observe(change):
-    """Add to the number of those who ask what runs."""
+    """Change the number of observers by `change`."""
     global _observed
     _observed += change
 
 
 cdef class Runner:
-    """Decides for each call of a traced function who runs it, and has it run.
+    """Runs each call of a traced function, by the plan or by TensorFlow.
 
-    The decisions that are not made on every call are those of a class in Python:
-    `fastops._plans.planned.Planned`.
+    The derived class `fastops._plans.planned.Planned` makes the decisions that most calls do not
+    need. It is written in Python.
     """
 
     def allow_bare(self):
-        """Let TensorFlow run calls without looking at their arguments, in the present context."""
+        """Let `run_bare` run calls in the current context: TensorFlow does not check arguments."""
         runtime()
         self.bare = _filter_traceback(self.concrete._inference_function.call_preflattened)
         self.bare_for = generation
 
     def run_bare(self, inputs):
-        """Have TensorFlow run it as its function does once it knows the trace; no tape records."""
+        """Have TensorFlow run the trace directly. The caller makes sure that no tape records."""
         cdef int64_t begin = Nanoseconds()
         result = self.bare(inputs + self.concrete.captured_inputs)
         if _observed:
@@ -128,7 +129,7 @@ cdef class Runner:
         return result
 
     cdef bint fits(self, Plan plan) except -1:
-        """Whether TensorFlow is as it was when a plan was made. `is_plain` has been asked."""
+        """Whether a plan fits TensorFlow's current context. The caller has checked `is_plain`."""
         cdef PyObject* options
         if plan.made_for != generation:
             return False
@@ -139,18 +140,19 @@ cdef class Runner:
         return False
 
     def is_ready(self):
-        """Tell whether TensorFlow is as it was when the plan was made."""
+        """Tell whether there is a plan that fits TensorFlow's current context."""
         runtime()
         return self.plan is not None and _where.py_context != NULL and self.fits(self.plan)
 
     cdef bint is_outdated(self) except -1:
-        """Whether there is a plan, and TensorFlow is not as it was when that was made."""
+        """Whether there is a plan that does not fit TensorFlow's current context."""
         return self.plan is not None and not self.fits(self.plan)
 
     cdef object run_changed(self, list inputs, const Original* call):
-        """Have TensorFlow run a call that finds an outdated plan; then renew that.
+        """Have TensorFlow run a call whose plan is outdated, then renew the plan.
 
-        The inputs were read before the call, which may change lists that hold them.
+        The caller has read the inputs before this call, since the call may change lists that hold
+        them.
         """
         cdef int64_t begin = Nanoseconds()
         result = call_original(call)
@@ -161,10 +163,11 @@ cdef class Runner:
 
     cdef object run_as(self, const Borrowed& given, object pack, const Original* call,
                        Course* course):
-        """Have a call run: the plan takes `given`, TensorFlow the call as it is.
+        """Run a call: the plan takes `given`, TensorFlow takes the original call.
 
-        The results of the plan go to `pack`, as a list; without it, there is but one. Tells which
-        course the call took. The plan, if there is one, must fit: see `run_changed`.
+        `pack` makes the function's result of the list of the plan's results. Without `pack` there
+        is exactly one result. Sets `course` to the course that the call took. The plan, if there is
+        one, must fit: `run_changed` is for calls with an outdated plan.
         """
         cdef Made made
         cdef Device* place
@@ -200,7 +203,7 @@ cdef class Runner:
             )
             if error is not None:
                 raise error
-            return call_original(call)  # nothing has happened yet: let TensorFlow fail
+            return call_original(call)  # the plan had no effect yet: TensorFlow raises the error
         if not self.settled:
             self.note_time("plan", plan.last_ns)
         if not _where.only_host:
@@ -216,12 +219,12 @@ cdef class Runner:
         return pack([Wrap(move(made[i]), _where.host, _where.context) for i in range(made.size())])
 
     def run(self, inputs):
-        """Run the function for the tensors that it takes.
+        """Run the function on some tensors.
 
         Parameters
         ----------
         inputs : sequence of EagerTensor
-            Without what is captured.
+            The tensors for the function's parameters, without its captured tensors.
 
         Returns
         -------

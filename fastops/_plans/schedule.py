@@ -1,8 +1,9 @@
-"""From the graph that TensorFlow executes for a function to an order of its nodes.
+"""Puts the nodes of the graph that TensorFlow executes for a function into an order of steps.
 
-The graph is the last one: inlined, optimized by grappler, with oneDNN's kernels in their places and
-conditionals and loops lowered to Switch, Merge, Enter, Exit and NextIteration. A schedule keeps
-these: what a branch leaves out is dead, and a loop is one step whose body runs again and again.
+The graph is the one after all of TensorFlow's passes: inlined, optimized by grappler, with oneDNN's
+ops, and with conditionals and loops lowered to Switch, Merge, Enter, Exit and NextIteration. A
+schedule keeps this form: values of the branch that is not taken are dead, and a loop is one step
+whose body runs once in each iteration.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ from fastops._plans.nodes import ARGUMENTS, CALLS, COPIES, RESULTS, SWITCHES, WA
 from fastops._plans.steps import Loop, Schedule, Step
 
 _OUTPUTS = {"copy": 1, "merge": 2, "read": 1, "switch": 2}
-"""How many outputs `_cpp/plan.h` takes steps to have, whether or not anybody asks for them."""
+"""How many outputs `_cpp/plan.h` expects of a step, including unused ones."""
 
 
 def schedule(graph, num_arguments, num_captured, op_def, function_def):
@@ -25,22 +26,22 @@ def schedule(graph, num_arguments, num_captured, op_def, function_def):
     graph : GraphDef
         The graph of the only partition.
     num_arguments, num_captured : int
-        The number of the tensors that a call gives, and of those that the function captured.
+        The number of tensors that a call passes, and of tensors that the function captured.
     op_def : callable
-        Returns the OpDef of an op's name, `None` for what is none.
+        Returns the OpDef for a name, `None` if there is no such op.
     function_def : callable
-        Returns the FunctionDef of a name, `None` for what the context does not have.
+        Returns the FunctionDef for a name, `None` if the context has no such function.
 
     Raises
     ------
     UnplannedError
-        If the graph has something that is TensorFlow's to run.
+        If plans cannot run the graph.
     """
     return _Scheduler(graph, num_arguments, num_captured, op_def, function_def).run()
 
 
 class _Scheduler:
-    """Puts nodes into an order, and gives every value a slot."""
+    """Puts the nodes into an order, and gives every value a slot."""
 
     def __init__(self, graph, num_arguments, num_captured, op_def, function_def):
         eligibility = Eligibility(op_def, function_def)
@@ -52,11 +53,11 @@ class _Scheduler:
         self.num_arguments = num_arguments
         self.arguments = [-1] * (num_arguments + num_captured)
         self.slots = {}
-        self.origins = {}  # of slots that may be dead: the sides of switches that they depend on
+        self.origins = {}  # by slot that may be dead: the switch sides it depends on
         self.persistent = set()
 
     def slot(self, name, output=0):
-        """Return the slot of an output; -1 as the output stands for having run at all."""
+        """Return the slot of an output. Output -1 is the control output: that the node has run."""
         return self.slots.setdefault((name, output), len(self.slots))
 
     def run(self):
@@ -91,11 +92,11 @@ class _Scheduler:
         )  # fmt: skip
 
     def is_constant(self, name):
-        """Tell whether a node is computed once."""
+        """Tell whether a node is a constant, which is computed once when the plan is made."""
         return self.nodes[name].op == "Const"
 
     def frame_steps(self, frame):
-        """Return the steps of what is inside of frames, and not deeper."""
+        """Return the steps of a frame; each frame inside it is one step."""
         depth = len(frame)
         members = [name for name, inside in self.flow.frames.items() if inside[:depth] == frame]
 
@@ -110,7 +111,7 @@ class _Scheduler:
                 if self.flow.frames[source][:depth] == frame and unit(source) != unit(name):
                     before[unit(name)].add(unit(source))
         steps = []
-        units = sorted(units, key=self.flow.waits)  # TensorFlow runs others while one waits, too
+        units = sorted(units, key=self.flow.waits)  # last: nodes that may wait for threads
         for one in in_order(units, lambda one: sorted(before[one], key=str)):
             if isinstance(one, tuple):
                 steps.append(self.loop(one))
@@ -119,7 +120,7 @@ class _Scheduler:
         return steps
 
     def loop(self, frame):
-        """Return the step of a frame."""
+        """Return the step of a frame, which is a loop."""
         loop = Loop()
         inner = [name for name, inside in self.flow.frames.items() if inside == frame]
         by_op = defaultdict(list)
@@ -139,7 +140,7 @@ class _Scheduler:
         needs = [slot for enter in loop.enters for slot in enter.needs]
         self.live(loop.enters)
         loop.body = self.frame_steps(frame)
-        # What exits comes from the last round: it is copied after that.
+        # The exits copy values of the last iteration, so they run after the loop.
         loop.exits = [self.copy(name) for name in by_op["Exit"]]
         if not needs:
             self.live(loop.exits)
@@ -148,17 +149,17 @@ class _Scheduler:
         return Step("loop", self.nodes[by_op["LoopCond"][0]], needs=needs, loop=loop)
 
     def live(self, steps):
-        """Note that what these steps make is not dead when they run."""
+        """Note that the outputs of these steps are never dead."""
         for step in steps:
             for slot in step.outputs:
                 self.origins.pop(slot, None)
 
     def copy(self, name):
-        """Return the step of a node that hands on its input at a border of a loop."""
+        """Return the step of a node that copies its input into or out of a loop."""
         return self.finish(Step("copy", self.nodes[name]), name)
 
     def step(self, name):
-        """Return the step of a node, `None` for what takes none."""
+        """Return the step of a node; `None` if it needs no step."""
         node = self.nodes[name]
         if node.op in ARGUMENTS | RESULTS or node.op in ("Enter", "Exit"):
             return None
@@ -170,7 +171,7 @@ class _Scheduler:
             kind = "switch"
         elif node.op == "Merge":
             if any(self.nodes[source].op == "NextIteration" for source, _ in self.data[name]):
-                return None  # the loop's own
+                return None  # the step of the loop handles it
             kind = "merge"
         elif node.op == "ReadVariableOp":
             kind = "read"
@@ -180,7 +181,7 @@ class _Scheduler:
         return step if kind != "nothing" or step.needs else None
 
     def finish(self, step, name):
-        """Fill in the slots of a step."""
+        """Fill in the slots of a step, and return it."""
         node = step.node
         step.inputs = [self.slot(*edge) for edge in self.data[name]]
         if self.is_constant(name):
@@ -195,7 +196,7 @@ class _Scheduler:
                 self.slot(name, o) if (name, o) in self.flow.asked else -1 for o in range(outputs)
             ]
         needs = []
-        if node.op != "Merge":  # which has a value if one input has, whatever it waits for
+        if node.op != "Merge":  # a Merge is alive if one of its inputs is
             needs += [self.slot(*edge) for edge in self.data[name]]
             needs += [self.slot(source, -1) for source in self.controls[name]]
         step.needs = self.enough([slot for slot in dict.fromkeys(needs) if slot in self.origins])
@@ -215,7 +216,7 @@ class _Scheduler:
         return step
 
     def enough(self, needs):
-        """Return those of which the others are alive whenever they are."""
+        """Return a subset of `needs`: if these slots are alive, all of `needs` are."""
         enough = []
         for slot in sorted(needs, key=lambda slot: -len(self.origins[slot])):
             if not any(self.origins[slot] <= self.origins[other] for other in enough):

@@ -1,11 +1,11 @@
-"""What a plan is made of, as plain data: steps in an order, and the slots of their values."""
+"""The parts of a plan as plain data: steps in execution order, and the slots of values."""
 
 import dataclasses
 
 
 @dataclasses.dataclass
 class Step:
-    """One node, or a loop of them, as `fastops::Step` has it."""
+    """One node, or one loop of nodes. `fastops::Step` in ``_cpp/plan.h`` has the same fields."""
 
     kind: str
     node: object
@@ -20,7 +20,7 @@ class Step:
 
 @dataclasses.dataclass
 class Loop:
-    """A frame of nodes that run until a condition no longer holds."""
+    """A frame: nodes that run again and again while a condition holds."""
 
     enters: list = dataclasses.field(default_factory=list)
     body: list = dataclasses.field(default_factory=list)
@@ -33,27 +33,27 @@ class Loop:
 
 @dataclasses.dataclass
 class Schedule:
-    """What a plan is made of.
+    """The steps, constants and slots of a plan.
 
     Attributes
     ----------
     steps : list of Step
-        In their order.
+        The steps in execution order.
     constants : list of tuple
-        Nodes without inputs that are computed once, and their slots.
+        Pairs of a constant node, which is computed once, and its slot.
     arguments, captured, results : list of int
-        The slots of what a call gives, of what the function captured, and of the results; -1 for
-        what is not used.
+        The slots of the call's tensors, of the captured tensors, and of the results; -1 for a
+        tensor that is not used.
     num_slots : int
         Number of slots.
     persistent : set of int
         Slots that keep their values from run to run.
     conditional : bool
-        Whether branches or loops leave anything out.
+        Whether the graph has branches or loops, so that values may be dead.
     has_effects : bool
-        Whether to run it again is not the same as to run it once.
+        Whether a run changes state, so that a failed run must not be repeated.
     waits : bool
-        Whether it may wait for other threads.
+        Whether a run may wait for other threads.
     """
 
     steps: list

@@ -1,1 +1,1 @@
-"""What tells of calls: counters, profiles, explanations. Nothing here takes part in a call."""
+"""Reports about calls: counters, profiles, explanations. No code here is on the path of a call."""

@@ -1,4 +1,4 @@
-"""The caches of prepared kernels: how full they are, and their bound."""
+"""The caches of prepared kernels: their sizes and their limit."""
 
 from fastops._core.entries import bound
 from fastops._dispatch import flush
@@ -21,18 +21,18 @@ def clear_cache():
 
 
 def set_cache_size(entries_per_op):
-    """Set how many prepared kernels an op may keep; the least recently used go first.
+    """Set how many prepared kernels an op may keep. The least recently used are dropped first.
 
     Parameters
     ----------
     entries_per_op : int
         At least 1. One entry is one combination of input dtypes, attribute values and device
-        scope. The present entries are dropped.
+        scope. The current entries are dropped.
 
     Raises
     ------
     ValueError
-        The number is not positive.
+        If the number is not positive.
 
     Examples
     --------
@@ -48,12 +48,13 @@ def set_cache_size(entries_per_op):
 
 
 def cache_info():
-    """Tell how full the caches are.
+    """Return the sizes of the caches.
 
     Returns
     -------
     dict
-        ``entries``: dict from op name to its number of entries; ``entries_per_op``: the bound.
+        ``entries``: a dict from the name of an op to its number of entries; ``entries_per_op``: the
+        maximum for each op.
 
     Examples
     --------

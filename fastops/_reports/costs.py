@@ -1,4 +1,4 @@
-"""What it takes to note the calls of functions."""
+"""Measures the overhead of the profile function that notes calls of functions."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from fastops._reports.frames import times
 _CALLS = 2000
 
 _MOST = 3.0
-"""More than that an interpreter is not slowed down: the measurement was disturbed."""
+"""The maximum slowdown of an interpreter: if the measured one is higher, it was disturbed."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What is measured longer, since it is noted.
+    """The overhead that the profile function adds to measured times.
 
     Attributes
     ----------
     of_python, of_c : float
-        Nanoseconds for the call of a function in Python and its return, and of one in C.
+        Nanoseconds for the call and return of a function in Python, and of a function in C.
     slowdown : float
-        How many times as long Python's own code takes. Up to Python 3.11 the interpreter leaves
-        its specialized instructions alone where a profile function is set.
+        The factor by which Python's own code is slower. Up to Python 3.11 the interpreter does not
+        use its specialized instructions while a profile function is set.
     """
 
     of_python: float = 0.0
@@ -50,7 +50,7 @@ def _call_c(count):
 
 
 def _run_library(count):
-    """Do what libraries do: small functions, attributes, branches, containers."""
+    """Run code that is typical of libraries: small functions, attributes, branches, containers."""
     for _ in range(count // 50):
         signature(_run_library)
         PurePath("some", "where").with_suffix(".txt").as_posix()
@@ -62,7 +62,7 @@ def _run_library(count):
 def costs_of_noting():
     """Return the `Costs`.
 
-    They are measured once in a process, in a thread of its own, where nobody else notes anything.
+    They are measured once in a process, in a new thread, where no other profile function is set.
     """
     found = []
     thread = Thread(target=lambda: found.append(_measured()), daemon=True)
@@ -72,7 +72,7 @@ def costs_of_noting():
 
 
 def _measured():
-    """Solve for what three programs tell: noted, each is slower, and has so many calls."""
+    """Compute the costs from three programs: their times with and without noting, and calls."""
     plain_python, noted_python, _ = times(_call_python, _CALLS)
     plain_c, noted_c, _ = times(_call_c, _CALLS)
     plain, noted, frames = times(_run_library, _CALLS)
@@ -80,7 +80,7 @@ def _measured():
     calls = [what for _, what, _ in frames.moments() if what >= 0]
     in_c = sum(isinstance(called[what], tuple) for what in calls) / _CALLS
     in_python = len(calls) / _CALLS - in_c
-    # Without the calls, of which each costs what it costs where there is nothing else.
+    # Subtract the calls, by the costs that the first two programs give for one call.
     noted -= in_python * noted_python + in_c * noted_c
     plain -= in_python * plain_python + in_c * plain_c
     slowdown = min(max(noted / plain, 1.0), _MOST) if plain > 0 else 1.0

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What the hot path counts and keeps, as plain data."""
+"""The counters and caches of the hot path, as plain data."""
 
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
@@ -26,7 +26,7 @@ from fastops._core.threads import THREADS
 
 
 def counters():
-    """For each op that was called: its name, calls by path, and calls by reason."""
+    """Return for each op that was called: its name, calls by path, and calls by reason."""
     cdef Op op
     cdef int i
     found = []
@@ -40,7 +40,7 @@ def counters():
 
 
 def reset_counters():
-    """Sets all counters to zero."""
+    """Set all counters to zero."""
     cdef Op op
     for op in loaded:
         op.calls_direct = op.calls_capi = op.calls_tensorflow = 0
@@ -48,7 +48,7 @@ def reset_counters():
 
 
 def cached_keys(Op op):
-    """What is cached for an op: for each key whether its kernel is ready, or why it is not."""
+    """Return the cached keys of an op, each with its state: a kernel, or the reason for none."""
     cdef Entry entry
     return [
         {
@@ -70,12 +70,12 @@ def cached_keys(Op op):
 
 
 cdef object _primitive_runs(Entry entry):
-    """How often the entry's kernel was left out and oneDNN's primitive ran by itself."""
+    """How often oneDNN's primitive ran in place of the entry's kernel."""
     return deref(entry.kernel).primitive_runs() if entry.kernel.get() != NULL else 0
 
 
 cdef list _threads(Entry entry):
-    """For inputs of less than so many bytes in which threads tasks run, and what that takes."""
+    """For each size of inputs: the threads in which the kernel's tasks run, and measured times."""
     cdef FoundThreads found
     if entry.kernel.get() == NULL or deref(entry.kernel).choice() == NULL:
         return []
@@ -91,13 +91,13 @@ cdef list _threads(Entry entry):
 
 
 def cache_info():
-    """The number of cached entries by op name, and the bound for each op."""
+    """Return the number of cached entries by op name, and the maximum for each op."""
     cdef Op op
     return {op.op_name: len(op.table) for op in loaded if op.table}, cache_size
 
 
 def direct_path_state():
-    """Why no call can take the direct path at present, or None if it is open."""
+    """Return why no call can take the direct path now, or None if calls can take it."""
     cdef PyObject* device = NULL
     cdef Runtime* here = runtime()
     cdef int reason
@@ -110,5 +110,5 @@ def direct_path_state():
 
 
 def onednn_enabled():
-    """Whether this TensorFlow replaces kernels by oneDNN's."""
+    """Return whether this TensorFlow replaces kernels by oneDNN's."""
     return OneDnnEnabled()

@@ -1,4 +1,4 @@
-"""`fastops.profile` and `fastops.explain`: what measures calls, of a block and of a function."""
+"""`fastops.profile` and `fastops.explain`: measure the calls of a block and of a function."""
 
 from contextlib import contextmanager
 
@@ -10,7 +10,7 @@ from fastops._reports.profile import Explanation, Profile
 
 
 def start(*, frames=False):
-    """Begin a `Profile` of this thread, and of all threads that start later, without an end."""
+    """Start a `Profile` of this thread and of all threads that start later."""
     recorder, noted = Recorder(), Frames() if frames else None
     recorder.open(new_threads=True, keep=True)
     profile = Profile(recorder, observe_all(), models.observe_all(), noted)
@@ -21,7 +21,7 @@ def start(*, frames=False):
 
 @contextmanager
 def _recorded(noted=None):
-    """Record the calls of a block; yield what a `Profile` is made of."""
+    """Record the calls of a block; yield the constructor's arguments of a `Profile`."""
     recorder = Recorder()
     with observed() as functions, models.observed() as methods:
         recorder.open(keep=True)
@@ -40,22 +40,22 @@ def profile(*, frames=False):
     Parameters
     ----------
     frames : bool
-        Whether to note the calls of Python's functions in this thread, too: `Profile.to_html` and
-        `Profile.to_chrome_trace` then show what is above the ops. Noting a call takes a tenth of
-        a microsecond or so, which is in all times but those of the picture. Nothing is noted
-        where somebody else, as a debugger, has set a profile function.
+        Whether to note the calls of Python's functions in this thread, too. Then `Profile.to_html`
+        and `Profile.to_chrome_trace` show the functions above the ops. Noting a call takes about a
+        tenth of a microsecond. The picture subtracts this time; all other times include it. If
+        another tool, such as a debugger, has set a profile function, nothing is noted.
 
     Yields
     ------
     Profile
-        What was found, up to the moment when it is read.
+        The measurements, up to the moment when they are read.
 
     Notes
     -----
-    It concerns the thread that opens it, and looks at what the program does as it is: under
-    `install` that is every op the program runs, else the calls of `fastops.ops`. One call counts
-    once, however many of TensorFlow's functions it comes through. Blocks nest; the outer one has
-    the calls of the inner one, too. Where no profile is open nothing is measured.
+    A profile measures only the thread that opens it. Under `install` it measures every op that the
+    program runs, otherwise only the calls of `fastops.ops`. A call counts once, even if it passes
+    through several of TensorFlow's functions. Blocks nest: the outer profile includes the calls of
+    the inner one. While no profile is open, nothing is measured.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def explain(function, /, *args, **kwargs):
     Parameters
     ----------
     function : callable
-        What to run, once. What it raises is not caught.
+        The function, which is run once. Its exceptions are not caught.
     *args, **kwargs
-        Its arguments.
+        The arguments of the function.
 
     Returns
     -------
@@ -93,8 +93,8 @@ def explain(function, /, *args, **kwargs):
 
     See Also
     --------
-    profile : the same for a block, where the details are told; with ``frames=True`` its picture
-        has the functions of Python that are above the ops, which are one bar here.
+    profile : measures a block, and documents the details. With ``frames=True`` its picture shows
+        the Python functions above the ops, which are one bar here.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Flame pictures: what was called in what, and how much of the time that took, as nested bars."""
+"""Flame pictures: nested bars show which calls ran inside which, and how long they took."""
 
 import html
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from fastops._reports.spans import KINDS, tracks
 from fastops._reports.tables import in_units
 
 _LEAST = 0.0005
-"""The share of the whole below which a bar is not drawn: nobody can see it."""
+"""The share of the whole below which a bar is not drawn: it would be too narrow to see."""
 
 STYLE = """
 .fastops-flame { --ground: #fff; --ink: #1d2330; --faint: #5b6474; --line: #d4d9e2;
@@ -37,20 +37,20 @@ STYLE = """
 
 @dataclass
 class Bar:
-    """Spans of one name in the same place, as one.
+    """One bar for all spans with the same name in the same place.
 
     Attributes
     ----------
     name, kind : str
-        Those of the spans.
+        The name and kind of the spans.
     ns, own_ns : int
-        Their time, and what of it was not spent within other bars.
+        The time of the spans, and the part of it that is not in inner bars.
     count : int
-        How many they are.
+        The number of spans.
     about : dict
-        What is known of the first one.
+        The facts about the first span.
     inner : dict of tuple to Bar
-        What is within them, by name and kind.
+        The bars inside, by name, kind and file.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Bar:
 
 
 def merged(root):
-    """Return a span, and what is within it, as bars."""
+    """Return a span and the spans inside it as bars."""
     top = Bar(root.name, root.kind)
     waiting = [(top, root)]
     while waiting:
@@ -80,7 +80,7 @@ def merged(root):
 
 
 def shares(bar):
-    """Return how many nanoseconds each kind took, as a dict; together they are the bar's."""
+    """Return the nanoseconds of each kind, as a dict. Their sum is the time of the bar."""
     found = dict.fromkeys(KINDS, 0)
     waiting = [bar]
     while waiting:
@@ -91,7 +91,7 @@ def shares(bar):
 
 
 def as_html(profile):
-    """Return the picture of a profile, one for each thread, without a style."""
+    """Return the pictures of a profile, one for each thread, without a style sheet."""
     return "".join(map(_of_track, tracks(profile, corrected=True)))
 
 
@@ -116,7 +116,7 @@ def _of_track(track):
 
 
 def _bars(top, whole):
-    """Return the bars as HTML, how deep they are nested, and how many are not drawn."""
+    """Return the bars as HTML, the depth of nesting, and the number of bars that are not drawn."""
     drawn, deepest, hidden = [], 0, 0
     waiting = [(top, 0, 0)]
     while waiting:
@@ -146,7 +146,7 @@ def _bar(bar, depth, left, width):
 
 
 def _title(bar, width):
-    """Return what is known of a bar, a line each."""
+    """Return the tooltip of a bar, one fact a line."""
     lines = [
         bar.name,
         f"{in_units(bar.ns)} ({width:.1%}), {in_units(bar.own_ns)} of it its own",

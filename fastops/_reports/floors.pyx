@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""The floors that a call is compared with: less cannot be done."""
+"""Floors for benchmarks of calls: the least work that a call can do."""
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
@@ -23,7 +23,7 @@ cdef extern from "definitions.h":
 
 @cython.final
 cdef class CallFloor:
-    """A callable that does nothing: what a keyword call costs before any work."""
+    """A callable that does nothing: the cost of a keyword call before any work."""
 
     cdef vectorcall_t vectorcall
 
@@ -39,14 +39,15 @@ cdef PyObject* _call_floor(PyObject* callable, PyObject* const* args, size_t nar
 
 @cython.final
 cdef class BareKernel:
-    """A call's kernel without the call: computes and wraps, checks nothing.
+    """Runs the kernel of a call without the call: computes and wraps, but checks nothing.
 
     Parameters
     ----------
     op : Op
         An op whose call with these arguments takes the direct path.
     **arguments
-        The arguments. Inputs must be EagerTensors (or lists of them) where the kernel wants them.
+        The arguments. Inputs must be EagerTensors (or lists of them) on the device that the kernel
+        expects.
 
     Raises
     ------
@@ -58,7 +59,7 @@ cdef class BareKernel:
     cdef Entry entry
     cdef list tensors  # keeps the inputs alive
     cdef Frame* frame
-    cdef Placing placing  # of a kernel on a device; None of one on the host
+    cdef Placing placing  # of a kernel on another device; None for one on the host
     cdef bint release_gil
 
     def __cinit__(self, Op op, **arguments):
@@ -121,7 +122,7 @@ cdef PyObject* _call_bare(PyObject* callable, PyObject* const* args, size_t narg
 cdef int _enable_vectorcall() except -1:
     cdef CallFloor floor = CallFloor.__new__(CallFloor)
     EnableVectorcall(<PyTypeObject*>CallFloor, <char*>&floor.vectorcall - <char*><void*>floor)
-    # Instances of one size and base keep their first field at one place.
+    # The first field has the same offset in both classes, since they have the same base.
     EnableVectorcall(<PyTypeObject*>BareKernel, <char*>&floor.vectorcall - <char*><void*>floor)
     return 0
 

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Which Python a thread runs, and when: noted by a profile function of that thread."""
+"""Notes which Python functions a thread runs, and when, by a profile function of the thread."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -17,22 +17,22 @@ from fastops._cpp.profiling cimport (
 )
 from fastops._cpp.timer cimport Nanoseconds
 
-# 16 bytes each.
+# The maximum length of a log. A moment takes 16 bytes.
 cdef size_t MOST_MOMENTS = 2_000_000
 
 cdef enum:
-    RETURNS = -1    # of a function of Python
-    C_RETURNS = -2
+    RETURNS = -1    # a function in Python returns
+    C_RETURNS = -2  # a function in C returns
 
 
 cdef struct Moment:
     int64_t when
-    int32_t what    # the number of what is called, or one of the above
-    int32_t lost    # nanoseconds that noting it for the first time took
+    int32_t what    # the number of the called function, or one of the above
+    int32_t lost    # nanoseconds for noting a function for the first time
 
 
 cdef tuple _title(object function):
-    """The module and the name of a function in C. No fault in either is to end the program."""
+    """The module and the name of a function in C. Errors in its attributes are not raised."""
     try:
         return str(function.__module__ or ""), str(function.__name__)
     except Exception:
@@ -41,10 +41,10 @@ cdef tuple _title(object function):
 
 @cython.final
 cdef class Log:
-    """What a thread runs, as long as somebody reads it."""
+    """The log of a thread's calls. It is written while it has readers."""
 
     cdef vector[Moment] moments
-    cdef unordered_map[const void*, int32_t] numbers  # of code, and of definitions of C functions
+    cdef unordered_map[const void*, int32_t] numbers  # by code or C definition
     cdef list called      # by number: code, or the module and name of a C function
     cdef int readers
 
@@ -56,7 +56,7 @@ cdef class Log:
         if found != self.numbers.end():
             return deref(found).second
         if is_code:
-            self.called.append(<object>what)  # kept, so that no other is at its place
+            self.called.append(<object>what)  # keeps it alive, so that its address stays unique
         else:
             self.called.append(_title(<object>what))
         self.numbers[key] = <int32_t>(len(self.called) - 1)
@@ -85,7 +85,7 @@ cdef class Log:
 
 
 cdef int _see(PyObject* told, PyFrameObject* frame, int event, PyObject* given) except -1:
-    cdef Log log = <Log>told  # held: it may be taken off meanwhile
+    cdef Log log = <Log>told  # a reference: the profile function may be removed meanwhile
     if log.readers == 0 or log.moments.size() >= MOST_MOMENTS:
         PyEval_SetProfile(NULL, None)
         return 0
@@ -94,14 +94,14 @@ cdef int _see(PyObject* told, PyFrameObject* frame, int event, PyObject* given) 
 
 @cython.final
 cdef class Frames:
-    """The calls of functions, in Python and in C, that this thread makes from `open` to `close`.
+    """Notes the calls of functions in Python and C by this thread, from `open` to `close`.
 
     Attributes
     ----------
     thread : int
         The thread's number.
     is_refused : bool
-        Whether nothing is noted, since somebody else has a profile function.
+        Whether nothing is noted, since another tool has set a profile function.
     """
 
     cdef Log log
@@ -112,7 +112,7 @@ cdef class Frames:
     cdef readonly bint is_refused
 
     def open(self):
-        """Begin. Readers of one thread share its log."""
+        """Start. All readers of a thread share its log."""
         before = sys.getprofile()
         self.thread = this_thread().number
         self.is_refused = before is not None and not isinstance(before, Log)
@@ -126,7 +126,7 @@ cdef class Frames:
             PyEval_SetProfile(_see, self.log)
 
     def close(self):
-        """End, on whichever thread: on its own at once, else as soon as that one goes on."""
+        """Stop. If another thread calls this, noting stops at the noted thread's next event."""
         if self.is_open:
             self.is_open = False
             self.last = self.log.moments.size()
@@ -135,10 +135,10 @@ cdef class Frames:
                 PyEval_SetProfile(NULL, None)
 
     def moments(self):
-        """When it was noted what: nanoseconds, a number, and nanoseconds that the noting lost.
+        """Return the moments: time in nanoseconds, a number, and nanoseconds lost by noting.
 
-        The number is that of what is called, -1 where a function of Python returns, and -2 where
-        one in C does.
+        The number is that of the called function, -1 if a function in Python returns, and -2 if a
+        function in C returns.
         """
         cdef size_t i
         cdef size_t last
@@ -151,29 +151,29 @@ cdef class Frames:
         ]
 
     def called(self):
-        """By number what is called: code, or the module and the name of a function in C."""
+        """Return the called functions by number: code, or the module and name of a C function."""
         return [] if self.log is None else list(self.log.called)
 
     def is_cut(self):
-        """Whether there was more than is kept."""
+        """Return whether the log is full, so that calls are missing."""
         return self.log is not None and self.log.moments.size() >= MOST_MOMENTS
 
 
 def times(calls, int count):
-    """Measure what noting takes.
+    """Measure the overhead of noting.
 
     Parameters
     ----------
     calls : callable
-        What does something as often as it is told to.
+        Takes a number, and does something this number of times.
     count : int
-        How often.
+        The number to pass.
 
     Returns
     -------
     tuple of int, int and Frames
-        Nanoseconds of all of it, and of the same while this thread's calls are noted, each the
-        least of some rounds; and what was noted in the last one.
+        Nanoseconds of the call without noting, and with noting, each the minimum of several rounds;
+        and the notes of the last round.
     """
     cdef int64_t start
     cdef int64_t took

@@ -1,4 +1,4 @@
-"""Profiles as a page of HTML that needs nothing else."""
+"""Profiles as a page of HTML that needs no other file."""
 
 import html
 
@@ -50,7 +50,7 @@ _HINT = "Point at a bar to read about it, click to have it fill the width, the t
 
 
 def as_page(profile, title):
-    """Return a profile as a document: picture, tables, and what has been measured how."""
+    """Return a profile as a document: the picture, the tables, and how it was measured."""
     tables = "".join(f'<div class="scrolls">{as_html(*table)}</div>' for table in profile._tables())
     notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes_of(profile))
     return (
@@ -68,7 +68,7 @@ def as_page(profile, title):
 
 
 def as_fragment(profile):
-    """Return the same for notebooks: the picture and the tables, without a script."""
+    """Return a profile as HTML for notebooks: the picture and the tables, without a script."""
     tables = "".join(as_html(*table) for table in profile._tables())
     return (
         f'<style>{flame.STYLE}</style><div class="fastops-flame">{flame.as_html(profile)}</div>'
@@ -77,7 +77,7 @@ def as_fragment(profile):
 
 
 def notes_of(profile):
-    """Yield what has been measured, what has been derived, and what is missing."""
+    """Yield notes: which numbers are measured, which are derived, and which calls are missing."""
     yield (
         "Measured by the clock: the block, each call of an op, its kernel alone, and its time with "
         "TensorFlow. Derived: the dispatch, which is the rest of a call."

@@ -1,4 +1,4 @@
-"""What profiles show: which path calls took, why, and where the time went."""
+"""Profiles: which path calls took, why, and where the time went."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ class Change:
     part : str
         ``"dtypes"``, ``"device"``, ``"oneDNN"`` or the name of an attribute.
     before, now : str
-        Its value in that key, and in the call.
+        The value in this key, and the value in the call.
     """
 
     part: str
@@ -37,7 +37,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Detour:
-    """Calls of one op that did not take the direct path, for one and the same reason.
+    """Calls of one op that did not take the direct path, for the same reason.
 
     Attributes
     ----------
@@ -46,12 +46,12 @@ class Detour:
     reason : str
         The reason's name (`fastops.REASONS` explains it).
     detail : str or None
-        What the reason leaves open: which input, what TensorFlow said.
+        The details of the reason, such as the input or TensorFlow's message.
     changes : tuple of Change
-        For ``"first_call"``, in what the call differs from those that were prepared; empty for
-        the first call of the op.
+        For ``"first_call"``, how the call differs from the prepared ones; empty for the first call
+        of the op.
     calls : int
-        How many there were.
+        The number of calls.
     """
 
     path: str
@@ -62,7 +62,7 @@ class Detour:
 
     @property
     def explanation(self):
-        """The changes and the detail as one text; empty where there are none."""
+        """The changes and the detail as one text; empty if there are none."""
         return "; ".join([*map(str, self.changes), *filter(None, [self.detail])])
 
     def __str__(self):
@@ -79,13 +79,14 @@ class OpProfile:
     direct, capi, tensorflow : int
         Calls by the path they took.
     detours : tuple of Detour
-        Why those that were not direct were not, the most frequent reason first.
+        The calls that were not direct, by reason, the most frequent reason first.
     dispatch_ns, kernel_ns, tensorflow_ns : int
-        Nanoseconds in fastops, in the op's kernels, and in TensorFlow: in its own function, or its
-        runtime, for calls that were not direct. Calls of other ops inside are left out.
+        Nanoseconds in fastops, in the op's kernels, and in TensorFlow. Calls that were not direct
+        spend the latter in TensorFlow's own function, or in its runtime. Calls of other ops inside
+        are not included.
     in_caller : int
-        Of the direct calls, those of kernels that might leave tasks to TensorFlow's threads, and
-        ran them in the calling one: see ``threads`` of `fastops.options`.
+        The number of direct calls whose kernel ran its tasks in the calling thread instead of
+        TensorFlow's threads: see ``threads`` of `fastops.options`.
     """
 
     direct: int
@@ -99,7 +100,7 @@ class OpProfile:
 
     @property
     def calls(self):
-        """How many calls there were, as the program sees it."""
+        """The number of calls that the program made."""
         return self.direct + self.capi + self.tensorflow
 
     @property
@@ -108,7 +109,7 @@ class OpProfile:
         return self.dispatch_ns + self.kernel_ns + self.tensorflow_ns
 
     def to_dict(self):
-        """Return the same as a dict of ints, strings, lists and dicts."""
+        """Return the profile of the op as a dict of ints, strings, lists and dicts."""
         return {
             "calls": self.calls,
             "direct": self.direct,
@@ -136,9 +137,9 @@ class FunctionProfile:
     executor : str
         ``"plan"`` or ``"tensorflow"``.
     reason : str or None
-        Why it is that.
+        Why TensorFlow ran the function; None if a plan did.
     calls, ns : int
-        How many calls there were, and their nanoseconds.
+        The number of calls, and their nanoseconds.
     """
 
     name: str
@@ -155,13 +156,13 @@ class MethodProfile:
     Attributes
     ----------
     name : str
-        The object, by its class and name.
+        The class and the name of the object.
     method : str
         The method.
     reason : str or None
         Why the calls were not replayed; None if they were.
     calls : int
-        How many there were. Of what is inside a replayed call there are none.
+        The number of calls. Calls inside a replayed call are not counted.
     """
 
     name: str
@@ -171,24 +172,24 @@ class MethodProfile:
 
 
 class Profile(Printed):
-    """What `profile` found. It prints as a table, in notebooks too, and may be read at any time.
+    """The result of `profile`. It prints as a table, also in notebooks, and can be read any time.
 
     Attributes
     ----------
     ops : dict of str to OpProfile
-        The ops that were called, by name, those that took most time first.
+        The ops that were called, by name. The ops that took most time come first.
     total_ns : int
-        Nanoseconds from the beginning of the block to its end, or to now.
+        Nanoseconds from the beginning of the block to its end, or to now if it is open.
     above_ns : int
-        Those of them that were not spent in the calls: in the program, in TensorFlow's Python
-        functions above its ops, and in whatever does not pass through fastops. What measuring
-        takes is left out.
+        The part of these that was not spent in the calls: in the program, in TensorFlow's Python
+        functions above its ops, and in code that does not pass through fastops. The overhead of
+        measuring is not included.
     dispatch_ns, kernel_ns, tensorflow_ns : int
-        The calls' own, as in `OpProfile`.
+        The sums over all calls: see `OpProfile`.
     functions : list of FunctionProfile
-        What `fastops.function`, `fastops.graph` and `install` ran.
+        The traced functions that `fastops.function`, `fastops.graph` and `install` ran.
     methods : list of MethodProfile
-        Calls of Keras's objects that `install` replayed, or did not, and why.
+        The calls of Keras's objects under `install`: replayed or not, and why.
     """
 
     def __init__(self, recorder, functions, methods, frames=None):
@@ -243,7 +244,7 @@ class Profile(Printed):
         return sum(op.tensorflow_ns for op in self.ops.values())
 
     def to_dict(self):
-        """Return all of it as plain data: dicts, lists, strings and ints."""
+        """Return the profile as plain data: dicts, lists, strings and ints."""
         return {
             "total_ns": self.total_ns,
             "above_ns": self.above_ns,
@@ -256,23 +257,23 @@ class Profile(Printed):
         }
 
     def to_html(self, path=None):
-        """Return the profile as a page of HTML: a flame picture, the tables, how it was measured.
+        """Return the profile as a page of HTML, with a flame picture, the tables and notes.
 
         Parameters
         ----------
         path : str or os.PathLike or None
-            A file to write it to, in UTF-8.
+            A file to write the page to, in UTF-8.
 
         Returns
         -------
         str
-            The page. It needs no other file, and shows itself light or dark as its reader does.
+            The page. It needs no other file, and follows the light or dark mode of the browser.
 
         Notes
         -----
-        In the picture a bar is as wide as it took time, and lies below what called it: Python's
-        functions (where there is ``profile(frames=True)``), the op and fastops's dispatch of it,
-        its kernel, or TensorFlow. Calls of one name in one place are one bar.
+        The width of a bar in the picture is its time, and a bar lies below the bar of its caller.
+        Bars are Python functions (with ``profile(frames=True)``), ops with fastops's dispatch,
+        kernels, and TensorFlow. Calls with the same name in the same place are one bar.
 
         Examples
         --------
@@ -291,18 +292,18 @@ class Profile(Printed):
         Parameters
         ----------
         path : str or os.PathLike or None
-            A file to write it to.
+            A file to write the trace to.
 
         Returns
         -------
         str
-            JSON in the Trace Event Format: a track for each thread, on it the calls of ops, their
-            kernels, TensorFlow, traced functions, and Python's functions where they were noted.
+            JSON in the Trace Event Format. Each thread has a track with the calls of ops, their
+            kernels, TensorFlow, traced functions, and Python functions if they were noted.
 
         Notes
         -----
-        Times are those of the monotonic clock, as it showed them: events of several profiles of a
-        process may be put into one list.
+        Times are those of the monotonic clock, without corrections. So the events of several
+        profiles of a process can be merged into one list.
 
         Examples
         --------
@@ -321,13 +322,13 @@ class Profile(Printed):
         return page.as_fragment(self)
 
     def _stop(self):
-        """End it, where no block does."""
+        """End a profile that no block ends."""
         if self._frames:
             self._frames.close()
         self._recorder.close()
 
     def _seen(self):
-        """Return what pictures are made of."""
+        """Return the raw notes for pictures."""
         calls, threads = self._recorder.timeline()
         opener, start, stop = self._recorder.interval()
         noted = None
@@ -341,7 +342,7 @@ class Profile(Printed):
         return Seen(opener, start, stop, calls, threads, runs, noted)
 
     def _limits(self):
-        """Return what has to be known of pictures, as plain data."""
+        """Return the limits of pictures as plain data: missing calls and the costs of noting."""
         calls = sum(op.calls for op in self.ops.values())
         limits = {"calls_left_out": calls - len(self._recorder.timeline()[0])}
         if self._frames and self._frames.is_refused:
@@ -401,12 +402,12 @@ class Profile(Printed):
 
 
 class Explanation(Profile):
-    """What `explain` found: a `Profile`, and the result.
+    """The result of `explain`: a `Profile`, and the result of the function.
 
     Attributes
     ----------
     result : object
-        What the function returned.
+        The return value of the function.
     """
 
     def __init__(self, recorder, functions, methods, result):
@@ -415,7 +416,7 @@ class Explanation(Profile):
 
 
 def _written(text, path):
-    """Return a text, which is written to a file, too, where there is to be one."""
+    """Return a text, and write it to a file if there is a path."""
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

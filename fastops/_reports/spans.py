@@ -1,4 +1,4 @@
-"""What a profile has seen, as spans that lie within each other: what pictures are drawn from."""
+"""Turns the notes of a profile into nested spans, from which pictures are drawn."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ KINDS = {
     "kernel": "kernel",
     "tensorflow": "TensorFlow's runtime",
 }
-"""What a span's own time is spent in, from above to below."""
+"""The kinds of spans and their titles, from the top of the stack to the bottom."""
 
 _PACKAGES = {
     "tensorflow": "library",
@@ -24,7 +24,7 @@ _PACKAGES = {
     "tf_keras": "library",
     "fastops": "dispatch",
 }
-"""Whose functions are of which kind; the program's are all others."""
+"""The kind of each package's functions. All other functions belong to the program."""
 
 
 _TOLD = frozenset({plans.__file__, models.__file__})
@@ -32,20 +32,20 @@ _TOLD = frozenset({plans.__file__, models.__file__})
 
 @dataclass
 class Span:
-    """Something that took time, and what was called in it.
+    """A piece of work with its time, and the calls inside it.
 
     Attributes
     ----------
     name : str
-        What it is.
+        The name of the function or op.
     kind : str
         One of `KINDS`.
     start, stop : int
-        Nanoseconds of the monotonic clock.
+        The begin and the end, in nanoseconds of the monotonic clock.
     about : dict
-        What else is known of it, plain values.
+        More facts about the span, as plain values.
     inner : list of Span
-        What is within it, in the order of time; none laps over another.
+        The spans inside it, in the order of time, without overlaps.
     """
 
     name: str
@@ -58,16 +58,16 @@ class Span:
 
 @dataclass
 class Track:
-    """What one thread did.
+    """The work of one thread.
 
     Attributes
     ----------
     number : int
         The thread's number.
     name : str
-        Its name.
+        The name of the thread.
     root : Span
-        All of it.
+        The span of the whole thread.
     """
 
     number: int
@@ -77,22 +77,22 @@ class Track:
 
 @dataclass
 class Seen:
-    """What a profile has seen, as it was noted down.
+    """The raw notes of a profile.
 
     Attributes
     ----------
     opener : int
         The number of the thread that opened the profile.
     start, stop : int
-        When it was opened, and closed or read.
+        The time when the profile was opened, and the time when it was closed or read.
     calls : list of tuple
-        As `Recorder.timeline` has them.
+        Calls of ops, as `Recorder.timeline` returns them.
     threads : dict of int to str
-        The names of threads.
+        The names of threads by number.
     runs : list of tuple
-        Calls of traced functions: the thread, the title, the executor, begin and end.
+        Calls of traced functions: the thread, the title, the executor, the begin and the end.
     noted : Noted or None
-        Calls of Python's functions by the opener.
+        The calls of Python's functions in the thread `opener`.
     """
 
     opener: int
@@ -105,28 +105,28 @@ class Seen:
 
 
 class Noted:
-    """What `Frames` noted of a thread, and what its clock would have shown without the noting.
+    """The calls that `Frames` noted in a thread, with a clock that is corrected for the overhead.
 
-    Noting a call takes time, which is measured on other calls (`costs`), and taken out between any
-    two moments: half of it is before the moment, half of it after. What Python itself takes is
-    divided by how much slower it is meanwhile. What a profile is told of calls in Python is taken
-    out as a whole.
+    Noting a call takes time, which `costs` measures on other calls. This time is subtracted: half
+    of it lies before a moment, half of it after. The time of Python code is divided by the
+    slowdown. The time of the functions that report calls to profiles is subtracted completely.
 
     Parameters
     ----------
     moments, called
-        As `Frames` has them.
+        As the methods of `Frames` return them.
     calls : list of tuple of int
-        When calls of ops began and ended: what is not Python, though no moment says so.
+        The begins and ends of calls of ops. They are not Python code, and `Frames` does not note
+        them.
     costs : Costs
-        What the noting takes.
+        The costs of noting.
 
     Attributes
     ----------
     called : list
-        By number what is called.
+        The called functions by number.
     spans : list of tuple
-        The number of what is called, and when that began and ended.
+        The number of the called function, the begin and the end.
     """
 
     def __init__(self, moments, called, calls, costs):
@@ -145,7 +145,7 @@ class Noted:
         self._corrected = self._correct(moments)
 
     def _paces_of(self, moments):
-        """Yield for each moment by what the time after it is to be multiplied."""
+        """Yield for each moment the factor for the time after it."""
         told = {number for number, one in enumerate(self.called) if _is_told(one)}
         in_c = {number for number, one in enumerate(self.called) if isinstance(one, tuple)}
         in_python = 1 / self._costs.slowdown
@@ -173,7 +173,7 @@ class Noted:
         return corrected
 
     def corrected(self, when):
-        """Return a time without what had been taken by then."""
+        """Return a time of the clock without the overhead until then."""
         place = bisect_right(self._whens, when) - 1
         if place < 0:
             return when
@@ -187,7 +187,7 @@ class Noted:
 
 
 _BEGINS, _ENDS = -3, -4
-"""Moments of calls of ops, in addition to those of `Frames`."""
+"""Codes for the begin and end of a call of an op, beside the codes of `Frames`."""
 
 
 def _cost_of(what, called, costs):
@@ -199,12 +199,12 @@ def _cost_of(what, called, costs):
 
 
 def _is_told(called):
-    """Whether this is what tells profiles of calls."""
+    """Whether a function is one of those that report calls to profiles."""
     return not isinstance(called, tuple) and called.co_filename in _TOLD
 
 
 def _matched(moments):
-    """Yield what was called, and when that began and ended; nothing of what has no end or begin."""
+    """Yield each call with its begin and end. Calls without a begin or an end are left out."""
     under_way = []
     for when, what, _ in moments:
         if what >= 0:
@@ -215,14 +215,14 @@ def _matched(moments):
 
 
 def tracks(profile, *, corrected):
-    """Return what each thread did.
+    """Return the spans of each thread.
 
     Parameters
     ----------
     profile : Profile
-        Where it was seen.
+        The profile.
     corrected : bool
-        Whether what noting the calls of Python took is taken out.
+        Whether the overhead of noting Python's calls is subtracted.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def tracks(profile, *, corrected):
 
 
 def _of_call(name, thread, path, reason, start, stop, kernel_start, kernel_ns, left, back):
-    """Yield a call's spans."""
+    """Yield the spans of a call of an op."""
     about = {"path": path}
     if path != "direct":
         about["reason"] = reason
@@ -270,7 +270,7 @@ def _of_call(name, thread, path, reason, start, stop, kernel_start, kernel_ns, l
 
 
 def _of_functions(noted):
-    """Yield the spans of functions, but of C's only those that lead into TensorFlow."""
+    """Yield the spans of functions. Of functions in C, only those of TensorFlow have spans."""
     described = [_described(one) for one in noted.called]
     for what, start, stop in noted.spans:
         found = described[what]
@@ -280,7 +280,7 @@ def _of_functions(noted):
 
 
 def _described(called):
-    """Return the name and the kind of a function, and where it is; None where it is left out."""
+    """Return the name, the kind and the location of a function; None if it is left out."""
     if _is_told(called):
         return None
     if isinstance(called, tuple):
@@ -303,14 +303,14 @@ def _kind_of(filename):
 
 
 def nest(root, spans):
-    """Put spans into each other, and all into the root. What laps over the end of one is cut.
+    """Nest spans into each other, and all into the root. A span is cut at the end of its outer one.
 
     Parameters
     ----------
     root : Span
-        What they are put into.
+        The outermost span.
     spans : list of Span
-        Spans in any order. Of two that are alike the former is the outer one.
+        The spans in any order. Of two spans with the same times the first one is the outer one.
     """
     around = [root]
     for span in sorted(spans, key=lambda one: (one.start, -one.stop)):

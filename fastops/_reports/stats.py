@@ -1,4 +1,4 @@
-"""`fastops.stats`: which paths calls took."""
+"""`fastops.stats`: counts calls by the path they took."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -32,9 +32,9 @@ class FunctionStats:
     Attributes
     ----------
     plan, tensorflow : int
-        Calls by who ran them.
+        Calls by executor.
     reasons : dict of str to int
-        Calls that were TensorFlow's, by the reason.
+        Calls that TensorFlow ran, by the reason.
     """
 
     plan: int
@@ -49,9 +49,9 @@ class MethodStats:
     Attributes
     ----------
     replayed, keras : int
-        Calls that were replayed, and those that Keras's own method made.
+        Calls that were replayed, and calls that Keras's own method made.
     reasons : dict of str to int
-        Why the latter were.
+        Calls that were not replayed, by the reason.
     """
 
     replayed: int
@@ -70,10 +70,10 @@ class Stats:
     reasons : dict of str to int
         Calls that were not direct, by the reason's name (`fastops.REASONS` explains them).
     ops : dict of str to OpStats
-        The same for each op that was called, by its name in TensorFlow's registry.
+        The calls of each op, by its name in TensorFlow's registry.
     functions : dict of str to FunctionStats
-        The calls of functions that live: of `fastops.function`, of models that
-        `fastops.graph.load` has loaded, and of what `install` runs.
+        The calls of traced functions that still exist: those of `fastops.function`, models that
+        `fastops.graph.load` has loaded, and functions that `install` runs as plans.
     methods : dict of str to MethodStats
         The calls of Keras's objects that `install` has seen, by class and method.
     """
@@ -97,7 +97,7 @@ def stats():
     Returns
     -------
     Stats
-        Calls by path, by reason and by op. Counting is always on: it costs a call one addition.
+        Calls by path, by reason and by op. Counting is always on: it costs one addition a call.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def stats():
 
 
 def _total(several):
-    """Add up calls."""
+    """Add up the calls of several ops."""
     return OpStats(
         direct=sum(calls.direct for calls in several),
         capi=sum(calls.capi for calls in several),

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 _TEXTS = frozenset({"op", "path", "reason", "detail", "executor", "function", "why"})
-"""The columns that are read from the left; the others are numbers."""
+"""The columns that are aligned to the left. The other columns are numbers."""
 
 
 def as_rich(columns, rows):
@@ -23,7 +23,7 @@ def as_rich(columns, rows):
 
 
 def as_html(columns, rows):
-    """Return the same for notebooks."""
+    """Return a table for notebooks."""
 
     def line(cells, tag):
         aligned = (
@@ -38,7 +38,7 @@ def as_html(columns, rows):
 
 
 def in_units(ns):
-    """Return nanoseconds in the unit that suits them."""
+    """Return nanoseconds as text, in a suitable unit."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
             return f"{ns / size:.1f} {unit}"

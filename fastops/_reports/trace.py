@@ -8,9 +8,9 @@ from fastops._reports.spans import tracks
 
 
 def as_trace(profile):
-    """Return a profile as the object that the format asks for.
+    """Return a profile as the object that the format requires.
 
-    Times are those that the clock showed, in microseconds: what noting took is in them.
+    Times are in microseconds of the clock. They include the overhead of noting.
     """
     process = os.getpid()
     events = [_about(process, 0, "process_name", _program())]
@@ -27,7 +27,7 @@ def as_trace(profile):
 
 
 def as_json(profile):
-    """Return the same as text."""
+    """Return a profile as JSON text in the Trace Event Format."""
     return json.dumps(as_trace(profile), separators=(",", ":"), default=str)
 
 
@@ -40,7 +40,7 @@ def _about(process, thread, name, value):
 
 
 def _complete(root, process, thread):
-    """Yield the spans that lie within one, and itself, each before those within it."""
+    """Yield a span and all spans inside it, each before its inner ones."""
     waiting = [root]
     while waiting:
         span = waiting.pop()

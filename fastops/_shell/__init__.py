@@ -1,4 +1,4 @@
-"""Around a program: ``python -m fastops``, its commands, the environment, IPython.
+"""The surroundings of a program: ``python -m fastops``, its commands, the environment, IPython.
 
-Imports nothing by itself: `launch` must run before TensorFlow is imported.
+This package imports no module itself, since `launch` must run before TensorFlow is imported.
 """

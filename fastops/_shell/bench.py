@@ -1,4 +1,4 @@
-"""``python -m fastops bench``: what measures is a package beside this one, `fastops_bench`."""
+"""``python -m fastops bench``: runs the benchmarks of the separate package `fastops_bench`."""
 
 import importlib.util
 import sys
@@ -7,7 +7,7 @@ NEEDED = ("fastops_bench", "pytest_fastops", "pytest", "matplotlib")
 
 
 def run(arguments):
-    """Run the command, if all that it needs is there; return its exit status."""
+    """Run the command, if all packages it needs are installed; return its exit status."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

@@ -1,9 +1,9 @@
-"""Calls with an empty stack, as the interpreter makes that of a program.
+"""Calls functions with an empty Python stack, as the interpreter runs a program.
 
-TensorFlow writes Python's stack into the texts of errors, and `warnings`, `inspect` and debuggers
-show it. Without the launcher's frames it is that of ``python script.py``.
+TensorFlow writes Python's stack into error messages, and `warnings`, `inspect` and debuggers show
+it. Without the launcher's frames, the stack is the same as under ``python script.py``.
 
-This module is loaded before TensorFlow is, so that it must not need TensorFlow's libraries.
+This module is loaded before TensorFlow, so it must not depend on TensorFlow's libraries.
 """
 
 cdef extern from *:
@@ -54,12 +54,12 @@ from types import CodeType
 
 
 def execute(code, dict names not None):
-    """Execute the code of a module, with no frame below its own."""
+    """Execute the code of a module, with no other frame on the stack."""
     if not isinstance(code, CodeType):  # the interpreter would crash
         raise SystemError(f"not code: {code!r}")
     fastops_at_bottom(code, names, None)
 
 
 def call(function, *arguments):
-    """Call a function, with no frame below its own."""
+    """Call a function, with no other frame on the stack."""
     return fastops_at_bottom(function, None, arguments)

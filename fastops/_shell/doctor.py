@@ -1,4 +1,4 @@
-"""What is in force here: the commands ``config`` and ``doctor``."""
+"""The commands ``config`` and ``doctor``, which show what is active in this environment."""
 
 import platform
 import sys
@@ -44,7 +44,7 @@ def config(console):
 
 def doctor(console):
     """Print versions, build and devices, and whether the direct path is live."""
-    tf.config.list_logical_devices()  # initialises the context, which calls would do
+    tf.config.list_logical_devices()  # initialises the context, as a call would do
     one, add = tf.constant(1.0), _registry.op("AddV2")
     for _ in range(2):
         add(x=one, y=one)
@@ -79,7 +79,7 @@ def doctor(console):
 
 
 def _verification():
-    """Say whether `install` verifies calls here, which ``FASTOPS_VERIFY`` decides."""
+    """Say whether `install` verifies calls, by ``FASTOPS_VERIFY``."""
     mode, every = chosen(None, None)
     if mode is None:
         return "off"
@@ -87,7 +87,7 @@ def _verification():
 
 
 def _in_force():
-    """Return a table of what restates Python of the running TensorFlow and Keras."""
+    """Return a table of the stand-ins for TensorFlow's and Keras's Python code: active or not."""
     placement.uninstall()
     table = _table("What install replaces here", "layer", "in force", "left out", "because")
     for layer, pieces in targets.in_force().items():
@@ -104,7 +104,7 @@ def _in_force():
 
 
 def _left_out(found):
-    """Return a table of the names that are not as expected, and of what they keep out of force."""
+    """Return a table of names that differ from the expected ones, by the stand-ins they disable."""
     table = _table("Names that are not as expected", "layer", "left out", "because")
     for (layer, title), why in found.items():
         table.add_row(layer, title, why)

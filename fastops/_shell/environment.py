@@ -21,7 +21,7 @@ class EnvironmentVariable:
 
     @property
     def value(self):
-        """What is in force: the variable's value, else its default."""
+        """The effective value: the value of the variable, or its default."""
         return os.environ.get(self.name) or self.default
 
 
@@ -69,12 +69,12 @@ ENVIRONMENT = (
 
 
 def read_environment():
-    """Apply the ``FASTOPS_*`` variables to this thread and to all new ones.
+    """Apply the ``FASTOPS_*`` variables to this thread and to all new threads.
 
     Returns
     -------
     bool
-        Whether TensorFlow's functions are to be replaced, too.
+        Whether `install` should be called, too.
     """
     value = {variable.name: variable.value for variable in ENVIRONMENT}
     settings = {

@@ -1,4 +1,4 @@
-"""``%load_ext fastops``: IPython and notebooks run on the fast path, and show where time goes."""
+"""``%load_ext fastops``: the IPython extension, which calls `install` and adds a magic."""
 
 from fastops._install.placement import install, uninstall
 from fastops._reports.explain import profile
@@ -12,7 +12,7 @@ def load_ipython_extension(shell):
     Parameters
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
-        IPython's.
+        The shell of IPython.
     """
 
     def fastops_profile(line, cell=None):
@@ -28,7 +28,7 @@ def load_ipython_extension(shell):
                 model(batch)
         """
         source = shell.transform_cell(line if cell is None else cell)
-        name = shell.compile.cache(source)  # where tracebacks look lines up
+        name = shell.compile.cache(source)  # tracebacks find source lines by this name
         code = shell.compile(shell.compile.ast_parse(source, name), name, "exec")
         with profile() as report:
             exec(code, shell.user_ns)
@@ -39,12 +39,12 @@ def load_ipython_extension(shell):
 
 
 def unload_ipython_extension(shell):
-    """Take back what loading did: ``%unload_ext fastops``.
+    """Undo the changes of `load_ipython_extension`: ``%unload_ext fastops``.
 
     Parameters
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
-        IPython's.
+        The shell of IPython.
     """
     uninstall()
     for magics in shell.magics_manager.magics.values():

@@ -1,7 +1,8 @@
-"""``python -m fastops`` imports neither TensorFlow nor fastops before its program does.
+"""Delays imports: ``python -m fastops`` must not import TensorFlow before its program does.
 
-What a program sets before it imports TensorFlow (``TF_ENABLE_ONEDNN_OPTS``, say) then counts as in
-a plain run. Python imports the package before ``__main__``, so the package asks here.
+Then settings that a program makes before it imports TensorFlow, such as ``TF_ENABLE_ONEDNN_OPTS``,
+have the same effect as in a plain run. Python imports the package before its ``__main__``, so the
+package asks `is_due` whether to delay its own imports, too.
 """
 
 import sys
@@ -9,38 +10,38 @@ from contextlib import nullcontext
 from importlib.abc import MetaPathFinder
 
 _NAMES = ("tensorflow", "fastops")
-_FOLLOWED = (*_NAMES, "keras")  # which imports TensorFlow half way
+_FOLLOWED = (*_NAMES, "keras")  # Keras imports TensorFlow in the middle of its own import
 
 
 def is_due():
     """Tell whether Python is about to run ``python -m fastops``."""
-    if sys.argv[:1] != ["-m"]:  # that it is until Python has found the module
+    if sys.argv[:1] != ["-m"]:  # `sys.argv` starts so until Python has found the module
         return False
     name = sys.orig_argv[-len(sys.argv)]
     return name == "fastops" or (name.startswith("-") and name.endswith("mfastops"))
 
 
 def load():
-    """Import what `is_due` has put off, or make the program's first import of it do so."""
+    """End the delay: the next import of fastops imports the whole package."""
     if "fastops._api" not in sys.modules:
         for name in [name for name in sys.modules if name.partition(".")[0] == "fastops"]:
             del sys.modules[name]
 
 
 def when_imported(action, around=nullcontext):
-    """Run an action as soon as TensorFlow or fastops is imported, at once if either is.
+    """Run an action when TensorFlow or fastops has been imported; at once if one of them has been.
 
     Parameters
     ----------
     action : callable
         Called without arguments.
     around : callable, optional
-        Makes a context manager, in which the import takes place, and the action.
+        Makes a context manager, in which the import and the action run.
 
     Returns
     -------
     callable
-        Takes that back, if it has not happened yet.
+        Cancels the action, if it has not run yet.
     """
     load()
     watch = _Watch(action, around)
@@ -52,11 +53,11 @@ def when_imported(action, around=nullcontext):
 
 
 class _Watch(MetaPathFinder):
-    """Finds what the other finders find, and hears when its import is done."""
+    """A finder that lets the other finders find modules, and runs the action after the import."""
 
     def __init__(self, action, around):
         self.action, self.around = action, around
-        self.depth = 0  # of imports under way: fastops imports TensorFlow
+        self.depth = 0  # number of nested imports: fastops imports TensorFlow
 
     def find_spec(self, name, path, target=None):
         if name not in _FOLLOWED:

@@ -73,7 +73,7 @@ def _parser():
         help="at the end, report to stderr what became of the program's calls, and their time",
     )
     for name, what in (("--html", "a page with a picture"), ("--trace", "a trace for Perfetto")):
-        # From where it is now: the program may go elsewhere.
+        # Resolve the path now: the program may change the current directory.
         text = f"at the end, write the report as {what} (attached by =)"
         parser.add_argument(name, metavar="FILE", type=os.path.abspath, help=text)
     parser.add_argument(
@@ -87,7 +87,7 @@ def _parser():
         metavar="NAMES",
         help="what install is to leave, with commas: models, traced, tf.matmul (attached by =)",
     )
-    for name in ("--functions", "--models"):  # once asked for, now in force
+    for name in ("--functions", "--models"):  # options of earlier versions: now always on
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--strict", action="store_true", help="raise FallbackError where a call cannot run direct"
@@ -144,7 +144,7 @@ def _count(text):
 
 
 def _split(arguments):
-    """Split the arguments into ours and the program's, which begin with what is no option."""
+    """Split the arguments into fastops's and the program's. The program is the first non-option."""
     for place, argument in enumerate(arguments):
         if argument[:2] in ("-m", "-c"):
             attached = [argument[2:]] if argument[2:] else []
@@ -155,7 +155,7 @@ def _split(arguments):
 
 
 def _accelerate(chosen, profiles):
-    """Put in force what was asked for: the program has just imported TensorFlow."""
+    """Apply the options. The program has just imported TensorFlow."""
     from fastops._core import options
     from fastops._install.placement import install
     from fastops._reports import explain
@@ -169,7 +169,7 @@ def _accelerate(chosen, profiles):
 
 
 def _report(profiles, chosen, process):
-    if os.getpid() == process:  # and not one that was forked
+    if os.getpid() == process:  # not in a forked child
         _tell_of_verification()
         for profile in profiles:
             profile._stop()
@@ -180,14 +180,14 @@ def _report(profiles, chosen, process):
 
 
 def _tell_of_verification():
-    """Say what was compared, if anything was to be."""
+    """Print how many calls were verified, if verification was on."""
     results = sys.modules.get("fastops._install.verify.results")
     if results is not None and results.RESULTS.mode is not None:
         print(results.verified(), file=sys.stderr)
 
 
 def _write(method, path):
-    """Write a file that was asked for; what the program has done is not to fail over it."""
+    """Write a report to a file, if there is a path. An error does not fail the program."""
     try:
         if path:
             method(path)
@@ -196,7 +196,7 @@ def _write(method, path):
 
 
 def main(arguments=None):
-    """Run a command, whose exit status is returned, or a program."""
+    """Run a command or a program; return the exit status."""
     options, program = _split(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
     chosen = parser.parse_args(options)
@@ -207,7 +207,7 @@ def main(arguments=None):
         takes = name in MODEL_COMMANDS or name == "bench"
         if options or (rest and not takes):
             parser.error(f"{name} takes no {'options before it' if options else 'arguments'}")
-        if name == "bench":  # which measures in other processes, and needs no TensorFlow in this
+        if name == "bench":  # it measures in other processes: no TensorFlow here
             return bench(rest)
         chosen = _command_arguments(name, rest) if name in MODEL_COMMANDS else {}
         launch.load()
@@ -219,7 +219,7 @@ def main(arguments=None):
     if chosen.frames and not (chosen.html or chosen.trace):
         parser.error("--frames needs --html=FILE or --trace=FILE")
     profiles = []
-    atexit.register(_report, profiles, chosen, os.getpid())  # first in, last out
+    atexit.register(_report, profiles, chosen, os.getpid())  # registered first: runs last
     launch.when_imported(lambda: _accelerate(chosen, profiles), importing)
     programs.run(program)
     return 0

@@ -1,4 +1,4 @@
-"""What `python -m fastops` does with saved models."""
+"""The commands ``inspect`` and ``run`` of ``python -m fastops``, for saved models."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ PERCENTILES = {"fastest": 0, "median": 50, "90 %": 90, "99 %": 99, "slowest": 10
 
 
 def inspect(console, model, tags):
-    """Print what is in a model; return the exit status."""
+    """Print the signatures and ops of a model; return the exit status."""
     with _told("inspect"):
         found = saved.signatures(model, tags=tags)
         models = [(Model(signature), signature) for signature in found.values()]
@@ -40,15 +40,15 @@ def run(console, model, signature, tags, inputs, outputs, repeat):
     Parameters
     ----------
     console : rich.console.Console
-        Where it prints.
+        The console to print to.
     model, signature : str
-        As for `load`.
+        The model and the signature, as for `fastops.graph.load`.
     tags : list of str or None
-        Likewise.
+        The tags, as for `fastops.graph.load`.
     inputs, outputs : list of tuple of str
-        Names and files.
+        Pairs of a name and a file.
     repeat : int
-        The number of calls that are timed.
+        The number of timed calls.
     """
     with _told("run"):
         called = saved.load(model, signature, tags=tags)
@@ -78,7 +78,7 @@ def run(console, model, signature, tags, inputs, outputs, repeat):
 
 @contextmanager
 def _told(command):
-    """End with a message where a model, a file or a value is not what it should be."""
+    """Exit with a message if a model, a file or a value is invalid."""
     try:
         yield
     except (OSError, TypeError, ValueError, tf.errors.OpError) as error:
@@ -93,7 +93,7 @@ def _read(path):
 
 
 def _write(path, value):
-    """Write an array; strings as bytes, since objects would be pickled."""
+    """Write an array. Strings are written as bytes, since NumPy would pickle objects."""
     with open(path, "wb") as file:
         np.save(file, np.asarray(value, np.bytes_ if np.asarray(value).dtype == object else None))
 

@@ -1,7 +1,7 @@
-"""Running a program as Python itself would: ``python -m fastops script.py``.
+"""Runs a program as Python itself would: ``python -m fastops script.py``.
 
-What a program can see of it (`sys.argv`, `sys.path`, ``__main__``, the stack, tracebacks, the exit
-status) is as under ``python script.py``.
+A program sees the same `sys.argv`, `sys.path`, ``__main__``, stack, tracebacks and exit status as
+under ``python script.py``.
 """
 
 import builtins
@@ -12,12 +12,12 @@ import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from types import ModuleType
 
-try:  # now: `launch.load` makes later imports of fastops those of TensorFlow
+try:  # import it now: after `launch.load`, an import of fastops imports TensorFlow
     from fastops._shell import bottom
-except ImportError:  # not compiled, which is an error where the program imports fastops
+except ImportError:  # not compiled: the program's own import of fastops will raise
 
     class bottom:  # type: ignore[no-redef]  # noqa: N801  (in the place of the module)
-        """The same calls, upon our frames."""
+        """Makes the same calls as the compiled module, but with fastops's frames on the stack."""
 
         execute = staticmethod(exec)
 
@@ -28,13 +28,14 @@ except ImportError:  # not compiled, which is an error where the program imports
 
 
 def run(program):
-    """Run a program to its end.
+    """Run a program until it ends.
 
     Parameters
     ----------
     program : list of str
-        What would stand after ``python``: a script, a directory or zip file with a ``__main__.py``,
-        ``-`` for the standard input, ``-m`` and a module, or ``-c`` and code; then its arguments.
+        The arguments of ``python``: a script, a directory or zip file with a ``__main__.py``,
+        ``-`` for the standard input, ``-m`` and a module, or ``-c`` and code; then the arguments of
+        the program.
     """
     try:
         _start(*program)
@@ -50,7 +51,7 @@ def _start(first, *arguments):
         module, *arguments = arguments
         sys.argv[:] = ["-m", *arguments]
         _new_main()
-        bottom.call(runpy._run_module_as_main, module)  # this is `python -m`
+        bottom.call(runpy._run_module_as_main, module)  # the interpreter calls this for `python -m`
     elif first == "-c":
         code, *arguments = arguments
         sys.argv[:] = ["-c", *arguments]
@@ -75,7 +76,7 @@ def _start(first, *arguments):
 def _run_script(path):
     try:
         with open(path, "rb") as file:
-            code = pkgutil.read_code(file)  # of a .pyc file
+            code = pkgutil.read_code(file)  # the code of a .pyc file; else None
             source = None if code else file.seek(0) or file.read()
     except OSError as error:
         error_text = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
@@ -93,7 +94,7 @@ def _run_script(path):
 
 
 def _set_path(entry, *, always=False):
-    """Put in the place of the current directory, which is first under ``python -m``, another."""
+    """Replace the first entry of `sys.path`: ``python -m`` has put the current directory there."""
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         sys.path[0] = entry
     elif always:
@@ -101,9 +102,9 @@ def _set_path(entry, *, always=False):
 
 
 def _new_main(**names):
-    """Give the program a ``__main__`` of its own, which stays until the process ends."""
+    """Make a new ``__main__`` module for the program. It exists until the process ends."""
     main = sys.modules["__main__"] = ModuleType("__main__")
-    if "__mp_main__" in sys.modules:  # what multiprocessing calls it, since it was imported
+    if "__mp_main__" in sys.modules:  # the name that multiprocessing gives to `__main__`
         sys.modules["__mp_main__"] = main
     vars(main).update(__annotations__={}, __builtins__=builtins, **names)
     return vars(main)
@@ -116,7 +117,7 @@ def _execute(source, filename, **names):
 
 
 def _hide_ourselves(error):
-    """Let Python's report of an error begin where the program begins."""
+    """Remove fastops's frames from the traceback that Python prints for an error."""
     inside = error.__traceback__
     while inside is not None and inside.tb_frame.f_code.co_filename == run.__code__.co_filename:
         inside = inside.tb_next

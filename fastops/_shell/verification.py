@@ -1,13 +1,14 @@
-"""How ``FASTOPS_VERIFY`` and ``--verify`` say whether calls are verified. Imports nothing."""
+"""Parses the values of ``FASTOPS_VERIFY`` and ``--verify``. It must not import other modules."""
 
 
 def parse(text):
-    """Return mode and number for a value of ``FASTOPS_VERIFY``.
+    """Return the mode and the number N of "one call in N" for a value of ``FASTOPS_VERIFY``.
 
     Parameters
     ----------
     text : str
-        ``"0"``, ``"1"``, ``"raise"`` or ``"warn"``; with a number after a colon, one in how many.
+        ``"0"``, ``"1"``, ``"raise"`` or ``"warn"``. With a colon and a number N after it, one call
+        in N is verified.
 
     Examples
     --------

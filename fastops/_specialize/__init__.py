@@ -1,12 +1,12 @@
-"""Learn what a call does, guard what that depended on, and do it again without Python.
+"""Record the ops of a call, guard the recording's assumptions, and replay it without Python.
 
-A call of TensorFlow or Keras that is written in Python decides by its arguments, by attributes and
-by global variables which ops it runs. The first calls of a signature run as ever and are timed
-(`policy`). Once a recording pays, a call is recorded (`recording`): the ops that it ran, and the
-tensor values that Python read. Later calls of the signature whose guards hold (`guards`) replay the
-recording (`replay`), as kernels alone where all of them are known (`native`).
+The Python code of TensorFlow and Keras decides by arguments, attributes and global variables which
+ops a call runs. The first calls of a signature run in Python and are timed (`policy`). Once a
+recording pays, a call is recorded (`recording`): the ops that it ran, and the tensor values that
+Python read. Later calls of the signature replay the recording (`replay`) if its guards hold
+(`guards`). If the kernels of all its ops are known, the replay runs only these (`native`).
 
-A `Specialization` (`specialization`) is what is known of one signature. Its states:
+A `Specialization` (`specialization`) is the knowledge about one signature. Its states:
 
 =========  =========================================================================================
 State      Meaning
@@ -18,7 +18,8 @@ ACTIVE     calls whose guards hold are replayed: a *hit*. If a guard does not ho
 REFUSED    calls cannot be recorded, and run in Python; `reason` says why
 =========  =========================================================================================
 
-Functions, methods of Keras's objects, variables, batches and sessions are adapters: they say how a
-call is read (`signatures`) and recorded, and keep specializations in a `cache`. `trial` runs what
-has been learned on copies, and compares, before it counts.
+The stand-ins for functions, for methods of Keras's objects, for variables, for batches and for
+sessions are adapters. They read the signature of a call (`signatures`), record the call, and keep
+specializations in a `cache`. Before a recording is used, `trial` runs it on copies of the variables
+and compares the results.
 """

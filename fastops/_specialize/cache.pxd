@@ -1,7 +1,8 @@
 from cpython.object cimport PyObject
 
 
-# A dict with a limit: beyond, the entry that was put in first goes. Threads may share it.
+# A dict with a maximum number of entries: beyond it, the oldest entry is dropped. Threads may share
+# it.
 cdef class Cache:
     cdef readonly dict entries
     cdef readonly Py_ssize_t most

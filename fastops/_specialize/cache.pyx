@@ -1,4 +1,4 @@
-"""Caches by signature, with a limit."""
+"""Caches by signature, with a maximum number of entries."""
 
 cimport cython
 from cpython.dict cimport PyDict_GetItem
@@ -7,12 +7,12 @@ from cpython.object cimport PyObject
 
 @cython.final
 cdef class Cache:
-    """A dict with a limit: beyond, the entry that was put in first goes.
+    """A dict with a maximum number of entries: beyond it, the oldest entry is dropped.
 
     Parameters
     ----------
     most : int
-        How many entries are kept.
+        The maximum number of entries.
     """
 
     def __init__(self, Py_ssize_t most):
@@ -25,7 +25,7 @@ cdef class Cache:
         return PyDict_GetItem(self.entries, key)
 
     cdef object put(self, key, value):
-        """Keep a value, and return the one that is kept: another thread's, if that came first."""
+        """Add a value and return it. If the key exists, return the existing value instead."""
         while len(self.entries) >= self.most and key not in self.entries:
             self.entries.pop(next(iter(self.entries), None), None)
         return self.entries.setdefault(key, value)
@@ -39,19 +39,19 @@ cdef class Cache:
         return self.put(key, value)
 
     def replace(self, key, value):
-        """Keep a value in the place of another one."""
+        """Set the value for a key, whether or not the key exists."""
         while len(self.entries) >= self.most and key not in self.entries:
             self.entries.pop(next(iter(self.entries), None), None)
         self.entries[key] = value
 
     def drop(self, key):
-        """Let go of a key, if it is there."""
+        """Remove a key, if it exists."""
         self.entries.pop(key, None)
 
     def clear(self):
-        """Let go of all."""
+        """Remove all entries."""
         self.entries.clear()
 
     def values(self):
-        """Return the values, in the order in which they were put in."""
+        """Return the values, in the order in which their keys were added."""
         return list(self.entries.values())

@@ -1,4 +1,4 @@
-"""Which code belongs to a library, and which of it is pure."""
+"""Which code belongs to known libraries, and which functions in C are pure."""
 
 _OF_KERAS = frozenset({"keras", "tf_keras"})
 
@@ -31,7 +31,7 @@ _PACKAGES = frozenset(
         *("typing", "typing_extensions", "weakref", "_collections_abc", "_weakrefset"),
     }
 )
-"""Packages whose functions depend on what they are given, and what that and their globals hold."""
+"""Packages whose functions depend only on their arguments, on globals, and on what these hold."""
 
 _OF_C = frozenset(
     {
@@ -39,19 +39,19 @@ _OF_C = frozenset(
         *("_sre", "_struct", "_thread", "_weakref", "google", "sys"),
     }
 )
-"""Modules that are written in C, of which the same is true."""
+"""Modules written in C whose functions depend only on their arguments."""
 
 _IMPURE = frozenset(
     {
         *("__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"),
-        *("from_dlpack", "frombuffer", "fromfile", "tofile"),  # of NumPy
+        *("from_dlpack", "frombuffer", "fromfile", "tofile"),  # functions of NumPy
     }
 )
-"""Functions of these modules that ask or tell the world something."""
+"""Functions of these modules and packages that read or change state outside the process."""
 
 
 def is_own(name):
-    """Tell whether the code of a module, by its name, is of such a package, and no test of it."""
+    """Tell whether a module, by its name, belongs to a known library and is not a test of one."""
     return (
         name.partition(".")[0] in _PACKAGES
         and not name.endswith("_test")
@@ -60,19 +60,19 @@ def is_own(name):
 
 
 def is_of_keras(name):
-    """Tell whether a module, by its name, is Keras's or tf_keras's."""
+    """Tell whether a module, by its name, belongs to Keras or tf_keras."""
     return name.partition(".")[0] in _OF_KERAS
 
 
 def is_keras(kind):
-    """Tell whether a class and all that it inherits from is Keras's or tf_keras's own."""
+    """Tell whether a class belongs to Keras or tf_keras, and all its bases to known libraries."""
     return is_of_keras(kind.__module__) and all(
         base is object or is_own(base.__module__) for base in kind.__mro__
     )
 
 
 def is_pure(function):
-    """Tell whether a function that is written in C asks and tells the world nothing."""
+    """Tell whether a function written in C is known to be pure."""
     module = getattr(function, "__module__", None)
     if module is None:  # a method
         bound = getattr(function, "__self__", None)
@@ -94,4 +94,4 @@ BOOKKEEPING = frozenset(
         "_self_unconditional_deferred_dependencies",
     }
 )
-"""Attributes of TensorFlow's trackable objects that checkpoints alone ask."""
+"""Attributes of TensorFlow's trackable objects that only checkpoints read."""

@@ -13,35 +13,35 @@ from fastops._tf.tensor cimport Tensor
 
 cdef enum Outcome:
     DONE
-    DIFFERS  # from the recorded call, before anything was done that stays
-    FAILED   # likewise
+    DIFFERS  # a value or size differs from the recording, before anything had an effect
+    FAILED   # an op failed, before anything had an effect
 
 
 cdef class Native:
     cdef NativePlan plan
-    cdef tuple ops             # of the steps
-    cdef list attrs            # that tapes are told of each; None where they are told of none
+    cdef tuple ops             # the op of each step
+    cdef list attrs            # of each step, as tapes record them; None without a tape
     cdef tuple constants       # inputs of steps, after the numbered values
     cdef int num_values
-    cdef tuple accessed        # variables that are read, but for those among the arguments
-    cdef vector[int] given     # the numbers of the handles of these
-    cdef vector[int] made      # the numbers of the values that the result asks for
-    cdef int first_lasting     # the step of which the first thing stays
+    cdef tuple accessed        # variables that steps access and that are not arguments
+    cdef vector[int] given     # numbers of the arguments that are handles of accessed variables
+    cdef vector[int] made      # numbers of the values that the result needs
+    cdef int first_lasting     # number of the first step with an effect
     cdef bint onednn
-    cdef bint waits            # whether a step is another device's, that may be slow to take it
-    cdef vector[pair[int, int]] makers  # if so, by the value's place: the step, and which output
-    cdef int64_t last_ns       # that the last run took
-    cdef long long runs        # that have succeeded
+    cdef bint waits            # whether a step runs on a device other than the host
+    cdef vector[pair[int, int]] makers  # if so, of each value in `made`: step and output
+    cdef int64_t last_ns       # time of the last run
+    cdef long long runs        # number of successful runs
 
-    # Whether the calls of the ops on this thread would run these kernels, and no profile is open.
-    # The caller checks for tapes.
+    # Whether calls of the ops on this thread would run these kernels, and no profile is open.
+    # The caller checks whether a tape records.
     cdef bint may_run(self, Thread* thread) except -1
-    # Fills in the values that the result asks for, new references; all of them if tapes are told.
+    # Sets the values that the result needs, as new references. If a tape records, sets all values.
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *
     cdef object wrapped(self, Tensor& tensor, size_t i)
     cdef int record(self, PyObject** values) except -1
 
 
-# Whether the calls of all steps were direct, by what was noted of each, and tapes heard of those
-# that they are to hear of.
+# Whether the calls of all steps were direct, by their entries. If `recorded`, tapes must also have
+# recorded each step that is not stopped.
 cdef bint are_direct(list entries, steps, bint recorded) except -1

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""The steps of a replay as the kernels that its ops have prepared, with no Python in between."""
+"""The steps of a replay as prepared kernels, which run without Python in between."""
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
@@ -29,29 +29,29 @@ cdef extern from "definitions.h":
     pass
 
 
-cdef Runtime* _where = runtime()  # always the same place: what stands there is kept up by the gate
+cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
 
 
 @cython.final
 cdef class Native:
-    """Kernels in an order, of one replay.
+    """The kernels of one replay, in execution order.
 
     Parameters
     ----------
     found : fastops._specialize.recording.recording.Recording
-        What there is to run.
+        The recording of the replay.
     ops : tuple of Op
-        By which its steps were run.
+        The op of each step.
     entries : list of Entry or Placing
-        How each of these calls was run.
+        The entry or placing by which each step ran.
     variables, handles : tuple
-        Those that the call finds by itself, and their handles.
+        The variables that are not arguments of the call, and their handles.
     asked : list of int
-        The numbers of the values that the result asks for.
+        The numbers of the values that the result needs.
     onednn : bool
-        The setting that the entries are for.
+        The oneDNN setting for which the entries were made.
     recorded : bool
-        Whether tapes are told of the steps, which then keep all that they make.
+        Whether tapes record the steps. Then all values are kept until the end.
     """
 
     def __init__(self, found, tuple ops, list entries, tuple variables, tuple handles, asked,
@@ -175,14 +175,14 @@ cdef class Native:
         if self.attrs is not None:
             try:
                 self.record(values)
-            except Exception:  # an accumulator cannot follow
+            except Exception:  # a forward accumulator has raised
                 if self.first_lasting < PyTuple_GET_SIZE(self.ops):
                     raise
                 return FAILED
         return DONE
 
     cdef object wrapped(self, Tensor& tensor, size_t i):
-        """What a step has made, as the call of its op would return it."""
+        """Wrap an output of a step in an EagerTensor, as a call of its op would do."""
         cdef NativeStep* step
         if self.waits:
             step = &self.plan.steps[self.makers[i].first]
@@ -191,7 +191,7 @@ cdef class Native:
         return Wrap(move(tensor), _where.host, _where.context)
 
     cdef int record(self, PyObject** values) except -1:
-        """Tell tapes of the steps, as their calls would."""
+        """Record the steps on tapes, as calls of their ops would do."""
         cdef NativeStep* step
         cdef tuple inputs
         cdef size_t i, j

@@ -1,21 +1,21 @@
 from libc.stdint cimport int64_t
 
 cpdef enum:
-    # What is kept.
+    # How many entries are kept.
     MAX_FUNCTION_SIGNATURES = 256      # of one function
     MAX_OBJECT_SIGNATURES = 64         # of one object, in one state
-    MAX_OBJECT_STATES = 4              # of one object: sets of attributes that it goes to and from
+    MAX_OBJECT_STATES = 4              # of one object: sets of attributes that it switches between
     MAX_VARIANTS = 4                   # recordings of one signature that differ by tensor values
     MAX_SESSION_RUNS = 256             # sets of feeds and fetches of one session
-    MAX_CLASSES = 1024                 # classes of which something is remembered
+    MAX_CLASSES = 1024                 # classes about which something is remembered
     MAX_SHARED_GUARDS = 256            # guards that recordings of the same library code share
     MAX_VARIABLE_KINDS = 256           # kinds of variables that are made from a template
     MAX_BATCH_KINDS = 64               # kinds of datasets of arrays
-    # What is recorded.
+    # How much is recorded.
     MAX_FUNCTION_OPS = 512             # of one call of a function
     MAX_OBJECT_OPS = 32768             # of one call of an object's method
-    MAX_UNSHARED_OPS = 256             # beyond, steps of simple ops share kernels
-    MAX_VALUE_BYTES = 65536            # of one constant, or one value that is compared
+    MAX_UNSHARED_OPS = 256             # with more ops, steps of simple ops share kernels
+    MAX_VALUE_BYTES = 65536            # of one constant, or of one value that is compared
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared
     # When to give up.
@@ -26,24 +26,24 @@ cpdef enum:
     MAX_STATE_CHANGES = 16             # of one object, without a usable recording in between
     MAX_GUARD_MISSES = 8               # in a row, after which the recordings are dropped
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
-    MAX_WAIT = 4                       # times the bar: then parts of an object get accounts, too
+    MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too
     # When to run without the GIL.
     LONG_RUN_NS = 20000                # kernels that take longer let other threads run
 
 # Nanoseconds of a clock that never goes back. Tests may set another clock.
 cdef int64_t now() except? -1
 
-# Whether this thread is in a call that covers the calls inside it; sets that, and returns what it
-# was before.
+# Whether this thread is in a call that covers the calls inside it. `cover` sets this, and returns
+# the previous value.
 cdef bint is_covered() noexcept
 cdef bint cover(bint value) noexcept
 
 
-# The bar: what an account must reach before a recording or plan of this expected cost is made.
+# The bar: the time that an account must reach before a recording or plan of this cost is made.
 cdef int64_t bar_of(int64_t cost_ns) noexcept
 
 
-# The expected cost of a recording or plan, by a size that is known before.
+# The expected cost of a recording or plan, in proportion to a size that is known before.
 cdef class Estimate:
     cdef readonly str name
     cdef readonly double start      # the starting figure: nanoseconds for a unit of size
@@ -62,9 +62,9 @@ cdef class Budget:
 
     # Counts a failure. True if no more are allowed.
     cdef bint fail(self) noexcept
-    # Counts a success: the next failures are counted anew, and twice as many are allowed.
+    # Counts a success: the count of failures restarts, and twice as many are allowed.
     cdef void succeed(self) noexcept
-    # From now on any number is allowed.
+    # Allows any number of failures from now on.
     cdef void lift(self) noexcept
     cdef bint is_spent(self) noexcept
 
@@ -72,7 +72,7 @@ cdef class Budget:
 # The time of calls that a recording or plan could have saved.
 cdef class Account:
     cdef readonly long long calls
-    cdef readonly int64_t shortest_ns   # of one call
+    cdef readonly int64_t shortest_ns   # time of the shortest call
     cdef readonly int drops             # of recordings or plans that were of no use
 
     cdef void charge(self, int64_t ns) noexcept

@@ -1,19 +1,19 @@
 # distutils: language = c++
 """When it pays to make a recording or a plan.
 
-A recording or a plan costs time now, and the number of later calls is unknown. The rule is that
-of renting or buying: fastops makes one once the calls that it would have served have cost a share
-(`SHARE`) of what it is expected to cost. A program that ends before has lost nothing. A program
-that ends right after has lost no more than this cost, which is in proportion to its time.
+A recording or a plan costs time now, and the number of later calls is unknown. The rule is that of
+renting or buying. The calls that a recording or plan would have served must first cost a share
+(`SHARE`) of its expected cost. A program that ends before that has lost nothing. A program that
+ends right after that has lost no more than this cost, which is in proportion to its run time.
 
 1. An `Account` belongs to one signature of one object or function. A call that runs without a
    recording or plan charges its time to the account.
-2. An `Estimate` is the expected cost, by a size. It begins with a figure that is rather too high,
-   and follows the costs in this process.
-3. `Account.is_due` compares the two. Each recording or plan that was dropped, because something had
-   changed, doubles the bar.
-4. Time counts once. While a call charges an account, the calls inside it charge nothing and get
-   no recordings: the recording of the outer call will replay them (`cover`). A call that has waited
+2. An `Estimate` is the expected cost, in proportion to a size. It starts with a figure that is
+   rather too high, and follows the costs that are measured in this process.
+3. `Account.is_due` compares the two. Each recording or plan that is dropped because something has
+   changed doubles the bar.
+4. Time counts once. While a call charges an account, the calls inside it charge nothing and get no
+   recordings: the recording of the outer call will replay them (`cover`). A call that has waited
    for too long stops covering the calls inside it.
 
 The limits of all recordings and plans are in `policy.pxd`.
@@ -35,7 +35,7 @@ SHARE = 0.5
 
 cdef extern from *:
     """
-    // Whether this thread is in a call whose own account has the time of what it calls.
+    // Whether this thread is in a call whose account is also charged for the calls inside it.
     static thread_local bool covered = false;
     """
     bint covered
@@ -66,14 +66,15 @@ cdef bint cover(bint value) noexcept:
 
 @cython.final
 cdef class Estimate:
-    """The expected cost of a recording or plan, by a size that is known before.
+    """The expected cost of a recording or plan, in proportion to a size that is known before.
 
     Parameters
     ----------
     name : str
         The kind of recording or plan, as `estimates` lists it.
     start : float
-        The first figure: nanoseconds for a unit of size. Rather too high than too low.
+        The first figure: nanoseconds for a unit of size. It should be too high rather than too
+        low.
     """
 
     def __init__(self, str name, double start):
@@ -86,11 +87,11 @@ cdef class Estimate:
         return <int64_t>(ns if ns < 1e18 else 1e18)
 
     cdef void learn(self, double size, int64_t ns) noexcept:
-        """Follow a measured cost.
+        """Adjust the figure to a measured cost.
 
-        Other load on the machine, and other threads with the GIL, only ever add to a measurement.
-        So a lower one counts for more than a higher one, and the figure never rises beyond twice
-        the first.
+        Other load on the machine and other threads with the GIL can only increase a measurement. So
+        a lower measurement counts for more than a higher one, and the figure never rises above
+        twice the first figure.
         """
         cdef double found
         if size <= 0 or ns <= 0:
@@ -114,13 +115,13 @@ cdef class Estimate:
 cdef class Account:
     """The time of calls that a recording or plan could have saved.
 
-    The first call does not count: it builds, traces and allocates. Each later call counts as the
-    shortest of them. The rest of a longer call would not have been saved: it went to the scheduler,
-    to a garbage collection, or to the first call of something else.
+    The first call does not count: it builds, traces and allocates. Each later call counts with the
+    time of the shortest call. A recording or plan would not have saved the rest of a longer call:
+    the scheduler, a garbage collection, or the first call of something else took it.
     """
 
     cdef void charge(self, int64_t ns) noexcept:
-        """Count a call, and its time."""
+        """Count a call and its time."""
         if self.calls == 0 or ns < self.shortest_ns:
             self.shortest_ns = ns
         self.calls += 1
@@ -129,21 +130,21 @@ cdef class Account:
         return 0 if self.calls < 2 else (self.calls - 1) * self.shortest_ns
 
     cdef bint is_due(self, int64_t cost_ns) noexcept:
-        """Whether to make a recording or plan of this expected cost. Never before a call."""
+        """Whether to make a recording or plan of this expected cost; never before a call."""
         cdef double bar = _share * cost_ns * (1 << min(self.drops, MOST_DOUBLINGS))
         return self.calls > 0 and self.spent() >= bar
 
     cdef void restart(self) noexcept:
-        """Begin anew, since a recording or plan is being made. The time of a call stays known."""
+        """Restart the count, since a recording or plan is being made. Keep the time of a call."""
         self.calls = min(self.calls, 1)
 
     cdef void drop(self) noexcept:
-        """Begin anew with a higher bar, since a recording or plan was of no use."""
+        """Restart the count with a higher bar, since a recording or plan was of no use."""
         self.drops += 1
         self.restart()
 
     cdef void forgive(self) noexcept:
-        """Begin anew with the first bar, since a recording or plan has paid."""
+        """Restart the count with the first bar, since a recording or plan has paid."""
         self.drops = 0
         self.restart()
 
@@ -167,7 +168,7 @@ cdef class Budget:
     Parameters
     ----------
     most : int
-        The number before the first success. After each success it is twice as many: a signature
+        The number before the first success. After a success twice as many are allowed: a signature
         that cannot be recorded says little about an object whose other calls are replayed.
     """
 
@@ -189,7 +190,7 @@ cdef class Budget:
 
 
 def clock():
-    """Return the time by the clock that accounts are charged by, in nanoseconds."""
+    """Return the time of the clock that accounts use, in nanoseconds."""
     return now()
 
 
@@ -199,9 +200,9 @@ def share():
 
 
 def set_share(double value):
-    """Set that share, and return the one before.
+    """Set the share of the expected cost that an account must reach; return the previous share.
 
-    0: a recording or plan is made after the first call. Most tests set that.
+    With 0, a recording or plan is made after the first call. Most tests set this.
     """
     global _share
     before, _share = _share, value
@@ -209,7 +210,7 @@ def set_share(double value):
 
 
 def set_clock(value):
-    """Set a callable to read in place of the clock; None: the clock again."""
+    """Set a callable that replaces the clock; None restores the clock."""
     global _clock
     _clock = value
 

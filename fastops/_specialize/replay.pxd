@@ -1,4 +1,4 @@
-# A recording that is ready to run.
+# Replays of recordings.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
@@ -17,25 +17,25 @@ cdef class Replay:
     cdef tuple checks
     cdef tuple steps
     cdef object result
-    cdef int single  # the number of the only value that is the result, or -1
-    cdef vector[int] flat  # those of the values that a list or tuple of tensors alone holds
-    cdef bint whole        # whether these are what the last op makes, no more and no less
-    cdef bint custom
-    cdef list passed
-    cdef vector[uint64_t] versions  # of the modules among it, when they were last as they were
-    cdef list settings
-    cdef Guard guard       # of the code that ran; None where others look after it
-    cdef readonly tuple variables  # those that the call finds by itself
+    cdef int single  # the number of the value that is the result; -1: not one value
+    cdef vector[int] flat  # numbers of the values, if the result is a flat list or tuple
+    cdef bint whole        # whether the values in `flat` are exactly the last op's outputs
+    cdef bint custom        # whether the call has a custom gradient
+    cdef list passed        # generated functions of the ops: module dict, name, function
+    cdef vector[uint64_t] versions  # of the dicts in `passed`, when they were last checked
+    cdef list settings      # attributes of modules that must not change
+    cdef Guard guard       # of the code that ran; None if the caller guards it
+    cdef readonly tuple variables  # variables that are not arguments of the call
     cdef tuple handles
-    cdef object found      # what it was made of; None if kernels alone will not do
-    cdef Native native     # its kernels, if all of it is direct
-    cdef Native recorded   # likewise, for runs that tapes are told of
-    cdef Replay taped      # in whose place that one runs where a tape records; None: this one
-    cdef int runs[2]       # without them, and without these
+    cdef object found      # the recording; None if the replay cannot run as kernels only
+    cdef Native native     # the kernels of a run without a tape, if all ops are direct
+    cdef Native recorded   # the kernels of a run that a tape records
+    cdef Replay taped      # the replay to run while a tape records; None: this one
+    cdef int runs[2]       # kernel searches without a tape, and with one
 
-    # Whether TensorFlow is as it was.
+    # Whether the guards of the replay hold.
     cdef bint fits(self) except -1
-    # The result is a new reference.
+    # Runs the replay, as kernels only if possible. The result is a new reference.
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *
@@ -49,5 +49,5 @@ cdef class Replay:
 
 
 cdef tuple handles_of(tuple variables)
-# Whether these are the very tensors of a signature.
+# Whether a signature has exactly these tensors as its leaves.
 cdef bint are_leaves(list tensors, const Signature& signature) noexcept

@@ -1,10 +1,10 @@
 # distutils: language = c++
-"""A recording, ready to run.
+"""Replays of recordings.
 
-A replay runs the ops that the recorded call ran. Each is a call of its op: tapes record it,
-profiles count it, and TensorFlow makes it where no kernel of ours may. Where a tensor value differs
-from the one that Python read, or an op fails, the replay ends before anything has an effect, and
-the caller runs the Python code instead.
+A replay runs the ops that the recorded call ran. Each is an ordinary call of its op: tapes record
+it, profiles count it, and TensorFlow makes it if the direct path cannot. If a tensor value differs
+from the value that Python read, or if an op fails, the replay ends before anything has an effect,
+and the caller runs the Python code instead.
 """
 
 cimport cython
@@ -59,8 +59,8 @@ from fastops._specialize.recording.recording import (
 cdef enum:
     INLINE_VALUES = 64
 
-# Ops whose kernels keep nothing that depends on sizes. An optimizer's step has thousands of them,
-# for each of which preparing a kernel takes longer than running it.
+# Ops whose kernels keep nothing that depends on sizes. An optimizer's step has thousands of them.
+# Preparing a kernel for each would take longer than running it.
 cdef frozenset _SHARED = frozenset([
     "Add", "AddV2", "AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp", "Cast",
     "Identity", "Maximum", "Minimum", "Mul", "Neg", "Pow", "ReadVariableOp", "RealDiv", "Rsqrt",
@@ -72,17 +72,17 @@ cdef tuple _NO_SEEDS = (None, None)
 
 
 # ---------------------------------------------------------------------------------------------
-# One recording, ready to run
+# The replay of one recording
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
 cdef class Check:
-    """What a value must be.
+    """Compares a value with the value that Python read in the recorded call.
 
     Parameters
     ----------
     check : fastops._specialize.recording.recording.Check
-        Which, and what.
+        The number of the value, and the recorded value.
     """
 
     cdef int number
@@ -105,9 +105,9 @@ cdef class Step:
     Parameters
     ----------
     op : Op
-        The op, one that no other step of the recording has.
+        The op. Its cached entry should fit this step, so steps rarely share an op.
     step : fastops._specialize.recording.recording.Step
-        What of it is known.
+        The recorded step.
     function : callable
         TensorFlow's generated function of the op.
     """
@@ -115,19 +115,19 @@ cdef class Step:
     cdef Op op
     cdef object function
     cdef tuple names
-    cdef tuple arguments        # None where a value goes
-    cdef vector[int] places     # and which value goes where
-    cdef vector[int] numbers
-    cdef list lists             # places of lists with values, and their items
-    cdef int first
+    cdef tuple arguments        # None in the place of a value
+    cdef vector[int] places     # indexes of arguments that are values
+    cdef vector[int] numbers    # and the numbers of these values
+    cdef list lists             # arguments that are lists with values: index and items
+    cdef int first              # the number of the first output's value
     cdef int num_outputs
     cdef tuple sizes
     cdef tuple checks
     cdef vector[int] releases
-    cdef bint stopped           # tapes are not to be told of it
-    cdef int accessed           # the number of the handle of the variable that it reads, or -1
-    cdef bint lasts             # something of it stays: from then on the call is not made again
-    cdef tuple seed             # of a random op; None of others
+    cdef bint stopped           # tapes must not record it
+    cdef int accessed           # the number of the accessed variable's handle, or -1
+    cdef bint lasts             # it has an effect: after it the call must not be made again
+    cdef tuple seed             # of a random op; None for other ops
     cdef int seed_places[2]
 
     def __init__(self, Op op, step, function):
@@ -158,7 +158,7 @@ cdef class Step:
 
     cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
                      PyObject** made_of_all) except *:
-        """Run it. Unless it is null, `made_of_all` gets what the op returns, a new reference."""
+        """Run the op. `made_of_all`, if it is not null, gets the op's result, a new reference."""
         cdef PyObject* arguments[FASTOPS_MAX_PARAMS]
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.arguments)
         cdef int end
@@ -182,7 +182,7 @@ cdef class Step:
                 seeds = _NO_SEEDS
             else:
                 seeds = _random_seed.get_seed(self.seed[0])
-                if self.seed == _NO_SEED:  # others in each call: no key of ours would come again
+                if self.seed == _NO_SEED:  # the seeds differ in each call: keys would never repeat
                     callable = <PyObject*>self.function
             for i in range(2):
                 arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
@@ -233,7 +233,7 @@ cdef bint _has_sizes(PyObject* value, object sizes) noexcept:
 
 
 cdef int _spread(PyObject* made, PyObject** values, int number, int end) except -1:
-    """Puts the tensors of an op's result into their places; returns the place after them."""
+    """Store the tensors of an op's result as values; return the number after the last one."""
     cdef Py_ssize_t i
     if IsEagerTensor(made):
         if number < end:
@@ -251,21 +251,21 @@ cdef int _spread(PyObject* made, PyObject** values, int number, int end) except 
 
 @cython.final
 cdef class Replay:
-    """What calls of a signature run.
+    """Runs the recorded ops for calls of a signature.
 
     Parameters
     ----------
     found : fastops._specialize.recording.recording.Recording
-        What one of them ran.
+        The recording of one of these calls.
     op : callable
-        Returns the `Op` for a step, by its place and its name.
+        Returns the `Op` for a step, given the step's index and the op's name.
     passed : callable
-        Returns, for an op's name, the module of its generated function, the name there, and the
-        function. As long as that is there, it may be passed by.
+        Returns, for an op's name, the module of its generated function, the function's name there,
+        and the function. The replay bypasses the function, as long as the module has it.
     settings : sequence of tuple
-        Modules, and the attributes of theirs that must stay what they are.
+        Pairs of a module and the name of an attribute that must not change.
     guard : Guard, optional
-        Of the code that ran.
+        The guard of the code that ran.
     """
 
     def __init__(self, found, op, passed, settings, guard=None):
@@ -303,24 +303,24 @@ cdef class Replay:
             (module.__dict__, name, getattr(module, name)) for module, name in settings
         ]
         if found.taped is not None:
-            n = len(found.steps)  # its ops are others
+            n = len(found.steps)  # the indexes of its ops come after these
             self.taped = Replay(
                 found.taped, lambda place, name: op(n + place, name), passed, settings
             )
 
     def op_names(self):
-        """Return the names of the ops that it runs, in their order."""
+        """Return the names of the ops, in the order in which they run."""
         return [(<Step>step).op.op_name for step in self.steps]
 
     def describe(self):
-        """Say what it runs, and what it compares.
+        """Describe what the replay runs and compares.
 
         Returns
         -------
         dict
-            The names of the ``"ops"``; the ``"constants"`` among their inputs, each with the op,
-            the parameter and a tensor; how many tensor ``"values"`` are compared; and how many
-            runs were kernels alone, ``"native"``.
+            The names of the ``"ops"``; the ``"constants"`` among their inputs, each with the op's
+            name, the parameter and a tensor; the number of tensor ``"values"`` that are compared;
+            and the number of runs as kernels only, ``"native"``.
         """
         cdef Step step
         constants, values = [], PyTuple_GET_SIZE(self.checks)
@@ -339,7 +339,7 @@ cdef class Replay:
         }
 
     cdef bint fits(self) except -1:
-        """Whether TensorFlow is as it was."""
+        """Whether the guards hold: the ops' functions, the settings, and the code that ran."""
         cdef Py_ssize_t i
         cdef PyObject* namespace
         cdef PyObject* function
@@ -371,7 +371,7 @@ cdef class Replay:
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *:
         cdef Thread* thread = this_thread()
         cdef bint recorded = taped()
-        # Held here: another thread may put its own in the place meanwhile.
+        # This local reference is needed: another thread may replace the attribute meanwhile.
         cdef Native native = self.recorded if recorded else self.native
         if recorded and self.taped is not None:
             return self.taped.run(signature, result)
@@ -384,7 +384,7 @@ cdef class Replay:
         return self.run_with(signature, self.variables, self.handles, result)
 
     cdef long long native_runs(self):
-        """How many runs were kernels alone."""
+        """The number of runs as kernels only."""
         cdef long long runs = 0 if self.native is None else self.native.runs
         if self.taped is not None:
             runs += self.taped.native_runs()
@@ -392,7 +392,7 @@ cdef class Replay:
 
     cdef Outcome run_natively(self, Native native, const Signature& signature, Thread* thread,
                               PyObject** result) except *:
-        """Run its kernels."""
+        """Run the replay as kernels only."""
         cdef PyObject* inline_values[INLINE_VALUES]
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
@@ -427,7 +427,7 @@ cdef class Replay:
 
     cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
                               PyObject** result) except *:
-        """Run it, and look by which kernels. Not always known: of new keys there are none yet."""
+        """Run the replay op by op, and note the kernels. A new key has no kernel yet."""
         cdef Recorder calls = Recorder()
         cdef bint onednn = thread.options.onednn
         cdef Outcome outcome
@@ -436,7 +436,7 @@ cdef class Replay:
         found = self.found
         self.runs[recorded] += 1
         calls.entries = []
-        # What is made here stays: a collection would find nothing.
+        # Avoid collections: the objects that are made here stay alive.
         collects = PyGC_Disable()
         try:
             calls.open()
@@ -462,7 +462,7 @@ cdef class Replay:
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *:
-        """Run it with other variables in the places of those that the call finds by itself."""
+        """Run the replay op by op, with `variables` in the places of the recording's variables."""
         cdef PyObject* inline_values[INLINE_VALUES]
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
@@ -505,9 +505,9 @@ cdef class Replay:
             result[0] = <PyObject*>made
             return DONE
         except Exception:
-            if lasts:  # the next numbers of a sequence, say, which the call must not draw twice
+            if lasts:  # for example, a call must not draw random numbers twice
                 raise
-            return FAILED  # TensorFlow's function will raise what there is to raise
+            return FAILED  # the caller runs Python, which raises the error
         finally:
             Py_XDECREF(last)
             for i in range(first, self.num_values):
@@ -515,13 +515,13 @@ cdef class Replay:
                     Py_DECREF(<object>values[i])
 
     cdef object pack(self, PyObject** values, const Signature& signature, tuple variables):
-        """The result."""
+        """Make the result of the values."""
         if self.flat.size() != 0:
             return self.row(values)
         return _filled(self.result, values, signature, variables)
 
     cdef object row(self, PyObject** values):
-        """The result where it is a list or tuple of tensors alone."""
+        """Make the result of the values, if it is a flat list or tuple of tensors."""
         cdef Py_ssize_t i
         cdef tuple made = PyTuple_New(self.flat.size())
         for i in range(<Py_ssize_t>self.flat.size()):
@@ -535,7 +535,7 @@ cdef class Replay:
 
 
 cdef object _place_of(i, step, dict firsts):
-    """The place of the first step like this one: steps of simple ops share an op and its kernel."""
+    """The index of the first step like this one: steps of simple ops share an op and its kernel."""
     if firsts is None or step.op_name not in _SHARED:
         return i
     attributes = [
@@ -545,7 +545,7 @@ cdef object _place_of(i, step, dict firsts):
 
 
 cdef bint _may_be_native(found) except -1:
-    """Whether the ops of a recording may be kernels alone."""
+    """Whether a recording may run as kernels only."""
     first = found.num_arguments + len(found.variables)
     return len(found.steps) > 1 and not any([
         step.seed is not None for step in found.steps
@@ -564,11 +564,11 @@ cdef tuple handles_of(tuple variables):
     return tuple([variable._handle for variable in variables])
 
 
-cdef object _new_tuple = tuple.__new__  # by which namedtuples make theirs
+cdef object _new_tuple = tuple.__new__  # named tuples make their instances by this function
 
 
 cdef object _filled(packed, PyObject** values, const Signature& signature, tuple variables):
-    """A result, with tensors in the places of their numbers."""
+    """Make a result of a packed one: replace the stand-ins by tensors."""
     kind = type(packed)
     if kind is Number:
         return <object>values[<int>packed]

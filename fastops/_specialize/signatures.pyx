@@ -1,8 +1,8 @@
 # distutils: language = c++
-"""The signature of a call: what its arguments have in common with those of other calls.
+"""The signature of a call: dtypes, shapes, Python values and structure of its arguments.
 
-All reading goes through this module: the classes that signatures know (`Known`) belong to one
-extension.
+All code that reads signatures goes through this module, since the set of classes that signatures
+know (`Known`) is a variable of one extension.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -28,7 +28,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Res
 cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
 
 COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
-"""Classes of which an instance is its attributes: tensors, shapes, dtypes and each other."""
+"""Classes whose instances consist of attributes: tensors, shapes, dtypes and other composites."""
 
 
 cdef bint read_values(Signature* signature, PyObject* const* args, Py_ssize_t positional,
@@ -51,13 +51,13 @@ cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t po
 
 
 def know_objects(classes):
-    """Have `read_tensors` read instances of more classes.
+    """Make `read_tensors` support instances of more classes.
 
     Parameters
     ----------
     classes : dict of type to frozenset of str
-        By class, the names of attributes for which no method asks. What the others hold is what
-        there is to know of an instance.
+        By class, the names of attributes that no recorded method reads. The other attributes
+        describe an instance completely.
     """
     global _objects
     _objects = dict(classes)
@@ -65,12 +65,12 @@ def know_objects(classes):
 
 
 def know_iterator(kind):
-    """Have `read` take instances of a class for what they are: iterators of datasets.
+    """Make `read_values` support instances of a class as iterators of datasets.
 
     Parameters
     ----------
     kind : type
-        Derived from TensorFlow's, and known by the same attributes.
+        The class. It is derived from TensorFlow's `OwnedIterator`, and has the same attributes.
     """
     global _lazy_iterator
     _lazy_iterator = kind
@@ -78,7 +78,7 @@ def know_iterator(kind):
 
 
 def _describe_iterator(iterator):
-    """Return what a trace for an iterator depends on, as text; None if only TensorFlow knows."""
+    """Return a text that says what a trace depends on for an iterator; None if it is unknown."""
     try:
         return iterator._fastops_text
     except AttributeError:

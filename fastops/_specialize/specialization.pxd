@@ -1,4 +1,4 @@
-# What is known of the calls of one signature.
+# The specialization of the calls of one signature.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -13,40 +13,40 @@ cdef enum State:
     ACTIVE
     REFUSED
 
-# What becomes of a call.
+# The decision about a call.
 cdef enum Decision:
-    HIT          # it has been replayed
+    HIT          # the call has been replayed
     MISSED       # a guard does not hold: Python runs
-    FAILED       # an op of the replay has failed: Python runs, and raises what there is to raise
-    EXHAUSTED    # tensor values decide what runs, and no more variants are recorded
+    FAILED       # an op of the replay has failed: Python runs, and raises the error
+    EXHAUSTED    # tensor values decide which ops run, and no more variants are recorded
     REJECTED     # calls of this signature cannot be recorded
     WAIT         # a recording would not pay yet
-    RECORD       # it is to be recorded
+    RECORD       # the caller should record the call
 
 
 cdef class Specialization:
     cdef readonly bytes key
     cdef Account account
-    cdef readonly list variants     # of Replay: they differ by tensor values that Python read
+    cdef readonly list variants     # Replays, which differ by tensor values that Python read
     cdef readonly object first      # the first recording, until a second one confirms it
-    cdef readonly str reason        # why the last recording failed; None if none has
-    cdef readonly str detail        # and the particulars, if there are any
-    cdef readonly int failures      # of recordings
+    cdef readonly str reason        # why the last recording failed; None if no recording has failed
+    cdef readonly str detail        # details of the reason, or None
+    cdef readonly int failures      # failed recordings
     cdef int most_failures
-    cdef int misses                 # of guards, since the last hit
+    cdef int misses                 # calls since the last hit whose guards did not hold
 
     cdef State state(self) noexcept
-    # Whether what the recordings depend on, beside the arguments, is as it was.
+    # Whether the guards hold that all variants share.
     cdef bint holds(self) except -1
-    # Replays the call, or says what else becomes of it. The result is a new reference.
+    # Replays the call, or returns another decision. The result is a new reference.
     cdef Decision run(self, const Signature& signature, PyObject** result) except *
-    # Says what becomes of a call that has not been replayed, where a recording costs so much.
+    # Decides about a call that has not been replayed. `cost_ns`: the expected cost of a recording.
     cdef Decision next(self, int64_t cost_ns) noexcept
-    # Takes up that a recording begins.
+    # Notes that a recording starts.
     cdef int begin(self) except -1
     # Counts a call that raised while it was recorded.
     cdef int fail(self) except -1
-    # Takes up that a call could not be recorded.
+    # Notes that a call could not be recorded.
     cdef int refuse(self, str reason, str detail) except -1
-    # Drops the recordings: what they depend on has changed for good.
+    # Drops the recordings, since their guards no longer hold.
     cdef int deoptimize(self) except -1

@@ -1,14 +1,14 @@
 # distutils: language = c++
-"""What is known of the calls of one signature: a state machine.
+"""The specialization of the calls of one signature: a state machine.
 
 `fastops._specialize` describes the states. `Specialization.run` decides about each call, in this
 order:
 
 1. If a guard of the recordings does not hold, Python runs (MISSED).
-2. Each variant is tried. The first that finds the tensor values that it was recorded with gives the
-   result (HIT). If an op fails before anything has an effect, Python runs (FAILED).
-3. Otherwise the call may be recorded: unless there are too many variants (EXHAUSTED), recordings
-   have failed too often (REJECTED), or a recording would not pay yet (WAIT).
+2. The variants are tried in order. The first one that finds the tensor values of its recording
+   gives the result (HIT). If an op fails before anything has an effect, Python runs (FAILED).
+3. Otherwise the call may be recorded (RECORD), unless there are too many variants (EXHAUSTED),
+   recordings have failed too often (REJECTED), or a recording would not pay yet (WAIT).
 """
 
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
@@ -28,16 +28,16 @@ cdef dict _NAMES = {WAITING: "waiting", RECORDED: "recorded", ACTIVE: "active", 
 
 
 cdef class Specialization:
-    """What is known of the calls of one signature.
+    """The recordings of the calls of one signature, and its state.
 
     Parameters
     ----------
     key : bytes
         The signature.
     most_failures : int
-        Failed recordings after which no more are made.
+        The number of failed recordings after which no more are made.
     account : Account, optional
-        What calls cost while they run in Python.
+        The account that calls charge while they run in Python.
     """
 
     def __init__(self, bytes key, int most_failures, Account account=None):
@@ -88,7 +88,7 @@ cdef class Specialization:
     cdef int begin(self) except -1:
         if PyList_GET_SIZE(self.variants) == 0:
             self.account.restart()
-        else:  # variants differ by values, as calls may again and again
+        else:  # variants differ by values: each call may need one more
             self.account.drop()
         return 0
 
@@ -107,13 +107,13 @@ cdef class Specialization:
         return 0
 
     def describe(self):
-        """Say what is known of the calls.
+        """Describe the state and the recordings.
 
         Returns
         -------
         dict
-            The ``"state"``; what each of the ``"variants"`` runs, as `Replay.describe` says; the
-            ``"reason"`` why the last recording failed, and its particulars, ``"detail"``.
+            The ``"state"``; the ``"variants"``, each as `Replay.describe` returns it; the
+            ``"reason"`` why the last recording failed, and the ``"detail"`` of this reason.
         """
         return {
             "state": _NAMES[self.state()],

@@ -1,5 +1,8 @@
 # distutils: language = c++
-"""Trials: a replay is compared, bit for bit, on copies of the variables before it counts."""
+"""Trials: run a new replay on copies of the variables, before it replaces calls.
+
+Its result and the new values of the copies must be equal to those of the recorded call, bit by bit.
+"""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -43,7 +46,7 @@ cdef list copies_of(variables):
 
 
 cdef object _plain_copy(variable, value):
-    """A copy of a variable on the host, without TensorFlow's scopes around two ops."""
+    """Copy a variable on the host by two ops, without the scopes of TensorFlow's constructor."""
     cdef dict attributes = dict(variable.__dict__)
     copy = ResourceVariable.__new__(ResourceVariable)
     handle = _gen_variables.var_handle_op(
@@ -62,7 +65,7 @@ cdef int try_replay(Replay replay, const Signature& signature, list copies, resu
     cdef Outcome outcome
     cdef tuple variables = tuple(copies)
     cdef Observer trial = Observer()
-    trial.records = True  # so that nothing in it is verified
+    trial.records = True  # so that no call in the trial is verified
     TFE_Py_TapeSetStopOnThread()
     trial.put_on(this_thread())
     try:
@@ -87,7 +90,7 @@ cdef object _value_of(variable):
 
 
 cdef bint _same(one, other) except -1:
-    """Whether two results are equal to the last bit."""
+    """Whether two results are equal bit by bit."""
     if type(one) is not type(other):
         return False
     if isinstance(one, (list, tuple)):

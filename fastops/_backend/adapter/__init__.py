@@ -1,6 +1,6 @@
-"""Keras 3's TensorFlow backend, function by function, at the cost of its kernels.
+"""Stand-ins for the functions of Keras 3's TensorFlow backend, with little overhead.
 
-`table` says which of its functions run as fastops's and which are Keras's own, and why; `stand_ins`
-makes the former of the latter, `draws` those that draw random numbers. `fastops.backend.keras` has
-the names.
+`table` says which functions have stand-ins, which are Keras's own, and why. `stand_ins` makes the
+stand-ins of Keras's functions; `draws` makes those of functions that draw random numbers.
+`fastops.backend.keras` has the public names.
 """

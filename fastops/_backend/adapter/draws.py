@@ -1,4 +1,4 @@
-"""Functions that draw random numbers: Keras draws the seed, the rest is replayed."""
+"""Stand-ins for functions that draw random numbers: Keras draws the seed, the rest is replayed."""
 
 import functools
 import inspect
@@ -10,18 +10,18 @@ _DTYPES = frozenset(["float16", "bfloat16", "float32", "float64", "int32", "int6
 
 
 class _Drawn(SeedGenerator):
-    """A generator of one seed, which was drawn already."""
+    """A seed generator that always returns one seed, which has been drawn before."""
 
     def __init__(self, seed):
         self._seed = seed
 
     def next(self, ordered=True):
-        """Return it."""
+        """Return the seed."""
         return self._seed
 
 
 def _draws(given):
-    """Tell whether Keras's function will draw a seed before it looks at anything else."""
+    """Tell whether Keras's function draws a seed before it reads its other arguments."""
     rate, dtype = given.get("rate", 0.5), given.get("dtype")
     return (
         type(rate) is float
@@ -31,14 +31,14 @@ def _draws(given):
 
 
 def drawing(function, replay):
-    """Return what runs a function that draws random numbers.
+    """Return the stand-in for a function that draws random numbers.
 
     Parameters
     ----------
     function : callable
-        Keras's, of which the last parameter is the seed.
+        Keras's function. Its last parameter is the seed.
     replay : callable
-        Makes what replays a function.
+        Makes a function that is recorded and replayed.
     """
     names = list(inspect.signature(function).parameters)
     last = len(names) - 1
@@ -60,7 +60,7 @@ def drawing(function, replay):
         if not _draws(kwargs | dict(zip(names, args, strict=False))):
             return function(*args, **kwargs)
         if len(args) > last + 1 or (len(args) == last + 1 and "seed" in kwargs):
-            return function(*args, **kwargs)  # which raises an error, and draws none
+            return function(*args, **kwargs)  # it raises an error, and draws no seed
         kwargs.pop("seed", None)
         return by_seed(draw_seed(seed), args[:last], kwargs)
 

@@ -1,27 +1,28 @@
-"""What functions of Keras's backend ask beside their arguments and TensorFlow's context.
+"""Keras's global settings, which functions of its backend read beside their arguments.
 
-A replay is for the settings that it was recorded under, which it knows by their identity. Keras's
-setters may put an equal object into the place, and programs change them back and forth.
+A replay is valid for the settings of its recording, and compares them by identity. Keras's setters
+may set an equal object that is not identical, and programs change settings back and forth.
 """
 
 from keras.src.backend import config
 
 ASKED = [(config, name) for name in ("_EPSILON", "_FLOATX", "_IMAGE_DATA_FORMAT")]
-"""Modules, and the attributes of theirs that hold the settings."""
+"""The settings: pairs of a module and the name of an attribute."""
 
 MOST = 64
-"""Settings that are told apart: whoever counts epsilon down has more."""
+"""The maximum number of settings that are kept. A program that decreases epsilon step by step has
+more."""
 
 _known: dict = {}
 
 
 class Settings:
-    """Objects to be told apart by the settings, made when they are first asked for.
+    """Objects by the current settings. Each is made when it is first needed.
 
     Parameters
     ----------
     make : callable
-        Makes one.
+        Makes an object.
     """
 
     def __init__(self, make):
@@ -29,7 +30,7 @@ class Settings:
         self._made = {}
 
     def now(self):
-        """Return the one of the present settings; None for those of the import."""
+        """Return the object for the current settings; None if they are those at import."""
         key = settle()
         if key == _FIRST:
             return None
@@ -42,7 +43,7 @@ class Settings:
 
 
 def settle():
-    """Put back the objects of settings that are as some were before; return the settings."""
+    """Replace settings by earlier equal objects, if there are any; return the settings."""
     found = []
     for module, name in ASKED:
         value = getattr(module, name)

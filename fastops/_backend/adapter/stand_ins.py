@@ -1,9 +1,9 @@
-"""Functions of Keras's TensorFlow backend, run by fastops.
+"""Stand-ins for functions of Keras's TensorFlow backend.
 
-Each is Keras's own function, whose ops are recorded and replayed (`fastops._install.replay`); what
-comes down to one op of plain arguments is lowered to it before that (`fastops._install.keras`). So
-results are those of Keras's ops, and what is out of the ordinary is Keras's call: symbolic values,
-graphs, wrong arguments.
+A stand-in records and replays the ops of Keras's own function (`fastops._install.replay`). If the
+function runs only one op on plain arguments, the stand-in calls this op directly
+(`fastops._install.keras`). So results are those of Keras's ops. All unusual calls fall back to
+Keras's function: symbolic values, graphs, wrong arguments.
 """
 
 import functools
@@ -34,7 +34,7 @@ from fastops._install.replay.replayed import Replayed
 from fastops._install.target import generated
 
 BACKEND = "keras.src.backend.tensorflow"
-"""The package whose functions these are."""
+"""The package of Keras's TensorFlow backend."""
 
 _SRC = source()
 if _SRC is None:
@@ -43,21 +43,21 @@ if _SRC is None:
 _Variable = _SRC.backend.Variable
 
 _NUMBERS = frozenset("biufc")
-"""Kinds of arrays of which `tf.convert_to_tensor` makes tensors of their dtypes."""
+"""Kinds of dtypes of arrays that `tf.convert_to_tensor` keeps."""
 
 
 def names_of(module):
-    """Return what a module of Keras's backend holds, with what fastops runs in its place.
+    """Return the attributes of a module of Keras's backend, with stand-ins for its functions.
 
     Parameters
     ----------
     module : str
-        Its name, as in ``"numpy"``; empty for the package itself.
+        The name of the module, such as ``"numpy"``; empty for the package itself.
 
     Returns
     -------
     dict of str to object
-        Without what Python has put there, and other modules.
+        The attributes by name, without Python's own attributes and without modules.
     """
     return {
         name: _instead().get(id(_original(value)), value)
@@ -68,12 +68,12 @@ def names_of(module):
 
 @functools.cache
 def _instead():
-    """Return what stands for Keras's functions, by their identities, wherever they are named."""
+    """Return the stand-ins by the identity of Keras's function, which may have several names."""
     found = {}
     for module, names in NATIVE.items():
         held = vars(_module(module))
         for name in names.split():
-            function = _original(held.get(name))  # a Keras of another version may not have it
+            function = _original(held.get(name))  # other versions of Keras may not have it
             if type(function) is FunctionType and id(function) not in found:
                 found[id(function)] = (drawing if module == "random" else _stand_in)(
                     function, _replayed
@@ -86,12 +86,12 @@ def _module(name):
 
 
 def _original(function):
-    """Return what `fastops.install` has replaced, if it has."""
+    """Return the function that a stand-in of `install` replaces; any other function itself."""
     return getattr(function, "original", function)
 
 
 def _stand_in(function, replay):
-    """Return what runs a function of Keras's that draws nothing."""
+    """Return the stand-in for a function of Keras that draws no random numbers."""
     read = _Read(function)
 
     @functools.wraps(function)
@@ -108,15 +108,16 @@ def _stand_in(function, replay):
 
 
 def _replayed(function, original=None):
-    """Return what records and replays a function, or another one in its place."""
+    """Return a function that records and replays `original`, by default Keras's function."""
     original = original or _as_set(function)
     return Replayed(original, generated, handlers(function), ASKED, always=True)
 
 
 def _as_set(function):
-    """Return what makes calls that were not recorded under the present settings.
+    """Return a function that makes the calls which have no recording for the current settings.
 
-    A signature is recorded under the settings of its first calls; others have their own replays.
+    A signature is recorded under the settings of its first calls. Other settings have their own
+    recordings.
     """
     others = Settings(lambda: _replayed(function, function))
 
@@ -133,20 +134,20 @@ def _lowerings():
 
 
 class _Read:
-    """Calls of a function that are not recorded, or not yet.
+    """Makes the calls of a function that are not replayed.
 
-    Those with variables of Keras's or with arrays are made again, with tensors of what these hold:
-    such a call may have been recorded. All others are Keras's.
+    A call with Keras variables or arrays is made with tensors of their values instead: there may be
+    a recording for this call. All other calls fall back to Keras.
 
     Parameters
     ----------
     function : callable
-        Keras's own.
+        Keras's own function.
 
     Attributes
     ----------
     again : callable
-        What the call with tensors is made of.
+        Makes the call with tensors.
     """
 
     def __init__(self, function):
@@ -175,14 +176,14 @@ class _Read:
                 try:
                     result = self.again(*read, **named)
                 except Exception:
-                    return self._function(*args, **kwargs)  # whose error is about what was given
-                # What is returned as it was given is the variable, and not what it held.
+                    return self._function(*args, **kwargs)  # its error is about the user's values
+                # A function that returns its argument must return the variable, not the tensor.
                 if not any(result is one for one in new):
                     return result
         return self._function(*args, **kwargs)
 
     def _may_read(self, args, kwargs):
-        """Tell whether there is anything to read, and whether it is what the call would read."""
+        """Tell whether an argument may be replaced by a tensor that the call would read from it."""
         return (
             not (
                 self._holders.isdisjoint(map(type, args))
@@ -194,7 +195,7 @@ class _Read:
         )
 
     def _read(self, name, value):
-        """Return a tensor of what a variable or an array holds; any other value as it is."""
+        """Return a tensor of the value of a variable or array; any other value itself."""
         kind = type(value)
         if kind is list or kind is tuple:
             items = [self._read(name, one) for one in value]

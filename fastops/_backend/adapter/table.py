@@ -1,7 +1,8 @@
-"""Which functions of Keras's TensorFlow backend are run by fastops, and which are Keras's own.
+"""Which functions of Keras's TensorFlow backend have stand-ins, and which are Keras's own.
 
-Data only. Of those in `NATIVE` was read that their arguments decide which ops they run, beside what
-`stand_ins` looks at; a test compares each with Keras's. `MISSING` has all others of Keras 3.15.
+This module has only data. The code of the functions in `NATIVE` was reviewed: their arguments and
+the state that `stand_ins` guards decide which ops they run. A test compares each with Keras's
+function. `MISSING` has all other functions of Keras 3.15.
 """
 
 NATIVE = {
@@ -55,7 +56,7 @@ NATIVE = {
         sobel_edges
     """,
 }
-"""By module, the functions that fastops runs."""
+"""The functions that have stand-ins, by module."""
 
 MISSING = {
     "core": {
@@ -80,7 +81,7 @@ MISSING = {
         "bidirectional_gru bidirectional_lstm cudnn_ok gru lstm": "runs on GPUs alone, or refuses",
     },
 }
-"""By module and names, the functions that are Keras's own, and why."""
+"""The functions that are Keras's own, by module and names, with the reason."""
 
 READ = frozenset(
     {
@@ -89,7 +90,7 @@ READ = frozenset(
         *("targets", "value", "values", "x", "x1", "x2", "xs", "y"),
     }
 )
-"""Parameters of which Keras's functions make tensors first, whichever arrays they are given."""
+"""Parameters that Keras's functions first convert to tensors, for all arrays."""
 
 ARRAYS_AS_THEY_ARE = frozenset(
     {
@@ -97,7 +98,7 @@ ARRAYS_AS_THEY_ARE = frozenset(
         *("adaptive_average_pool", "adaptive_max_pool", "solve", "solve_triangular"),
     }
 )
-"""Functions that convert arrays in another way, or want none."""
+"""Functions that convert arrays in another way, or do not take arrays."""
 
 VARIABLES_AS_THEY_ARE = frozenset(
     {
@@ -106,4 +107,4 @@ VARIABLES_AS_THEY_ARE = frozenset(
         *("nanmin", "nanprod", "sobel_edges", "stack"),
     }
 )
-"""Functions that want no variables of Keras's, at least not wherever they want tensors."""
+"""Functions in which a Keras variable cannot replace a tensor everywhere."""

@@ -22,8 +22,8 @@ struct BatchNormEntry {
   std::string key;
 };
 
-// The kernel is MklFusedBatchNormOp (mkl_fused_batch_norm_op.cc) of float32, channels last, when it
-// is not training.
+// The kernel is MklFusedBatchNormOp (mkl_fused_batch_norm_op.cc) for float32 and channels last, in
+// inference mode.
 class BatchNorm : public LearnedPrimitive<BatchNormEntry> {
  public:
   static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
@@ -84,7 +84,7 @@ class BatchNorm : public LearnedPrimitive<BatchNormEntry> {
     std::array<tensorflow::Tensor*, 6> results;
     const tensorflow::TensorShape& source = context->input(0).shape();
     for (int i = 0; i < 6; ++i) {
-      const tensorflow::TensorShape none({0});  // the space that only training uses
+      const tensorflow::TensorShape none({0});  // only training uses the workspace
       TF_RETURN_IF_ERROR(context->allocate_output(i,
                                                   i == 0   ? source
                                                   : i == 5 ? none

@@ -23,8 +23,8 @@ struct ConvolutionEntry {
   tensorflow::TensorShape result;
 };
 
-// The kernels are MklConvOp and MklFusedConvOp (mkl_conv_ops.cc) of float32, channels last, for one
-// image: for more the primitive wants the filter in an order of its own.
+// The kernels are MklConvOp and MklFusedConvOp (mkl_conv_ops.cc) for float32, channels last and one
+// image. For several images the primitive expects the filter in a layout of its own.
 class Convolution : public LearnedPrimitive<ConvolutionEntry> {
  public:
   static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {
@@ -88,7 +88,8 @@ class Convolution : public LearnedPrimitive<ConvolutionEntry> {
             filter.dim_size(0), filter.dim_size(1), filter.dim_size(3)};
   }
 
-  // Whether a primitive that expects the filter in another order would have given another result.
+  // Whether a primitive that expects the filter in a different layout would have given a different
+  // result.
   bool Tells(tensorflow::OpKernelContext* context) const override {
     const auto filter = context->input(1).flat<float>();
     const auto result = context->mutable_output(0)->flat<float>();

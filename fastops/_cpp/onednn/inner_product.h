@@ -21,8 +21,8 @@ struct InnerProductEntry {
   std::unique_ptr<symbols::InnerProductParams> params;
 };
 
-// The kernel is MklFusedMatMulOp (mkl_matmul_op_fused.cc) of float32, with a weight that is not
-// constant, and for matrices so small that it has oneDNN use one thread.
+// The kernel is MklFusedMatMulOp (mkl_matmul_op_fused.cc) for float32. The weight is not constant,
+// and the matrices are so small that the kernel lets oneDNN use one thread.
 class InnerProduct : public LearnedPrimitive<InnerProductEntry> {
  public:
   static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {

@@ -18,7 +18,7 @@
 
 namespace fastops {
 
-// `Entry` is what one call needs beside the primitive, for inputs of certain `sizes`.
+// `Entry` holds the data that a call needs besides the primitive, for inputs of certain `sizes`.
 template <typename Entry>
 class LearnedPrimitive : public CachedPrimitive {
  public:
@@ -45,7 +45,8 @@ class LearnedPrimitive : public CachedPrimitive {
     const int known = known_.load(std::memory_order_acquire);
     for (int i = 0; i < known; ++i) {
       if (entries_[i].sizes != sizes) continue;
-      // The cache has a primitive that is not trusted yet, as each new thread's cache has.
+      // The cache of this thread has a primitive that is not trusted yet. Each new thread starts
+      // like this.
       if (Tells(context)) Compare(entries_[i], context);
       return;
     }
@@ -53,7 +54,7 @@ class LearnedPrimitive : public CachedPrimitive {
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || known != known_.load(std::memory_order_relaxed)) return;
     Entry& entry = entries_[known];
-    if (entry.sizes != sizes) {  // sizes are learned when they come twice in a row
+    if (entry.sizes != sizes) {  // learn only sizes that are seen twice in a row
       entry = {};
       entry.sizes = sizes;
       return;
@@ -67,10 +68,10 @@ class LearnedPrimitive : public CachedPrimitive {
   }
 
  protected:
-  // The sizes of the inputs; zeros for inputs for which the kernel might run another primitive.
+  // The sizes of the inputs; zeros for inputs for which the kernel might use a different primitive.
   virtual decltype(Entry::sizes) SizesOf(tensorflow::OpKernelContext*) const = 0;
-  // Whether the kernel's last result shows which primitive made it: others would have given other
-  // bytes.
+  // Whether the kernel's last result identifies the primitive that made it: a different primitive
+  // would have given different bytes.
   virtual bool Tells(tensorflow::OpKernelContext*) const { return true; }
   // Fills in the rest of an entry, given the context of a call that the kernel has computed.
   virtual bool Describe(Entry*, tensorflow::OpKernelContext*) const = 0;
@@ -98,19 +99,17 @@ class LearnedPrimitive : public CachedPrimitive {
   }
 
  private:
-  static constexpr int kMost = 4;  // sizes that one kernel learns, such as those of batches
+  static constexpr int kMost = 4;  // how many sizes one kernel learns, such as batch sizes
 
-  // The primitive in the cache of this thread's kernels under a key; null if there is none any
-  // more.
+  // The primitive for a key in the primitive cache of this thread; null if the cache has none.
   static tensorflow::MklPrimitive* Find(const std::string& key) {
     tensorflow::MklPrimitiveFactory<float>
         factory;  // has no members: the cache belongs to the thread
     return symbols::GetOp(&factory, key);
   }
 
-  // Trusts the primitive if it gives the bytes of the kernel's result. The key has nearly
-  // everything that the kernel decides by, but not the order in which the primitive expects
-  // constant weights.
+  // Trusts the primitive if it gives the same bytes as the kernel. The check is needed because the
+  // key does not contain the layout in which the primitive expects constant weights.
   bool Compare(const Entry& entry, tensorflow::OpKernelContext* context) {
     tensorflow::MklPrimitive* primitive = Find(entry.key);
     const bool same = primitive != nullptr &&
@@ -127,7 +126,7 @@ class LearnedPrimitive : public CachedPrimitive {
   std::mutex mutex_;
   std::array<Entry, kMost> entries_;  // the first known_ do not change; mutex_ guards the next one
   std::atomic<int> known_{0};
-  std::atomic<bool> differs_{false};  // the kernel runs another primitive: nothing can be learned
+  std::atomic<bool> differs_{false};  // the kernel uses a different primitive: stop learning
 };
 
 }  // namespace fastops

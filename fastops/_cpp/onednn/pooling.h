@@ -21,7 +21,7 @@ struct PoolingEntry {
   tensorflow::TensorShape result, workspace;
 };
 
-// The kernels are MklMaxPoolingOp and MklAvgPoolingOp of float32, channels last.
+// The kernels are MklMaxPoolingOp and MklAvgPoolingOp for float32, channels last.
 class Pooling : public LearnedPrimitive<PoolingEntry> {
  public:
   static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {

@@ -1,4 +1,4 @@
-// MakePrimitive: the kinds of cached primitives, and which kernels have one.
+// MakePrimitive: makes the cached primitive for a kernel, if fastops has one for this kernel.
 #ifndef FASTOPS_CPP_ONEDNN_PRIMITIVES_H_
 #define FASTOPS_CPP_ONEDNN_PRIMITIVES_H_
 
@@ -23,11 +23,11 @@
 
 namespace fastops {
 
-// Null for nodes whose kernels have no primitive that is known here, or none whose functions this
-// TensorFlow exports.
+// Returns null if fastops has no cached primitive for the node's kernel, or if this TensorFlow does
+// not export the functions that the primitive needs.
 inline std::unique_ptr<CachedPrimitive> MakePrimitive(const tensorflow::NodeDef& node) {
 #ifdef FASTOPS_PRIMITIVES
-  // With this variable kernels may keep a copy of their weights, since none is to change.
+  // With this variable, kernels may keep a copy of their weights and assume that they never change.
   if (std::getenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS") != nullptr) return nullptr;
   if (!symbols::AreExported(symbols::CreateStream, symbols::GetOp)) return nullptr;
   if (auto made = InnerProduct::MakeFor(node)) return made;

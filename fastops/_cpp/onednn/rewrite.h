@@ -1,9 +1,9 @@
-// Resolves the oneDNN kernel that TensorFlow would run in place of an op's own.
+// Finds the oneDNN kernel that TensorFlow would run in place of an op's own kernel.
 //
 // TensorFlow replaces ops in two places: a rewrite of the eager operation after placement
 // (mkl_eager_op_rewrite.cc) and a pass over the graph that the operation is wrapped in
-// (mkl_layout_pass.cc). Both are asked here in that order, on the node that TensorFlow has just
-// run: the pass aborts the process on inconsistent nodes.
+// (mkl_layout_pass.cc). The code here applies both in that order. It applies them only to a node
+// that TensorFlow accepts, since the pass aborts the process on inconsistent nodes.
 #ifndef FASTOPS_CPP_ONEDNN_REWRITE_H_
 #define FASTOPS_CPP_ONEDNN_REWRITE_H_
 
@@ -96,14 +96,15 @@ inline absl::Status RewriteGraph(tensorflow::Device* device, tensorflow::NodeDef
   return absl::OkStatus();
 }
 
-// Rewrites `node` to the one that TensorFlow executes; leaves it alone when it is not replaced.
+// Rewrites `node` to the node that TensorFlow executes. Does not change it if TensorFlow does not
+// replace it.
 inline absl::Status ResolveOneDnn(tensorflow::EagerContext* context, tensorflow::Device* device,
                                   tensorflow::NodeDef* node) {
   const std::string original = node->op();
   TF_RETURN_IF_ERROR(RewriteEager(context, device, node));
   if (node->op() == original) TF_RETURN_IF_ERROR(RewriteGraph(device, node));
   if (node->op() == original) return absl::OkStatus();
-  const tensorflow::OpDef* def = nullptr;  // oneDNN's op may have attributes of its own
+  const tensorflow::OpDef* def = nullptr;  // oneDNN's op may have more attributes
   TF_RETURN_IF_ERROR(tensorflow::OpRegistry::Global()->LookUpOpDef(node->op(), &def));
   tensorflow::AddDefaultsToNodeDef(*def, node);
   return absl::OkStatus();
@@ -111,7 +112,7 @@ inline absl::Status ResolveOneDnn(tensorflow::EagerContext* context, tensorflow:
 
 #else
 
-// A TensorFlow that is built without oneDNN replaces nothing.
+// A TensorFlow build without oneDNN does not replace ops.
 inline absl::Status ResolveOneDnn(tensorflow::EagerContext*, tensorflow::Device*,
                                   tensorflow::NodeDef*) {
   return absl::OkStatus();

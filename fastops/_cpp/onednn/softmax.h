@@ -14,11 +14,11 @@
 namespace fastops {
 
 struct SoftmaxEntry {
-  std::array<int64_t, 5> sizes{};  // of the axes, as many as there are
+  std::array<int64_t, 5> sizes{};  // one per axis; unused ones are 0
   std::string key;
 };
 
-// The kernel is MklSoftmaxOp (mkl_softmax_op.cc) of float32.
+// The kernel is MklSoftmaxOp (mkl_softmax_op.cc) for float32.
 class Softmax : public LearnedPrimitive<SoftmaxEntry> {
  public:
   static std::unique_ptr<CachedPrimitive> MakeFor(const tensorflow::NodeDef& node) {

@@ -1,4 +1,4 @@
-// The streams in which this thread runs oneDNN's primitives.
+// The oneDNN streams in which the calling thread runs primitives.
 #ifndef FASTOPS_CPP_ONEDNN_STREAMS_H_
 #define FASTOPS_CPP_ONEDNN_STREAMS_H_
 
@@ -12,8 +12,8 @@
 
 namespace fastops {
 
-// Reports as many threads as the kernel's pool has, so that the work is split in the same way, and
-// runs all parts in the calling thread.
+// Runs all parts of the work in the calling thread. Reports as many threads as the kernel's pool
+// has, so that oneDNN splits the work in the same way.
 class SerialPool : public tsl::OneDnnThreadPool {
  public:
   int threads = 1;
@@ -41,11 +41,11 @@ struct PrimitiveState {
   SerialPool pool;
   dnnl::engine engine;
   symbols::Stream stream;
-  bool trusted = false;  // the primitive has given the bytes of a kernel's result
+  bool trusted = false;  // the primitive has given the same bytes as the kernel
 };
 
-// The states of all primitives of this thread. `last` saves a search: each call asks for the same
-// state more than once.
+// The states of all primitives of this thread. Each call looks up the same state several times, so
+// `last` caches the last result.
 struct ThreadStates {
   static constexpr size_t kMost = 1024;  // the capacity of TensorFlow's cache of primitives
 
@@ -54,7 +54,7 @@ struct ThreadStates {
     return here;
   }
 
-  // Null for a primitive that has not been run in this thread.
+  // Returns null for a primitive that has not run in this thread.
   PrimitiveState* Find(const dnnl::engine& engine) {
     if (last == nullptr || last->engine.get(true) != engine.get(true)) {
       const auto found = all.find(engine.get(true));
@@ -77,7 +77,7 @@ struct ThreadStates {
   PrimitiveState* last = nullptr;
 };
 
-// The stream of a primitive in this thread, which splits work as so many threads would.
+// The stream of a primitive in this thread. It splits work as for `threads` threads.
 inline const symbols::Stream& StreamOf(tensorflow::MklPrimitive* primitive, int threads) {
   PrimitiveState& state = ThreadStates::Here().Get(primitive->GetEngine());
   state.pool.threads = threads;

@@ -1,16 +1,16 @@
 // The symbols and layouts of TensorFlow's binaries that the code in this folder relies on.
 //
-// No header of TensorFlow promises them, so each new version of TensorFlow has to be checked
-// against each entry. An entry says:
+// No header of TensorFlow declares them, so each new version of TensorFlow has to be checked
+// against each entry. An entry has these lines:
 //
 //   Source: a file of TensorFlow's sources, or of a library that TensorFlow includes.
 //   Name: the function, class or macro in that file.
 //   Checked: the versions of TensorFlow in whose binaries the entry was found to hold.
 //
 // libtensorflow_cc.so.2 exports every symbol: instances of TensorFlow's own templates and inline
-// functions. Compiled here they would call functions of oneDNN that the library hides. The
-// declarations are weak: a TensorFlow that lacks a symbol leaves a null pointer, and the primitives
-// that need the symbol are not made (`AreExported`).
+// functions. Compiled here, they would call functions of oneDNN that the library does not export.
+// The declarations are weak: in a TensorFlow that lacks a symbol, its address is null, and the
+// primitives that need the symbol are not made (`AreExported`).
 //
 // Member functions take the primitive as a MklPrimitive, since no header declares most of its
 // classes. The class is compared first, by its mangled name (`kConvolutionClass`). Each of these
@@ -23,7 +23,8 @@
 // Source: third_party/xla/xla/tsl/mkl/build_defs.bzl
 // Name: onednn_v3_define
 // Checked: 2.19, 2.20, 2.21
-// TensorFlow is compiled with it. Without it the headers below declare oneDNN 2's signatures.
+// TensorFlow is compiled with this macro. Without it, the headers below declare the signatures of
+// oneDNN 2.
 #ifndef ENABLE_ONEDNN_V3
 #define ENABLE_ONEDNN_V3
 #endif
@@ -77,11 +78,11 @@ constexpr char kConvolutionClass[] = "N10tensorflow19MklConvFwdPrimitiveIffffEE"
 // Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
 // Name: MklConvFwdParams
 // Checked: 2.19, 2.20, 2.21
-// No header declares this struct. Of its members an execution reads `post_op_params` alone, a
-// std::vector, and looks in it for the scales of quantized operands, which float32 does not have. A
-// std::vector of three null pointers is empty, so zeros say that there are no scales wherever in
-// the struct the vector stands. In the versions above the struct has 280 bytes, the last 24 of
-// which are the vector; the block is larger, so that members may be added.
+// No header declares this struct. An execution reads only the member `post_op_params`, a
+// std::vector. It looks there for the scales of quantized operands, which float32 does not have. A
+// std::vector of three null pointers is empty. A block of zeros therefore means that there are no
+// scales, at whichever offset the vector is. In the versions above the struct has 280 bytes, and
+// the vector is in the last 24. The block is larger, so that members may be added.
 struct ConvolutionParams {
   alignas(std::max_align_t) std::array<std::byte, 4096> zeros{};
 };

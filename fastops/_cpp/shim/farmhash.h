@@ -1,5 +1,5 @@
 // Declarations for a header that TensorFlow's own headers include but the wheel does not ship.
-// The definitions are in libtensorflow_framework; nothing of fastops calls them.
+// The definitions are in libtensorflow_framework. fastops calls none of these functions.
 #ifndef FASTOPS_CPP_SHIM_FARMHASH_H_
 #define FASTOPS_CPP_SHIM_FARMHASH_H_
 

@@ -1,10 +1,10 @@
-"""What a tape asks for: the gradients of recorded ops, by rules, family by family.
+"""Rules that compute the gradients of recorded ops for a tape, family by family.
 
-Not the methods of tapes: those are in `fastops._install.tapes`. The table of rules is whole as soon
-as anything of this package is imported, since the families are.
+The methods of tapes are in `fastops._install.tapes`. Importing this package imports all families,
+and so completes the table of rules.
 """
 
 from fastops._install import upstream
 
-# These register what they have.
+# Importing these modules registers their rules.
 upstream.load_all("gradients", "arrays elementwise layers reductions")

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Gradients of what changes shapes, and takes tensors apart and together."""
+"""Gradients of ops that change shapes, and that split or join tensors."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -132,7 +132,8 @@ cdef object _strided_slice(Step* step):
     if dtype != DT_INT32 and dtype != DT_INT64:
         return TENSORFLOW
     if step.recorded:
-        # TensorFlow's function reads them: no record leads from its op to where they come from.
+        # TensorFlow's function passes the values of these tensors to its op. So a tape records no
+        # path from the op to the tensors, and the rule must use new tensors, too.
         if not (
             elements_of(begin, &begins)
             and elements_of(end, &ends)
@@ -189,7 +190,7 @@ cdef object _split(Step* step):
 
 
 cdef object _gather(Step* step):
-    """Of rows: slices of the table, and which they are."""
+    """Return the gradient of a gather of rows, as IndexedSlices."""
     params, indices, axis = input_of(step, 0), input_of(step, 1), input_of(step, 2)
     cdef Sizes axes, count, sizes, shape = sizes_of(tensor_of(params))
     cdef size_t i
@@ -211,7 +212,7 @@ cdef object _gather(Step* step):
 
 
 cdef object _shape_beside(Step* step, object params):
-    """The shape of a tensor; it is said to be on the tensor's device."""
+    """Return the shape of a tensor, placed on its device, as TensorFlow's function does."""
     if host_tensor(<PyObject*>params) != NULL:
         return shape_of(step, params)
     with _device(params.device):

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Gradients of what is computed element by element, or passes its values on."""
+"""Gradients of elementwise ops, and of ops that pass their values on."""
 
 from fastops._core.tensors cimport dtype_of, same_sizes
 from fastops._dispatch cimport constant
@@ -79,7 +79,7 @@ cdef object _cast(Step* step):
     if dtype == dtype_of(tensor_of(grad)):
         return grad
     if is_complex(grad) and not is_complex(x):
-        return TENSORFLOW  # it warns
+        return TENSORFLOW  # TensorFlow warns about the cast from complex to real
     return _CAST.run((grad, _dtypes.as_dtype(<int>dtype)))
 
 
@@ -201,7 +201,8 @@ cdef object _select(Step* step):
     condition, grad = input_of(step, 0), grad_of(step)
     output = output_of(step, 0)
     x_grad = y_grad = None
-    # Not the number, for which TensorFlow's cache of scalars may have -0.0: that is equal.
+    # Make a tensor rather than pass the number 0. TensorFlow caches scalars by value, and the cache
+    # may return -0.0, which is equal to 0.
     zero = _tf_ops.EagerTensor(0, _tf_context.context().device_name, grad._datatype_enum())
     if computed(step, 1):
         x_grad = _SELECT.run((condition, grad, zero))
@@ -284,7 +285,7 @@ cdef object _softplus(Step* step):
 
 
 cdef object _bell(Step* step, double factor):
-    """The gradient times a factor and exp(-x ** 2)."""
+    """Return the gradient times a factor and exp(-x ** 2)."""
     x, grad = input_of(step, 0), grad_of(step)
     scale = constant(factor, dtype_of(tensor_of(grad)))
     if scale is None:

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Gradients of softmax, losses, and what layers consist of: products, convolutions, pools."""
+"""Gradients of softmax and losses, and of the ops of layers: products, convolutions, pools."""
 
 from fastops._core.tensors cimport dtype_of, rank_of
 from fastops._install.gradients.rules cimport TENSORFLOW, register
@@ -127,7 +127,7 @@ cdef object _batch_matmul(Step* step):
     x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
     cdef const Tensor* x_tensor = tensor_of(x)
     cdef const Tensor* y_tensor = tensor_of(y)
-    # All of one dtype, and a batch of matrices.
+    # Only batches of matrices, with one dtype for inputs and gradient.
     if rank_of(x_tensor) < 2 or rank_of(y_tensor) < 2 or rank_of(tensor_of(grad)) < 3:
         return TENSORFLOW
     if not dtype_of(x_tensor) == dtype_of(y_tensor) == dtype_of(tensor_of(grad)):
@@ -146,13 +146,16 @@ cdef object _batch_matmul(Step* step):
     return unbroadcast_batches(step, x, y, x_grad, y_grad)
 
 
-cdef dict _equations = {}  # of einsum, to those of its gradients; to None where more is to be done
+cdef dict _equations = {}  # by equation, those of both gradients; None if they need more ops
 cdef enum:
     MOST_EQUATIONS = 1024
 
 
 cdef object _equations_of(object equation):
-    """The equations of the gradients, if each is a product of the output's and the other input."""
+    """Return the einsum equations of both gradients.
+
+    None if a gradient is not the product of the output's gradient and the other input.
+    """
     if equation not in _equations:
         if len(_equations) >= MOST_EQUATIONS:
             _equations.clear()

@@ -34,7 +34,10 @@ cdef Call _TILE = Call("Tile", "input multiples")
 
 
 cdef object _kept_shape(object x, object axis, bint* everything):
-    """The shape of a reduction's result with the reduced axes kept. None for unusual axes."""
+    """Return the shape of a reduction's result with the reduced axes kept; None for unusual axes.
+
+    `everything` is set if the axes are all axes, in ascending order.
+    """
     cdef Sizes axes, sizes = sizes_of(tensor_of(x))
     cdef int64_t i
     cdef int64_t rank = <int64_t>sizes.size()
@@ -58,7 +61,7 @@ cdef object _sum_grad(Step* step):
     if kept is None or type(keep_dims) is not bool:
         return TENSORFLOW
     if everything:
-        # This shape is a constant to TensorFlow's function, too.
+        # TensorFlow's function uses a constant for this shape, too, and runs no Shape.
         shape = int_tensor(sizes_of(tensor_of(x)), DT_INT32, 0)
         return _TILE.run((_RESHAPE.run((grad, kept)), shape))
     shape = shape_of(step, x)
@@ -75,7 +78,7 @@ cdef object _sum(Step* step):
 cdef object _mean(Step* step):
     cdef int64_t factor, results = num_elements(tensor_of(output_of(step, 0)))
     factor = num_elements(tensor_of(input_of(step, 0))) // max(results, <int64_t>1)
-    # A factor that every dtype here holds exactly.
+    # The factor must be exact in the dtype of the gradient.
     if factor > 1 << 24 or (
         factor > 256 and dtype_of(tensor_of(grad_of(step))) in (DT_HALF, DT_BFLOAT16)
     ):

@@ -3,7 +3,7 @@ cimport cython
 from fastops._install.gradients.step cimport Step
 from fastops._specialize.guards.names cimport Guard
 
-# Returns what TensorFlow's gradient function returns, or `TENSORFLOW` to have that one called.
+# Returns the result of TensorFlow's gradient function, or `TENSORFLOW` to fall back to it.
 ctypedef object (*rule_t)(Step*)
 
 cdef object TENSORFLOW
@@ -13,10 +13,10 @@ cdef object TENSORFLOW
 cdef class Rule:
     cdef rule_t function
     cdef readonly str stands_for
-    cdef dict entry                  # of TensorFlow's registry; None where that has something else
-    cdef readonly object registered  # the gradient function in it
+    cdef dict entry                  # entry in TensorFlow's registry; None if it is not as expected
+    cdef readonly object registered  # the gradient function in this entry
     cdef readonly bint restated
-    cdef readonly Guard guard        # None where nothing is restated
+    cdef readonly Guard guard        # None until the rule may run
     cdef bint any_grad
     cdef readonly long long taken
     cdef readonly long long left

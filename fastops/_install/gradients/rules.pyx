@@ -1,21 +1,21 @@
 # distutils: language = c++
-"""What a tape does when it is asked for gradients.
+"""Stand-in for the function that a tape calls for the gradient of each recorded op.
 
 For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
-registered for that op. Another stands in its place here. The rules in the modules beside,
-by family, run, for the ops that programs differentiate most, the very ops that TensorFlow's
-gradient functions run, so that values are the same to the last bit. Where nothing records what
-they run, they leave out two things: they compute shapes and axes where TensorFlow runs ops to get
-at them, and they do not compute a gradient that the tape will not look at.
+that is registered for the op. The stand-in calls a rule instead, if there is one. The rules are in
+the other modules of this package, by family, for the ops that programs differentiate most. They run
+the same ops as TensorFlow's gradient functions, so results are the same to the last bit. If nothing
+records these ops, a rule saves work in two ways: it computes shapes and axes for which TensorFlow
+runs ops, and it does not compute a gradient that the tape does not use.
 
-Where an outer tape or an accumulator records what they run (`Step.recorded`), they leave out
-nothing that it sees, and keep to the order. A tape adds up the gradients of a tensor in the order
-of its walk, and that order depends on all records: a `Shape` of a watched tensor has no gradient,
-but the walk waits for it. An op that takes integers alone, such as `BroadcastGradientArgs`, is
-never recorded, and left out here, too.
+If an outer tape or an accumulator records the ops (`Step.recorded`), a rule runs all ops that are
+recorded, in the same order as TensorFlow. A tape adds up the gradients of a tensor in the order of
+its walk, and that order depends on all records: a `Shape` of a watched tensor has no gradient, but
+the walk waits for it. An op that takes integers only, such as `BroadcastGradientArgs`, is never
+recorded, so rules leave it out in this case, too.
 
-A rule hands over to TensorFlow's function whatever is out of the ordinary: see `_gradient` for
-what all rules ask for.
+A rule returns TENSORFLOW for anything unusual. `_gradient` checks the conditions that all rules
+share.
 """
 
 cimport cython
@@ -49,15 +49,15 @@ cdef class Rule:
     Attributes
     ----------
     stands_for : str
-        Module and name of the gradient function of TensorFlow's that does the same.
+        Module and name of TensorFlow's gradient function that the rule mirrors.
     registered : callable or None
-        That function, if it was the registered one.
+        That function, if it was registered when the rule was made.
     restated : bool
-        Whether its code is the one that the rule restates, and the rule may run.
+        Whether that function has the code that the rule mirrors. Only then may the rule run.
     any_grad : bool
-        Whether gradients may be other things than tensors, and inputs of any kind.
+        Whether inputs and gradients may be of any type.
     taken, left : int
-        How often it ran, and how often it handed over.
+        How many calls the rule handled, and how many fell back to TensorFlow.
     """
 
 
@@ -65,11 +65,11 @@ cdef dict _registrations = _tf_ops._gradient_registry._registry
 
 cdef dict _rules = {}
 RULES = _rules
-"""Rules by the names of ops."""
+"""The rules, by names of ops."""
 
 
 cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=False) except -1:
-    """Enters a rule for some ops into the table."""
+    """Add a rule for some ops to the table."""
     cdef Rule rule
     for op_name in op_names.split():
         rule = Rule.__new__(Rule)
@@ -86,14 +86,14 @@ cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=F
 
 
 def choose(objection, guard):
-    """Let those rules run that still do what TensorFlow's functions do.
+    """Enable the rules that mirror TensorFlow's current functions.
 
     Parameters
     ----------
     objection : callable
-        Given the name of an op and the function, tells what is against it.
+        Given the name of an op and the function, returns why the rule must not run, or None.
     guard : callable
-        Given the function, returns the guard of a rule that restates it.
+        Given the function, returns the guard of the rule that mirrors it.
     """
     cdef Rule rule
     for op_name, rule in _rules.items():
@@ -103,7 +103,7 @@ def choose(objection, guard):
 
 
 def reset_counters():
-    """Sets the counters of all rules to zero."""
+    """Set the counters of all rules to zero."""
     cdef Rule rule
     for rule in _rules.values():
         rule.taken = rule.left = 0
@@ -114,14 +114,14 @@ def reset_counters():
 # ---------------------------------------------------------------------------------------------
 
 def gradient_function(original):
-    """Return what stands in the place of ``backprop._gradient_function``."""
+    """Return the stand-in for ``backprop._gradient_function``."""
     return replacing(original, _gradient_function)
 
 
 cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, size_t nargsf,
                                   PyObject* keywords) except NULL:
-    # The op's name, attributes, number of inputs, inputs, outputs, gradients of the outputs,
-    # inputs whose gradients nobody looks at, and a name scope.
+    # args: op name, attributes, number of inputs, inputs, outputs, gradients of the outputs, inputs
+    # whose gradients the tape does not use, and a name scope.
     cdef Replacement self = <Replacement>callable
     if keywords == NULL and PyVectorcall_NARGS(nargsf) == 8 and live:
         result = _gradient(
@@ -136,7 +136,7 @@ cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, siz
 
 cdef object _gradient(object op_name, object attrs, object inputs, object outputs, object grads,
                       object unused):
-    """What a rule makes of an op, if one may run."""
+    """Return the gradients of an op by its rule; TENSORFLOW if no rule handles it."""
     cdef Step step
     cdef Rule rule
     cdef tuple held_attrs, held_inputs, held_outputs
@@ -144,7 +144,7 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
     if (
         rule is None
         or not rule.restated
-        # Somebody may have registered another function.
+        # Other code may have registered another function since.
         or _registrations.get(op_name) is not rule.entry
         or rule.entry.get("type") is not rule.registered
         or type(grads) is not tuple
@@ -181,7 +181,7 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
         return TENSORFLOW
     try:
         result = rule.function(&step)
-    except Exception:  # TensorFlow's function will say what is wrong
+    except Exception:  # TensorFlow's function will raise the error
         result = TENSORFLOW
     if result is TENSORFLOW:
         rule.left += 1
@@ -191,7 +191,7 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
 
 
 cdef tuple _as_tuple(object values):
-    """Values in a tuple, which nobody changes meanwhile. None where they are in something else."""
+    """Return a list or tuple as a tuple, which cannot change; None for other types."""
     if type(values) is tuple:
         return <tuple>values
     if type(values) is list:

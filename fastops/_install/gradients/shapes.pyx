@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Shapes of values, and gradients brought into these shapes."""
+"""Functions for rules that compute shapes of values, and bring gradients into these shapes."""
 
 from fastops._core.tensors cimport int_tensor, reduced_axes, sizes_of
 from fastops._cpp.declarations cimport Sizes
@@ -25,36 +25,37 @@ cdef object conj(object value):
 
 
 cdef object shape_of(Step* step, object value):
-    """The shape as int32."""
+    """Return the shape of a value as a tensor of int32."""
     return typed_shape_of(step, value, DT_INT32)
 
 
 cdef object typed_shape_of(Step* step, object value, DataType dtype):
-    """The shape as int32 or int64: by TensorFlow's op where that is recorded."""
+    """Return the shape of a value as int32 or int64; by TensorFlow's op if ops are recorded."""
     if step.recorded:
         return _SHAPE.run((value, _INT32 if dtype == DT_INT32 else _INT64))
     return int_tensor(sizes_of(tensor_of(value)), dtype, 0)
 
 
 cdef object like(Step* step, object value, object grad):
-    """A gradient in the shape of the value that it belongs to."""
+    """Reshape a gradient to the shape of its value."""
     shape = shape_of(step, value)
     return _RESHAPE.run((grad, shape))
 
 
 cdef object summed(object grad, const Sizes& axes, object shape):
-    """A gradient summed along some axes, in a shape that differs in sizes of one at most."""
+    """Sum a gradient along axes, and reshape it: only sizes of one may be added or removed."""
     return _RESHAPE.run((_SUM.run((grad, int_tensor(axes, DT_INT32, 0), True)), shape))
 
 
 cdef object unbroadcast(Step* step, object x, object y, object x_grad, object y_grad):
-    """The gradients of two operands in the shapes that these have."""
+    """Sum the gradients of two operands to the shapes of the operands."""
     cdef Sizes x_axes, y_axes
     if x_grad is None and y_grad is None:
         return None, None
     if not reduced_axes(sizes_of(tensor_of(x)), sizes_of(tensor_of(y)), &x_axes, &y_axes):
         return TENSORFLOW
-    # TensorFlow asks for both shapes. The op that makes axes of them is never recorded.
+    # TensorFlow runs Shape for both operands. The op that computes axes from the shapes is never
+    # recorded.
     x_shape = None if x_grad is None and not step.recorded else shape_of(step, x)
     y_shape = None if y_grad is None and not step.recorded else shape_of(step, y)
     if x_grad is not None:
@@ -65,7 +66,7 @@ cdef object unbroadcast(Step* step, object x, object y, object x_grad, object y_
 
 
 cdef object unbroadcast_batches(Step* step, object x, object y, object x_grad, object y_grad):
-    """The gradients of two batches of matrices in the shapes that these have."""
+    """Sum the gradients of two batches of matrices to the shapes of these batches."""
     cdef Sizes x_sizes = sizes_of(tensor_of(x)), y_sizes = sizes_of(tensor_of(y))
     cdef Sizes x_axes, y_axes
     x_sizes.resize(x_sizes.size() - 2)

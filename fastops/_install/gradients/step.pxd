@@ -1,4 +1,5 @@
-# One op of the backward pass, and what rules ask of it: header only, since each rule asks often.
+# One op of the backward pass, and its accessors for rules. They are inline because rules call them
+# often.
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
@@ -15,17 +16,17 @@ from fastops._tf.protos cimport (
 from fastops._tf.tensor cimport Tensor
 
 
-# Pointers are borrowed from tuples that the caller holds.
+# Pointers are borrowed from tuples that the caller keeps alive.
 cdef struct Step:
-    PyObject** inputs       # None where the op's gradient does not need one
+    PyObject** inputs       # None for an input that the op's gradient does not need
     PyObject** outputs
     PyObject** grads
     Py_ssize_t num_inputs
     Py_ssize_t num_outputs
     Py_ssize_t num_grads
-    PyObject* attrs         # names and values in turn
-    unsigned long long unused  # bit i: nobody looks at the gradient of input i
-    bint recorded           # a tape or an accumulator records what the rule runs
+    PyObject* attrs         # names and values, alternating
+    unsigned long long unused  # bit i: the tape does not use the gradient of input i
+    bint recorded           # a tape or an accumulator records the ops that the rule runs
 
 
 cdef inline object input_of(Step* step, Py_ssize_t i):
@@ -50,7 +51,8 @@ cdef inline bint wanted(Step* step, Py_ssize_t i) noexcept:
     return not (step.unused >> i) & 1
 
 
-# For gradients that TensorFlow's function computes also where the tape does not look at them.
+# For a gradient that TensorFlow's function computes even if the tape does not use it. If ops are
+# recorded, the rule must compute it, too.
 cdef inline bint computed(Step* step, Py_ssize_t i) noexcept:
     return step.recorded or wanted(step, i)
 
@@ -67,7 +69,7 @@ cdef inline tuple attrs_of(Step* step, tuple names):
     return tuple([attr_of(step, name) for name in names])
 
 
-# Of a tensor on any device: for its dtype and sizes.
+# Returns the tensor of a value on any device. Only its dtype and sizes may be read.
 cdef inline const Tensor* tensor_of(object value) except NULL:
     cdef const Tensor* tensor = local_tensor(<PyObject*>value)
     if tensor == NULL:
@@ -75,7 +77,7 @@ cdef inline const Tensor* tensor_of(object value) except NULL:
     return tensor
 
 
-# The elements of a tensor of int32 or int64 on the host. False for any other.
+# Reads the elements of a tensor of int32 or int64 on the host. Returns False for other tensors.
 cdef inline bint elements_of(object value, Sizes* elements) noexcept:
     cdef const Tensor* tensor = host_tensor(<PyObject*>value)
     return tensor != NULL and ints_of(tensor, elements)

@@ -1,4 +1,4 @@
-"""What is replaced of gradients: what a tape calls for each op, as far as rules know the op."""
+"""The patch point for gradients: the function that a tape calls for each recorded op."""
 
 from functools import cache
 
@@ -12,19 +12,22 @@ from fastops._install.target import Target
 
 @cache
 def _gradient_function(original):
-    """Return one replacement for ever: TensorFlow may be inside it while another is announced."""
+    """Return the replacement, always the same one.
+
+    TensorFlow keeps a reference to it, and may be running it while fastops is installed again.
+    """
     return rules.gradient_function(original)
 
 
 def _objection(op_name, registered):
-    """Tell why a rule may not run."""
+    """Return why a rule must not run; None if it may."""
     return upstream.objection_to_registered("gradients", op_name) or restated.objection(
         "gradients", op_name, registered
     )
 
 
 def targets():
-    """Yield the target, and let those rules run that may."""
+    """Enable the rules that may run, and yield the target."""
     rules.choose(_objection, lookups.of_function)
     yield Target(
         "gradients",
@@ -37,11 +40,11 @@ def targets():
 
 
 def originals():
-    """Yield what `fastops._install.targets.originals` does, for rules."""
+    """Yield the layer and name of each rule, and the name of the code that it mirrors."""
     for op_name, rule in rules.RULES.items():
         yield "gradients", op_name, restated.name_of(rule.registered)
 
 
 def in_force():
-    """Return layer and name of each rule that may run."""
+    """Return the layer and name of each rule that may run."""
     return {("gradients", name) for name, rule in rules.RULES.items() if rule.restated}

@@ -1,13 +1,14 @@
-"""What replaces the Python by which TensorFlow, and libraries on it, ask about values.
+"""Stand-ins for helper functions of TensorFlow that inspect values.
 
-Nested structures, what is in a `tf.Module`, whether something is a tensor: an `answer` is given for
-plain arguments, by classes that `classes` remembers. Answers are there as soon as anything of this
-package is imported. Only `fastops._install.targets` knows of it.
+TensorFlow, and libraries that are built on it, call them for nested structures, the contents of a
+`tf.Module`, or tests whether a value is a tensor. An `answer` handles plain arguments. `classes`
+caches facts about classes. Importing this package imports the modules with answers. Only
+`fastops._install.targets` uses this package.
 """
 
 from fastops._install import upstream
 
-# These register what they have.
+# Importing these modules registers their answers.
 upstream.load_all(
     "helpers",
     """

@@ -7,7 +7,7 @@ from fastops._install.replacement cimport Replacement
 cdef enum:
     MAX_PARAMS = 12
 
-# What an answer is where TensorFlow's own function must give it.
+# Returned in place of an answer: fall back to TensorFlow's own function.
 cdef object PASS
 
 ctypedef object (*answer_t)(Answer, PyObject* const*, Py_ssize_t, PyObject*)

@@ -1,8 +1,9 @@
 # distutils: language = c++
-"""Stand-ins for functions by which TensorFlow, and what is built on it, ask about values.
+"""The class of stand-ins for helper functions of TensorFlow that inspect values.
 
-Each answers for plain arguments as the function that it replaces does, which is asked about all
-others. The modules beside give the answers, by subject; `functions` lists what they are for.
+For plain arguments, a stand-in returns the same answer as the function that it replaces. All other
+arguments fall back to that function. The other modules of this package define the answers, by
+subject. `functions` lists the replaced functions.
 """
 
 cimport cython
@@ -23,14 +24,14 @@ PASS = object()
 @cython.final
 @cython.no_gc_clear
 cdef class Answer(Replacement):
-    """In the place of a function or method of TensorFlow.
+    """Stand-in for a helper function or method.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        The function or method that it replaces.
     name : str
-        Under which the answer has been registered.
+        The name under which the answer is registered.
     """
 
     def __init__(self, original, name):
@@ -45,7 +46,10 @@ cdef class Answer(Replacement):
 
     cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
                    PyObject** values) except -1:
-        """Puts the arguments of a call into their places, where none is variadic; or tells no."""
+        """Bind the arguments of a call to parameters, none of which is variadic.
+
+        Return False if they do not fit.
+        """
         cdef Py_ssize_t i, j, num_params = PyTuple_GET_SIZE(self.names)
         cdef Py_ssize_t num_required = num_params - PyTuple_GET_SIZE(self.defaults)
         cdef PyObject* keyword
@@ -59,7 +63,7 @@ cdef class Answer(Replacement):
                 for j in range(num_params):
                     if keyword == PyTuple_GET_ITEM(self.names, j):
                         break
-                else:  # unknown; or no literal, which is nobody's way to call
+                else:  # the name is unknown, or is not interned (which is rare)
                     return False
                 if values[j] != NULL:
                     return False
@@ -83,11 +87,11 @@ cdef PyObject* _answer(PyObject* callable, PyObject* const* args, size_t nargsf,
     return call_original(self, args, nargsf, keywords)
 
 
-cdef dict _answers = {}  # addresses, by name
+cdef dict _answers = {}  # by name, the address of the function that answers
 
 
 cdef int register(str name, answer_t answer) except -1:
-    """Gives an answer the name of the function that it stands in for."""
+    """Register an answer under the name of the function that it stands in for."""
     if name in _answers:
         raise ValueError(f"there are two answers for {name}")
     _answers[name] = <size_t>answer
@@ -95,7 +99,7 @@ cdef int register(str name, answer_t answer) except -1:
 
 
 def registered():
-    """Returns the names of the functions that something answers for."""
+    """Return the names of the functions that have an answer."""
     return frozenset(_answers)
 
 

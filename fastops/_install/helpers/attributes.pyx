@@ -1,10 +1,10 @@
 # distutils: language = c++
-"""Attributes of tf_keras's layers and models that are assigned what they are already.
+"""Answers for assignments to attributes of tf_keras's layers and models that change no value.
 
-Each call of a layer assigns `True` to the same attribute, for which tf_keras counts references,
-unwraps, tracks and deletes, in some thirty calls of Python. Where nothing is tracked, all that is
-left of it is an attribute that comes last. The first line of each answer has the function's
-parameters.
+Each call of a layer assigns `True` to the same attribute. For this, tf_keras counts references,
+unwraps, tracks and deletes, in some thirty calls of Python functions. For a value that is not
+tracked, the only effect is that the attribute moves to the end of the dict. The first comment line
+of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
@@ -25,7 +25,7 @@ cdef extern from "Python.h":
 cdef enum:
     SIZE = 256  # a power of two
 
-cdef struct Known:  # of a class, as it was at a version
+cdef struct Known:  # cached result for a class, for one version of it
     PyTypeObject* kind
     unsigned int version
     bint ordinary
@@ -34,11 +34,11 @@ cdef Known _known[SIZE]
 cdef type _Layer = None
 cdef type _Model = None
 cdef object _Counts = None
-cdef dict _theirs = None  # what of `Layer` an assignment calls
+cdef dict _theirs = None  # attributes of `Layer` that an assignment uses
 cdef str _TRACKING = "_self_setattr_tracking"
 cdef str _COUNTS = "_obj_reference_counts_dict"
 cdef frozenset _plain = frozenset((type(None), bool, int, float, str))
-cdef tuple _asked = (  # what no other class may define
+cdef tuple _asked = (  # names that no other class may define
     "__class__",
     "__delattr__",
     "__dict__",
@@ -51,7 +51,7 @@ cdef tuple _asked = (  # what no other class may define
 
 
 def attach(tf_keras):
-    """Finds tf_keras's classes, as they are before anything is replaced.
+    """Look up tf_keras's classes, before their methods are replaced.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ def attach(tf_keras):
     for value in _theirs.values():
         function = getattr(value, "fget", value)
         if function is not None and function.__module__ != layer.__module__:
-            _Layer = None  # a mock, say
+            _Layer = None  # for example, a mock
 
 
 cdef bint _is_ordinary(type kind) except -1:
-    """Whether assignments to instances of a class go the way of `Layer` and `Model` alone."""
+    """Whether assignments to instances of a class run code of `Layer` and `Model` only."""
     if _Layer is None or not issubclass(kind, _Layer):
         return False
     if not LooksUpGenerically(<PyTypeObject*>kind):
@@ -118,7 +118,7 @@ cdef object _set(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
     if type(<object>args[2]) not in _plain or not _knows(kind):
         return PASS
     name = <object>args[1]
-    if _PyType_Lookup(kind, args[1]) != NULL:  # a property, say
+    if _PyType_Lookup(kind, args[1]) != NULL:  # for example, a property
         return PASS
     if _PyType_Lookup(Py_TYPE(<object>kind), args[1]) != NULL:
         return PASS
@@ -131,7 +131,8 @@ cdef object _set(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
     if tracking == Py_False or name == _TRACKING:
         PyObject_GenericSetAttr(<object>args[0], name, args[2])
         return None
-    # With the same value, counted before it is let go, no count is another one afterwards.
+    # tf_keras counts the new reference before it removes the old one. For the same value, all
+    # counts are therefore unchanged.
     if tracking != Py_True or PyDict_GetItem(own, name) != args[2]:
         return PASS
     counts = PyDict_GetItem(own, _COUNTS)

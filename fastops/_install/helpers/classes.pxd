@@ -6,7 +6,7 @@ from cpython.dict cimport PyDict_CheckExact
 from fastops._cpp.declarations cimport IsEagerTensor
 
 
-cdef enum:  # what a value is to `tf.nest`
+cdef enum:  # kinds of values, as `tf.nest` sees them
     UNSEEN
     LEAF
     COMPOSITE   # a leaf unless composite tensors are expanded
@@ -16,12 +16,12 @@ cdef enum:  # what a value is to `tf.nest`
     DICT
     OTHER
 
-cdef enum:  # an answer that is remembered
+cdef enum:  # a cached answer
     UNKNOWN
     NO
     YES
 
-# What is known of a class as it was at a version.
+# Cached facts about a class, for one version of it.
 cdef struct Facts:
     PyTypeObject* kind
     unsigned int version
@@ -30,19 +30,20 @@ cdef struct Facts:
     unsigned char is_tensor
     unsigned char is_variable
 
-# What is known of a class, or NULL where nothing can be: to be asked for again after any call.
+# Returns the facts about a class, or NULL if the class has no version. The entry may be reused for
+# another class, so call this again after any Python code has run.
 cdef Facts* facts_of(PyTypeObject* kind)
-# Forgets what classes' registration with abstract ones decides, if there was one since.
+# Drops facts that depend on registrations with abstract classes, if there are new registrations.
 cdef int notice_registrations() except -1
-# Whether a value's attributes are found in the usual way, and its class is what it says it is.
+# Whether instances have the usual attribute lookup, and do not override `__class__`.
 cdef bint is_usual(Facts* facts)
-# Whether an instance has an attribute of its own that its class has not.
+# Whether an instance has an attribute of this name; its class must not have one.
 cdef bint has_own(PyObject* value, PyObject* name) except -1
 cdef int look_up_structure(PyObject* value) except -1
 
 
 cdef inline int structure_of(PyObject* value) except -1:
-    """What a value is to `tf.nest`."""
+    """Return the kind of a value, as `tf.nest` sees it."""
     if IsEagerTensor(value):
         return LEAF
     if PyTuple_CheckExact(<object>value):

@@ -1,9 +1,9 @@
 # distutils: language = c++
-"""What TensorFlow's helpers make of a value, as far as its class decides, remembered by class.
+"""A cache of facts about classes that TensorFlow's helpers need.
 
-A class may be changed: what is remembered holds for one version of it, which CPython counts for
-its own caches of attributes. Where registration with an abstract class decides, it holds until the
-next registration of anything.
+A class may change, so facts hold for one version of it. CPython counts these versions for its own
+attribute caches. Facts that depend on registration with an abstract class hold until the next
+registration with any abstract class.
 """
 
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -24,7 +24,7 @@ from tensorflow.python.util import _pywrap_utils
 
 
 cdef enum:
-    SIZE = 2048  # a power of two; programs have some hundreds of classes
+    SIZE = 2048  # a power of two; programs use some hundreds of classes
 
 cdef Facts _table[SIZE]
 
@@ -85,7 +85,7 @@ cdef bint is_usual(Facts* facts):
 
 cdef bint has_own(PyObject* value, PyObject* name) except -1:
     cdef PyObject* found
-    if not LooksUpGenerically(Py_TYPE(<object>value)):  # it is a class
+    if not LooksUpGenerically(Py_TYPE(<object>value)):  # the value is a class
         return _PyType_Lookup(<PyTypeObject*>value, name) != NULL
     found = GenericAttribute(value, name)
     Py_XDECREF(found)
@@ -93,9 +93,9 @@ cdef bint has_own(PyObject* value, PyObject* name) except -1:
 
 
 cdef int look_up_structure(PyObject* value) except -1:
-    """What a value is to `tf.nest`, of classes other than the plainest.
+    """Return the kind of a value whose class is none of the basic ones.
 
-    TensorFlow itself remembers for ever what it has once found out about a class.
+    TensorFlow, too, caches such facts by class, and never drops them.
     """
     cdef PyTypeObject* kind = Py_TYPE(<object>value)
     cdef Facts* facts = facts_of(kind)
@@ -121,7 +121,7 @@ cdef int _structure(object value) except -1:
 
 
 cdef bint _is_plain_namedtuple(object value, type kind) except -1:
-    """Whether its items are its fields, and nothing of it is another kind of structure."""
+    """Whether a value is a namedtuple whose items are its fields, and no other kind as well."""
     if (
         not issubclass(kind, tuple)
         or kind.__dictoffset__ != 0

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Conversions to tensors, below `tf.convert_to_tensor`.
+"""Answers for the functions below `tf.convert_to_tensor` that convert values to tensors.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -31,13 +31,13 @@ from tensorflow.python.types.core import Symbol as _Symbol
 
 
 cdef object _DType = _dtypes.DType
-cdef dict _by_type = {  # what `as_dtype` makes of NumPy's and Python's types
+cdef dict _by_type = {  # by type of NumPy or Python, the number of the dtype from `as_dtype`
     kind: dtype._type_enum for kind, dtype in _dtypes._ANY_TO_TF.items() if isinstance(kind, type)
 }
 
 
 cdef int _enum_of(PyObject* dtype) except -1:
-    """The number of a dtype, DT_INVALID for None; DTYPES for what is not known as one."""
+    """Return the number of a dtype; DT_INVALID for None; DTYPES for any unknown value."""
     cdef PyObject* found
     if dtype == Py_None:
         return DT_INVALID
@@ -49,7 +49,7 @@ cdef int _enum_of(PyObject* dtype) except -1:
 
 
 cdef object _sizes_of(object shape, int to, int hint):
-    """The tensor of a shape that is fully known, as TensorFlow's conversion makes it; or PASS."""
+    """Convert a fully defined shape to a tensor, as TensorFlow does; or return PASS."""
     cdef object size
     if shape._dims is None or to != DT_INVALID and to != DT_INT32 and to != DT_INT64:
         return PASS
@@ -63,7 +63,7 @@ cdef object _sizes_of(object shape, int to, int hint):
 
 
 cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyObject* accepted):
-    """A tensor for a tensor, a number, an array, a text, a list or a shape; or PASS."""
+    """Convert a tensor, number, array, string, list or shape to a tensor; or return PASS."""
     cdef int to = _enum_of(dtype), hint = _enum_of(preferred)
     if not PyTuple_CheckExact(<object>accepted) or PyTuple_GET_SIZE(<object>accepted) != 1:
         return PASS
@@ -72,7 +72,7 @@ cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyOb
         return PASS
     if to >= DTYPES or hint >= DTYPES:
         return PASS
-    if not eager():  # graphs capture tensors
+    if not eager():  # a graph must capture the tensor
         return PASS
     if IsEagerTensor(value):
         return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else PASS

@@ -1,8 +1,9 @@
 # distutils: language = c++
-"""What wraps a function in another one, and has to know its signature each time.
+"""Answers for functions that make decorators, and that look up the signature each time.
 
-A signature is remembered by the code of its function, and holds as long as all else that it is made
-of is the same. The first line of each answer has the function's parameters.
+Signatures are cached by the code of the function. An entry holds while the defaults and annotations
+of the function are unchanged. The first comment line of each answer lists the parameters of the
+function.
 """
 
 from cpython.object cimport PyObject
@@ -20,7 +21,7 @@ from tensorflow.python.util import tf_inspect
 
 
 cdef enum:
-    MOST = 4096  # signatures
+    MOST = 4096  # number of cached signatures
 
 cdef int CO_VARARGS = inspect.CO_VARARGS
 cdef int CO_VARKEYWORDS = inspect.CO_VARKEYWORDS
@@ -32,11 +33,11 @@ cdef object _frame = sys._getframe
 cdef object _getfullargspec = tf_inspect._getfullargspec
 cdef object _FullArgSpec = inspect.FullArgSpec
 cdef frozenset _PLAIN = frozenset((type(None), bool, int, float, str, bytes, type, DType))
-cdef dict _signatures = {}  # by the code's identity: what `_made_of` returned, and signatures
+cdef dict _signatures = {}  # by identity of code, bound or not: result of `_made_of`, signature
 
 
 cdef bint _is_own(object function):
-    """Whether nothing but the function itself tells its signature."""
+    """Whether no attribute of a function overrides its signature."""
     own = function.__dict__
     return not own or not (
         "__wrapped__" in own or "__signature__" in own or "_tf_decorator" in own
@@ -45,7 +46,10 @@ cdef bint _is_own(object function):
 
 
 cdef tuple _made_of(object function):
-    """What the signature of a function depends on, None where that is not to be kept."""
+    """Return the objects that determine the signature of a function.
+
+    None if the signature should not be cached: the cache would keep other objects alive.
+    """
     if not _is_own(function):
         return None
     defaults, named = function.__defaults__, function.__kwdefaults__
@@ -66,7 +70,7 @@ cdef tuple _made_of(object function):
 
 
 cdef bint _same(tuple one, tuple other):
-    """Whether two of these are of the same objects."""
+    """Whether two results of `_made_of` consist of the same objects."""
     cdef Py_ssize_t i
     if one[0] is not other[0]:
         return False
@@ -89,7 +93,7 @@ cdef bint _same(tuple one, tuple other):
 
 
 cdef object _signature_of(object target):
-    """The signature of a function or method, as `inspect.signature` has it; or None."""
+    """Return the signature of a function or method, like `inspect.signature`; or None."""
     cdef bint bound = type(target) is _MethodType
     cdef tuple made_of, found
     function = target.__func__ if bound else target
@@ -110,7 +114,7 @@ cdef object _signature_of(object target):
 
 
 cdef int _decorate(object decorator, object name, object target, object doc) except -1:
-    """`TFDecorator.__init__`, for a function or method that has a signature."""
+    """Do the work of `TFDecorator.__init__`, for a function or method with a known signature."""
     decorator._decorated_target = target
     decorator._decorator_name = name
     decorator._decorator_doc = doc
@@ -155,7 +159,7 @@ cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
     if signature is None:
         return PASS
     if name is None:
-        name = _frame(0).f_code.co_name  # of who calls: this here has no frame
+        name = _frame(0).f_code.co_name  # the caller's frame: compiled code has none
     decorator = _TFDecorator(name, target, <object>values[3], None)
     function._tf_decorator = decorator
     function.__name__ = target.__name__

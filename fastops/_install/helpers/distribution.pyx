@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Distribution where nothing is distributed: the strategy that is in force by default.
+"""Answers for methods of the default distribution strategy, which has one replica.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_CheckExact
@@ -54,7 +54,7 @@ cdef object _all_reduce(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     for leaf in leaves:
         if not IsEagerTensor(<PyObject*>leaf):
             return PASS
-    # The sum or mean of one replica, by a function with a gradient of its own.
+    # The sum or mean over one replica is the value itself.
     copies = [_gen_array_ops.identity(leaf) for leaf in leaves]
     return _nest.pack_sequence_as(<object>values[2], copies)
 
@@ -70,12 +70,12 @@ cdef dict _own = {
 
 
 cdef class Creator:
-    """What a scope of the default strategy puts around the making of variables.
+    """The variable creator that a scope of the default strategy adds.
 
     Parameters
     ----------
     strategy : tf.distribute.Strategy
-        Whose scope it is.
+        The strategy.
     """
 
     cdef object strategy
@@ -89,7 +89,7 @@ cdef class Creator:
 
 
 cdef bint _is_by_default(object extended) except -1:
-    """Whether it is TensorFlow's own, of the strategy where none has been asked for."""
+    """Whether the strategy is TensorFlow's default one, with unpatched methods."""
     if type(extended) is not _Extended:
         return False
     own = vars(_Extended)
@@ -115,7 +115,7 @@ cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* 
         return PASS
     extended, variable, function = <object>values[0], <object>values[1], <object>values[2]
     if type(function) is not _FunctionType or function.__dict__ or not _is_by_default(extended):
-        return PASS  # decorators tell AutoGraph what to do
+        return PASS  # attributes of a function, set by decorators, may control AutoGraph
     if not eager():
         return PASS
     graph = default_graph(&scoped)
@@ -157,7 +157,7 @@ cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* 
 
 
 cdef object _not_nested():
-    """What TensorFlow raises where someone has left a scope of creators too early or too late."""
+    """Return TensorFlow's error for a creator scope that was left too early or too late."""
     error = RuntimeError(
         "Variable creator scope nesting error: move call to "
         "tf.distribute.set_strategy() out of `with` scope."

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Dtypes: what stands for one, and whether two are the same.
+"""Answers for `tf.as_dtype`, and for comparisons and base dtypes of `tf.DType`.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -34,7 +34,7 @@ cdef object _as_dtype(Answer self, PyObject* const* args, Py_ssize_t n, PyObject
 
 
 cdef int _are_same(PyObject* const* args, Py_ssize_t n, PyObject* keywords) except -2:
-    """Whether both are, -1 where that is for TensorFlow to say."""
+    """Return whether two dtypes are the same; -1 to fall back to TensorFlow."""
     if n != 2 or keywords != NULL or type(<object>args[0]) is not _DType:
         return -1
     if type(<object>args[1]) is not _DType:
@@ -58,7 +58,8 @@ cdef object _base(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     # self
     if n != 1 or keywords != NULL or type(<object>args[0]) is not _DType:
         return PASS
-    return PASS if (<object>args[0])._type_enum > 100 else <object>args[0]  # references to these
+    # Numbers above 100 are reference dtypes.
+    return PASS if (<object>args[0])._type_enum > 100 else <object>args[0]
 
 
 register("dtypes.as_dtype", _as_dtype)

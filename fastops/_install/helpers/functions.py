@@ -1,4 +1,4 @@
-"""Helper functions of TensorFlow that something answers for: data only."""
+"""Helper functions of TensorFlow that have a stand-in. Data only."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ class Helper(NamedTuple):
     Attributes
     ----------
     name : str
-        Of its module, most often under `tensorflow.python`, and its own.
+        The name of its module (below `tensorflow.python` in most tables), and its own name.
     signature : str
         Its parameters, as `inspect.signature` shows them.
     takes : str
-        Which arguments are answered for.
+        A description of the arguments that the stand-in handles.
     """
 
     name: str
@@ -112,7 +112,7 @@ HELPERS = (
         "modules, with the attributes that they have",
     ),
 )
-"""By their modules."""
+"""Functions, with their modules below `tensorflow.python`."""
 
 METHODS = (
     Helper(
@@ -161,7 +161,7 @@ METHODS = (
         "scopes that were entered so",
     ),
 )
-"""Likewise methods."""
+"""Methods and properties, with their modules below `tensorflow.python`."""
 
 _BOUND = "what signatures without positional-only parameters have bound"
 
@@ -175,7 +175,7 @@ STANDARD = (
     Helper("inspect.BoundArguments.args", "(self)", f"{_BOUND} (a property)"),
     Helper("inspect.BoundArguments.kwargs", "(self)", f"{_BOUND}, with defaults (a property)"),
 )
-"""Likewise methods of Python's own library, by which decorators bind arguments."""
+"""Methods of Python's standard library, by which decorators bind arguments."""
 
 _SAME = "plain values that the attribute has already, or while nothing is tracked"
 
@@ -183,4 +183,4 @@ TF_KERAS = (
     Helper("engine.base_layer.Layer.__setattr__", "(self, name, value)", _SAME),
     Helper("engine.training.Model.__setattr__", "(self, name, value)", _SAME),
 )
-"""Likewise methods of tf_keras, by their modules under `tf_keras.src`."""
+"""Methods of tf_keras, with their modules below `tf_keras.src`."""

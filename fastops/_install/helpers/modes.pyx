@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Whether ops run at once, or are put into a graph, and whether tracebacks are filtered.
+"""Answers that tell whether ops run eagerly, and whether tracebacks are filtered.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.object cimport PyObject

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""What is in a `tf.Module`: how it gets there, variables, and other modules.
+"""Answers for `tf.Module`: assignment of attributes, and the search for variables and modules.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 cimport cython
@@ -36,7 +36,7 @@ from tensorflow.python.trackable.autotrackable import AutoTrackable as _AutoTrac
 from tensorflow.python.util import nest as _nest
 
 
-cdef enum:  # the predicates that TensorFlow itself gives
+cdef enum:  # predicates that TensorFlow itself passes, and OTHER for those of users
     VARIABLE
     TRAINABLE
     NOT_TRAINABLE
@@ -58,7 +58,7 @@ cdef object _flatten_composites = _module._flatten_non_variable_composites_with_
 
 
 cdef bint _a_variable(object value) except -1:
-    """Whether it is an instance of `tf.Variable`, an abstract class."""
+    """Whether a value is an instance of `tf.Variable`, which is an abstract class."""
     cdef Facts* facts
     if IsEagerTensor(<PyObject*>value):
         return False
@@ -109,12 +109,12 @@ cdef list _leaves(object prop, bint with_path, bint expand):
 
 @cython.final
 cdef class Walk:
-    """What `tensorflow.python.module.module._flatten_module` yields, when it is asked for.
+    """Iterator over the items that `tensorflow.python.module.module._flatten_module` yields.
 
     Parameters
     ----------
     module, recursive, predicate, attribute_traversal_key, attributes_to_ignore, with_path, expand
-        As that function has them, the last one as ``expand_composites``.
+        The parameters of that function. `expand` is its ``expand_composites``.
     """
 
     cdef object module, predicate, traversal_key, ignored
@@ -123,12 +123,12 @@ cdef class Walk:
     cdef tuple path
     cdef set seen           # ids of leaves
     cdef list active        # ids of the modules around this one
-    cdef list pending       # for each of them, what is yet to be visited, and whether recursively
-    cdef object properties  # of this module
-    cdef list keys          # that are yet to be looked at, and what is there at the last one
-    cdef object key
-    cdef list leaves
-    cdef Py_ssize_t at
+    cdef list pending       # for each of these, the modules still to visit, and `recursive`
+    cdef object properties  # the attributes of this module
+    cdef list keys          # names of attributes that are still to visit
+    cdef object key         # the current attribute
+    cdef list leaves        # its leaves
+    cdef Py_ssize_t at      # index of the next leaf
     cdef list submodules
     cdef bint ended
 
@@ -154,7 +154,7 @@ cdef class Walk:
     def __next__(self):
         if self.ended:
             raise StopIteration
-        self.ended = True  # if anything is raised
+        self.ended = True  # stays True if the code below raises
         if self.keys is None:
             self.enter()
         while True:
@@ -180,7 +180,7 @@ cdef class Walk:
                 raise StopIteration
 
     cdef int enter(self) except -1:
-        """Begins with a module."""
+        """Start to visit the attributes of `self.module`."""
         if id(self.module) in self.active:
             self.recursive = False
         self.properties = vars(self.module)
@@ -190,7 +190,7 @@ cdef class Walk:
         return 0
 
     cdef int look_at(self, key) except -1:
-        """Takes an attribute apart."""
+        """Find the leaves of an attribute."""
         if key in self.ignored:
             return 0
         self.key = key
@@ -204,7 +204,7 @@ cdef class Walk:
         return 0
 
     cdef bint leave(self) except -1:
-        """Goes on to the next module, or tells that there is none."""
+        """Continue with the next module. Return False if there is none."""
         self.active.append(id(self.module))
         self.submodules.reverse()
         self.pending.append((self.submodules, self.recursive))
@@ -229,7 +229,7 @@ cdef object _flatten_module(Answer self, PyObject* const* args, Py_ssize_t n,
     if not self.bind(args, n, keywords, values):
         return PASS
     if values[7] != <PyObject*>() or values[8] != Py_None or values[9] != Py_None:
-        return PASS  # TensorFlow's own function has called itself
+        return PASS  # a recursive call of TensorFlow's own function
     for i in (1, 5, 6):
         if values[<int>i] != Py_True and values[<int>i] != Py_False:
             return PASS
@@ -248,7 +248,7 @@ register("module._flatten_module", _flatten_module)
 
 
 cdef bint _is_plain(PyObject* value) except -1:
-    """Whether it is neither to be tracked nor to be wrapped, by its class."""
+    """Whether the class of a value tells that it is neither tracked nor wrapped."""
     return IsEagerTensor(value) or <object>Py_TYPE(<object>value) in _plain
 
 

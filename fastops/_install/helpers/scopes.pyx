@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Name scopes.
+"""Answers for entering and leaving name scopes.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.object cimport PyObject
@@ -15,10 +15,10 @@ from tensorflow.python.framework.ops import name_scope_v2 as _name_scope
 
 
 cdef class Restoration:
-    """Leaves a name scope: what `name_scope_v2.__enter__` keeps for `__exit__`."""
+    """Restores the outer name scope: `name_scope_v2.__enter__` stores it for `__exit__`."""
 
-    cdef object state  # of the context, by threads
-    cdef object name
+    cdef object state  # the thread-local state of the context
+    cdef object name   # the outer scope
 
     def __call__(self, *_):
         self.state.scope_name = self.name

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Static shapes: how they are made, and what they tell.
+"""Answers for the constructor and the methods of `tf.TensorShape`.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.list cimport PyList_CheckExact
@@ -25,12 +25,12 @@ cdef frozenset _integers = frozenset(
 
 
 cdef bint _known(PyObject* const* args, Py_ssize_t n, PyObject* keywords) except -1:
-    """Whether a method without other parameters is called, of a shape that is TensorFlow's own."""
+    """Whether a method gets no arguments but a shape, of exactly the class `TensorShape`."""
     return n == 1 and keywords == NULL and type(<object>args[0]) is _TensorShape
 
 
 cdef tuple _sizes(object dims):
-    """The sizes for a shape, as plain numbers and None; None where TensorFlow must look at them."""
+    """Return the sizes of a shape as a tuple of ints and None; None to fall back to TensorFlow."""
     cdef list sizes = []
     if is_array(<PyObject*>dims):
         if dims.ndim != 1 or dims.dtype.type not in _integers:

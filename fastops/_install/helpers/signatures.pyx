@@ -1,9 +1,9 @@
 # distutils: language = c++
-"""Binding of arguments to signatures, by which decorators call what they decorate.
+"""Answers for methods of `inspect` that bind arguments to signatures.
 
-It is Python's own `inspect`, and what libraries on TensorFlow spend most of all on: a call of one
-of their functions binds its arguments once for each decorator. The first line of each answer has
-the function's parameters.
+Libraries on TensorFlow spend most of their time in them: decorators bind the arguments of each call
+to the signature of the decorated function, once for each decorator. The first comment line of each
+answer lists the parameters of the function.
 """
 
 cimport cython
@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 
 cdef enum:
-    SIZE = 256  # of the table; who makes a signature for each call shall not fill memory with them
+    SIZE = 256  # limits the table for programs that make a new signature in each call
 
 cdef type _Signature = inspect.Signature
 cdef type _Parameter = inspect.Parameter
@@ -31,20 +31,23 @@ cdef object _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 cdef object _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 cdef object _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 cdef object _bind_in_python = inspect.Signature._bind
-cdef list _layouts = [None] * SIZE  # by the identities of their parameters
+cdef list _layouts = [None] * SIZE  # a hash table, by the identity of the parameters
 
 
 @cython.final
 cdef class Layout:
-    """The parameters of a signature, which never change: by kind, in their order."""
+    """The parameters of a signature by kind, in order. Parameters of a signature never change."""
 
-    cdef object parameters  # kept, so that no other one has its identity
+    cdef object parameters  # kept alive, so that no other object gets its identity
     cdef list positional, keyword_only
-    cdef object starred, double_starred  # names, None where there is none
+    cdef object starred, double_starred  # names of *args and **kwargs, or None
 
 
 cdef Layout _laid_out(object parameters):
-    """None where parameters are not plain: positional-only, out of order, of other classes."""
+    """Return the layout of parameters.
+
+    None if a parameter is positional-only, out of order, or of a subclass.
+    """
     cdef Layout layout = Layout.__new__(Layout)
     layout.parameters = parameters
     layout.positional = []
@@ -88,7 +91,7 @@ cdef Layout _layout_of(PyObject* signature):
 
 
 cdef Layout _layout_of_bound(PyObject* bound):
-    """That of bound arguments, if they are held in a dict; or None."""
+    """Return the layout for bound arguments if their container is a dict; None otherwise."""
     if type(<object>bound) is not _BoundArguments:
         return None
     if not PyDict_CheckExact((<object>bound).arguments):
@@ -98,7 +101,7 @@ cdef Layout _layout_of_bound(PyObject* bound):
 
 
 cdef Py_ssize_t _keyword_at(PyObject* keywords, object name) except -2:
-    """Where a name is among those of the keywords, -1 if it is not."""
+    """Return the index of a name in the keywords; -1 if it is not there."""
     cdef Py_ssize_t i
     for i in range(PyTuple_GET_SIZE(<object>keywords)):
         if PyTuple_GET_ITEM(<object>keywords, i) == <PyObject*>name:
@@ -112,7 +115,7 @@ cdef Py_ssize_t _keyword_at(PyObject* keywords, object name) except -2:
 cdef bint _bind_keywords(dict arguments, list parameters, Py_ssize_t first,
                          PyObject* const* values, PyObject* keywords,
                          Py_ssize_t* used) except -1:
-    """Binds what keywords and defaults tell of parameters from the first one on."""
+    """Bind parameters from index `first` on by keyword. Return False if an argument is missing."""
     cdef Py_ssize_t i, at
     for i in range(first, PyList_GET_SIZE(parameters)):
         parameter = <object>PyList_GET_ITEM(parameters, i)
@@ -158,7 +161,7 @@ cdef object _bind(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
         others = {}
         for i in range(named):
             name = <object>PyTuple_GET_ITEM(<object>keywords, i)
-            # What stars stand for is bound to names of parameters that keywords cannot tell.
+            # A keyword may have the same name as *args: it then belongs to **kwargs.
             if name not in arguments or name == layout.starred:
                 others[name] = <object>args[n + i]
         arguments[layout.double_starred] = others
@@ -205,7 +208,7 @@ cdef object _positional(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     arguments = (<object>args[0]).arguments
     for parameter in layout.positional:
         found = PyDict_GetItem(arguments, parameter._name)
-        if found == NULL:  # `bind` leaves these for keywords
+        if found == NULL:  # this argument and later ones are passed by keyword
             return tuple(values)
         values.append(<object>found)
     if layout.starred is not None:

@@ -1,3 +1,3 @@
-# Of a structure of which it is known what TensorFlow makes of it; None for others.
+# Return the leaves, or pairs of path and leaf; None for a structure that only TensorFlow handles.
 cdef list leaves_of(object structure, bint expand)
 cdef list leaves_with_paths(object structure, bint expand)

@@ -1,9 +1,9 @@
 # distutils: language = c++
-"""`tf.nest`: lists, tuples, namedtuples and dicts in each other, with anything else in them.
+"""Answers for `tf.nest`: nested lists, tuples, namedtuples and dicts, with leaves of any type.
 
-Of other structures (mappings, attrs classes, expanded composites, proxies, what implements the
-protocol) TensorFlow's own functions take care, and of all errors. The first line of each answer has
-the function's parameters.
+TensorFlow's own functions handle other structures (mappings, attrs classes, expanded composites,
+proxies, and classes that implement the protocol of `tf.nest`), and raise all errors. The first
+comment line of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_GetItem, PyDict_Size
@@ -44,7 +44,7 @@ cdef object _pack_in_python = _nest_util._tf_core_pack_sequence_as
 
 
 cdef list _sorted_keys(dict mapping):
-    """The keys in their order, if their comparison is known to do nothing else; or None."""
+    """Return the sorted keys; None if comparing them may run Python code or raise."""
     cdef list keys = list(mapping)
     cdef Py_ssize_t i
     if len(keys) == 0:
@@ -64,7 +64,7 @@ cdef list _sorted_keys(dict mapping):
 
 
 cdef list _items(PyObject* structure, int kind):
-    """What is in one, in its order; or None."""
+    """Return the items of a structure in order (by sorted keys in a dict); or None."""
     cdef list keys
     if kind == LIST or kind == TUPLE or kind == NAMED:
         return list(<object>structure)
@@ -75,7 +75,7 @@ cdef list _items(PyObject* structure, int kind):
 
 
 cdef object _like(object instance, int kind, list items):
-    """The items in a structure of the same kind, or PASS: `nest_util.sequence_like`."""
+    """Return the items in a structure of the same kind, like `nest_util.sequence_like`; or PASS."""
     cdef list keys
     if kind == LIST:
         return list(items)
@@ -102,14 +102,14 @@ cdef bint _is_structure(int kind):
 
 
 cdef int _flag(PyObject* value) noexcept:
-    """True, False, or -1 for what is neither."""
+    """Return 1 for True, 0 for False, and -1 for any other value."""
     if value == Py_False:
         return False
     return True if value == Py_True else -1
 
 
 # ---------------------------------------------------------------------------------------------
-# All levels. What returns a bint returns False where TensorFlow must do it.
+# All levels. A function that returns a bint returns False to fall back to TensorFlow.
 # ---------------------------------------------------------------------------------------------
 
 
@@ -149,7 +149,7 @@ cdef bint _flatten_into(list out, PyObject* structure, bint expand, int depth) e
 
 cdef bint _paths_into(list out, list leaves, PyObject* structure, tuple path, bint expand,
                       int depth) except -1:
-    """Appends the leaves, and their paths."""
+    """Append the leaves and their paths."""
     cdef int kind = structure_of(structure)
     cdef object keys
     if kind == LEAF or kind == COMPOSITE and not expand:
@@ -174,7 +174,7 @@ cdef bint _paths_into(list out, list leaves, PyObject* structure, tuple path, bi
 
 
 cdef bint _same(PyObject* one, PyObject* other, bint check_types, bint expand, int depth) except -1:
-    """Whether two structures are the same; if they are not, TensorFlow says how they differ."""
+    """Whether two structures are known to be the same. Otherwise TensorFlow decides or raises."""
     cdef int kind = structure_of(one), other_kind = structure_of(other)
     cdef PyObject* found
     if kind == OTHER or other_kind == OTHER or depth == 0:
@@ -210,7 +210,7 @@ cdef bint _same(PyObject* one, PyObject* other, bint check_types, bint expand, i
 
 
 cdef object _pack(PyObject* structure, object flat, Py_ssize_t* at, bint expand, int depth):
-    """The structure with other leaves, or PASS."""
+    """Return the structure with its leaves replaced by items of `flat` from `at` on; or PASS."""
     cdef int kind = structure_of(structure)
     cdef Py_ssize_t size = len(flat)
     cdef list items, packed
@@ -234,7 +234,7 @@ cdef object _pack(PyObject* structure, object flat, Py_ssize_t* at, bint expand,
 
 
 cdef object _packed(PyObject* structure, object flat, bint expand):
-    """`nest_util._tf_core_pack_sequence_as`, or PASS before anything has been made."""
+    """Do the work of `nest_util._tf_core_pack_sequence_as`; or return PASS."""
     cdef Py_ssize_t at = 0
     cdef list leaves = []
     if not PyList_CheckExact(flat) and not PyTuple_CheckExact(flat):
@@ -246,7 +246,10 @@ cdef object _packed(PyObject* structure, object flat, bint expand):
 
 cdef bint _flatten_up_to_into(list out, PyObject* shallow, PyObject* structure, bint expand,
                               int depth) except -1:
-    """Appends what of a structure is where the shallow one, of the same kinds, has leaves."""
+    """Append the parts of a structure at the positions of the leaves of the shallow one.
+
+    Above these positions, both must have the same types.
+    """
     cdef int kind = structure_of(shallow)
     cdef PyObject* found
     cdef list keys
@@ -377,7 +380,7 @@ cdef object _sequence_like(Answer self, PyObject* const* args, Py_ssize_t n, PyO
 
 cdef bint _options(PyObject* const* values, PyObject* keywords, int* check_types,
                    int* expand) except -1:
-    """Reads the keywords of the mapping functions, whose other arguments are variadic."""
+    """Read the keywords of the mapping functions, whose other arguments are variadic."""
     cdef Py_ssize_t i
     check_types[0] = True
     expand[0] = False
@@ -395,7 +398,7 @@ cdef bint _options(PyObject* const* values, PyObject* keywords, int* check_types
 
 
 cdef list _map(object function, list columns):
-    """Calls a function with each row of what has been flattened, which ends where one does."""
+    """Call a function with each row of the flattened structures; the shortest one ends it."""
     if len(columns) == 1:
         return [function(value) for value in <list>columns[0]]
     return [function(*row) for row in zip(*columns)]
@@ -403,7 +406,7 @@ cdef list _map(object function, list columns):
 
 cdef object _repack(PyObject* structure, list results, bint expand):
     packed = _packed(structure, results, expand)
-    if packed is PASS:  # there is no way back: the function has been called
+    if packed is PASS:  # too late to fall back: the user's function has been called
         return _pack_in_python(<object>structure, results, expand_composites=expand)
     return packed
 

@@ -1,4 +1,4 @@
-"""What is replaced of TensorFlow's helpers: the functions and methods that the data names."""
+"""The patch points: the helper functions and methods in the tables of `functions`."""
 
 import sys
 from functools import partial
@@ -11,7 +11,7 @@ from fastops._install.target import Target, original_of, signature
 
 
 def functions():
-    """Return what `everywhere` takes, for functions."""
+    """Return the helper functions to replace, in the form that `everywhere` takes."""
     originals = {}
     for helper in HELPERS:
         name = ".".join(helper.name.rsplit(".", 2)[1:])
@@ -27,7 +27,7 @@ def functions():
 
 
 def is_usable(name):
-    """Tell whether what answers for a function can be used here; note if it cannot."""
+    """Tell whether the answer for a function can be used here. If not, record the reason."""
     why = upstream.objection_to_registered("helpers", name)
     if why is not None:
         upstream.leave_out("helpers", name, why)
@@ -35,7 +35,7 @@ def is_usable(name):
 
 
 def methods():
-    """Yield a target for each method, and for what a property calls."""
+    """Yield a target for each method and property."""
     yield from _methods("tensorflow.python.", METHODS)
     yield from _methods("", STANDARD)
     if "tf_keras" in sys.modules:

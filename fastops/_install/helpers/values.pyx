@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Whether a value is a tensor, and which value a tensor has.
+"""Answers that tell whether a value is a tensor, and that return the value of a tensor.
 
-The first line of each answer has the function's parameters.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.object cimport PyObject, PyObject_GenericGetAttr, Py_TYPE
@@ -26,14 +26,14 @@ from tensorflow.python.framework.errors_impl import UnimplementedError as _Unimp
 
 
 cdef object _is_tf_type = _tensor_util.is_tf_type
-cdef frozenset _of_arrays = frozenset(  # of which TensorFlow has more to say
+cdef frozenset _of_arrays = frozenset(  # TensorFlow's error for these names has a hint
     ("T", "astype", "ravel", "transpose", "reshape", "clip", "size", "tolist", "data")
 )
-cdef PyObject* _PROTOCOL = <PyObject*>"is_tensor_like"  # what `tensor_util.IsTensorLike` asks for
+cdef PyObject* _PROTOCOL = <PyObject*>"is_tensor_like"  # `tensor_util.IsTensorLike` reads it
 
 
 cdef int _is_tensor_by_class(PyObject* value) except -1:
-    """Whether TensorFlow takes a value for a tensor: YES, NO, or UNKNOWN."""
+    """Return whether TensorFlow treats a value as a tensor: YES, NO, or UNKNOWN."""
     cdef Facts* facts
     notice_registrations()
     facts = facts_of(Py_TYPE(<object>value))
@@ -72,7 +72,7 @@ cdef object _constant_value(Answer self, PyObject* const* args, Py_ssize_t n, Py
     if IsEagerTensor(values[0]):
         try:
             return (<object>values[0]).numpy()
-        except _Unimplemented:  # on several devices at once
+        except _Unimplemented:  # the tensor is on several devices at once
             return None
     return <object>values[0] if _is_tensor_by_class(values[0]) == NO else PASS
 
@@ -85,10 +85,10 @@ cdef object _missing_attribute(Answer self, PyObject* const* args, Py_ssize_t n,
     name = <object>args[1]
     if not PyUnicode_CheckExact(name) or name in _of_arrays:
         return PASS
-    if _PyType_Lookup(Py_TYPE(<object>args[0]), args[1]) != NULL:  # it has raised this itself
+    if _PyType_Lookup(Py_TYPE(<object>args[0]), args[1]) != NULL:  # a property that has raised
         return PASS
     PyObject_GenericGetAttr(<object>args[0], name)
-    return None  # to one who has called this method
+    return None  # reached only if code calls `__getattr__` itself for an existing attribute
 
 
 register("Tensor.__getattr__", _missing_attribute)

@@ -1,11 +1,12 @@
-"""What replaces what in Keras: the Python above its ops.
+"""Stand-ins for Keras's Python code above its ops.
 
-Functions of its backend come down to ops, as TensorFlow's public functions do: `functions` says to
-which, `backend` chooses. What only asks is answered by a `helper`. Answers and lowerings are there
-as soon as anything of this package is imported. Only `fastops._install.targets` knows of it.
+Functions of Keras's backend are lowered to ops, like TensorFlow's public functions: `functions` has
+the table, `backend` the lowerings. A `helper` stands in for a function that only inspects values.
+Importing this package imports the modules with helpers and lowerings. Only
+`fastops._install.targets` uses this package.
 """
 
 from fastops._install import upstream
 
-# These register what they have.
+# Importing these modules registers their helpers and lowerings.
 upstream.load_all("keras", "backend dtypes layers structures")

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Lowerings of functions of Keras's backend, where its rules leave dtypes as they are.
+"""Lowerings of functions of Keras's backend, for calls in which dtype promotion changes nothing.
 
-The first line of each has the function's parameters.
+The first comment line of each lowering lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -40,10 +40,10 @@ from tensorflow.python.framework import dtypes as _dtypes
 from fastops._install.lookups import of_class as _of_class
 
 
-# Class and state of the Keras that is imported; `attach` finds them.
+# A class and state of the imported Keras; set by `attach`.
 cdef PyTypeObject* _variable_type = NULL
 cdef dict _global_state = None
-cdef Guard _of_variables = None  # of the methods of Keras's variables
+cdef Guard _of_variables = None  # guards the methods of Keras's variables
 
 cdef tuple _SCOPES = ("stateless_scope", "autocast_scope")
 cdef object _DType = _dtypes.DType
@@ -55,13 +55,13 @@ cdef dict _DTYPES = {
     ).split())
 }
 
-# What TensorFlow's functions are lowered by.
+# Lowerings of TensorFlow's functions, which some functions of Keras share.
 cdef lowering_t _reduction = find("reduction")
 cdef lowering_t _cast = find("cast")
 
 
 def attach(keras):
-    """Finds in Keras what the lowerings look for.
+    """Look up the names of Keras that the lowerings use.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def attach(keras):
     """
     global _variable_type, _global_state, _of_variables
     _variable_type = <PyTypeObject*>keras.backend.Variable
-    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # which calls look up
+    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # raises if Keras does not have it
     _global_state = keras.backend.common.global_state.__dict__
     _of_variables = _of_class(keras.backend.Variable, "value", "_maybe_autocast", "__tf_tensor__")
     set_holder(keras.backend.Variable, _held)
 
 
 cdef bint _has_another() except -1:
-    """Whether a scope may give variables of Keras's other values than those that they hold."""
+    """Whether a scope is open in which Keras variables may have substituted or cast values."""
     tracker = _global_state["GLOBAL_STATE_TRACKER"]
     for scope in _SCOPES:
         if of_this_thread(tracker, scope) is not None:
@@ -86,7 +86,7 @@ cdef bint _has_another() except -1:
 
 
 cdef object _held(object variable):
-    """What a variable of Keras's holds; None where a scope or a user's method decides."""
+    """Return the variable in a Keras variable; None if a scope or patched method may change it."""
     return None if _has_another() or not holds(_of_variables) else variable._value
 
 
@@ -107,7 +107,7 @@ cdef int _operands(Function self, Draft* draft) except -1:
     for i in range(2):
         if Py_TYPE(<object>draft.values[i]) == &PyFloat_Type and not bit & FLOATS:
             return DECLINED
-        # Beside a variable, an op would not take its dtype.
+        # An op would not convert a number to the dtype of a variable, so it is converted here.
         if is_number(draft.values[i]) and not IsEagerTensor(draft.values[1 - i]):
             number = constant(<object>draft.values[i], <DataType>dtype)
             if number is None:
@@ -128,7 +128,7 @@ cdef int _keras_add(Function self, Draft* draft) except -1:
     cdef long long size
     if outcome == DECLINED or is_number(draft.values[1]):
         return outcome
-    # What may be a bias is added as one.
+    # If x2 can be a bias, Keras adds it by BiasAdd.
     size = _bias_size(draft.values[1])
     if size < 0:
         return outcome
@@ -152,7 +152,7 @@ cdef int _keras_add(Function self, Draft* draft) except -1:
 
 
 cdef long long _bias_size(PyObject* tensor) except -2:
-    """The one size that is more than one, -1 if there is not exactly one."""
+    """Return the only size that is greater than one; -1 if there is not exactly one."""
     cdef const Tensor* value
     cdef long long found = -1
     cdef int i

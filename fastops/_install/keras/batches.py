@@ -1,10 +1,10 @@
-"""The batches of arrays that `fit`, `evaluate` and `predict` go through, without a pipeline.
+"""The batches of arrays that `fit`, `evaluate` and `predict` iterate over, without a pipeline.
 
-Keras cuts arrays into batches by a dataset that traces three functions and keeps threads, each time
-it is given some. What comes out of it are rows of the arrays, in an order that is drawn once an
-epoch: a few ops. So a dataset for small batches of arrays is made like one that Keras made of
-arrays of the same kind, but for the pipeline, which is made if anybody asks for it; and so its
-iterator, whose resource is made if a graph takes it.
+Each time Keras gets arrays, it makes a dataset that cuts them into batches. The dataset traces
+three functions and keeps threads. But the batches are just rows of the arrays, in an order that is
+drawn once an epoch, and a few ops can make them. So for small batches fastops makes a dataset
+without a pipeline, after Keras has made one for arrays of the same kind. The pipeline is made only
+if other code needs it. The resource of the iterator is made only if a graph takes the iterator.
 """
 
 import contextlib
@@ -30,13 +30,14 @@ from fastops._specialize.policy import MAX_BATCH_KINDS
 from fastops._specialize.signatures import know_iterator
 
 MOST_BATCH_BYTES = 1 << 20
-"""Of a batch: those that are larger are better copied in another thread, before they are asked."""
+"""Largest batch handled here. tf.data is faster for larger ones: it copies them ahead, in other
+threads."""
 
 MOST_BLOCK_BYTES = 1 << 20
-"""Of the batches that are cut at once."""
+"""Most bytes of the batches that are cut at once."""
 
 MOST_HELD_BYTES = 64 << 20
-"""Of the arrays that are copied in their order, so that a graph takes batches of them."""
+"""Most bytes of arrays that are copied in order when a graph takes the iterator."""
 
 MOST_ORDERS_BYTES = 16 << 20
 
@@ -49,13 +50,13 @@ _DTYPES = _FLOATS | {
 _adapter_type = None
 _sliceable = None
 _floatx = None
-_kinds = Cache(MAX_BATCH_KINDS)  # by structure, dtypes, shapes and sizes: Keras's own dataset
-_orders: dict = {}  # by seed and size: the order that Keras's own dataset drew
-_lock = threading.Lock()  # of orders
+_kinds = Cache(MAX_BATCH_KINDS)  # by structure, dtypes, shapes and sizes: the `_Kind`
+_orders: dict = {}  # by seed and number of rows: the order that Keras's dataset drew
+_lock = threading.Lock()  # protects `_orders`
 
 
 def attach(keras):
-    """Find in Keras what the answer depends on.
+    """Look up the names of Keras that this module uses.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def attach(keras):
 
 
 class _Kind:
-    """What is known of the elements of Keras's dataset.
+    """Properties of the elements of a dataset that Keras made.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class _Kind:
 
 
 def get_tf_dataset(original, adapter):
-    """Return the dataset of an `ArrayDataAdapter`: Keras's, or one that is like it."""
+    """Return the dataset of an `ArrayDataAdapter`: a `Batches`, or Keras's own dataset."""
     arrays = []
     batch_size, num_rows, shuffle = adapter._batch_size, adapter._num_samples, adapter._shuffle
     seed = context.global_seed()
@@ -125,7 +126,10 @@ def get_tf_dataset(original, adapter):
 
 
 def _form(value, arrays):
-    """Return what tells the form of arrays, and list them, in the order of TensorFlow's leaves."""
+    """Return a key for a structure of arrays, None if it has other values.
+
+    The arrays are appended to `arrays`, in the order of `tf.nest.flatten`.
+    """
     found = type(value)
     if found is tuple or found is list:
         forms = [_form(one, arrays) for one in value]
@@ -148,7 +152,7 @@ def _form(value, arrays):
 
 
 def _tensor(array):
-    """Return the tensor that Keras makes of an array or a tensor."""
+    """Convert an array or a tensor as Keras does."""
     dtype = array.dtype.name
     if dtype in _FLOATS and dtype != _floatx():
         array = _sliceable(array, target_backend="tensorflow")
@@ -156,7 +160,7 @@ def _tensor(array):
 
 
 def _on_host():
-    """Return a context manager for what pipelines do on the host, whatever else there is."""
+    """Return a context manager that places ops on the host, where pipelines run."""
     return contextlib.nullcontext() if is_plain() else ops.device(_HOST)
 
 
@@ -165,7 +169,7 @@ def _num_bytes(array):
 
 
 def _learn(key, spec, tensors):
-    """Remember what Keras's dataset is like, unless it has other tensors."""
+    """Store the properties of Keras's dataset; None if its elements do not match the tensors."""
     flat = tf.nest.flatten(spec)
     if (
         len(flat) != len(tensors)
@@ -178,13 +182,13 @@ def _learn(key, spec, tensors):
         return None
     try:
         kind = _Kind(spec)
-    except TypeError:  # it holds something else than tuples and dicts
+    except TypeError:  # the structure has containers other than tuples and dicts
         return None
     return _kinds.add(key, kind)
 
 
 def _learn_order(key, made):
-    """Remember in which order a dataset of Keras's takes the rows: with a seed, in each epoch."""
+    """Store the order of rows in a dataset of Keras. With a seed, each epoch has this order."""
     drawn, (_, num_rows) = made, key
     while made._inputs():
         drawn, made = made, made._inputs()[0]
@@ -199,24 +203,24 @@ def _learn_order(key, made):
 
 
 class Batches(prefetch_op._PrefetchDataset):
-    """A dataset of Keras's for arrays, whose pipeline has not been made.
+    """A dataset for arrays, like Keras's, whose pipeline has not been made.
 
     Parameters
     ----------
     original : callable
-        Makes it, given an adapter.
+        Makes the pipeline, given an adapter.
     adapter : ArrayDataAdapter
-        Whose arrays these are.
+        The adapter with the arrays.
     tensors : list of EagerTensor
-        Of the arrays.
+        The arrays as tensors.
     kind : _Kind
-        Of its elements.
+        The properties of its elements.
     order : EagerTensor or None
-        Of the rows, if it is not drawn anew.
+        The order of the rows; None if there is none, or if each epoch draws one.
     """
 
     def __init__(self, original, adapter, tensors, kind, order):
-        # Past whatever of TensorFlow's looks at attributes: what it looks for is not there yet.
+        # Not by `setattr`: TensorFlow's `__setattr__` needs attributes that do not exist yet.
         self.__dict__.update(
             _fastops_pipeline=(original, adapter, context.global_seed()),
             _fastops_tensors=tensors,
@@ -230,7 +234,7 @@ class Batches(prefetch_op._PrefetchDataset):
         return self._fastops_kind.spec
 
     def __getattr__(self, name):
-        """Make the pipeline: it has the attributes that are missing."""
+        """Make the pipeline, which has the missing attributes."""
         if name.startswith("_fastops") or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         if "_variant_tensor_attr" not in self.__dict__:
@@ -249,7 +253,7 @@ class Batches(prefetch_op._PrefetchDataset):
         adapter._inputs = tf.nest.map_structure(lambda spec: next(tensors), self._fastops_kind.spec)
         current = context.context()
         given = current._seed
-        current._seed = seed  # as it was when Keras would have made it
+        current._seed = seed  # the seed at the time when Keras would have made the pipeline
         try:
             with ops.init_scope():
                 return original(adapter)
@@ -258,12 +262,12 @@ class Batches(prefetch_op._PrefetchDataset):
 
 
 class BatchIterator(OwnedIterator):
-    """An iterator over `Batches`, whose resource is made where it is asked for.
+    """An iterator over `Batches` that makes its resource on first use.
 
     Parameters
     ----------
     batches : Batches
-        What it iterates over.
+        The dataset.
     """
 
     def __init__(self, batches):
@@ -278,9 +282,9 @@ class BatchIterator(OwnedIterator):
         self._fastops_text, self._pack = kind.text, kind.pack
         self._tensors = batches._fastops_tensors
         self._order = batches._fastops_order
-        self._elements = []  # which come next, the last one first
-        self._begin = self._end = 0  # of the rows that were cut last, into so many elements
-        self._num_cut = 0
+        self._elements = []  # the next elements, in reverse order
+        self._begin = self._end = 0  # the range of rows that was cut last
+        self._num_cut = 0  # the number of elements that it was cut into
         self._resource = None
         self._lock = threading.Lock()
 
@@ -306,11 +310,11 @@ class BatchIterator(OwnedIterator):
         return super()._next_internal()
 
     def _rows(self, begin, end):
-        """Return rows of each array, in their order."""
+        """Return the rows of each array at positions `begin` to `end` of the order."""
         if self._shuffle and self._order is None:
             rows = np.arange(self._num_rows, dtype=np.int64)
             self._order = gen_random_ops.random_shuffle(tf.constant(rows), seed=0, seed2=0)
-        if self._order is None:  # slices are other objects than the program's tensors
+        if self._order is None:  # slicing makes new objects, not the program's tensors
             return [tensor[begin:end] for tensor in self._tensors]
         rows = self._order
         if (begin, end) != (0, self._num_rows):
@@ -333,13 +337,13 @@ class BatchIterator(OwnedIterator):
         self._elements, self._num_cut, self._begin, self._end = made[::-1], len(made), begin, end
 
     def _make(self):
-        """Make the resource, for what comes next."""
+        """Make the iterator's resource. It begins with the next element."""
         begin = self._begin + self._batch_size * (self._num_cut - len(self._elements))
         begin = min(begin, self._end)  # the last batch may be smaller
         plain = is_plain_anywhere()
         with ops.init_scope(), ops.device(self._tensors[0].device), record.stop_recording():
             if begin == 0 and (not plain or sum(map(_num_bytes, self._tensors)) > MOST_HELD_BYTES):
-                variant = self._dataset._variant_tensor  # of Keras's pipeline
+                variant = self._dataset._variant_tensor  # makes Keras's pipeline
             else:
                 variant = self._variant(begin)
             made = gen_dataset_ops.anonymous_iterator_v3(
@@ -350,7 +354,7 @@ class BatchIterator(OwnedIterator):
         return made
 
     def _variant(self, begin):
-        """Return a dataset of the batches from a row on, as TensorFlow's ops know it."""
+        """Return the variant tensor of a dataset with the batches from row `begin` on."""
         types, shapes = self._flat_output_types, self._flat_output_shapes
         size, end = self._batch_size, self._num_full * self._batch_size
         rows = self._rows(begin, self._num_rows)
@@ -383,7 +387,7 @@ def _stacked(rows, count, size):
 
 
 def _without_threads():
-    """Return options by which a dataset is run as it is."""
+    """Return serialized options that turn off optimizations and autotuning of a dataset."""
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = False
@@ -402,4 +406,4 @@ know_iterator(BatchIterator)
 METHODS = {
     "trainers.data_adapters.array_data_adapter.ArrayDataAdapter.get_tf_dataset": get_tf_dataset
 }
-"""By the name of a method in ``keras.src``, what stands for it."""
+"""By name of a method in ``keras.src``, the function that stands in for it."""

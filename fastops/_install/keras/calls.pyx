@@ -1,11 +1,11 @@
 # distutils: language = c++
-"""The call of a layer as programs write it most: one tensor, and perhaps whether it is training.
+"""Stand-in for the call of a layer with one tensor, and perhaps ``training``.
 
-Around a layer's own ``call`` Keras converts arguments, binds them to parameters, checks them, opens
-scopes, keeps a context for the layers inside, and looks for masks. Where none of that comes to
-anything but the context and the name scope, these two are set up here. All else is Keras's: layers
-that are not built, other arguments, masks, casts, regularizers, graphs, and classes that override
-what is restated here.
+Around a layer's own ``call``, Keras converts arguments, binds them to parameters, checks them,
+opens scopes, keeps a context for the layers inside, and looks for masks. In most calls only the
+context and the name scope have an effect, and the stand-in sets up these two. All other calls fall
+back to Keras: layers that are not built, other arguments, masks, casts, regularizers, graphs, and
+classes that override a method that is mirrored here.
 """
 
 cimport cython
@@ -36,7 +36,7 @@ from fastops._install.lookups import of_codes as _of_codes
 cdef enum:
     MOST_CLASSES = 4096
 
-# Of the Keras that is imported; `attach` finds these.
+# Objects of the imported Keras; set by `attach`.
 cdef object _Layer = None
 cdef object _Operation = None
 cdef object _Context = None
@@ -44,8 +44,8 @@ cdef object _NameScope = None
 cdef object _Policy = None
 cdef object _traces = None
 cdef dict _global_state = None
-cdef dict _methods = None       # what is restated, by name
-cdef object _assertion = None   # what is not, and comes to nothing where it is Keras's own
+cdef dict _methods = None       # by name, the methods that are mirrored here
+cdef object _assertion = None   # not mirrored; Keras's own needs no call without an input_spec
 cdef object _compute_mask = None
 
 cdef str _TRACKER = "GLOBAL_STATE_TRACKER"
@@ -74,7 +74,7 @@ _ATTRIBUTES = (
 
 
 def attach(keras):
-    """Finds in ``keras.src`` what calls of layers are made of."""
+    """Look up the parts of ``keras.src`` that a call of a layer uses."""
     global _Layer, _Operation, _Context, _NameScope, _Policy, _traces, _global_state, _methods
     global _assertion, _compute_mask
     _Layer, _Context = keras.layers.layer.Layer, keras.layers.layer.CallContext
@@ -82,17 +82,17 @@ def attach(keras):
     _NameScope = keras.backend.tensorflow.core.name_scope
     _Policy = keras.dtype_policies.dtype_policy.DTypePolicy
     _traces = keras.utils.traceback_utils
-    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # which calls look up
+    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # raises if Keras does not have it
     _global_state = keras.backend.common.global_state.__dict__
     _methods = {name: inspect.getattr_static(_Layer, name) for name in _RESTATED}
     _assertion, _compute_mask = vars(_Layer)[_ASSERT], vars(_Layer)[_COMPUTE_MASK]
 
 
 # ---------------------------------------------------------------------------------------------
-# What is known of classes and of parameters
+# Properties of classes and of parameters
 # ---------------------------------------------------------------------------------------------
 
-cdef dict _classes = {}     # by version, whether all that is restated is Keras's own
+cdef dict _classes = {}     # by version, whether the class overrides nothing that is mirrored
 cdef dict _parameters = {}  # by signature, its `Parameters`, or None
 
 
@@ -113,7 +113,7 @@ cdef bint _is_plain_class(PyTypeObject* kind) except -1:
 
 
 cdef bint _restates_nothing(kind) except -1:
-    """Whether a class has of Keras what is restated, and no attributes of its own in its place."""
+    """Whether a class overrides no mirrored method, and no attribute that the stand-in reads."""
     cdef list bases = list(kind.__mro__)
     if _Layer not in bases:
         return False
@@ -121,7 +121,8 @@ cdef bint _restates_nothing(kind) except -1:
     above = [one for one in above if one is not None]
     return (
         all([inspect.getattr_static(kind, name) is one for name, one in _methods.items()])
-        # An attribute of an instance counts, unless the class says what it is.
+        # The stand-in reads the dict of the instance. A data descriptor of the class (one with
+        # `__set__`) would take precedence.
         and not any([
             hasattr(type(inspect.getattr_static(kind, name, None)), "__set__")
             for name in _ATTRIBUTES
@@ -134,18 +135,18 @@ cdef bint _restates_nothing(kind) except -1:
 
 @cython.final
 cdef class Parameters:
-    """What matters of the parameters of a layer's ``call``.
+    """Properties of the parameters of a layer's ``call``.
 
     Attributes
     ----------
     signature : inspect.Signature
-        Theirs.
+        The signature.
     plain : bool
-        Whether a call may have the first one, and perhaps ``training``, alone.
+        Whether a call with only the first argument, and perhaps ``training``, is possible.
     takes_training, takes_mask : bool
-        Whether there is one of that name.
+        Whether there is a parameter ``training`` or ``mask``.
     training : object
-        What is the default of the first of these.
+        The default of ``training``.
     """
 
     cdef object signature
@@ -187,15 +188,15 @@ cdef Parameters _parameters_of(signature):
 @cython.final
 @cython.no_gc_clear
 cdef class LayerCall(Replacement):
-    """In the place of ``keras.layers.Layer.__call__``.
+    """Stand-in for ``keras.layers.Layer.__call__``.
 
     Parameters
     ----------
     original : callable
-        Keras's.
+        Keras's method.
     """
 
-    cdef readonly long long taken  # calls that did not go there
+    cdef readonly long long taken  # number of calls that did not fall back
     cdef Globals globals
 
     def __init__(self, original):
@@ -236,7 +237,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     return <PyObject*>made
 
 
-cdef object _KERASS = object()  # in place of a result: the call is Keras's
+cdef object _KERASS = object()  # returned in place of a result: fall back to Keras
 
 
 cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* given):
@@ -246,8 +247,8 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     cdef PyObject* stack
     cdef Parameters parameters
     cdef dict attributes, state, named
-    # `eager` comes first: it is false while a call is recorded, and then none of the Python of the
-    # other conditions may run, since the recording would depend on it.
+    # `eager` comes first: it is false while a call is recorded. Then the Python code of the other
+    # conditions must not run, since the recording would depend on it.
     if not eager() or not _is_plain_class(kind) or not self.globals.hold():
         return _KERASS
     found = InstanceDict(layer)
@@ -279,7 +280,7 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     if type(name) is not str or not name or "/" in <str>name:
         return _KERASS
 
-    # From here on the call is made here.
+    # From here on the call cannot fall back to Keras.
     self.taken += 1
     if stack == NULL:
         setattr(<object>tracker, _SCOPES, scopes)
@@ -293,7 +294,7 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
         context.entry_layer = one
         setattr(<object>tracker, _CONTEXT, context)
         _clear_losses(one)
-    # Whether it is training: as is given, as the outer layer's call was given, or by default.
+    # The value of `training`: the argument, that of the outer layer's call, or the default.
     if given != NULL:
         value = <object>given
     else:
@@ -322,10 +323,10 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
 
 
 cdef object _run(object layer, str name, object parent, list scopes, object tensor, dict named):
-    """Calls a layer's own ``call`` in its name scope."""
+    """Call a layer's own ``call`` in its name scope."""
     scope = _NameScope.__new__(_NameScope)
     of_tensorflow = _TfNameScope.__new__(_TfNameScope)
-    # Its attributes are slots: with CPython 3.13 it has no dict.
+    # TensorFlow's class has slots, and no dict in CPython 3.13, so each attribute is set.
     of_tensorflow._name, of_tensorflow._exit_fns = name, []
     scope.__dict__.update(
         name=name, caller=layer, deduplicate=True, override_parent=parent, _pop_on_exit=True,
@@ -349,7 +350,7 @@ cdef object _run(object layer, str name, object parent, list scopes, object tens
 
 
 cdef int _raise(function, str title, error, tensor, dict named) except -1:
-    """Raises what Keras makes of an exception that a layer's ``call`` has raised."""
+    """Raise an exception of a layer's ``call`` in the way Keras does, with the arguments."""
 
     @wraps(function)
     def again(*args, **kwargs):
@@ -362,7 +363,7 @@ cdef int _raise(function, str title, error, tensor, dict named) except -1:
 
 
 cdef int _clear_losses(layer) except -1:
-    """Forgets the losses of earlier calls, its own and those of the layers in it."""
+    """Remove the losses of earlier calls, from a layer and from the layers in it."""
     for values in (layer._losses, layer._loss_ids):
         if values:
             values.clear()
@@ -379,7 +380,7 @@ cdef int _clear_losses(layer) except -1:
 # ---------------------------------------------------------------------------------------------
 
 cdef bint _is_plain_state(dict state) except -1:
-    """Whether this thread is in no scope of Keras's that has a say."""
+    """Whether no scope or setting of Keras in this thread affects the call."""
     cdef PyObject* found
     for name in _NOT_OPEN:
         found = PyDict_GetItem(state, name)
@@ -390,7 +391,7 @@ cdef bint _is_plain_state(dict state) except -1:
 
 
 cdef bint _is_ready(dict attributes) except -1:
-    """Whether a layer has been built and called, and nothing comes after its ``call``."""
+    """Whether a layer has been built and called, and has no work to do after its ``call``."""
     return (
         _is(attributes, "_lock", False)
         and _is(attributes, "_called", True)
@@ -411,7 +412,7 @@ cdef bint _is(dict attributes, str name, value) except -1:
 
 
 cdef bint _is_of_dtype(PyObject* tensor, dict attributes) except -1:
-    """Whether a tensor is what the layer computes with, and no cast is due to any of its values."""
+    """Whether a tensor has the dtype that the layer computes with, so that nothing is cast."""
     cdef PyObject* found = PyDict_GetItem(attributes, "_dtype_policy")
     if found == NULL or type(<object>found) is not _Policy:
         return False
@@ -429,7 +430,7 @@ cdef dict _enums = {}
 
 
 cdef int _enum_of(str name) except -1:
-    """The number of a dtype by its name; 0 for what is none to TensorFlow."""
+    """Return the number of a dtype by its name; 0 if TensorFlow has no such dtype."""
     known = _enums.get(name)
     if known is None:
         try:

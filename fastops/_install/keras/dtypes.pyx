@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Names of dtypes, and of those that results have.
+"""Helpers that return the names of dtypes, and the dtypes of results.
 
-The first line of each answer has the function's parameters.
+The first comment line of each helper lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -16,7 +16,7 @@ from tensorflow.python.framework import dtypes as _tf_dtypes
 
 cdef object _DType = _tf_dtypes.DType
 cdef str _FLOATX = "_FLOATX"
-cdef dict _config = None  # of the Keras that is imported; `attach` finds it
+cdef dict _config = None  # the configuration of the imported Keras; set by `attach`
 
 cdef dict _dtype_codes = {int: DTYPES, float: DTYPES + 1, bool: DTYPES + 2} | {
     name: _tf_dtypes.as_dtype(name).as_datatype_enum
@@ -25,13 +25,13 @@ cdef dict _dtype_codes = {int: DTYPES, float: DTYPES + 1, bool: DTYPES + 2} | {
         " complex64 complex128 string"
     ).split()
 }
-cdef dict _dtype_names = {}        # by code
-cdef dict _result_types = {}       # by the codes
-cdef object _result_floatx = None  # for which they hold
+cdef dict _dtype_names = {}        # by code of the dtype
+cdef dict _result_types = {}       # by codes of the dtypes
+cdef object _result_floatx = None  # the value of floatx for which `_result_types` holds
 
 
 def attach(keras):
-    """Finds in Keras what the answers depend on.
+    """Look up the configuration of Keras that the answers depend on.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def attach(keras):
 
 
 cdef int _dtype_code(PyObject* dtype) except -2:
-    """A number for a `tf.DType`, the name of one, or a class of numbers; -1 for what is none."""
+    """Return a code for a `tf.DType`, the name of a dtype, or int, float or bool; else -1."""
     cdef PyObject* found
     cdef int number
     if type(<object>dtype) is _DType:

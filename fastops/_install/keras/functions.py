@@ -1,6 +1,6 @@
-"""Functions of Keras 3 on TensorFlow, and the ops they come down to.
+"""Functions of Keras 3's TensorFlow backend, and the ops that they are lowered to.
 
-Data only, as in `fastops._install.public`.
+Data only, in the format of `fastops._install.public`.
 """
 
 from fastops._install.dtypes import FLOATS
@@ -28,7 +28,7 @@ def _reduction(name, op, dtypes):
 
 
 KEPT = f"{FLOATS} int32 int64"
-"""Dtypes that Keras's rules keep, beside a Python int as well."""
+"""Dtypes that Keras's promotion rules keep, also if the other operand is a Python int."""
 
 FUNCTIONS = (
     _operator(
@@ -110,8 +110,8 @@ FUNCTIONS = (
         )
         for signature in (
             "(x, dtype=None, sparse=None, ragged=None)",
-            "(x, dtype=None, sparse=None)",  # of Keras 3.8
+            "(x, dtype=None, sparse=None)",  # the signature in Keras 3.8
         )
     ),
 )
-"""Functions by their names, where Keras's rules for dtypes change none."""
+"""The functions. They are lowered only if Keras's dtype promotion changes no dtype."""

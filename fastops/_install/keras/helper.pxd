@@ -9,17 +9,17 @@ from fastops._cpp.python cimport Py_None, PyBool_Type, PyFloat_Type, PyLong_Type
 from fastops._install.replacement cimport Replacement
 
 
-cdef enum:  # what a value is to Keras
+cdef enum:  # kinds of values, as Keras sees them
     UNKNOWN
-    LEAF        # no tensor, and nothing that holds others
+    LEAF        # neither a tensor nor a container
     TENSOR
     SYMBOLIC
     SEQUENCE    # a list or tuple
 
-# What a helper answers where Keras's own function must.
+# Returned by a helper in place of an answer: fall back to Keras's own function.
 cdef object PASS
 
-# Classes of TensorFlow, and of the Keras that is imported; `attach` finds these.
+# Classes of TensorFlow and of the imported Keras. `attach` sets those of Keras.
 cdef PyTypeObject* tf_variable_type
 cdef PyTypeObject* variable_type
 cdef PyTypeObject* symbolic_type
@@ -36,7 +36,7 @@ cdef int register(str name, answer_t answer) except -1
 
 
 cdef inline int kind_of(PyObject* value) noexcept:
-    """What a value is to Keras."""
+    """Return the kind of a value, as Keras sees it."""
     cdef PyTypeObject* kind = <PyTypeObject*>Py_TYPE(<object>value)
     if IsEagerTensor(value) or kind == tf_variable_type or kind == variable_type:
         return TENSOR

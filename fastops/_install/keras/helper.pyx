@@ -1,9 +1,10 @@
 # distutils: language = c++
-"""What Keras 3 asks in Python before it reaches an op, answered for plain arguments.
+"""Stand-ins for functions of Keras 3 that inspect values before an op runs.
 
-Is this a tensor, is one among these symbolic, what is the name of that dtype: the answers are the
-ones of Keras's own functions, which are asked wherever an argument is not one of the classes known
-here. The modules beside give them: `structures`, `dtypes` and `layers`.
+Examples: whether a value is a tensor, whether a symbolic tensor is among some values, or the name
+of a dtype. For arguments of the classes known here, a stand-in returns the same answer as Keras's
+function. All other arguments fall back to Keras's function. The modules `structures`, `dtypes` and
+`layers` define the answers.
 """
 
 cimport cython
@@ -21,7 +22,7 @@ tf_variable_type = <PyTypeObject*>_ResourceVariable
 
 
 def attach(keras):
-    """Finds in Keras the classes that `kind_of` knows.
+    """Look up the classes of Keras that `kind_of` uses.
 
     Parameters
     ----------
@@ -36,14 +37,14 @@ def attach(keras):
 @cython.final
 @cython.no_gc_clear
 cdef class Helper(Replacement):
-    """In the place of a function or method of Keras.
+    """Stand-in for a function or method of Keras.
 
     Parameters
     ----------
     original : callable
-        Keras's.
+        Keras's function or method.
     name : str
-        A key of `HELPERS` or `METHODS`, which say what stands in for it.
+        A key of `HELPERS` or `METHODS`, under which the answer is registered.
     """
 
     def __init__(self, original, name):
@@ -74,20 +75,20 @@ HELPERS = {
     "tree.tree_api.is_nested": "looks at classes",
     "tree.tree_api.map_structure": "takes single values, lists or tuples with no others in them",
 }
-"""Functions by their names in ``keras.src``, and what their replacements do."""
+"""By name of a function in ``keras.src``, a description of its replacement."""
 
 METHODS = {
     "layers.layer.CallSpec.__init__": "binds tensors and plain values to the parameters",
     "layers.layer.Layer.__setattr__": "does nothing where an attribute has the same bool",
 }
-"""Likewise methods."""
+"""By name of a method in ``keras.src``, a description of its replacement."""
 
 
-cdef dict _answers = {}  # addresses, by name
+cdef dict _answers = {}  # by name, the address of the function that answers
 
 
 cdef int register(str name, answer_t answer) except -1:
-    """Gives an answer the name of the function that it stands in for."""
+    """Register an answer under the name of the function that it stands in for."""
     if name not in HELPERS and name not in METHODS:
         raise ValueError(f"{name} is no helper")
     _answers[name] = <size_t>answer

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""What the call of a layer asks: which argument belongs to which parameter, and its thread's state.
+"""Helpers for calls of layers: they bind arguments to parameters, and read Keras's thread state.
 
-The first line of each answer has the function's parameters.
+The first comment line of each helper lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
@@ -25,7 +25,7 @@ from fastops._install.keras.helper cimport (
 import inspect
 
 
-# State and a method of the Keras that is imported; `attach` finds them.
+# State and a method of the imported Keras; set by `attach`.
 cdef object _base_hook = None
 cdef dict _global_state = None
 
@@ -38,7 +38,7 @@ cdef object _EMPTY = inspect.Parameter.empty
 
 
 def attach(keras):
-    """Finds in Keras what the answers depend on.
+    """Look up the state and the method of Keras that the answers depend on.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def attach(keras):
     """
     global _base_hook, _global_state
     _base_hook = keras.ops.operation.Operation._setattr_hook
-    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # which calls look up
+    keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # raises if Keras does not have it
     _global_state = keras.backend.common.global_state.__dict__
 
 

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Whether values are tensors, or symbolic, and how they are nested.
+"""Helpers that tell whether values are tensors, symbolic, or nested.
 
-The first line of each answer has the function's parameters.
+The first comment line of each helper lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_CheckExact
@@ -54,7 +54,7 @@ cdef object _is_tensor_or_symbolic(Helper self, PyObject* const* args, Py_ssize_
 
 
 cdef int _symbolic_among(object values, int depth) except -1:
-    """`TENSOR` if none of the values is symbolic, `SYMBOLIC` if one is, or `UNKNOWN`."""
+    """Return `TENSOR` if no value is symbolic, `SYMBOLIC` if one is, `UNKNOWN` if undecided."""
     cdef int kind
     for value in values:
         kind = kind_of(<PyObject*>value)
@@ -92,7 +92,7 @@ cdef object _is_nested(Helper self, PyObject* const* args, Py_ssize_t n,
 
 
 cdef bint _flat(object values):
-    """Whether nothing in a list or tuple holds others."""
+    """Whether a list or tuple contains tensors and leaves only."""
     cdef int kind
     for value in values:
         kind = kind_of(<PyObject*>value)

@@ -1,4 +1,4 @@
-"""What is replaced of Keras."""
+"""The patch points in Keras."""
 
 import sys
 from functools import cache, partial
@@ -9,11 +9,11 @@ from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.target import Target, original_of, resolve
 
 _ATTACHED = "backend batches calls dtypes helper layers"
-"""Modules of this package that look for something in Keras."""
+"""Modules of this package that look up names in Keras."""
 
 
 def source():
-    """Return ``keras.src``, which TensorFlow imports, if it runs on it; `None` otherwise."""
+    """Return ``keras.src`` if Keras is imported and its backend is TensorFlow; `None` otherwise."""
     if sys.modules.get("keras") is None:
         return None
     try:
@@ -29,7 +29,7 @@ def source():
 
 
 def _attached(part, keras):
-    """Have a module find in Keras what it looks for; return it, `None` if it cannot be used."""
+    """Return a module, after it has looked up its names in Keras; `None` if it cannot be used."""
     module = upstream.load(f"keras.{part}")
     if module is None:
         return None
@@ -42,7 +42,7 @@ def _attached(part, keras):
 
 
 def _part(part, title):
-    """Return a module of this package, `None` if it cannot be used, which is noted."""
+    """Return a module. If it cannot be used, return `None` and record the reason."""
     module = upstream.load(part)
     if module is None:
         upstream.leave_out("keras", title, upstream.objection(part))
@@ -50,7 +50,7 @@ def _part(part, title):
 
 
 def functions():
-    """Return what `everywhere` takes, for functions."""
+    """Return Keras's functions to replace, in the form that `everywhere` takes."""
     originals = {}
     if source() is None:
         return originals
@@ -69,7 +69,7 @@ def functions():
 
 
 def _of_optree(holder):
-    """Tell whether a module of Keras's, if it is about structures, has them from optree."""
+    """Tell whether a module of Keras uses optree for structures, if it handles structures."""
     implementation = getattr(holder, "tree_impl", None)
     return implementation is None or implementation is upstream.look_up(
         "keras.src.tree.optree_impl"
@@ -77,7 +77,7 @@ def _of_optree(holder):
 
 
 def _is_usable(answered):
-    """Tell whether what answers for a function can be used here; note if it cannot."""
+    """Tell whether the helper for a function can be used here. If not, record the reason."""
     why = upstream.objection_to_registered("keras", answered)
     if why is not None:
         upstream.leave_out("keras", f"keras.src.{answered}", why)
@@ -129,5 +129,5 @@ def _layers():
 
 @cache
 def _layer_call(original):
-    """Return one replacement for ever: replays that stand above it know it."""
+    """Return the replacement, always the same one, because replays refer to it."""
     return upstream.load("keras.calls").LayerCall(original)

@@ -11,6 +11,6 @@ import sys
 
 
 def methods():
-    """Return the methods that live of those that stand in for others."""
+    """Return the live stand-ins for methods."""
     module = sys.modules.get("fastops._install.models.method")
     return module.methods() if module is not None else []

@@ -1,4 +1,4 @@
-"""Classes of users that are declared to be replayable."""
+"""User classes that are declared to be replayable."""
 
 import functools
 import types
@@ -8,7 +8,7 @@ from fastops._specialize.libraries import is_own
 
 _classes: weakref.WeakSet = weakref.WeakSet()
 changes = [0]
-"""How many declarations there were: a list with one number."""
+"""A list with one number: how many declarations there were."""
 
 
 def _keras():
@@ -18,10 +18,10 @@ def _keras():
 
 
 def replayable(kind):
-    """Declare that calls of a layer or model class depend on nothing but what fastops compares.
+    """Declare that calls of a layer or model class depend only on state that fastops compares.
 
-    Calls of instances are recorded and replayed under `fastops.install`, as those of Keras's own
-    classes are. A decorator of classes.
+    Under `fastops.install`, calls of instances are then recorded and replayed like calls of Keras's
+    own layers. This is a class decorator.
 
     Parameters
     ----------
@@ -36,23 +36,24 @@ def replayable(kind):
     Raises
     ------
     TypeError
-        If it is no such class.
+        If `kind` is not a subclass of `keras.Layer`.
 
     Notes
     -----
-    What you declare is that ``call``, with all that it calls in your modules, is *pure*: it decides
-    by its arguments, by the attributes of the layer and by global variables alone, and does nothing
-    but compute tensors and assign to variables. A decision by the time, by a file, or by an object
-    that changes behind an attribute of a foreign class would be taken once and for all.
+    You declare that ``call``, and all functions that it calls in your modules, are *pure*. A pure
+    function depends only on its arguments, the attributes of the layer and global variables, and it
+    only computes tensors and assigns to variables. If the code reads the time, a file, or an object
+    that changes inside another library's class, replays keep using the value from the recording.
 
-    Compared in each call are the arguments; whatever the layer holds, directly and indirectly; the
+    Each call compares the arguments; all objects that the layer holds, directly and indirectly; the
     globals, and the attributes of modules, classes and functions, that the code can read; and
-    Keras's settings. Where any of them has changed, your Python runs. A recording is refused, with
-    the path, where something cannot be compared: an iterator, a large array, an object written in
-    C. It is refused as well if the call changed an attribute, kept an argument, printed, asked for
-    the time or for Python's or NumPy's random numbers, ran code of modules other than yours,
-    Keras's and TensorFlow's, or if two calls in a row did not run the same ops. `fastops.explain`
-    tells why.
+    Keras's settings. If any of them has changed, your Python code runs.
+
+    No recording is made if something cannot be compared, such as an iterator, a large array, or an
+    object written in C; the reason names its path. Nor is one made if the call changed an
+    attribute, kept an argument, printed, read the time, drew random numbers from Python or NumPy,
+    or ran code of modules other than yours, Keras's and TensorFlow's, or if two calls in a row ran
+    different ops. `fastops.explain` reports the reason.
 
     Examples
     --------
@@ -71,12 +72,12 @@ def replayable(kind):
 
 
 def replay(layer):
-    """Declare the same of the class of a layer or model, and of the users' layers in it.
+    """Declare the class of a layer or model, and the user classes of the layers in it, replayable.
 
     Parameters
     ----------
     layer : keras.Layer
-        The layer or model. Classes of layers that are added to it later are not declared.
+        The layer or model. Classes of layers that you add to it later are not declared.
 
     Returns
     -------
@@ -86,11 +87,11 @@ def replay(layer):
     Raises
     ------
     TypeError
-        If it is no layer.
+        If `layer` is not a layer.
 
     See Also
     --------
-    replayable : for a class; it says what is declared.
+    replayable : declares a class, and documents the conditions.
 
     Examples
     --------
@@ -109,12 +110,12 @@ def replay(layer):
 
 
 def is_declared(kind):
-    """Tell whether calls of the instances of a class may be replayed because of that."""
+    """Tell whether a class is declared replayable."""
     return kind in _classes
 
 
 def codes():
-    """Return the code of all methods that somebody has declared pure, with the module of each."""
+    """Return the code of all methods of declared classes, with the module of each."""
     found = {}
     for kind in list(_classes):
         found.update(codes_of(kind))
@@ -123,7 +124,7 @@ def codes():
 
 @functools.lru_cache(maxsize=1024)
 def codes_of(kind):
-    """Return the code of the methods of a class, but for what it has of Keras, with its module."""
+    """Return the code of the methods of a class, without those of Keras, with its module."""
     found = {}
     for base in kind.__mro__:
         if base is object or is_own(base.__module__):

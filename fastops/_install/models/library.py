@@ -2,30 +2,30 @@
 
 OF_TENSORFLOW = {
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": {
-        "_variable_read",  # for graphs
+        "_variable_read",  # used in graphs only
     },
 }
-"""By class, attributes that no call asks."""
+"""By class of TensorFlow, attributes that no recorded call reads."""
 
 UNASKED = {
     **OF_TENSORFLOW,
     "keras.src.ops.operation.Operation": {
-        "_inbound_nodes",  # what symbolic calls have made of it
+        "_inbound_nodes",  # written by symbolic calls
         "_outbound_nodes",
-        "_tracker",  # where attributes go that are set
+        "_tracker",  # used when attributes are set
     },
     "keras.src.metrics.metric.Metric": {"_tracker"},
     "keras.src.optimizers.base_optimizer.BaseOptimizer": {"_tracker"},
     "keras.src.backend.common.keras_tensor.KerasTensor": {"_keras_history"},
-    "keras.src.utils.tracking.Tracker": {"stored_ids"},  # of what its lists hold
+    "keras.src.utils.tracking.Tracker": {"stored_ids"},  # identities of the tracked objects
     "keras.src.trainers.trainer.Trainer": {
-        *("train_function", "test_function", "predict_function"),  # for steps, not in them
+        *("train_function", "test_function", "predict_function"),  # they call steps
         *("history", "stop_training", "_history", "_epoch_iterator", "_initial_epoch"),
         *("_compile_config", "_compiled_trainable_state", "_distribute_strategy"),
         "_eval_epoch_iterator",
     },
 }
-"""Likewise, with those of Keras's classes."""
+"""By class, attributes that no recorded call reads."""
 
 OF_TRAINING = {
     "keras.src.trainers.trainer.Trainer": {
@@ -33,7 +33,7 @@ OF_TRAINING = {
         *("_run_eagerly", "compiled", "loss", "optimizer", "steps_per_execution"),
     },
 }
-"""Likewise, attributes that only training steps ask."""
+"""By class, attributes that only training steps read."""
 
 UNASKED_STATE = frozenset(
     {
@@ -41,4 +41,5 @@ UNASKED_STATE = frozenset(
         *("name_scope_stack", "object_name_uids", "safe_mode_saving", "use_legacy_config"),
     }
 )
-"""Names of what Keras keeps for a thread, for making, naming and saving objects."""
+"""Keras settings of a thread that recorded calls do not read: they are for making, naming and
+saving objects."""

@@ -1,10 +1,10 @@
 # distutils: language = c++
 """Methods of Keras's and tf_keras's objects whose calls are recorded, and replayed afterwards.
 
-A recording is of one object, of one signature of the arguments, and of what the object, Keras's
-settings and the globals of the code that ran were meanwhile. Two calls are recorded; what they ran
-must be the same, and the replay of it, on copies of the variables, must give what the second one
-gave, before any call is replayed.
+A recording belongs to one object and one signature of the arguments. Its guards compare the state
+of the object, Keras's settings, and the globals of the code that ran. Two calls are recorded, and
+they must have run the same ops. The replay is then tried on copies of the variables, and must give
+the result of the second call. Only after that are calls replayed.
 """
 
 cimport cython
@@ -101,7 +101,7 @@ cdef dict _ops = {}
 cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
 
-# Why calls are not replayed, beside what recordings find.
+# Reasons why calls are not replayed. Recordings add reasons of their own.
 cdef str _AROUND = _text_of("method_surroundings")
 cdef str _OTHERS = _text_of("user_class")
 cdef str _SCOPES = _text_of("scope_open")
@@ -115,16 +115,16 @@ cdef str _PROFILED = _text_of("profiler_active")
 
 cdef list _observers = _told
 
-# What two recorded calls and the trial cost beside the calls themselves, by the time of one call. A
-# long call is one of kernels for the most part, of which a recording takes no more: each range of
-# times (below 1 ms, 16 ms, 256 ms, and above) has an estimate of its own.
+# The extra cost of two recorded calls and the trial, by the time of one call. A long call spends
+# most of its time in kernels, which a recording does not slow down. So each range of times (below
+# 1 ms, 16 ms, 256 ms, and above) has an estimate of its own.
 cdef list _costs = [
     Estimate(f"recording of calls of Keras's objects, {range_}", 24.0)
     for range_ in ("below 1 ms", "below 16 ms", "below 256 ms", "longer")
 ]
 
 
-cdef int _users[SLOTS]  # of each slot
+cdef int _users[SLOTS]  # by slot, the number of objects that use it
 
 
 cdef Estimate _cost_of(int64_t call_ns):
@@ -137,39 +137,41 @@ cdef Estimate _cost_of(int64_t call_ns):
 
 
 def methods():
-    """Return all that live."""
+    """Return all `Method` objects that are alive."""
     return list(_methods)
 
 
 # ---------------------------------------------------------------------------------------------
-# What is known of an object
+# The knowledge about an object
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
 cdef class Case(Specialization):
-    """What is known of the calls of one signature, in one state.
+    """The recordings for one signature, in one state of the object.
 
     Attributes
     ----------
     scopes : tuple
-        What Keras kept for the thread.
+        Keras's settings and scopes for the thread.
     globals : Globals
-        What the code that ran asked its modules.
+        Guard of the module globals that the recorded code reads.
     contents : Watch
-        What containers among that held, and variables that are the caller's.
+        Guard of the contents of containers among these globals, and of variables that the caller
+        passes as arguments.
     codes : dict
-        The code that ran in calls that were recorded, with its globals.
+        The code that ran in recorded calls, with its globals.
     seen : set of int
-        The identities of what the guards compare beside the object.
+        The identities of the objects that `contents` compares.
     left : dict
-        What a call leaves in the context of the outermost layer's call.
+        The attributes that a call leaves in the context of the outermost layer call.
     marks : set of tuple
-        The arguments that get an attribute without a value, as one for a mask, and its name.
+        Pairs of an argument's index and the name of an attribute that a call sets to None on that
+        argument (a mask, for example).
     names : dict
-        How many names of each kind a call gives.
+        By kind, how many names a call generates.
     """
 
-    cdef int64_t made_ns  # what recorded calls took beyond others
+    cdef int64_t made_ns  # the extra time that recorded calls took
     cdef tuple scopes
     cdef Globals globals
     cdef Watch contents
@@ -190,7 +192,7 @@ cdef class Case(Specialization):
         return 0
 
     cdef int cost(self, int64_t ns) except -1:
-        """Take up what a recorded call took. The second one has made a replay, or begun anew."""
+        """Add the time of a recorded call; once there is a replay, update the estimate of costs."""
         cdef int64_t call_ns = self.account.shortest_ns
         self.made_ns += ns - call_ns
         if self.first is None:
@@ -199,19 +201,19 @@ cdef class Case(Specialization):
         return 0
 
     cdef bint holds(self) except -1:
-        """Whether what the code asked, and what that holds, is as it was."""
-        cdef Globals asked = self.globals  # in whose place another thread may put its own meanwhile
+        """Whether the globals that the code reads, and their contents, are unchanged."""
+        cdef Globals asked = self.globals  # keeps it alive: another thread may replace it
         cdef Watch contents = self.contents
         return asked.hold() and contents.holds()
 
     cdef str changes(self):
-        """What differs, as text."""
+        """Return the globals or contents that differ, as text."""
         return ", ".join(self.globals.differs()) or self.contents.differs()
 
 
 @cython.final
 cdef class State:
-    """What an object held when calls were recorded, and those calls."""
+    """One state of an object, with the calls that were recorded in it."""
 
     cdef Watch watch
     cdef object places
@@ -224,7 +226,7 @@ cdef class State:
         self.places = Places([root], unasked)
         self.watch = Watch(self.places)
         self.variables, self.seen = self.places.variables, self.places.seen
-        self.places.entries = self.places.kept = None  # the watch has them
+        self.places.entries = self.places.kept = None  # the watch has taken them over
         self.cases = Cache(MAX_OBJECT_SIGNATURES)
 
     cdef Case case_of(self, const Signature& signature, tuple scopes):
@@ -250,29 +252,30 @@ cdef class Subject:
     Attributes
     ----------
     reference : weakref
-        To it.
+        A reference to the object.
     slot : int
-        Which ops its replays run: objects of one slot share them. -1 before there is a replay.
+        The number of the set of `Op` objects that its replays run. Objects with the same slot share
+        them. -1 before there is a replay.
     states : list of State
-        The last one that was found is the first.
+        The known states, the most recently used first.
     accounts : dict of tuple to Account
-        By signature and scopes, what calls cost while they are not replayed.
+        By signature and scopes, the cost of calls that are not replayed.
     reason, detail : str
-        Why its calls are left alone, once they are, and the particulars.
+        Once the object has been given up, the reason and its particulars.
     """
 
     cdef object reference
     cdef int slot
     cdef list states
     cdef Cache accounts
-    cdef int64_t waited_ns             # in calls of accounts, since the last success
-    cdef unsigned long long paid_until  # of the replays: those before counted for a recording
+    cdef int64_t waited_ns             # charged to all accounts since the last success
+    cdef unsigned long long paid_until  # number of replays that earlier recordings have counted
     cdef str reason
     cdef str detail
-    cdef dict reasons                  # why recordings failed, and how often
-    cdef dict details                  # by the reason, the particulars that were found last
-    cdef Budget failures               # of recordings
-    cdef int changes                   # of the state, since the last success
+    cdef dict reasons                  # by reason, how many recordings failed
+    cdef dict details                  # by reason, its latest particulars
+    cdef Budget failures               # how many recordings may fail
+    cdef int changes                   # number of new states since the last success
     cdef readonly unsigned long long replayed
 
     def __init__(self, reference):
@@ -286,7 +289,7 @@ cdef class Subject:
             _users[self.slot] -= 1
 
     cdef int take_slot(self) noexcept:
-        """The slot that the fewest have: of models made one after the other, always the same."""
+        """Take the slot with the fewest users: models that live one after another share one."""
         cdef int i, least = 0
         if self.slot < 0:
             for i in range(SLOTS):
@@ -314,7 +317,11 @@ cdef class Subject:
         return self.accounts.put(key, Account()) if found == NULL else <Account>found
 
     cdef int begin(self, Account account, bint anew) except -1:
-        """Take up that a recording begins; `anew`: what was recorded is of no use now."""
+        """Update the account when a recording begins.
+
+        `anew`: the earlier recordings do not fit this call. If earlier replays have saved as much
+        as a recording costs, the bar is reset.
+        """
         cdef unsigned long long replays = self.replayed - self.paid_until
         if replays * account.shortest_ns >= <double>_cost_of(account.shortest_ns).of(
             account.shortest_ns
@@ -328,7 +335,7 @@ cdef class Subject:
         return 0
 
     cdef str changed(self):
-        """What has changed since the last known state, for observers."""
+        """Return the change since the last known state, as text for observers."""
         cdef State last
         if not _observers or not self.states:
             return None
@@ -336,7 +343,7 @@ cdef class Subject:
         return last.watch.differs()
 
     cdef State state(self):
-        """The state that the object is in, if it is known."""
+        """Return the known state whose guards hold now, or None."""
         cdef Py_ssize_t i
         cdef State state
         for i in range(PyList_GET_SIZE(self.states)):
@@ -359,22 +366,22 @@ cdef bytes _key(const Signature& signature):
 @cython.final
 @cython.no_gc_clear
 cdef class Method(Replacement):
-    """In the place of a method that decides by its object and its arguments what it runs.
+    """Stand-in for a method that chooses its ops by its object and its arguments.
 
     Parameters
     ----------
     original : callable
-        The library's.
+        The library's method.
     unasked : dict of type to set of str
-        As for `fastops._specialize.guards.places.Places`.
+        See `fastops._specialize.guards.places.Places`.
     variable : type
         The library's class of variables.
     scopes : Scopes
-        What the library keeps for a thread.
+        The settings and scopes that the library keeps for a thread.
     takes_arrays : callable, optional
-        Tells for an object whether the method makes tensors of arrays before all else.
+        Given an object, returns whether the method first converts NumPy arrays to tensors.
     takes_zips : callable, optional
-        Tells for an object whether the method makes a list of its only argument before all else.
+        Given an object, returns whether the method first converts its only argument to a list.
     """
 
     cdef readonly dict unasked
@@ -383,12 +390,12 @@ cdef class Method(Replacement):
     cdef object takes_arrays
     cdef object takes_zips
     cdef dict subjects
-    cdef Cache refused   # by class, the budget of objects that are given up
-    cdef dict others     # by their versions, classes of which no object is replayed
+    cdef Cache refused   # by class, how many objects may be given up
+    cdef dict others     # by version, classes whose objects are not replayed
     cdef object known_declarations
     cdef unsigned long long known_after
     cdef readonly long long replayed
-    cdef readonly dict reasons  # of calls that were not, and how many there were
+    cdef readonly dict reasons  # by reason, how many calls were not replayed
 
     def __init__(self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None):
         super().__init__(original)
@@ -402,15 +409,15 @@ cdef class Method(Replacement):
         _methods.add(self)
 
     def describe(self, instance=None):
-        """Say what is known of the calls of an object, or of all objects.
+        """Describe the calls of an object, or of all objects.
 
         Returns
         -------
         dict
-            How many calls were ``"replayed"``, and how many recordings there are, ``"recorded"``;
-            why others could not be, ``"reasons"``, with how often that was found, and the
-            particulars that were found last, ``"details"``; why the object's calls are left alone,
-            ``"refused"``, if they are; and how many calls were kernels alone, ``"native"``.
+            ``"replayed"``: number of replayed calls. ``"recorded"``: number of recordings.
+            ``"reasons"``: by reason, how many recordings failed. ``"details"``: by reason, its
+            latest particulars. ``"refused"``: why the object was given up, or None. ``"native"``:
+            number of replays that ran private kernels only.
         """
         cdef Subject subject
         cdef State state
@@ -435,14 +442,14 @@ cdef class Method(Replacement):
         return told
 
     def recordings(self, instance):
-        """Return of each recording of an object what it depends on, and its ops.
+        """Return the dependencies and the ops of each recording of an object.
 
         Returns
         -------
         list of dict
-            With the ``"scopes"`` around it; the paths of the ``"places"`` of the object that are
-            compared; the names of the ``"codes"`` that ran; and of the replay, the names of the
-            ``"ops"`` and the rest that `Replay.describe` says.
+            ``"scopes"``: the scopes that were open. ``"places"``: the paths of the compared places
+            of the object. ``"codes"``: the names of the code that ran. The other entries, such as
+            ``"ops"``, are from `Replay.describe`.
         """
         cdef Subject subject = self.subjects.get(id(instance))
         cdef State state
@@ -461,7 +468,7 @@ cdef class Method(Replacement):
         return found
 
     cdef Subject subject_of(self, PyObject* root):
-        """What is known of an object; None for one that is not Keras's own."""
+        """Return the `Subject` of an object; None if calls of its class are not replayed."""
         cdef PyObject* found
         key = <size_t>root
         found = PyDict_GetItem(self.subjects, key)
@@ -493,7 +500,7 @@ cdef class Method(Replacement):
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
                          PyObject* keywords, str detail=None) except NULL:
-        """Have the method itself called, for a reason. Observers are told the detail, too."""
+        """Call the original method, and count the reason. Observers also get the detail."""
         self.reasons[why] = self.reasons.get(why, 0) + 1
         if _observers:
             self.tell(args[0], why, detail)
@@ -501,11 +508,11 @@ cdef class Method(Replacement):
 
     cdef PyObject* wait(self, Subject subject, Account account, PyObject* const* args,
                         size_t nargsf, PyObject* keywords) except NULL:
-        """Have the method itself called, for a recording would not pay yet, and charge its time.
+        """Call the original method, since a recording would not pay yet, and charge its time.
 
-        What it calls has no accounts meanwhile: a recording will replay all of it. But objects that
-        wait for too long, as their signature or state changes again and again, may have parts that
-        do not change.
+        Calls inside it do not charge accounts of their own, since a recording will replay them,
+        too. An object may wait too long because its signature or state keeps changing. Then the
+        calls inside it get accounts, because parts of the object may not change.
         """
         cdef PyObject* result
         cdef int64_t begin
@@ -523,18 +530,18 @@ cdef class Method(Replacement):
         return result
 
     cdef int tell(self, PyObject* root, str why, str detail=None) except -1:
-        """Tell observers of a call: why it is not replayed, and the particulars, if any."""
+        """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
         if detail is not None:
             why = f"{why}: {detail}"
         _tell(self.original.__qualname__, <object>root, why)
         return 0
 
     def reset_counters(self):
-        """Begin anew to count calls."""
+        """Reset the counts of calls."""
         self.replayed, self.reasons = 0, {}
 
     cdef int note(self, Subject subject, Case case, error) except -1:
-        """Take up that a call could not be recorded."""
+        """Count a failed recording."""
         refused = as_refusal(error)
         subject.fail(refused.sentence, refused.detail)
         if case is not None:
@@ -544,7 +551,7 @@ cdef class Method(Replacement):
         return 0
 
     cdef Budget budget_of(self, Subject subject):
-        """The budget of a class: how many of its objects may be given up."""
+        """Return the budget of the object's class: how many of its objects may be given up."""
         kind = type(subject.reference())
         cdef PyObject* found = self.refused.find(kind)
         return (
@@ -558,7 +565,7 @@ cdef bint _waits_too_long(Subject subject, Account account) noexcept:
 
 
 cdef Op _op(key):
-    """The op for a step: it finds the key of its last call sooner than one for all would."""
+    """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
     found = _ops.get(key)
     return _ops.setdefault(key, Op(key[2])) if found is None else found
 
@@ -609,7 +616,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         pairs = list(<object>args[1])
         converted.assign(args, args + n)
         converted[1] = <PyObject*>pairs
-        # Anew, for a generator in it may have run anything.
+        # Start over: a generator in the zip may have run any code.
         return _called(callable, converted.data(), n, NULL)
     scopes = self.scopes.read(args[0])
     if scopes is None:
@@ -628,7 +635,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                     return self.leave(_ARGUMENT, args, nargsf, keywords)
                 try:
                     tensors.append(_tf.convert_to_tensor(<object>args[i]))
-                except Exception:  # the method will say what is wrong with it
+                except Exception:  # the original method will raise the error
                     return self.leave(_ARGUMENT, args, nargsf, keywords)
                 converted[i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
         given = converted.data()
@@ -669,7 +676,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         decision = RECORD if due else WAIT
     if decision == WAIT:
         return self.wait(subject, account, args, nargsf, keywords)
-    # Most of what is made meanwhile stays: a collection would find nothing, again and again.
+    # A recording keeps most objects that it makes, so garbage collections would be useless work.
     collects = PyGC_Disable()
     try:
         return _record(
@@ -695,9 +702,9 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
     cdef list copies = None
     cdef dict around = None
     cdef int64_t begin
-    if _tapes_are_stopped():  # and so they have to be afterwards
+    if _tapes_are_stopped():  # recording restarts the tapes, so it cannot run in stop_recording()
         return call_original(self, args, nargsf, keywords)
-    if _getprofile() is not None:  # another one's, in whose place ours would have to be
+    if _getprofile() is not None:  # recording would have to replace this profile function
         return self.leave(_PROFILED, args, nargsf, keywords)
     begin = now()
     if case is None:
@@ -723,7 +730,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
                 return call_original(self, args, nargsf, keywords)
             subject.states.insert(0, state)
             del subject.states[MAX_OBJECT_STATES:]
-    except Exception as why:  # another thread may be changing it
+    except Exception as why:  # for example, another thread is changing the object
         self.note(subject, case, why)
         return call_original(self, args, nargsf, keywords)
     if case is None:
@@ -734,7 +741,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
     if second:
         try:
             copies = copies_of(case.first.variables)
-        except Exception as why:  # one has no value, say
+        except Exception as why:  # for example, a variable has no value
             self.note(subject, case, why)
             return call_original(self, args, nargsf, keywords)
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
@@ -779,13 +786,13 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
                identities, second, copies,
                _left(self.scopes, context, around, scopes, args[0]), signature, <object>result)
         case.cost(now() - begin)
-    except Exception as why:  # the call has been made, whatever is found out about it
+    except Exception as why:  # the user's call has succeeded, so only the recording fails
         self.note(subject, case, why)
     return result
 
 
 cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* root):
-    """What a call has left in the context of an outer one, None if nothing."""
+    """Return the attributes that a call has set in the context of an outer call; None if none."""
     cdef tuple read
     if of.call_context() is not context:
         raise NotReplayableError("scope_left_open")
@@ -808,7 +815,7 @@ cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* 
 cdef int _learn(Method self, Subject subject, State state, Case case, recorder, witness,
                 list arguments, list holders, list identities, bint second, list copies,
                 dict left, const Signature& signature, result) except -1:
-    """Take up what a call ran."""
+    """Learn from a recorded call: keep the first recording, or make the replay."""
     cdef Replay replay
     cdef list foreign = [one for one in identities if <size_t><PyObject*>one not in state.seen]
     if _holds_container(result, state.seen):

@@ -1,27 +1,27 @@
-"""Who asks which calls of Keras's objects are replayed: a profile."""
+"""Observers of calls of Keras's objects, replayed or not (used by `fastops.profile`)."""
 
 import threading
 from contextlib import contextmanager
 
 OBSERVERS: list[tuple] = []
-"""Pairs of a thread's number, None for all, and of a dict: see `observe_all`."""
+"""Pairs of a thread's number (None for all threads) and the dict of `observe_all`."""
 
 
 def observe_all():
-    """Have it told from now on what becomes of calls, in any thread.
+    """Count calls from now on, in all threads.
 
     Returns
     -------
     dict of tuple to int
-        By the method's name, the object's, and why the call is not replayed (None: it is), how many
-        there were.
+        The number of calls, by the name of the method, the name of the object, and the reason why
+        the call was not replayed (None: it was replayed).
     """
     return _begin(None)[1]
 
 
 @contextmanager
 def observed():
-    """Have it told what becomes of calls in this thread, during a block.
+    """Count calls in this thread during a ``with`` block.
 
     Yields
     ------
@@ -42,7 +42,7 @@ def _begin(thread):
 
 
 def tell(method, instance, why):
-    """Tell those who ask of a call."""
+    """Notify the observers of a call."""
     name = getattr(instance, "name", None)
     title = f"{type(instance).__name__} {name}" if name else type(instance).__name__
     for thread, calls in list(OBSERVERS):

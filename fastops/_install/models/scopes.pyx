@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What a library keeps for a thread: settings, and the scopes that are open in it."""
+"""The settings and the open scopes that a library keeps for a thread."""
 
 cimport cython
 from cpython.dict cimport PyDict_GetItem, PyDict_Next
@@ -25,9 +25,9 @@ cdef tuple _ATOMS = (bool, int, float, str)
 
 
 cdef class Scopes:
-    """Of a library whose calls depend on what TensorFlow keeps for the thread, and nothing else.
+    """Scopes of a library that keeps no settings of its own: only TensorFlow's matter.
 
-    They are known outside of all tapes and strategies.
+    `read` returns a state only outside of all tapes and distribution strategies.
     """
 
     cdef tuple read(self, PyObject* entry):
@@ -45,7 +45,7 @@ cdef class Scopes:
 
 @cython.final
 cdef class OfKeras(Scopes):
-    """Of Keras.
+    """Scopes of Keras.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ cdef class OfKeras(Scopes):
         self.global_state = state.__dict__
 
     cdef tuple read(self, PyObject* entry):
-        """None, too, where `entry` is the outermost layer already."""
+        """Read Keras's settings for the thread; None if `entry` is already the outermost layer."""
         cdef tuple found
         cdef bint outside = True
         tracker = self.global_state[_TRACKER]
@@ -86,7 +86,7 @@ cdef class OfKeras(Scopes):
         cdef PyObject* names
         tracker = self.global_state[_TRACKER]
         names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
-        if names == NULL:  # the first of this thread, or since a session was cleared
+        if names == NULL:  # no names yet in this thread, or since clear_session()
             setattr(tracker, _NAMES, defaultdict(int))
             names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
         for kind, count in counts.items():
@@ -128,5 +128,5 @@ cdef tuple _read(dict state, PyObject* entry, bint* outside):
         elif type(<object>value) not in (list, dict) or <object>value:
             return None
         else:
-            outside[0] = False  # it may be filled
+            outside[0] = False  # a list or dict may be filled without a new version of `state`
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Which methods of Keras's and tf_keras's objects are replayed."""
+"""The patch points: methods of Keras's and tf_keras's objects that are replayed."""
 
 import sys
 from functools import cache
@@ -14,7 +14,7 @@ from fastops._install.target import Target, original_of
 from fastops._specialize.libraries import is_keras
 
 CONVERTING = "keras.src.layers.layer:Layer.__call__"
-"""The original that makes tensors of arrays before all else, if it is as we know it."""
+"""The original that first converts arrays to tensors, if `restated` knows its code."""
 
 LAYER = "layers.layer.Layer"
 
@@ -24,13 +24,13 @@ METHODS = {
     "optimizers.base_optimizer.BaseOptimizer": "apply",
     "backend.tensorflow.trainer.TensorFlowTrainer": "predict_step test_step train_step",
 }
-"""By class in ``keras.src``, their names; those of metrics come on top."""
+"""By class in ``keras.src``, the names of its methods. Methods of metrics are added to these."""
 
 OF_METRICS = ("reset_state", "result", "update_state")
-"""What each metric defines, or inherits."""
+"""The methods that each metric defines or inherits."""
 
 OF_TF_KERAS = {"optimizers.optimizer.Optimizer": "apply_gradients"}
-"""Likewise in ``tf_keras.src``."""
+"""By class in ``tf_keras.src``, the name of its method."""
 
 
 def targets():
@@ -44,7 +44,7 @@ def of_keras():
     keras = source()
     if keras is None:
         return
-    _ways(*_state())  # without which there is none
+    _ways(*_state())  # raises if Keras does not have them: then there are no targets
     for title, names in METHODS.items():
         stand_in = _layer_call if title == LAYER else _stand_in
         for name in names.split():
@@ -68,14 +68,15 @@ def of_tf_keras():
 
 
 def _class(name):
-    """Return a class; `LookupError` if it is none."""
+    """Return a class by its name. Raise `MissingNameError` if the name is not a class."""
     if (why := upstream.objection_to(name, "class")) is not None:
         raise upstream.MissingNameError(why)
     return upstream.look_up(name)
 
 
 def _stand_in(original):
-    return _made(original, id(original), _items(UNASKED), _state())  # replacements equal originals
+    # The cache needs the identity: a replacement compares equal to its original.
+    return _made(original, id(original), _items(UNASKED), _state())
 
 
 def _layer_call(original):
@@ -86,12 +87,12 @@ def _layer_call(original):
 
 @cache
 def _made(original, _, unasked, state, converts=None):
-    """Return one replacement for ever: what it knows lasts from one installation to the next."""
+    """Return the replacement, always the same one, so that it keeps recordings across installs."""
     return method.Method(original, _joined(unasked), *_ways(*state), converts)
 
 
 def _state():
-    """Return Keras's class of variables, and the module with what it keeps for a thread."""
+    """Return Keras's class of variables, and the module with its settings for a thread."""
     return (
         _class("keras.src.backend.Variable"),
         upstream.look_up("keras.src.backend.common.global_state"),
@@ -100,12 +101,12 @@ def _state():
 
 @cache
 def _ways(variable, state):
-    """Return Keras's class of variables, and what it keeps for a thread."""
+    """Return Keras's class of variables, and its `Scopes`."""
     return variable, scopes.OfKeras(state)
 
 
 def takes_arrays(layer):
-    """Tell whether a layer's call makes tensors of arrays before all else."""
+    """Tell whether a layer's call first converts arrays to tensors."""
     return layer._convert_input_args or hasattr(layer, "_convert_inputs_to_tensors")
 
 
@@ -115,7 +116,7 @@ def _optimizer(original):
 
 @cache
 def _made_of_tf_keras(original, _, unasked):
-    """Return one replacement for ever, of the method by which an optimizer makes a step."""
+    """Return the replacement of an optimizer's step method, always the same one."""
     nothing = scopes.Scopes()
     return method.Method(
         original, _joined(unasked), ResourceVariable, nothing, takes_zips=takes_zips
@@ -123,7 +124,7 @@ def _made_of_tf_keras(original, _, unasked):
 
 
 def takes_zips(optimizer):
-    """Tell whether an optimizer of tf_keras makes a list of what it is given before all else."""
+    """Tell whether an optimizer of tf_keras first converts its argument to a list."""
     return not (optimizer._mesh or optimizer._run_with_dtensor)
 
 
@@ -136,15 +137,15 @@ def _target(kind, name, stand_in):
 def _metrics(base):
     """Return Keras's own metrics."""
     found = [base]
-    for kind in found:  # which grows meanwhile
+    for kind in found:  # the loop itself appends to this list
         found += [one for one in kind.__subclasses__() if is_keras(one) and one not in found]
     return found
 
 
 def _items(names):
-    """Return a table of `library` with the classes themselves, as a tuple.
+    """Return a table of `library` as a tuple, with classes in place of their names.
 
-    A class that is missing is passed over: then more is compared than has to be.
+    A missing class is skipped. Guards then compare more attributes than necessary.
     """
     found = []
     for name, attributes in names.items():

@@ -1,10 +1,10 @@
-"""Public functions that TensorFlow writes in Python, and what they are lowered to.
+"""Public functions that TensorFlow writes in Python, and the ops that they are lowered to.
 
-Which function comes down to which op is data, in `functions` and `methods`. The lowerings that
-choose, family by family, are there as soon as anything of this package is imported.
+The tables in `functions` and `methods` name the ops of each function. If the op depends on the
+arguments, a lowering chooses it. Importing this package imports the modules with lowerings.
 """
 
 from fastops._install import upstream
 
-# These register what they have.
+# Importing these modules registers their lowerings.
 upstream.load_all("public", "arrays branches creation indexing math")

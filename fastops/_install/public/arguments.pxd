@@ -9,12 +9,12 @@ from fastops._tf.tensor cimport Tensor
 cdef enum:
     MAX_RANK = 8
 
-# Of dtypes, a bit for each.
+# Sets of dtypes, with one bit for each dtype.
 cdef unsigned long long COMPLEX
 cdef unsigned long long INTEGERS
 cdef unsigned long long FLOATS
 cdef unsigned long long NUMERIC
-cdef unsigned long long VALUES  # numbers and bool
+cdef unsigned long long VALUES  # NUMERIC and bool
 
 cdef bint are_tensors(PyObject* values, Py_ssize_t least)
 cdef object base_dtype(object value)
@@ -22,7 +22,7 @@ cdef object static_shape(object shape)
 
 
 cdef inline int tensor_rank(PyObject* tensor) except -2:
-    """The rank of an EagerTensor or a variable, -1 if that is not known."""
+    """Return the rank of an EagerTensor or a variable; -1 if it is unknown."""
     cdef const Tensor* value
     if IsEagerTensor(tensor):
         value = host_tensor(tensor)
@@ -32,7 +32,7 @@ cdef inline int tensor_rank(PyObject* tensor) except -2:
 
 
 cdef inline bint is_int32(PyObject* value, long long* number) except -1:
-    """Whether it is a Python int of 32 bits."""
+    """Whether a value is a Python int that fits into 32 bits."""
     cdef int overflow = 0
     if Py_TYPE(<object>value) != &PyLong_Type:
         return False

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What lowerings ask of arguments: whether they are tensors, which static shape, which dtype."""
+"""Checks of arguments for lowerings: whether they are tensors, their static shape and dtype."""
 
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -24,7 +24,7 @@ VALUES = NUMERIC | dtype_bits([_dtypes.bool])
 
 
 cdef bint are_tensors(PyObject* values, Py_ssize_t least):
-    """Whether it is a list or tuple of eager tensors."""
+    """Whether a value is a list or tuple of at least `least` eager tensors."""
     cdef Py_ssize_t i
     if PyList_CheckExact(<object>values):
         if PyList_GET_SIZE(<object>values) < least:
@@ -42,14 +42,14 @@ cdef bint are_tensors(PyObject* values, Py_ssize_t least):
 
 
 cdef object base_dtype(object value):
-    """The `tf.DType` that TensorFlow takes a value for. Raises TypeError if there is none."""
+    """Return the `tf.DType` that a value stands for. Raise TypeError if there is none."""
     if type(value) is not _DType:
         value = _dtypes.as_dtype(value)
     return value if value._type_enum < DTYPES else value.base_dtype
 
 
 cdef object static_shape(object shape):
-    """A static shape as a tuple of 32-bit ints, or None for what is none."""
+    """Return a static shape as a tuple of 32-bit ints; None for any other value."""
     cdef long long number
     if type(shape) is TensorShape:
         shape = (<object>shape)._dims

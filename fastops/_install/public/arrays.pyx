@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Lowerings of what asks for shapes, changes them, or takes tensors apart and together.
+"""Lowerings of functions that read or change shapes, and that split or join tensors.
 
-The first line of each has the function's parameters.
+The first comment line of each lowering lists the parameters of the function.
 """
 
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
@@ -39,7 +39,7 @@ from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
 
 
-cdef object _EMPTY = np.zeros(0, np.float32)  # what an empty list becomes
+cdef object _EMPTY = np.zeros(0, np.float32)  # TensorFlow converts an empty list to this
 cdef object _DType = _dtypes.DType
 cdef object _int32_dtype = _dtypes.int32
 cdef object _wide_shapes = _tf_flags.config().tf_shape_default_int64
@@ -120,7 +120,10 @@ cdef int _concat(Function self, Draft* draft) except -1:
 
 
 cdef list _alike(object values):
-    """The tensors for a list of tensors, numbers and lists, of the dtype of the first; or None."""
+    """Convert a list of tensors, numbers and lists to tensors of one dtype; None if impossible.
+
+    The dtype is that of the tensors in the list, which must all have the same one.
+    """
     cdef list made
     cdef int dtype = DT_INVALID
     if type(values) is not list and type(values) is not tuple or len(values) < 2 or not eager():

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Functions that call one of several functions, by the value of a tensor.
+"""Lowerings of functions that call one of several functions, chosen by the value of a tensor.
 
-The first line of each has the parameters of its function.
+The first comment line of each lowering lists the parameters of the function.
 """
 
 from cpython.object cimport PyCallable_Check, PyObject
@@ -25,7 +25,7 @@ cdef int _calling(Draft* draft, PyObject* function, int unpacked) noexcept:
 
 
 cdef bint _decides(PyObject* value, bool* truth) noexcept:
-    """Whether it is a scalar of bool on the host, and what it says."""
+    """Whether a value is a bool scalar on the host; `truth` gets its value."""
     cdef const Tensor* tensor = host_tensor(value)
     return tensor != NULL and truth_of(tensor, truth)
 
@@ -73,7 +73,7 @@ cdef int _case(Function self, Draft* draft) except -1:
                 chosen = PyTuple_GET_ITEM(<object>pair, 1)
     if size == 0:
         return DECLINED
-    # TensorFlow nests a condition for each pair in the one before.
+    # TensorFlow nests one `tf.cond` for each pair, and each level unpacks a list of one element.
     return _calling(
         draft,
         draft.values[1] if chosen == NULL else chosen,

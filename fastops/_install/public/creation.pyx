@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Lowerings of what makes tensors: of values, of shapes, at random.
+"""Lowerings of functions that make tensors: from values, from shapes, and at random.
 
-The first line of each has the function's parameters.
+The first comment line of each lowering lists the parameters of the function.
 """
 
 from cpython.object cimport PyObject
@@ -62,14 +62,14 @@ cdef int _convert(Function self, Draft* draft) except -1:
         if not is_number(value) and not is_numpy(value):
             if not is_list(value) and not PyUnicode_CheckExact(<object>value):
                 return DECLINED
-            # Of these, users may have registered conversions.
+            # Users may have registered conversion functions for lists and strings.
             if not converts_as_ever(value):
                 return DECLINED
     return _made_of_value(draft, is_list(value))
 
 
 cdef int _made_of_value(Draft* draft, bint packs) except -1:
-    """The tensor of a value and a dtype; of a list with tensors in it only where that packs."""
+    """Convert a value to a tensor of a dtype. `packs`: a list may contain tensors."""
     cdef DataType dtype = DT_INVALID
     if draft.values[1] != Py_None:
         to = <object>draft.values[1]
@@ -103,7 +103,7 @@ cdef int _cast(Function self, Draft* draft) except -1:
     if <int>to._type_enum == <int>dtype:
         return done(draft, <object>draft.values[0])
     if ((<unsigned long long>1) << dtype) & COMPLEX and to.is_floating:
-        return DECLINED  # TensorFlow warns
+        return DECLINED  # TensorFlow warns that the imaginary part is lost
     draft.values[1] = keep(draft, to)
     return CHOSEN
 
@@ -134,7 +134,7 @@ cdef int _filled(Function self, Draft* draft, object number, bint zeros) except 
         return DECLINED
     result = op_at(self, 0)(dims=dims, value=value)
     if zeros:
-        result._is_zeros_tensor = True  # TensorFlow's gradients know them by it
+        result._is_zeros_tensor = True  # TensorFlow's gradient code recognizes zeros by it
     return done(draft, result)
 
 

@@ -1,23 +1,23 @@
-"""How data says what a public function comes down to."""
+"""The classes of the tables that describe how public functions are lowered."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Site:
-    """One op, and what it is given.
+    """One op, and the sources of its arguments.
 
     Attributes
     ----------
     op : str
-        Its name in TensorFlow's registry.
+        The name of the op in TensorFlow's registry.
     params : str
-        The op's parameters that are the function's: ``"x"``, or ``"x=input_tensor"`` where they
-        have two names.
+        The parameters of the op that get the value of a parameter of the function: ``"x"``, or
+        ``"x=input_tensor"`` if the function has another name for it.
     dtypes : str
-        For which dtypes of the function's first tensor the op is right; not given, for all.
+        The dtypes of the function's first tensor for which to choose the op; empty for all.
     constants : dict
-        Parameters of the op that are always the same.
+        By parameter of the op, a constant value.
     """
 
     op: str
@@ -26,7 +26,7 @@ class Site:
     constants: dict = field(default_factory=dict)
 
     def sources(self):
-        """Return the op's parameters with those of the function that they are."""
+        """Return by parameter of the op the parameter of the function."""
         pairs = (item.partition("=") for item in self.params.split())
         return {to: source or to for to, _, source in pairs}
 
@@ -38,17 +38,17 @@ class Function:
     Attributes
     ----------
     name : str
-        What users call it, such as ``"tf.reduce_sum"``.
+        The public name, such as ``"tf.reduce_sum"``.
     signature : str
         Its parameters, as `inspect.signature` shows them.
     sites : tuple of Site
-        What it may come down to.
+        The ops that it may run.
     needs : str
-        What arguments must be for that, as in ``"x=tensor keepdims=bool"``.
+        The required kinds of arguments, as in ``"x=tensor keepdims=bool"``.
     lowering : str, optional
-        What chooses among the sites, by the name that it has registered.
+        The registered name of the lowering that chooses among the sites.
     made : str
-        What the lowering makes for the op beside the function's parameters.
+        The names of values that the lowering makes for the op, beside the function's parameters.
     """
 
     name: str

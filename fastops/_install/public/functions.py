@@ -1,7 +1,7 @@
-"""Functions of modules, and the ops they come down to.
+"""Functions of modules, and the ops that they are lowered to.
 
-Data only: `fastops._install.public.lowering` acts on it. A function whose signature is another one
-in the running TensorFlow is left alone.
+This is data for `fastops._install.public.lowering`. A function whose signature differs in the
+running TensorFlow is not replaced.
 """
 
 from fastops._install.dtypes import COMPLEX, FLOATS, NUMERIC, SIGNED
@@ -14,7 +14,7 @@ def _unary(name, op, param="x", dtypes="", needs="tensor"):
 
 
 def _raw(name, op, signature, params, **more):
-    """Return a function that hands its arguments on as they are."""
+    """Return a function that passes its arguments to the op unchanged."""
     return Function(name, signature, (Site(op, params),), **more)
 
 
@@ -31,7 +31,7 @@ def _reduction(name, op):
 _BINARY = "(x, y, name=None)"
 
 MASKING = (Site("Reshape", ""), Site("Where", ""), Site("Squeeze", ""), Site("GatherV2", ""))
-"""What takes the elements for which a mask is true."""
+"""The ops that select the elements for which a mask is true."""
 
 FUNCTIONS = (
     # Arithmetic
@@ -177,7 +177,7 @@ FUNCTIONS = (
     ),
     Function("tf.size", "(input, out_type=None, name=None)", (), "input=eager", "size"),
     Function("tf.rank", "(input, name=None)", (), "input=eager", "rank_of"),
-    # Parts, and putting them together
+    # Slicing and joining
     Function(
         "tf.concat",
         "(values, axis, name='concat')",
@@ -260,7 +260,7 @@ FUNCTIONS = (
         (),
         lowering="switch_case",
     ),
-    # Making tensors
+    # Creation of tensors
     Function(
         "tf.constant",
         "(value, dtype=None, shape=None, name='Const')",
@@ -388,4 +388,4 @@ FUNCTIONS = (
         "random_uniform",
     ),
 )
-"""Functions of modules, wherever they are referred to."""
+"""The functions of modules. They are replaced wherever TensorFlow or Keras refer to them."""

@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Lowerings of what takes some of a tensor's elements: slices, indices, masks.
+"""Lowerings of functions that select elements of a tensor: by slices, indices and masks.
 
-The first line of each has the function's parameters.
+The first comment line of each lowering lists the parameters of the function.
 """
 
 from cpython.object cimport PyObject
@@ -32,7 +32,7 @@ from tensorflow.python.framework import ops as _tf_ops
 
 
 cdef enum:
-    OF_NUMPY = -1  # beside dtypes
+    OF_NUMPY = -1  # used in place of a dtype for NumPy integers
 
 cdef object _np_int32 = np.int32
 cdef object _np_int64 = np.int64
@@ -67,7 +67,7 @@ cdef int _boolean_mask(Function self, Draft* draft) except -1:
 
 cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, object mask,
                  long long axis) except -1:
-    """Takes the elements of a tensor for which a mask is true, by the ops from `first` on."""
+    """Select the elements of a tensor for which a mask is true, by the sites from `first` on."""
     cdef const Tensor* value = host_tensor(<PyObject*>tensor)
     cdef const Tensor* chosen = host_tensor(<PyObject*>mask)
     cdef long long size = 1
@@ -90,9 +90,10 @@ cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, o
 
 
 cdef object _index(object item, int* dtype):
-    """An int for what stands for one in an index: itself, or a tensor's or array's only element.
+    """Return the int that an item of an index stands for; other items are returned unchanged.
 
-    None for tensors of another dtype than those before: TensorFlow packs them, and refuses.
+    None if the dtype of a tensor differs from that of an earlier one: TensorFlow raises then, since
+    it packs them into one tensor. `dtype` has the dtype of the earlier ones.
     """
     cdef Sizes values
     cdef const Tensor* value

@@ -12,21 +12,21 @@ cdef enum:
     MAX_PARAMS = 16
     MAX_KEPT = 8
 
-cdef enum:  # what a lowering has come to
-    DECLINED  # the call is TensorFlow's
-    CHOSEN    # an op for the arguments as they now are
-    DONE      # there is a result
-    CALLING   # a function without arguments gives the result
+cdef enum:  # outcomes of a lowering
+    DECLINED  # fall back to TensorFlow
+    CHOSEN    # run the op of `site` with `values`
+    DONE      # `result` is the result
+    CALLING   # calling `result` without arguments gives the result
 
 # A call while it is lowered.
 cdef struct Draft:
-    PyObject* values[MAX_PARAMS]  # the arguments: borrowed from the call, or kept
-    int site
+    PyObject* values[MAX_PARAMS]  # the arguments: borrowed from the call or from `kept`
+    int site                      # index of the chosen site
     unsigned int copies           # bit i: values[i] is the copy of an array
-    PyObject* kept[MAX_KEPT]      # owned
+    PyObject* kept[MAX_KEPT]      # owned references
     int num_kept
-    PyObject* result              # owned: the result, or the function that gives it
-    int unpacked                  # how often its result, a list of one, becomes what is in that
+    PyObject* result              # owned: the result, or the function to call
+    int unpacked                  # how many levels of one-element lists to unpack from the result
 
 ctypedef int (*lowering_t)(Function, Draft*) except -1
 
@@ -54,18 +54,18 @@ cdef class Site:
 cdef class Function(Replacement):
     cdef tuple names
     cdef int num_params
-    cdef int num_values     # what the lowering makes comes after the parameters
+    cdef int num_values     # parameters, followed by the values that the lowering makes
     cdef int num_required
     cdef int name_param
     cdef tuple defaults
     cdef unsigned char kinds[MAX_PARAMS]
-    cdef int lead           # the first tensor, -1 if there is none
+    cdef int lead           # index of the first tensor parameter, -1 if there is none
     cdef object make_sites
     cdef tuple sites
     cdef lowering_t lowering
     cdef tuple handlers
     cdef tuple num_handlers
-    cdef object beyond      # takes the calls that are not lowered
+    cdef object beyond      # the fallback: called if a call is not lowered
 
     cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
                    PyObject** values) except -1
@@ -75,7 +75,7 @@ cdef class Function(Replacement):
 
 cdef int register(str name, lowering_t lowering) except -1
 cdef lowering_t find(str name) except NULL
-# Whether it is an EagerTensor or a variable.
+# Whether a value is an EagerTensor, or a variable that TensorFlow reads in the usual way.
 cdef bint is_tensor(PyObject* value) noexcept
 cdef bint may_run(Function self) except -1
 
@@ -85,7 +85,7 @@ cdef inline Op op_at(Function self, Py_ssize_t i):
 
 
 cdef inline PyObject* keep(Draft* draft, object value) noexcept:
-    """Keeps a value until the call ends."""
+    """Keep a value alive until the call ends."""
     Py_INCREF(value)
     draft.kept[draft.num_kept] = <PyObject*>value
     draft.num_kept += 1

@@ -1,10 +1,10 @@
 # distutils: language = c++
 """Stand-ins for public functions that TensorFlow writes in Python, such as `tf.reduce_sum`.
 
-For plain arguments each of them comes down to one op, or a few: it is lowered to them. The data
-beside this module (`functions`, `methods`) says to which; where that depends on the arguments, a
-lowering chooses, or runs ops itself: those are in the modules beside, by family. All else is
-TensorFlow's own function's.
+For plain arguments, such a function is lowered to one op or a few ops. The tables in `functions`
+and `methods` name the ops. If they depend on the arguments, a *lowering* chooses the op, or runs
+ops itself. The lowerings are in the other modules of this package, by family. All other calls fall
+back to TensorFlow's own function.
 """
 
 cimport cython
@@ -46,7 +46,7 @@ from fastops._install.lookups import READS, of_piece
 cdef enum:
     NOWHERE = 255
 
-cdef enum:  # what an argument must be
+cdef enum:  # kinds of arguments: see `KINDS`
     ANY
     TENSOR
     VARIABLE
@@ -71,11 +71,15 @@ KINDS = {
     "keras": KERAS,
     "operand": OPERAND,
 }
-"""By name, what an argument must be.
+"""The kinds of arguments, by name.
 
-A tensor may be a variable, too. What the function makes a tensor of before all ("converted") may be
-a variable of Keras's; so may the tensors of Keras's functions ("keras"), and their operands, which
-may be a Python int or float.
+- "tensor": an EagerTensor, a `tf.Variable`, or a NumPy array.
+- "converted": also a Keras variable, since the function first converts the argument to a tensor.
+- "variable": a `tf.Variable`.
+- "eager": an EagerTensor or a NumPy array.
+- "keras": an EagerTensor, a `tf.Variable` or a Keras variable, in functions of Keras.
+- "operand": like "keras", or a Python int or float.
+- "bool", "int", "float" and "none": exactly this Python type.
 """
 
 
@@ -85,23 +89,23 @@ cdef Guard _reads = of_piece(READS)
 
 @cython.final
 cdef class Site:
-    """An op that a function may come down to, and where it takes the function's arguments.
+    """An op that a function may run, with the sources of the op's arguments.
 
     Parameters
     ----------
     op : Op
         The op.
     generated : tuple
-        The module of its generated function, its name there, and TensorFlow's own: as long as that
-        is there, it may be passed by.
+        The module of the op's generated function, its name there, and TensorFlow's own function. If
+        the attribute still holds that function, the op may be run without it.
     params : dict of str to str
-        The op's parameters, and the function's that they are given.
+        By parameter of the op, the parameter of the function whose value it gets.
     constants : dict of str to object
-        Likewise for what is always the same.
+        By parameter of the op, a constant value.
     dtypes : iterable of tf.DType
-        For which dtypes of the function's first tensor it is the right one; all, if empty.
+        The dtypes of the function's first tensor for which to choose this op; empty for all.
     names : tuple of str
-        The function's values: its parameters, and what its lowering makes.
+        The names of the function's values: its parameters, and the values that the lowering makes.
     """
 
     def __init__(self, Op op not None, generated, params, constants, dtypes, names):
@@ -120,7 +124,7 @@ cdef class Site:
         self.dtypes = dtype_bits(dtypes) if dtypes else 0
 
     cdef bint passable(self):
-        """Whether nobody has put something else in the place of the generated function."""
+        """Whether the generated function is unpatched, or replaced by fastops only."""
         cdef PyObject* found = PyDict_GetItem(self.namespace, self.attribute)
         if found == <PyObject*>self.generated:
             return True
@@ -131,7 +135,7 @@ cdef class Site:
         )
 
     cdef int source(self, int i) noexcept:
-        """Which of the function's values is input `i` of the op; -1 for none."""
+        """Return the index of the function's value that is input `i` of the op; -1 for none."""
         cdef int j
         for j in range(MAX_PARAMS):
             if self.slots[j] == self.op.input_slots[i]:
@@ -139,9 +143,10 @@ cdef class Site:
         return -1
 
     cdef bint keeps_dtypes(self, Draft* draft) except -1:
-        """Whether arrays have the dtypes that TensorFlow would convert them to.
+        """Whether each copied array has the dtype that TensorFlow would convert it to.
 
-        It may cast an array: to what the op wants, or to the dtype of a tensor beside it.
+        TensorFlow may cast an array to the dtype that the op requires, or to the dtype of another
+        input.
         """
         cdef int i, j, k
         cdef int dtype
@@ -197,30 +202,32 @@ cdef class Site:
 @cython.final
 @cython.no_gc_clear
 cdef class Function(Replacement):
-    """In the place of a public function such as `tf.reduce_sum`.
+    """Stand-in for a public function such as `tf.reduce_sum`.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's function.
     names : tuple of str
-        Its parameters, in their order.
+        Its parameters, in order.
     made : tuple of str
-        What the lowering makes beside them.
+        The names of the values that the lowering makes, beside the parameters.
     defaults : tuple
-        Values of the last of them.
+        The default values of the last parameters.
     needs : dict of str to str
-        What an argument must be, out of `KINDS`.
+        By parameter, the kind of argument that it must get, from `KINDS`.
     sites : callable
-        Makes the `Site`s, when it is first called.
+        Makes the `Site`s. It is called once, at the first call of the stand-in.
     lowering : str, optional
-        The name of what chooses among them; not given, the dtype of the first tensor does.
+        The name of the lowering that chooses a site. Without one, the dtype of the first tensor
+        chooses.
     handlers : list of dict
-        What users have registered to handle calls of it.
+        The dispatch handlers that users have registered for the function.
     beyond : callable, optional
-        What takes the calls that are not lowered, in the place of the original.
+        Handles calls that are not lowered, in place of the original.
     always : bool, default False
-        Whether it works while nothing is installed, too: of one that is in nobody's place.
+        Whether it also works while nothing is installed. True for a stand-in that is used
+        directly and patched in nowhere.
     """
 
     def __init__(self, original, *, names, defaults, needs, sites, lowering=None, made=(),
@@ -250,7 +257,7 @@ cdef class Function(Replacement):
 
     cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
                    PyObject** values) except -1:
-        """Puts the arguments of a call into their places. False if they do not fit."""
+        """Bind the arguments of a call to the parameters. Return False if they do not fit."""
         cdef Py_ssize_t i, j
         cdef PyObject* keyword
         if n > self.num_params:
@@ -265,7 +272,7 @@ cdef class Function(Replacement):
                 for j in range(self.num_params):
                     if keyword == PyTuple_GET_ITEM(self.names, j):
                         break
-                else:  # not interned, or unknown
+                else:  # the name is not interned, or unknown
                     for j in range(self.num_params):
                         if <object>keyword == self.names[j]:
                             break
@@ -282,10 +289,10 @@ cdef class Function(Replacement):
         return True
 
     cdef bint fits(self, Draft* draft) except -1:
-        """Whether the arguments are of the kinds that they must be.
+        """Whether the arguments are of the required kinds.
 
-        What a variable of Keras's holds takes its place, and the copy of an array that of the
-        array: functions that want a tensor make one of it, to begin with.
+        This replaces a Keras variable by the variable in it, and an array by a tensor. TensorFlow's
+        function would first do the same, since it converts its arguments to tensors.
         """
         cdef int i
         cdef PyObject** values = draft.values
@@ -331,7 +338,7 @@ cdef class Function(Replacement):
         return True
 
     cdef int choose(self, Draft* draft) except -1:
-        """The lowering of functions that run one op, by the dtype of their first tensor."""
+        """Choose the site by the dtype of the first tensor: the default lowering."""
         cdef int i
         cdef Site site
         cdef unsigned long long dtype = 0
@@ -358,7 +365,7 @@ cdef PyObject* _first_function(PyObject* callable, PyObject* const* args, size_t
     try:
         self.sites = tuple(self.make_sites())
         take_calls(self, _function)
-    except Exception:  # a call of the user's is no place to learn of it
+    except Exception:  # never surface errors of fastops's own set-up in a user's call
         take_calls(self, _never)
     return self.vectorcall(callable, args, nargsf, keywords)
 
@@ -392,7 +399,7 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
                 outcome = self.choose(&draft)
             else:
                 outcome = self.lowering(self, &draft)
-        except Exception:  # TensorFlow will say what is wrong
+        except Exception:  # TensorFlow will raise the error
             outcome = DECLINED
         if outcome == DONE:
             return draft.result
@@ -410,9 +417,9 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
 
 
 cdef PyObject* _called(object function, int unpacked) except NULL:
-    """Call the function of a draft, whose errors are the call's own."""
+    """Call the function of a draft. Its errors reach the user."""
     callee = function
-    Py_DECREF(callee)  # the draft's
+    Py_DECREF(callee)  # the reference that the draft owned
     result = callee()
     while unpacked and isinstance(result, (list, tuple)) and len(result) == 1:
         result = result[0]
@@ -422,14 +429,14 @@ cdef PyObject* _called(object function, int unpacked) except NULL:
 
 
 # ---------------------------------------------------------------------------------------------
-# What lowerings register and ask
+# Functions for lowerings
 # ---------------------------------------------------------------------------------------------
 
-cdef dict _lowerings = {}  # addresses, by name
+cdef dict _lowerings = {}  # by name, the address of the lowering
 
 
 cdef int register(str name, lowering_t lowering) except -1:
-    """Gives a lowering the name by which data refers to it."""
+    """Register a lowering under the name that the tables use for it."""
     if name in _lowerings:
         raise ValueError(f"there are two lowerings {name}")
     _lowerings[name] = <size_t>lowering
@@ -437,14 +444,14 @@ cdef int register(str name, lowering_t lowering) except -1:
 
 
 cdef lowering_t find(str name) except NULL:
-    """The lowering of a name."""
+    """Return the lowering with a name."""
     if name not in _lowerings:
         raise ValueError(f"there is no lowering {name}")
     return <lowering_t><size_t>_lowerings[name]
 
 
 cdef bint copied(Draft* draft, int i) except -1:
-    """Puts the copy of an array in its place. False for what is none, or for TensorFlow to copy."""
+    """Replace an array by a tensor. Return False if it is no array, or only TensorFlow can."""
     cdef PyObject* value = draft.values[i]
     if not is_numpy(value):
         return False
@@ -463,7 +470,10 @@ cdef bint is_tensor(PyObject* value) noexcept:
 
 
 cdef bint may_run(Function self) except -1:
-    """Whether a lowering may run ops itself: in a graph, nodes have names that are not the op's."""
+    """Whether a lowering may run ops itself.
+
+    Not in a graph, because the names of nodes would differ; nor if a generated function is patched.
+    """
     cdef Site site
     if not eager():
         return False

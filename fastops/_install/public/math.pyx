@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""Lowerings of arithmetic, choices, products, reductions and losses.
+"""Lowerings of arithmetic, selections, products, reductions and losses.
 
-The first line of each has the function's parameters.
+The first comment line of each lowering lists the parameters of the function.
 """
 
 from cpython.list cimport PyList_GET_ITEM
@@ -67,7 +67,8 @@ cdef bint _same_shape(object x, object y):
 
 cdef int _clip(Function self, Draft* draft) except -1:
     # t, clip_value_min, clip_value_max
-    # The shapes below are the host's: what is elsewhere would run twice.
+    # The shapes are compared on the host only. A tensor elsewhere would be declined after the ops
+    # have run, and TensorFlow would run them again.
     if not may_run(self) or host_tensor(draft.values[0]) == NULL:
         return DECLINED
     tensor = <object>draft.values[0]
@@ -105,16 +106,16 @@ cdef int _where(Function self, Draft* draft) except -1:
 
 
 cdef bint _are_alike(PyObject** values) except -1:
-    """Whether three tensors, of which the first is a condition, leave nothing to broadcast.
+    """Whether a condition and two tensors have one shape, so that nothing is broadcast.
 
-    SelectV2 takes most of its time to find out how; Select takes these, and no others.
+    SelectV2 spends most of its time on broadcasting. Select does not broadcast, so it is faster.
     """
     cdef const Tensor* condition = host_tensor(values[0])
     cdef const Tensor* x = host_tensor(values[1])
     cdef const Tensor* y = host_tensor(values[2])
     return (
         condition != NULL and x != NULL and y != NULL
-        and rank_of(condition) > 0  # of scalars it returns one itself
+        and rank_of(condition) > 0  # with scalars, Select returns one of its inputs itself
         and same_sizes(condition, x) and same_sizes(condition, y)
         and dtype_of(condition) == DT_BOOL
         and dtype_of(x) == dtype_of(y) and (<unsigned long long>1) << <int>dtype_of(x) & VALUES
@@ -136,7 +137,7 @@ cdef int _matmul(Function self, Draft* draft) except -1:
             if values[i] == Py_True:
                 return DECLINED
             values[i] = Py_True
-        # Of complex numbers, one way of turning conjugates.
+        # For complex numbers, transpose and adjoint differ: adjoint also conjugates.
         if values[i] == Py_True and ((<unsigned long long>1) << dtype) & COMPLEX:
             return DECLINED
     draft.site = 1 if rank_a > 2 or rank_b > 2 else 0
@@ -202,7 +203,7 @@ cdef int _sparse_cross_entropy(Function self, Draft* draft) except -1:
     ):
         return DECLINED
     made = op_at(self, 0)(features=<object>draft.values[1], labels=<object>draft.values[0])
-    return done(draft, made[0])  # the other is for the gradient
+    return done(draft, made[0])  # the second output is for the gradient
 
 
 register("add_n", _add_n)

@@ -1,4 +1,4 @@
-"""Methods of tensors and variables, and the ops they come down to: data, as in `functions`."""
+"""Methods of tensors and variables, and the ops that they are lowered to. Data only."""
 
 from fastops._install.public.entry import Function, Site
 from fastops._install.public.functions import MASKING
@@ -44,4 +44,4 @@ METHODS = (
         "begin end strides begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
     ),
 )
-"""Methods of tensors and variables."""
+"""The methods of tensors and variables that are replaced."""

@@ -1,4 +1,4 @@
-"""What is replaced of public functions and methods: those that the data names."""
+"""The patch points: public functions and methods from the tables."""
 
 import inspect
 import sys
@@ -16,7 +16,7 @@ from fastops._install.target import Target, generated, original_of, resolve, sig
 
 
 def of_functions(layer, entries):
-    """Return what `everywhere` takes, for some entries of a layer."""
+    """Return the functions of entries of a layer, in the form that `everywhere` takes."""
     originals = {}
     for name, holder, attribute, make in _found(layer, entries):
         originals[id(vars(holder)[attribute])] = layer, name, make
@@ -24,7 +24,7 @@ def of_functions(layer, entries):
 
 
 def functions():
-    """Return what `everywhere` takes, for functions."""
+    """Return the public functions to replace, in the form that `everywhere` takes."""
     return of_functions("public", FUNCTIONS)
 
 
@@ -35,19 +35,19 @@ def methods():
 
 
 def standing_alone():
-    """Return what `FUNCTIONS` are lowered to, in nobody's place: it works without `install`.
+    """Return stand-ins for `FUNCTIONS` that are patched in nowhere: they work without `install`.
 
     Returns
     -------
     dict of str to callable
-        By the functions' names. Where the running TensorFlow has other code than was restated, its
-        function itself.
+        The stand-ins, by name of the function. If the running TensorFlow has code that differs from
+        the mirrored code, the value is TensorFlow's function.
     """
     found = {}
     for function in FUNCTIONS:
         holder, attribute = resolve(function.name)
         original = vars(holder)[attribute]
-        original = getattr(original, "original", original)  # of one that is installed
+        original = getattr(original, "original", original)  # fastops may be installed
         known = (
             type(original) is FunctionType
             and signature(original) == function.signature
@@ -58,7 +58,7 @@ def standing_alone():
 
 
 def _found(layer, entries):
-    """Yield what is in the running TensorFlow as the data has it, with what replaces it."""
+    """Yield the patch point and the replacement of each entry that the running TensorFlow has."""
     for function in entries:
         with upstream.contained(layer, function.name):
             holder, attribute = resolve(function.name)
@@ -70,7 +70,7 @@ def _found(layer, entries):
 
 
 def _objection(function):
-    """Tell why what a function is lowered by cannot be used here."""
+    """Return why the lowering of a function cannot be used here; None if it can."""
     if function.lowering is None:
         return None
     return upstream.objection_to_registered(
@@ -79,11 +79,11 @@ def _objection(function):
 
 
 def _stand_in(function, original, always=False):
-    """Return what replaces a public function, or works beside it."""
+    """Return the stand-in for a public function."""
     parameters = inspect.signature(original).parameters.values()
     names = tuple(sys.intern(parameter.name) for parameter in parameters)
     made = tuple(function.made.split())
-    replaced = [generated(site.op) for site in function.sites]  # before anybody replaces them
+    replaced = [generated(site.op) for site in function.sites]  # before other code may patch them
 
     def passed_by(site, early):
         return early if early[2] is not None else generated(site.op)

@@ -1,9 +1,9 @@
-"""Which functions are replayed: public ones of TensorFlow that it writes in Python.
+"""The list of replayed functions: public functions of TensorFlow that are written in Python.
 
-Of each was read that its arguments decide what it runs: it keeps nothing from call to call, draws
-random numbers by ops alone, and asks for no state but that of the context. What runs an op with
-another state, returns other things than tensors or takes others is found out when a call is
-recorded.
+The source of each function was read before it was added. Its arguments alone decide which ops it
+runs: it keeps nothing from call to call, draws random numbers only by ops, and reads no state
+except that of the context. Other obstacles are found when a call is recorded: ops with state,
+results that are not tensors, and arguments of unsupported types.
 """
 
 FUNCTIONS = {
@@ -134,7 +134,7 @@ FUNCTIONS = {
         unicode_split unicode_split_with_offsets unsorted_segment_join
     """,
 }
-"""By namespace, their names."""
+"""By namespace, the names of the functions."""
 
 METHODS = {
     "tf.RaggedTensor": """
@@ -175,7 +175,7 @@ METHODS = {
         export insert lookup remove size
     """,
 }
-"""By class, likewise: that or a base of it defines them."""
+"""By class, the names of the methods. The class or one of its bases defines them."""
 
 OBJECTS = {
     "tf.lookup.StaticHashTable": "_initializer",
@@ -202,4 +202,5 @@ OBJECTS = {
     "tf.linalg.LinearOperatorTridiag": "",
     "tf.linalg.LinearOperatorZeros": "",
 }
-"""Classes whose methods decide by what an instance holds, with attributes for which none asks."""
+"""Classes whose methods choose ops by the contents of an instance, each with the names of the
+attributes that no method reads."""

@@ -1,10 +1,10 @@
 # distutils: language = c++
 """Public functions whose calls are recorded and replayed.
 
-A replay runs ops as the function would: each is a call of its op, which a tape records, a profile
-counts, and TensorFlow makes where a kernel of ours must not. Where a value is not the one by which
-Python decided, or an op fails, the function itself is called: nothing has happened yet that
-anybody could see.
+A replay runs the ops that the function would run. Tapes record each op, a profile counts it, and an
+op that must not run in a private kernel falls back to TensorFlow. If a tensor value differs from
+the value that the recorded Python read, or an op fails, the original function is called. Until
+then, the replay has had no visible effect.
 """
 
 cimport cython
@@ -42,27 +42,28 @@ from fastops._install.lookups import of_codes as _of_codes, of_function as _of_f
 from fastops._specialize.recording.record import Record as _Record
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
-# What a recorded call and the replay cost beside the call itself, by its time.
+# The extra cost of a recorded call and of making its replay, by the time of the call.
 cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
 
 
 @cython.final
 @cython.no_gc_clear
 cdef class Replayed(Replacement):
-    """In the place of a function that decides by its arguments alone what it runs.
+    """Stand-in for a function that chooses its ops by its arguments alone.
 
     Parameters
     ----------
     original : callable
-        TensorFlow's.
+        TensorFlow's function.
     passed : callable
-        As for `Replay`.
+        See `Replay`.
     handlers : list of dict
-        What users have registered to handle calls of it.
+        The dispatch handlers that users have registered for the function.
     settings : sequence of tuple
-        As for `Replay`.
+        See `Replay`.
     always : bool, default False
-        Whether it works while nothing is installed, too: of one that is in nobody's place.
+        Whether it also works while nothing is installed. True for a stand-in that is used
+        directly and patched in nowhere.
     """
 
     cdef readonly object passed
@@ -72,8 +73,8 @@ cdef class Replayed(Replacement):
     cdef Cache cases        # by signature
     cdef Specialization last
     cdef dict ops
-    cdef dict reasons       # why calls could not be recorded, and how often that was found
-    cdef Budget budget      # of recordings that fail
+    cdef dict reasons       # by reason, how many recordings failed
+    cdef Budget budget      # how many recordings may fail
     cdef unsigned long long known_after
 
     def __init__(self, original, passed, handlers=(), settings=(), always=False):
@@ -88,14 +89,15 @@ cdef class Replayed(Replacement):
         self.vectorcall = _replayed
 
     def describe(self):
-        """Say what is known of its calls.
+        """Describe the calls of the function.
 
         Returns
         -------
         dict
-            How many signatures are ``"replayed"``, were ``"seen"`` once, and were ``"refused"``,
-            with the ``"reasons"``, and the particulars that were found last, ``"details"``; and how
-            many calls were kernels alone, ``"native"``.
+            Numbers of signatures: ``"replayed"``, ``"seen"`` (no recording yet) and ``"refused"``
+            (a recording failed). ``"reasons"``: by reason, how many recordings failed.
+            ``"details"``: by reason, its latest particulars. ``"native"``: number of replays that
+            ran private kernels only.
         """
         cdef Specialization case
         cdef Replay replay
@@ -110,11 +112,11 @@ cdef class Replayed(Replacement):
         }
 
     def recordings(self):
-        """Return what is known of each signature, as `Specialization.describe` says."""
+        """Describe each signature: see `Specialization.describe`."""
         return [case.describe() for case in self.cases.values()]
 
     cdef bint handled(self):
-        """Whether users have registered what handles calls of it."""
+        """Whether users have registered dispatch handlers since this stand-in was made."""
         cdef Py_ssize_t i
         for i in range(PyTuple_GET_SIZE(self.handlers)):
             if len(<dict>self.handlers[i]) != self.num_handlers[i]:
@@ -143,7 +145,7 @@ cdef class Replayed(Replacement):
         return case
 
     def op(self, place, name):
-        """Return the op for a step: it finds the key of its last call sooner than one for all."""
+        """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
         found = self.ops.get((place, name))
         if found is None:
             found = self.ops.setdefault((place, name), Op(name))
@@ -151,12 +153,12 @@ cdef class Replayed(Replacement):
 
     cdef bint learn(self, Specialization case, recorder, list arguments, list holders, result,
                     Guard guard) except -1:
-        """Take up what a call of a signature ran. False if later calls cannot be replayed."""
+        """Make a replay of a recorded call. Return False if calls cannot be replayed."""
         try:
             found = recording(recorder, arguments, holders, result)
             replay = Replay(found, self.op, self.passed, self.settings, guard)
             prepare_kernels(recorder, found)
-        except Exception as problem:  # the call has been made, and nothing is wrong with it
+        except Exception as problem:  # the user's call has succeeded: only the recording fails
             refused = as_refusal(problem)
             why = refused.sentence
             self.reasons[why] = self.reasons.get(why, 0) + 1
@@ -201,7 +203,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
 
 cdef PyObject* _wait(Replayed self, Account account, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
-    """Have the function itself called, for a recording would not pay yet, and charge its time."""
+    """Call the original function, since a recording would not pay yet, and charge its time."""
     cdef PyObject* result
     cdef int64_t begin
     if is_covered():
@@ -230,11 +232,11 @@ cdef PyObject* _record(Replayed self, Specialization case, const Signature& sign
         result = call_original(self, args, nargsf, keywords)
     if not record.started:
         return result
-    # While something stands in for what the code looks up, the recording would not be TensorFlow's.
+    # If a function that the code looks up is patched, the recording would not show TensorFlow.
     guard = _guard_of(self, record.witness)
     if not guard_holds(guard):
         return result
-    # A method that changes its object cannot be replayed so.
+    # A call that changes its arguments, such as a method that changes its object, is not replayed.
     if (
         read_tensors(&after, args, PyVectorcall_NARGS(nargsf), keywords)
         and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
@@ -246,7 +248,10 @@ cdef PyObject* _record(Replayed self, Specialization case, const Signature& sign
 
 
 cdef Guard _guard_of(Replayed self, witness):
-    """The guard of the code that ran; of all that may, where a profile function is in the way."""
+    """Return the guard of the code that ran.
+
+    If a profiler was active, that code is unknown: the guard covers all code that may run.
+    """
     if witness is None:
         return _of_function(self.original)
     return _of_codes([(code, namespace) for (code, _), namespace in witness.codes.items()])

@@ -1,4 +1,4 @@
-"""Which functions of the running TensorFlow are replayed."""
+"""The patch points: functions and methods of the running TensorFlow that are replayed."""
 
 from functools import cache, partial
 
@@ -20,11 +20,11 @@ _OF_NUMPY = (
 )
 
 SETTINGS = {"tf.experimental.numpy": _OF_NUMPY, "tf.experimental.numpy.random": _OF_NUMPY}
-"""By namespace, what functions ask beside their arguments and the context."""
+"""By namespace, the settings that its functions read beside their arguments and the context."""
 
 
 def functions():
-    """Return what `everywhere` takes."""
+    """Return the functions to replace everywhere, in the form that `everywhere` takes."""
     found = {}
     for namespace, names in FUNCTIONS.items():
         for name in names.split():
@@ -38,7 +38,7 @@ def functions():
 
 
 def _settings(namespace):
-    """Return the modules and attributes of what functions of a namespace ask."""
+    """Return the module and attribute of each setting that functions of a namespace read."""
     names = SETTINGS.get(namespace, ())
     for name in names:
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
@@ -64,7 +64,7 @@ def _objects():
     for title, names in OBJECTS.items():
         with upstream.contained("replayed", title):
             yield _class(title), frozenset(names.split())
-    yield ListWrapper, frozenset()  # what a list becomes as an attribute of theirs
+    yield ListWrapper, frozenset()  # TensorFlow wraps lists that are attributes of these objects
 
 
 def _class(title):
@@ -72,10 +72,10 @@ def _class(title):
     found = upstream.look_up(name)
     if (why := upstream.objection_to(name, "class")) is not None:
         raise upstream.MissingNameError(why)
-    return ResourceVariable if found is tf.Variable else found  # which eager programs make by it
+    return ResourceVariable if found is tf.Variable else found  # tf.Variable(...) makes these
 
 
 @cache
 def _stand_in(original, settings=()):
-    """Return one replacement for ever: what it knows lasts from one installation to the next."""
+    """Return the replacement, always the same one, so that it keeps recordings across installs."""
     return Replayed(original, generated, handlers(original), settings)

@@ -1,5 +1,6 @@
-"""`install(verify=...)`: calls that replacements make are made in TensorFlow's way, too.
+"""`install(verify=...)`: each call that a replacement handles is also made by TensorFlow.
 
-`engine` makes them, `effects` says what a call of each kind may change, and puts that back between
-the two ways, `comparison` finds the first difference, and `results` counts.
+`engine` makes both calls. `effects` lists the state that a call may change, and restores it between
+the two. `comparison` finds the first difference, and `results` counts. `description` describes the
+call in messages.
 """

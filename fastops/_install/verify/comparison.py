@@ -1,4 +1,4 @@
-"""What two ways of one call gave: the same to the last bit, or where they differ first."""
+"""Compares results of fastops and TensorFlow to the last bit, and finds the first difference."""
 
 import re
 import types
@@ -13,7 +13,7 @@ from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, _UnreadVariable
 
 MOST_DEPTH = 8
-"""Of objects that are looked into; what lies deeper counts as the same."""
+"""How deep objects are compared. Values below that are taken to be the same."""
 
 _OPAQUE = frozenset({tf.resource, tf.variant})
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -25,16 +25,16 @@ _KEPT = (
 
 
 def difference(one, other, where="result", depth=0):
-    """Say how what fastops gave differs from what TensorFlow gave; `None` if it does not.
+    """Return how fastops's result differs from TensorFlow's; `None` if it does not.
 
     Parameters
     ----------
     one, other : object
-        What fastops gave, and TensorFlow.
+        The result of fastops, and that of TensorFlow.
     where : str
-        What they are.
+        The name of the compared value, for the message.
     depth : int
-        How many objects they lie in.
+        How many objects the value is nested in.
     """
     if one is other or depth > MOST_DEPTH:
         return None
@@ -70,11 +70,14 @@ def difference(one, other, where="result", depth=0):
 
 
 def difference_of_errors(one, other):
-    """Say how two exceptions differ; `None` stands for a call that returned."""
+    """Return how two exceptions differ; `None` if they do not.
+
+    An argument `None` stands for a call that returned.
+    """
     if one is None and other is None:
         return None
     if one is None and isinstance(other, FallbackException):
-        return None  # by which TensorFlow's own function goes on, more slowly
+        return None  # TensorFlow catches this exception, and continues in a slower function
     told = [None if error is None else (type(error), _text(error)) for error in (one, other)]
     if told[0] == told[1]:
         return None
@@ -83,7 +86,7 @@ def difference_of_errors(one, other):
 
 
 def of_arrays(one, other, where):
-    """Likewise for two arrays, or scalars of NumPy's."""
+    """Return how two arrays or NumPy scalars differ; `None` if they do not."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return f"{where}: {one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}"
     if one.dtype == object:
@@ -140,7 +143,7 @@ def _of_objects(one, other, where, depth):
     try:
         if bool(one == other) or (one != one and other != other):
             return None
-    except Exception:  # what cannot be compared is looked into
+    except Exception:  # they have no `==`: compare their attributes
         pass
     held = [_held(value) for value in (one, other)]
     if isinstance(one, types.MethodType):
@@ -166,7 +169,7 @@ def _held(value):
 
 
 def _first(one, other, keys, where, depth, text):
-    """Return the first difference of items."""
+    """Return the first difference between the items at these keys."""
     for key in keys:
         found = difference(one[key], other[key], text.format(where, key), depth + 1)
         if found is not None:

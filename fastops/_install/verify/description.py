@@ -1,4 +1,4 @@
-"""What a message tells of a call that differs: its arguments, and what made it in the fast way."""
+"""Describes a call that differs, for a message: its arguments, and how fastops handled it."""
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,7 @@ def describe(subject, args, kwargs):
     Parameters
     ----------
     subject : fastops._install.verify.engine.Subject
-        What was called.
+        The replacement that was called.
     args, kwargs : tuple, dict
         The arguments.
     """

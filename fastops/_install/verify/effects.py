@@ -1,6 +1,7 @@
-"""What a call of each kind may change, beside what it returns: it is put back between two ways.
+"""The state that a call of each kind may change.
 
-`of` says it of one call before it is made: `Effects`, or in words why the call is made once only.
+It is restored between fastops's call and TensorFlow's. Before a call, `of` returns its `Effects`,
+or a text that tells why the call is made only once.
 """
 
 import sys
@@ -33,7 +34,7 @@ from fastops._specialize.guards.places import Places
 from fastops._specialize.libraries import is_keras
 
 LEFT = ""
-"""In place of effects: the call is TensorFlow's for now, so there is nothing to compare."""
+"""Returned in place of `Effects`: the call falls back to TensorFlow, so nothing is compared."""
 
 _RANDOM = "it draws random numbers, others in each call"
 _ITERATOR = "it takes elements of a dataset's iterator"
@@ -69,7 +70,8 @@ _SKIPPED = (
     ("*.get_tf_dataset", "it returns a dataset"),
     ("tf.experimental.Optional.from_value", "it returns an object of another class"),
 )
-"""By the names of replacements, the first that fits, why calls are made once; `None`: twice."""
+"""Patterns of names of replacements, with the reason why calls are made only once; `None` if they
+are made twice. The first pattern that matches counts."""
 
 _WRITES = STATEFUL - HARMLESS - WAITING - {"PrintV2"}
 _READS = HARMLESS | {"LookupTableFindV2", "LookupTableSizeV2", "LookupTableExportV2"}
@@ -77,20 +79,21 @@ _OPAQUE = frozenset({tf.resource, tf.variant})
 
 
 class Effects:
-    """What a call may change, and what that was.
+    """The state that a call may change.
 
     Parameters
     ----------
     found : iterable of EagerTensor
-        Handles of variables.
+        Handles of the variables that may change.
     attributes : sequence of tuple
-        Objects, each with the names of attributes of its that may change; `None`: all.
+        Objects, each with the names of its attributes that may change (`None` for all).
     names : bool
-        Whether Keras may give names to objects.
+        Whether Keras may generate names for objects.
     compare : callable, optional
-        What compares results, where that is not `difference`.
+        Compares the results, in place of `difference`.
     arguments : callable, optional
-        Returns the positional arguments for one way, where they can be used only once.
+        Returns new positional arguments for each of the two calls. It is given if the arguments can
+        be used only once.
     """
 
     def __init__(self, found=(), attributes=(), names=False, compare=difference, arguments=None):
@@ -102,11 +105,11 @@ class Effects:
 
     @property
     def nothing(self):
-        """Whether it changes nothing."""
+        """Whether the call changes nothing."""
         return not (self.handles or self.attributes or self.names)
 
     def state(self):
-        """Return what is there now, on copies."""
+        """Return a copy of the current state."""
         return (
             [_value_of(handle) for handle in self.handles],
             [_attributes_of(value, names) for value, names in self.attributes],
@@ -114,7 +117,7 @@ class Effects:
         )
 
     def put_back(self, state):
-        """Have what was there."""
+        """Restore a state."""
         values, attributes, names = state
         for handle, value in zip(self.handles, values, strict=True):
             now = _value_of(handle)
@@ -133,7 +136,7 @@ class Effects:
             given.update(names)
 
     def difference(self, one, other):
-        """Say how two states differ; `None` if they do not."""
+        """Return how two states differ; `None` if they do not."""
         for handle, value, wanted in zip(self.handles, one[0], other[0], strict=True):
             where = f"variable {_title(handle)}"
             if value is None or wanted is None:
@@ -171,9 +174,9 @@ def _attributes_of(value, names):
 
 
 def _names():
-    """Return how many names Keras has given in this thread, by kind.
+    """Return by kind how many names Keras has generated in this thread.
 
-    `None` before the first, and where Keras is not imported.
+    `None` before the first one, and if Keras is not imported.
     """
     state = sys.modules.get("keras.src.backend.common.global_state")
     return state and state.get_global_attribute("object_name_uids")
@@ -184,26 +187,27 @@ def _names_given():
 
 
 # ---------------------------------------------------------------------------------------------
-# Of one call
+# The effects of one call
 # ---------------------------------------------------------------------------------------------
 
 
 def of(one, name, args, kwargs):
-    """Say what a call of a replacement may change.
+    """Return the effects of a call of a replacement.
 
     Parameters
     ----------
     one : Replacement
         The replacement.
     name : str
-        What users call what it replaces.
+        The name of the patch point.
     args, kwargs : tuple, dict
         The arguments.
 
     Returns
     -------
     Effects or str
-        Why the call is made once only; `LEFT` where it is TensorFlow's for now.
+        The effects, or a text that tells why the call is made only once. `LEFT` if the call falls
+        back to TensorFlow.
     """
     for value in (*args, *kwargs.values()):
         if _is_iterator(value) and type(one) not in _ASKING:
@@ -228,7 +232,7 @@ def _pure(one, name, args, kwargs):
 
 
 def _of_op(op_name, values):
-    """Return what an op may change, by its OpDef."""
+    """Return the effects of an op, from tables and its OpDef."""
     found = op_def_registry.get(op_name)
     if found is None or op_name.startswith(("_", "Inplace")):
         return f"{op_name} is not known"
@@ -261,11 +265,14 @@ _UNDEFINED = {
     "SelfAdjointEigV2": (1,),
     "Svd": (1, 2),
 }
-"""Outputs that TensorFlow's kernels leave as they find them in memory, in some calls at least."""
+"""By op, indices of outputs that TensorFlow's kernels may leave uninitialized."""
 
 
 def _defined(undefined, one, other):
-    """Compare results but for some outputs, unless these are the matrices that were asked for."""
+    """Compare results without the outputs that may be uninitialized.
+
+    Outputs of rank two and higher are compared in any case.
+    """
     if not isinstance(one, tuple) or type(one) is not type(other):
         return difference(one, other)
     kept = [
@@ -307,7 +314,7 @@ def _variables_in(values):
     """Return the handles of variables among arguments."""
     found = []
     for value in tf.nest.flatten(values):
-        held = getattr(value, "_value", value)  # Keras's
+        held = getattr(value, "_value", value)  # the variable in a Keras variable
         if _is_variable(held) and isinstance(held._handle, EagerTensor):
             found.append(held._handle)
     return found
@@ -325,7 +332,7 @@ def _recorded(one, name, args, kwargs):
         return LEFT
     try:
         found = Places([args[0]], one.unasked).variables
-    except Exception:  # which a call that is replayed would not have
+    except Exception:  # a call with such an object is not replayed
         return LEFT
     handles = [variable._handle for variable in found.values()]
     handles += _variables_in((list(args[1:]), list(kwargs.values())))
@@ -351,7 +358,7 @@ _graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def _objection(concrete):
-    """Return why a traced function runs once only, `None` if it does not."""
+    """Return why a traced function is run only once; `None` if it is run twice."""
     if concrete not in _graphs:
         _graphs[concrete] = _objection_to(concrete.graph.as_graph_def())
     return _graphs[concrete]
@@ -362,7 +369,7 @@ def _objection_to(graph):
     for op_name in sorted({node.op for node in nodes}):
         if op_name in policy.UNSEEDED:
             return _RANDOM
-        if op_name in WAITING:  # those of the function itself have an iterator of their own
+        if op_name in WAITING:  # supported in the function itself: each way gets its own iterator
             if any(node.op in WAITING for one in graph.library.function for node in one.node_def):
                 return _ITERATOR
             continue
@@ -406,12 +413,15 @@ def _is_iterator(value):
 
 
 def _elements(concrete):
-    """Return how many elements of an iterator a traced function takes."""
+    """Return how many elements a traced function takes from its iterator."""
     return sum(op.type in WAITING for op in concrete.graph.get_operations())
 
 
 def _with_copies(args, at, count):
-    """Take elements of an iterator; return what gives arguments with iterators over these."""
+    """Take elements from an iterator. Return a function that makes arguments for one call.
+
+    In these arguments, a new iterator over the same elements replaces the original one.
+    """
     iterator, taken = args[at], None
     spec = iterator.element_spec
     for _ in range(count):
@@ -469,18 +479,21 @@ def _plain(one, name, args, kwargs):
 
 
 _OWN = frozenset({"_handle", "_unique_id", "_parent_op", "_initializer_op", "_handle_name"})
-"""Attributes of a variable that tell it from others that are made of the same arguments."""
+"""Attributes in which two variables that are made from the same arguments differ."""
 
 
 def _skipped(op_name, attrs, num_inputs, inputs, outputs, out_grads, skip_input_indices, *scopes):
-    """Return the inputs of whose gradients a tape asks for none, from what it tells a rule."""
+    """Return the indices of inputs whose gradients the tape does not use.
+
+    The parameters are those of ``backprop._gradient_function``.
+    """
     return frozenset(skip_input_indices or ())
 
 
 def _same_gradients(skipped, one, other):
-    """Compare what rules return: one gradient, or several in any sequence.
+    """Compare results of gradient functions: one gradient, or a sequence of gradients.
 
-    TensorFlow's rules make some that the tape has not asked for, and drops.
+    Gradients that the tape does not use are left out. TensorFlow's functions compute some of them.
     """
     kept = [list(way) if isinstance(way, list | tuple) else [way] for way in (one, other)]
     if len(kept[0]) == len(kept[1]):
@@ -505,7 +518,10 @@ def _same_variables(one, other):
 
 
 _ASKING = frozenset({Answer, Helper, traced.FunctionCall})
-"""Classes of replacements that may be given an iterator: what they take of it is no matter."""
+"""Classes of replacements that may get an iterator as an argument.
+
+The first two take no elements. The effects of traced functions handle iterators.
+"""
 
 _OF_CLASSES = {
     intercept.FastPathExecute: _dispatched,

@@ -1,13 +1,13 @@
 # distutils: language = c++
-"""Calls that are made both ways, and compared.
+"""Makes calls both by fastops and by TensorFlow, and compares them.
 
-While something is verified, the calls of its replacement go to `_verified`: what a replacement has
-no check for costs nothing while nothing is. Of calls inside of others only the outermost one is
-verified: in the fast way those inside are made as ever, in TensorFlow's way by TensorFlow all the
-way down. Whether a replacement hands a call to TensorFlow is known by a trap in the place of the
-original: such a call has been made, and is not made again.
+During verification, calls of a replacement go to `_verified`. Replacements contain no check for
+verification, so it costs nothing while it is off. Of nested calls, only the outermost one is
+verified. In fastops's call, inner calls use replacements without verification; in TensorFlow's
+call, inner calls use TensorFlow's functions only. A trap in place of the original detects that a
+replacement falls back to TensorFlow. Such a call is not made a second time.
 
-Compiled, so that nothing of fastops is in the stacks that TensorFlow notes.
+This module is compiled, so that no frame of fastops is in the stack traces that TensorFlow records.
 """
 
 cimport cython
@@ -74,17 +74,18 @@ from fastops._install.verify.description import describe as _describe
 from fastops._install.verify.results import MOST_DIFFERENCES, RESULTS
 
 cdef enum:
-    MOST_GRADIENTS = 16  # tensors with respect to which gradients are compared
+    MOST_GRADIENTS = 16  # how many sources, and how many targets, gradients are compared for
 
-cdef dict _subjects = {}  # by their addresses
+cdef dict _subjects = {}  # by address of the replacement
 cdef long long _every = 1
 cdef bint _raises = True
 cdef object _PLAIN = _effects.Effects()
 
-# Held while variables are as they were before a call: another thread's assignment would be lost.
+# Held while a call with effects is made both ways. Restoring variables in between would undo the
+# assignments of a verified call in another thread.
 _in_turn = threading.RLock()
 SECONDS = 60
-"""How long a call with effects waits for another thread's; then it is not verified."""
+"""How long a call with effects waits for one in another thread. After that, it is not verified."""
 
 _tapes = threading.local()
 
@@ -96,17 +97,17 @@ cdef class Subject:
     Attributes
     ----------
     layer, name : str
-        What it is of `fastops._install.target.Target`.
+        The layer and name of the `fastops._install.target.Target`.
     original : callable
-        TensorFlow's.
+        The callable that it replaces.
     """
 
     cdef Replacement one
-    cdef Subject beyond         # of what takes the calls that it does not
-    cdef vectorcall_t ordinary
+    cdef Subject beyond         # the subject for the fallback of a `Function`
+    cdef vectorcall_t ordinary  # handles calls of the replacement when they are not verified
     cdef readonly object original
     cdef Replacement trap
-    cdef int trials             # of all threads, at present
+    cdef int trials             # the number of trials in progress, in all threads
     cdef readonly str layer
     cdef readonly str name
     cdef long long calls
@@ -118,11 +119,11 @@ cdef class Subject:
 
     cdef PyObject* run(self, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
-        """Make a call as ever."""
+        """Call the replacement without verification."""
         try:
             return self.ordinary(<PyObject*>self.one, args, nargsf, keywords)
         finally:
-            if self.one.vectorcall != _verified:  # the first call of some chooses another way
+            if self.one.vectorcall != _verified:  # some replacements set it in their first call
                 self.keep()
 
     cdef int keep(self) except -1:
@@ -147,7 +148,7 @@ cdef class Subject:
         return 0
 
     cdef tuple attempt(self, PyObject* const* args, size_t nargsf, PyObject* keywords):
-        """Make a call as ever: whether TensorFlow made it, what it returned, what it raised."""
+        """Call the replacement with a trap; return whether it fell back, its result, its error."""
         cdef Way before = way
         cdef PyObject* tried_before = tried
         cdef PyObject* first_before = first_argument
@@ -179,9 +180,9 @@ cdef class Subject:
 @cython.final
 @cython.no_gc_clear
 cdef class Trap(Replacement):
-    """In the place of an original while its replacement is tried."""
+    """Stand-in for an original while its replacement is tried."""
 
-    cdef PyObject* of  # borrowed: whose original it is
+    cdef PyObject* of  # borrowed: the replacement
 
 
 cdef PyObject* _trapped(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -194,8 +195,8 @@ cdef PyObject* _trapped(PyObject* callable, PyObject* const* args, size_t nargsf
         PyVectorcall_NARGS(nargsf) != 0 and args[0] != first_argument
     ):
         return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
-    # From here the call is TensorFlow's, and calls inside of it are verified.
-    # Nothing of it is put back, and it may wait for other threads.
+    # The replacement falls back to TensorFlow, so calls inside this call are verified. No state
+    # will be restored after it. It may wait for other threads, so the lock is released.
     left = True
     if holds:
         holds = False
@@ -213,10 +214,10 @@ cdef PyObject* _trapped(PyObject* callable, PyObject* const* args, size_t nargsf
 
 cdef PyObject* _verified(PyObject* callable, PyObject* const* args, size_t nargsf,
                          PyObject* keywords) except NULL:
-    """A call of a replacement while it is verified."""
+    """Handle a call of a replacement during verification."""
     cdef Subject subject
     cdef PyObject* found = PyDict_GetItem(_subjects, <size_t>callable)
-    if found == NULL:  # no more
+    if found == NULL:  # verification has ended
         return PyObject_Vectorcall(callable, args, nargsf, keywords)
     subject = <Subject>found
     if way == kStock:
@@ -241,7 +242,7 @@ cdef PyObject* _verify(Subject subject, PyObject* const* args, size_t nargsf,
     way = kStock
     try:
         found = _effects.of(subject.one, subject.name, given, named)
-    except Exception as problem:  # of arguments that nobody has seen yet
+    except Exception as problem:  # unforeseen arguments must not break the user's call
         found = f"{type(problem).__name__} where its effects are looked for"
     finally:
         way = before
@@ -277,7 +278,7 @@ cdef int _count(Subject subject, str why) except -1:
 
 cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyObject* keywords,
                      found, tuple given, dict named) except NULL:
-    """Make a call both ways; what it returns, and what it leaves, is TensorFlow's."""
+    """Make a call by fastops and by TensorFlow. The result and the final state are TensorFlow's."""
     cdef Way before = way
     cdef bint was_left
     cdef bint taped = recording()
@@ -355,7 +356,7 @@ cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyOb
                 told += _rules(subject, found, saved, args, nargsf, keywords)
             if told is not None:
                 told = _message(subject, told, given, named)
-        except Exception as problem:  # of values that nobody has seen yet
+        except Exception as problem:  # unforeseen values must not break the user's call
             told = None
             RESULTS.skipped[f"{type(problem).__name__} where results are compared"] += 1
         finally:
@@ -372,7 +373,7 @@ cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyOb
 
 cdef bint _is_unsteady(Subject subject, found, saved, tuple given, dict named,
                        PyObject* keywords, wanted, wanted_error) except -1:
-    """Whether TensorFlow's way gives something else when it is gone once more."""
+    """Whether TensorFlow's function gives a different result when it is called again."""
     cdef tuple values
     left_now = found.state()
     found.put_back(saved)
@@ -408,7 +409,7 @@ cdef int _tell(str text, cause) except -1:
 cdef str _message(Subject subject, str told, tuple given, dict named):
     try:
         about = _describe(subject, given, named)
-    except Exception as problem:  # what is told is the difference
+    except Exception as problem:  # report the difference without the description
         about = f"  {type(problem).__name__} where the call is described"
     left_to = subject.layer if subject.layer == "gradients" else subject.name
     return (
@@ -423,7 +424,7 @@ cdef str _message(Subject subject, str told, tuple given, dict named):
 # ---------------------------------------------------------------------------------------------
 
 cdef str _of_identity(result, wanted, tuple given, dict named):
-    """Say whether one way returns an argument where the other one makes something new."""
+    """Return a text if one call returns an argument itself, and the other one does not."""
     mine = result if isinstance(result, (list, tuple)) else (result,)
     theirs = wanted if isinstance(wanted, (list, tuple)) else (wanted,)
     for one, other in zip(mine, theirs):
@@ -436,7 +437,7 @@ cdef str _of_identity(result, wanted, tuple given, dict named):
 
 
 # ---------------------------------------------------------------------------------------------
-# What tapes have recorded
+# Gradients that tapes have recorded
 # ---------------------------------------------------------------------------------------------
 
 cdef int _stop_tapes() except -1:
@@ -450,7 +451,7 @@ cdef int _restart_tapes() except -1:
 
 
 cdef list _inputs(tuple given, dict named, found):
-    """The tensors with respect to which gradients are compared."""
+    """Return the tensors and handles with respect to which gradients are compared."""
     cdef list values = []
     for value in _tf.nest.flatten((list(given), list(named.values()))):
         if isinstance(value, _tf.Tensor) and _is_differentiable(value):
@@ -466,7 +467,7 @@ cdef bint _is_differentiable(value) except -1:
 
 
 cdef object _tape_of(list inputs):
-    """A tape that records from here."""
+    """Start a persistent tape that watches the inputs, and return it."""
     tape = _GradientTape(persistent=True)
     tape._tape = _tape.push_new_tape(persistent=True, watch_accessed_variables=True)
     tape._recording = True
@@ -477,7 +478,7 @@ cdef object _tape_of(list inputs):
 
 
 cdef list _seeds(list targets):
-    """What gradients start from: numbers that no sum hides."""
+    """Return seeds for gradients. All elements differ, so that errors do not cancel in sums."""
     cdef list seeds = []
     for target in targets:
         size = int(np.prod(target.shape.as_list(), dtype=np.int64))
@@ -496,7 +497,7 @@ cdef list _targets(result):
 
 
 cdef object _gradients_of(tape, list targets, list inputs):
-    """The gradients, or the exception."""
+    """Return the gradients and None, or None and the exception."""
     if not targets:
         return [], None
     try:
@@ -515,7 +516,7 @@ cdef str _of_gradients(mine, result, theirs, wanted, list inputs):
 
 
 cdef str _of_outer_gradients(tuple given, dict named, result, wanted):
-    """Of gradients that other tapes have recorded, compare the gradients."""
+    """Compare the gradients of two gradients with respect to the sources of outer tapes."""
     inner = given[0]
     known = _inputs(given, named, _PLAIN)
     for tape in _active():
@@ -537,7 +538,7 @@ cdef str _of_outer_gradients(tuple given, dict named, result, wanted):
 
 cdef str _rules(Subject subject, found, saved, PyObject* const* args, size_t nargsf,
                 PyObject* keywords):
-    """Say which rule gives another gradient by itself."""
+    """Return a text with the first rule whose gradient differs from TensorFlow's."""
     cdef Py_ssize_t before = len(RESULTS.differences)
     global way
     state = found.state()
@@ -547,7 +548,7 @@ cdef str _rules(Subject subject, found, saved, PyObject* const* args, size_t nar
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call_object(<PyObject*>subject.original, args, nargsf, keywords)
-    except Exception:  # that of the first one
+    except Exception:  # the same exception as in the first call
         pass
     finally:
         way = kStock
@@ -568,7 +569,7 @@ cdef list _active():
 
 
 def _push_tape(self):
-    """As `tf.GradientTape._push_tape`, of a tape that can be asked twice."""
+    """Replace `tf.GradientTape._push_tape`: each tape is persistent, so it can be used twice."""
     if self._recording or self._tape is not None:
         _own_push(self)
     else:
@@ -582,18 +583,18 @@ def _push_tape(self):
 
 
 def _pop_tape(self):
-    """As `tf.GradientTape._pop_tape`."""
+    """Replace `tf.GradientTape._pop_tape`, and forget the tape."""
     _own_pop(self)
     _tapes.active = [one for one in getattr(_tapes, "active", ()) if one is not self]
 
 
 _own_push, _own_pop = _GradientTape._push_tape, _GradientTape._pop_tape
-_watches(_push_tape, _own_push)  # for guards of what the methods of tapes look up
+_watches(_push_tape, _own_push)  # guards of the methods of tapes must accept these patches
 _watches(_pop_tape, _own_pop)
 
 
 # ---------------------------------------------------------------------------------------------
-# Beginning and end
+# Start and stop
 # ---------------------------------------------------------------------------------------------
 
 cdef Subject _subject_of(Replacement one, str layer, str name, PyObject* of):
@@ -606,7 +607,7 @@ cdef Subject _subject_of(Replacement one, str layer, str name, PyObject* of):
 
 
 def verify(str layer, str name, replacement):
-    """Have the calls of what stands in a place verified, from now on."""
+    """Verify the calls of a replacement from now on."""
     cdef Subject subject
     cdef Replacement one
     if type(replacement) is staticmethod:
@@ -626,7 +627,7 @@ def verify(str layer, str name, replacement):
 
 
 def start(str mode, long long every):
-    """Begin: `verify` follows for each replacement."""
+    """Start verification. After that, `verify` is called for each replacement."""
     global _every, _raises
     _every, _raises = every, mode == "raise"
     RESULTS.mode, RESULTS.every = mode, every
@@ -634,7 +635,7 @@ def start(str mode, long long every):
 
 
 def stop():
-    """End: all replacements are as before."""
+    """Stop verification, and restore all replacements."""
     cdef Subject subject
     for subject in list(_subjects.values()):
         if subject.one.vectorcall == _verified:
@@ -646,5 +647,5 @@ def stop():
 
 
 enable(Trap)
-# TensorFlow's way hangs in a process that was forked from one whose threads ran kernels.
+# TensorFlow's own calls hang in a forked process if threads of the parent have run kernels.
 os.register_at_fork(after_in_child=stop)

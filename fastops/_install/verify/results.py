@@ -1,4 +1,4 @@
-"""What verification has found so far: how many calls were compared, which were not, and why."""
+"""The results of verification: how many calls were compared, which were not, and why."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class VerificationReport:
-    """What `fastops.install(verify=...)` has compared.
+    """The results of `fastops.install(verify=...)`.
 
     Attributes
     ----------
     mode : {None, "raise", "warn"}
-        What a difference leads to, `None` while nothing is verified.
+        The reaction to a difference. `None` while nothing is verified.
     every : int
-        One in how many calls of each replacement is verified.
+        With a number n, one in n calls of each replacement is verified.
     compared : dict of str to int
-        By layer, how many calls were made both ways and compared.
+        By layer, how many calls were made both by fastops and by TensorFlow, and compared.
     left : dict of str to int
-        By layer, how many calls were TensorFlow's anyway, so that there was nothing to compare.
+        By layer, how many calls fell back to TensorFlow, so that there was nothing to compare.
     skipped : dict of str to int
-        How many calls could not be made both ways, by the reason.
+        By reason, how many calls could not be made twice.
     differences : tuple of str
-        What was found, the first hundred.
+        The first hundred differences.
     """
 
     mode: str | None
@@ -50,19 +50,19 @@ MOST_DIFFERENCES = 100
 
 
 class Results:
-    """Counts. Of threads that count at once, one may be lost."""
+    """The counters. They use no lock: if several threads count at once, a count may be lost."""
 
     def __init__(self):
         self.mode, self.every = None, 1
         self.reset()
 
     def reset(self):
-        """Begin anew."""
+        """Reset all counters."""
         self.compared, self.left, self.skipped = Counter(), Counter(), Counter()
         self.differences = []
 
     def report(self):
-        """Return them as they are now."""
+        """Return the current counts."""
         return VerificationReport(
             self.mode,
             self.every,
@@ -77,12 +77,12 @@ RESULTS = Results()
 
 
 def verified():
-    """Tell what `fastops.install(verify=...)` has compared in this process, and what it found.
+    """Return the results of `fastops.install(verify=...)` in this process.
 
     Returns
     -------
     VerificationReport
-        The counts since verification began; they stay when it ends.
+        The counts since the start of the process. They are kept when verification ends.
 
     Examples
     --------
@@ -97,17 +97,17 @@ def verified():
 
 
 _default: tuple[str | None, int] = (None, 1)
-"""What `install` does where it is not told: what ``FASTOPS_VERIFY`` says."""
+"""The mode and number that `install` uses by default, from ``FASTOPS_VERIFY``."""
 
 
 def set_default(mode, every):
-    """Set what `install` does where it is not told."""
+    """Set the mode and number that `install` uses by default."""
     global _default
     _default = mode, every
 
 
 def chosen(verify, every):
-    """Return mode and number for what `install` was given.
+    """Return the mode and the number for arguments of `install`.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""What recordings depend on, compared before each replay.
+"""The guards of recordings, which are compared before each replay.
 
-`names` compares what the code of libraries looks up in modules and classes; `watch` what objects
-hold, and what code of users asks its modules. `places` lists what an object holds, each place with
-its path; `discovery` finds out which guards the code that ran in a call needs.
+`names` compares the objects that library code looks up in modules and classes. `watch` compares the
+contents of objects, and the objects that user code looks up in modules. `places` lists the contents
+of an object, each place with its path. `discovery` finds out which guards the code that ran in a
+call needs.
 """

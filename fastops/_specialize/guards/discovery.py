@@ -1,4 +1,4 @@
-"""What recorded code depends on beside the arguments of the call and the object that is called."""
+"""Finds the guards that recorded code needs, beside those of the arguments and of the object."""
 
 from tensorflow.python.framework.ops import _EagerTensorBase
 
@@ -10,32 +10,32 @@ _COPYING = _EagerTensorBase._copy_nograd.__code__
 
 
 def guards_of(codes, held, unasked, others, guard):
-    """Return what code of users, and of libraries, depends on beside the object that is called.
+    """Return the globals and objects that code depends on, beside the object that is called.
 
     Parameters
     ----------
     codes : dict of tuple to dict
-        The globals of each, by the code and their identity.
+        The globals of the code that ran, by the code and the identity of the globals.
     held : Places
-        What the object holds.
+        The places of the object that is called.
     unasked : dict of type to set of str
-        As for `Places`.
+        The names of attributes to ignore, as for `Places`.
     others : list of object
-        More objects that the code finds by itself.
+        More objects that the code uses without having them as arguments.
     guard : fastops._specialize.guards.names.Guard
-        Of the functions and classes that the code names.
+        The guard of the functions and classes that the code names.
 
     Returns
     -------
     globals : fastops._specialize.guards.watch.Globals
-        What it asks its modules.
+        The names that the code looks up in modules.
     places : Places
-        What that holds, and the other objects.
+        The places of the objects behind these names, and of `others`.
 
     Raises
     ------
     NotReplayableError
-        If code of users may read what cannot be compared.
+        If user code may read something that cannot be compared.
     """
     if any(code is _COPYING for code, _ in codes):
         raise NotReplayableError("copied_without_op")

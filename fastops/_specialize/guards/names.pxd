@@ -8,14 +8,14 @@ from fastops._cpp.classes cimport ClassVersion
 
 @cython.final
 cdef class Guard:
-    cdef vector[const uint64_t*] counters   # of the dicts
+    cdef vector[const uint64_t*] counters   # change counters of the dicts
     cdef vector[PyTypeObject*] classes
-    cdef uint64_t holding                   # the number at which all was as it should be
-    cdef uint64_t failing                   # and the last one at which it was not
+    cdef uint64_t holding                   # the sum of counters at the last successful check
+    cdef uint64_t failing                   # the sum of counters at the last failed check
     cdef object find
     cdef list asked
-    cdef bint blind                         # whether no number tells of changes
-    cdef bint hidden                        # whether none tells of the one that was found
+    cdef bint blind                         # whether the changes of some dict cannot be counted
+    cdef bint hidden                        # whether no counter covers the found difference
     cdef readonly long long looks
 
     cdef bint look(self) noexcept
@@ -23,7 +23,7 @@ cdef class Guard:
     cdef bint take_up(self) except -1
 
 
-# A number that rises with every change of what a guard looks at; 0 where none is known.
+# A sum of counters that rises with every change of the guarded modules and classes; 0 if unknown.
 cdef inline uint64_t number(Guard guard) noexcept:
     cdef uint64_t found = 1
     cdef unsigned int version
@@ -38,12 +38,12 @@ cdef inline uint64_t number(Guard guard) noexcept:
     return found
 
 
-# Whether nothing stands in for what the guarded code looks up.
+# Whether all names of the guard refer to the expected objects.
 cdef inline bint holds(Guard guard) noexcept:
     return number(guard) == guard.holding or guard.look()
 
 
-# What a stand-in of `install` replaces; any other value itself.
+# The object that a stand-in of `install` replaces; any other value itself.
 cpdef object original_of(value)
-# Whether something is a stand-in of `install`.
+# Whether a value is a stand-in of `install`.
 cpdef bint is_stand_in(value) except -1

@@ -1,10 +1,11 @@
 # distutils: language = c++
-"""Whether the names that code looks up still lead to the objects that it was written for.
+"""Guards that the names which library code looks up still refer to the library's objects.
 
-Somebody may have put a function of their own in the place of one of TensorFlow's, as mocks do. Code
-that looks it up would call it, so nothing that stands in for that code may run meanwhile. A guard
-knows the names and the objects. As long as no dict and no class among them has changed, one sum
-tells so; else the objects are compared. What is put back is in force again.
+A user may replace one of TensorFlow's functions, as mocks do. Code that looks up the name would
+call the user's function, so no recording or stand-in of that code may run meanwhile. A guard knows
+the names and the objects. While no dict and no class among them changes, comparing one sum of
+change counters is enough; otherwise the objects are compared. The guard holds again when the user
+restores the function.
 """
 
 cimport cython
@@ -17,38 +18,38 @@ from fastops._cpp.python cimport _PyType_Lookup
 
 
 cdef type _Replacement = object
-cdef dict _watching = {}  # by the identity of a function of ours, that and the one it calls
+cdef dict _watching = {}  # by identity of a recording hook: the hook, and the function it replaces
 
 
 def know(kind):
-    """Learn the class of what `install` puts into places, which counts as what it replaces."""
+    """Set the class of the stand-ins of `install`. A stand-in counts as the object it replaces."""
     global _Replacement
     _Replacement = kind
 
 
 def watches(function, original):
-    """Tell that a function of ours stands in a place while a call is recorded, and calls another.
+    """Register a hook of recordings, which replaces a function while a call is recorded.
 
     Parameters
     ----------
     function, original : callable
-        Ours, and the one that it calls.
+        The hook, and the function that it replaces and calls.
     """
     _watching[id(function)] = function, original
 
 
 cpdef object original_of(value):
-    """Return what a stand-in of `install` replaces; any other value itself."""
+    """Return the object that a stand-in of `install` replaces; any other value itself."""
     return value.original if isinstance(value, _Replacement) else value
 
 
 cpdef bint is_stand_in(value) except -1:
-    """Tell whether something is a stand-in of `install`."""
+    """Tell whether a value is a stand-in of `install`."""
     return issubclass(type(value), _Replacement)
 
 
 def upstream(value):
-    """Return what stands in a place without fastops; of a property, what gets its value."""
+    """Return the value that a name has without fastops; of a property, its getter."""
     if type(value) is property:
         value = value.fget
     elif type(value) is staticmethod or type(value) is classmethod:
@@ -64,19 +65,20 @@ def upstream(value):
 
 @cython.final
 cdef class Guard:
-    """Compares what some names lead to with what they have to lead to.
+    """Compares the objects that some names refer to with the expected objects.
 
     Parameters
     ----------
     find : callable
-        Called when the guard is first asked. Returns a list of tuples, each of the dict of a module
-        or a class; what its names lead to, a dict; and whether each call asks for changes of it.
-        And whether all of that is upstream's own: if not, it is called again after a change.
+        Called when the guard is first checked. Returns a list of tuples: the dict of a module, or a
+        class; the expected objects by name; and whether each call checks it for changes. Also
+        returns whether all objects are the library's own: if not, `find` is called again after a
+        change.
 
     Attributes
     ----------
     looks : int
-        How often objects were compared.
+        The number of times that objects were compared.
     """
 
     def __init__(self, find):
@@ -87,17 +89,17 @@ cdef class Guard:
         return holds(self)
 
     def contents(self):
-        """Return what is compared, by the title of a module or class: names and objects."""
+        """Return the compared names and objects, by the title of the module or class."""
         holds(self)
         return {_title(holder): dict(names) for holder, names, _ in self.asked or ()}
 
     def asked_for(self):
-        """Return the modules and classes of which each call asks whether they have changed."""
+        """Return the titles of the modules and classes that each call checks for changes."""
         holds(self)
         return [_title(holder) for holder, _, each in self.asked or () if each]
 
     def differing(self):
-        """Return the names that lead to something else now, with the modules and classes."""
+        """Return the names that refer to other objects now, with the titles of their holders."""
         holds(self)
         return [
             f"{_title(holder)}.{name}"
@@ -114,7 +116,7 @@ cdef class Guard:
         self.looks += 1
         try:
             good = self.compare()
-        except Exception:  # a call of the user's is no place to learn of it
+        except Exception:  # do not raise internal errors in a user's call
             good = False
         now = UINT64_MAX if self.blind or self.hidden else number(self)
         if now == 0:
@@ -137,15 +139,15 @@ cdef class Guard:
             for name, value in (<dict>names).items():
                 now = _there(holder, name)
                 if now != <PyObject*>value and (now == NULL or upstream(<object>now) is not value):
-                    self.hidden = not each  # no number will tell when it is put back
+                    self.hidden = not each  # no counter shows when it is restored
                     return False
         return True
 
     cdef bint take_up(self) except -1:
-        """Find out what is to be compared."""
+        """Call `find`, and collect the change counters."""
         cdef const uint64_t* counter
         asked, settled = self.find()
-        self.asked = list(asked)  # from here on it holds what is counted
+        self.asked = list(asked)  # keeps the holders of the counters alive
         self.counters.clear()
         self.classes.clear()
         for holder, _, each in self.asked:

@@ -1,12 +1,13 @@
-"""What an object holds, directly and indirectly, that its methods may read.
+"""Lists the contents of an object, direct and indirect, that its methods may read.
 
-It is listed place by place, each after the place that it was found in: comparing the places in
-their order may rely on one being there if those before it are as they were.
+The list has places in order: each place comes after the place that holds it. So if all places
+before one are unchanged, its objects are alive and can be compared.
 
-One rule holds for all of it: what code can read is either compared in each call, or refuses the
-recording with a reason that names the path to it. Nothing passes because of its type or its name.
-Left out are attributes of TensorFlow's and Keras's bookkeeping (`library.UNASKED`), and these
-refuse the recording, too, where code of a user names one of them (`Places.unwatched`).
+One rule holds for all objects. Everything that code can read is either compared in each call, or
+refuses the recording with a reason that names its path. No type or name is an exception. The
+only attributes that are left out are those of TensorFlow's and Keras's bookkeeping
+(`UNASKED` in `_install/models/library.py`). Even these refuse the recording if user code names
+one of them (`Places.unwatched`).
 """
 
 import ast
@@ -43,10 +44,10 @@ _VALUES = frozenset(
         *(type(None), type(Ellipsis), type(NotImplemented)),
     }
 )
-"""Classes of which nothing in an instance changes; instances of subclasses may have attributes."""
+"""Classes whose instances never change. Instances of subclasses may have attributes."""
 
 _FIELD = type(vars(namedtuple("_", "field"))["field"])
-"""The class of an attribute of named tuples."""
+"""The class of the field descriptors of named tuples."""
 
 _CONSTANT = (
     _FIELD,
@@ -55,19 +56,19 @@ _CONSTANT = (
     *(types.MemberDescriptorType, types.ClassMethodDescriptorType),
     *(types.GenericAlias, types.UnionType, inspect.Signature, inspect.Parameter),
 )
-"""Classes of which nothing in an instance changes, subclasses included."""
+"""Classes whose instances never change, including instances of subclasses."""
 
 _SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph)
-"""Classes whose instances no call asks for more than which they are."""
+"""Classes whose instances are compared by identity alone: calls do not read their contents."""
 
 _WRAPPERS = (data_structures._DictWrapper, data_structures._TupleWrapper)
-"""Classes of TensorFlow's whose instances are another object to all who ask."""
+"""TensorFlow's classes whose instances behave like the object that they wrap."""
 
 _PARTS = {
     functools.partial: ("func", "args", "keywords"),
     **dict.fromkeys(_WRAPPERS, ("__wrapped__",)),
 }
-"""By class, attributes that make up an instance."""
+"""By class, the attributes of which an instance consists."""
 
 _FIXED_PARTS = {
     types.MethodType: ("__self__", "__func__"),
@@ -76,7 +77,7 @@ _FIXED_PARTS = {
     classmethod: ("__func__",),
     slice: ("start", "stop", "step"),
 }
-"""Likewise, attributes that cannot be set."""
+"""By class, the attributes of which an instance consists and that cannot be set."""
 
 _CONTAINERS = (dict, list, set, OrderedDict, defaultdict, np.ndarray)
 
@@ -87,7 +88,7 @@ _OF_CLASSES = frozenset(
         *("__parameters__", "__slots__", "__weakref__", "_abc_impl"),
     }
 )
-"""Names in a class of what describes it; its version changes where one of them is set."""
+"""Attributes that describe a class. Setting one of them changes the version of the class."""
 
 _LAYOUTS = frozenset(
     {
@@ -95,46 +96,46 @@ _LAYOUTS = frozenset(
         *(int, float, complex, str, bytes, types.SimpleNamespace),
     }
 )
-"""Classes written in C of which all that an instance holds is compared."""
+"""Classes written in C whose instances can be compared completely."""
 
 _POINTER = np.dtype(np.intp).itemsize
 
 
 class Places:
-    """What some objects hold.
+    """The contents of some objects, place by place.
 
     Parameters
     ----------
     roots : list of object
-        Where to begin.
+        The objects where the search begins.
     unasked : dict of type to set of str
-        By class, names of attributes for which no call of the library asks.
+        By class, the names of attributes that no recorded call reads.
     titles : list of str, optional
-        What to call the roots in reasons. Not given, by their classes.
+        The names of the roots in reasons. By default the names of their classes.
 
     Attributes
     ----------
     entries : list of tuple
-        The kind of each place, as a text, and what `fastops._specialize.guards.watch.Watch` asks of
-        such a place.
+        For each place its kind as a text, and the data that
+        `fastops._specialize.guards.watch.Watch` needs for such a place.
     owners : list of int
         The identity of the object that each entry describes.
     kept : list of object
-        What stands in them and does not change.
+        The objects in places that do not change.
     variables : dict of int to tf.Variable
-        By the identity of the handle, those among them.
+        The variables that were found, by the identity of the handle.
     modules : list of tuple
-        Modules among them, each with its path: which of their attributes count depends on the code
-        that runs.
+        Pairs of a module that was found, and its path. The code that ran decides which attributes
+        of a module are compared.
     unwatched : set of str
-        Names of attributes that are there and are not compared.
+        The names of attributes that exist and are not compared.
     seen : set of int
-        The identities of all.
+        The identities of all objects that were found.
 
     Raises
     ------
     NotReplayableError
-        If something is found whose changes cannot be seen.
+        If an object is found whose changes cannot be detected.
     """
 
     def __init__(self, roots, unasked, titles=None):
@@ -146,9 +147,9 @@ class Places:
         self.modules = []
         self.unwatched = set()
         self.seen = set()
-        self.alive = []  # while this is made: some of what is looked at is made by asking for it
+        self.alive = []  # during the search: reading an attribute may make a new object
         self.skipped = {}
-        self.sources = {}  # by identity, that of the holder, and the step to it from there
+        self.sources = {}  # by identity: the identity of the holder, and the step from it
         titles = titles or [type(root).__name__ for root in roots]
         self.queue = deque((root, None, title) for root, title in zip(roots, titles, strict=True))
         while self.queue:
@@ -164,11 +165,11 @@ class Places:
         del self.alive
 
     def path(self, value):
-        """Return the path that leads to an object, as code would write it."""
+        """Return the path to an object, as code would write it."""
         return self.path_of(id(value))
 
     def path_of(self, place):
-        """Return the path that leads to the object with an identity."""
+        """Return the path to the object with an identity."""
         steps = []
         while place is not None:
             place, step = self.sources[place]
@@ -176,17 +177,17 @@ class Places:
         return "".join(reversed(steps))
 
     def note(self, owner, *entry):
-        """Take up a place of an object."""
+        """Add a place of an object."""
         self.entries.append(entry)
         self.owners.append(id(owner))
 
     def enqueue(self, holder, values, steps):
-        """Have some values visited that an object holds, each at a step from it."""
+        """Queue the values that an object holds, each with the step to it, for a visit."""
         here = id(holder)
         self.queue.extend((value, here, step) for value, step in zip(values, steps, strict=True))
 
     def visit(self, value):
-        """Take up an object."""
+        """Add the places of an object."""
         kind = type(value)
         if _is_constant(value):
             self.kept.append(value)
@@ -234,7 +235,7 @@ class Places:
             self.visit_instance(value, kind)
 
     def visit_class(self, kind):
-        """Take up a class: what it defines, and what that holds."""
+        """Add a class, and queue its attributes."""
         self.note(kind, "class", kind)
         if type(kind) is not type and not is_own(type(kind).__module__):
             self.enqueue(kind, [type(kind)], [(".", "__class__")])
@@ -248,13 +249,13 @@ class Places:
                 if name in _OF_CLASSES:
                     self.unwatched.add(name)
                     continue
-                # The version of a class tells which functions it defines. Those of Keras bring
-                # nothing along that changes.
+                # The version of a class covers the identity of its functions. Keras's functions
+                # hold nothing that changes.
                 if not own or isinstance(value, _CONTAINERS) or _is_of_users(value):
                     self.enqueue(kind, [value], [(".", name)])
 
     def visit_function(self, function):
-        """Take up what a function brings along."""
+        """Add a function: its code, closure, defaults and attributes."""
         parts = function.__closure__, function.__defaults__, function.__kwdefaults__
         attributes = function.__dict__
         self.kept.append(function.__code__)
@@ -264,16 +265,16 @@ class Places:
         self.visit_dict(function, attributes, frozenset(), ".")
 
     def visit_cell(self, cell):
-        """Take up the variable of an outer function."""
+        """Add a cell: a variable of an outer function."""
         try:
             content = cell.cell_contents
-        except ValueError:  # not yet
+        except ValueError:  # the variable has no value yet
             content = None
         self.note(cell, "cell", cell, content)
         self.enqueue(cell, [content], [(".", "cell_contents")])
 
     def visit_array(self, array):
-        """Take up an array, which may be written to at any time."""
+        """Add an array. Its contents are compared, since user code may write to it at any time."""
         if type(array) is not np.ndarray:
             name = type(array).__name__
             raise NotReplayableError("holds_array_subclass", f"{self.path(array)} is a {name}")
@@ -282,7 +283,7 @@ class Places:
         self.note(array, "array", array, array.dtype, array.shape, array.tobytes())
 
     def visit_instance(self, value, kind):
-        """Take up what an instance of any other class holds."""
+        """Add an instance of any other class."""
         if isinstance(value, threading.local):
             raise NotReplayableError("holds_thread_local", self.path(value))
         if (layout := _layout(kind)) not in _LAYOUTS:
@@ -311,13 +312,13 @@ class Places:
             self.visit_row("tuple", value, tuple.__iter__(value))
 
     def visit_row(self, kind, held, elements):
-        """Take up a list, set or tuple: what it has itself, whatever its class tells."""
+        """Add the elements of a list, set or tuple, even if its class hides them."""
         elements = tuple(elements)
         self.note(held, kind, held, elements)
         self.enqueue(held, elements, [("[", i) for i in range(len(elements))])
 
     def visit_dict(self, holder, held, skipped, step):
-        """Take up a dict that an object has, or is."""
+        """Add a dict that is an object, or holds its attributes."""
         items = {}
         for name, value in dict.items(held):
             if not (_is_constant(name) or isinstance(name, type)):
@@ -332,7 +333,7 @@ class Places:
         self.enqueue(holder, items.values(), [(step, name) for name in items])
 
     def skipped_of(self, kind):
-        """Return the names of attributes, of instances of a class, that no recorded call reads."""
+        """Return the names of attributes of a class's instances that no recorded call reads."""
         found = self.skipped.get(kind)
         if found is None:
             sets = [names for base, names in self.unasked.items() if issubclass(kind, base)]
@@ -343,7 +344,7 @@ class Places:
 
 
 def _is_constant(value):
-    """Tell whether nothing that can be read of a value ever changes."""
+    """Tell whether a value never changes in any part that code can read."""
     kind = type(value)
     if kind in _VALUES or isinstance(value, _CONSTANT):
         return True
@@ -355,7 +356,7 @@ def _is_constant(value):
 
 
 def _is_of_users(value):
-    """Tell whether a value is of a class, or is a function or a class, that no library defines."""
+    """Tell whether a value is a user's class or function, or an instance of a user's class."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind in (types.FunctionType, type) and not is_own(value.__module__ or "")
@@ -363,7 +364,7 @@ def _is_of_users(value):
 
 
 def _attributes(value):
-    """Return the very dict of an instance; None if it has none."""
+    """Return the dict of an instance itself; None if there is none."""
     try:
         attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -373,7 +374,7 @@ def _attributes(value):
 
 @functools.lru_cache(maxsize=4096)
 def _layout(kind):
-    """Return the base of a class that says what there is in an instance beside its dict."""
+    """Return the base class that defines the memory layout of instances beside their dict."""
     base = kind.__base__
     if base is None:
         return kind
@@ -398,7 +399,7 @@ def step_text(step):
 _BUILTINS = vars(builtins)
 
 MISSING = object()
-"""In the place of an attribute that a module does not have."""
+"""Stands for an attribute that a module does not have."""
 
 _ANY_NAME = frozenset(
     {
@@ -406,30 +407,30 @@ _ANY_NAME = frozenset(
         *("globals", "import_module", "locals", "methodcaller", "vars"),
     }
 )
-"""Names by which code may read attributes whose names do not stand in it."""
+"""Names by which code may read attributes that the code does not name."""
 
 _GIVEN_NAME = frozenset({"delattr", "getattr", "hasattr", "setattr"})
-"""Functions that do so unless the name is a constant."""
+"""Functions that may read such attributes unless the name argument is a constant."""
 
 
 def globals_of(codes, held=()):
-    """Return what some code may ask its modules, and modules in them.
+    """Return the globals that some code may read from its module, and from modules in it.
 
-    Code of a library is asked for the names in it, in its own module and in modules of libraries
-    that it names. Code of users is asked for the names and the constant texts in it, in all modules
-    that it can reach; what is not there must stay away.
+    Library code may read the names in the code, from its own module and from library modules that
+    it names. User code may read the names and the constant strings in the code, from all modules
+    that it can reach; a name that a user's module does not have must stay absent.
 
     Parameters
     ----------
     codes : dict of tuple to dict
-        The globals of each, by the code and their identity.
+        The globals of the code that ran, by the code and the identity of the globals.
     held : list of tuple
-        Modules that objects hold, each with its path: code of users may read them.
+        Pairs of a module that objects hold, and its path: user code may read these modules.
 
     Returns
     -------
     list of tuple
-        The dict of a module, and by name what is asked of it, or `MISSING`.
+        Pairs of the dict of a module, and a dict of the values by name (`MISSING`: absent).
     """
     found = {}
     for (code, _), namespace in codes.items():
@@ -466,16 +467,16 @@ def _asked(found, namespace):
 
 
 def is_of_users(namespace):
-    """Tell whether a dict has the globals of a module that is no library's."""
+    """Tell whether a dict holds the globals of a module that does not belong to a library."""
     name = str(namespace.get("__name__"))
     return not (is_own(name) or name == "builtins" or namespace is _OF_ABSTRACT_CLASSES)
 
 
-_OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # which goes by another name
+_OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # its `__name__` differs
 
 
 def code_of_users(codes):
-    """Return, of code that ran, the code that is no library's; not that of named tuples."""
+    """Return the user code among code that ran, without the code of named tuples."""
     return [
         code
         for (code, _), namespace in codes.items()
@@ -485,7 +486,7 @@ def code_of_users(codes):
 
 @functools.lru_cache(maxsize=4096)
 def names_of(code):
-    """Return the names by which some code may read attributes and globals."""
+    """Return the names of attributes and globals that some code may read."""
     names = set(code.co_names)
     pending = list(code.co_consts)
     while pending:
@@ -499,14 +500,14 @@ def names_of(code):
 
 @functools.lru_cache(maxsize=4096)
 def imports_of(code):
-    """Return the names of modules that some code may import, or find in `sys.modules`."""
+    """Return the names of modules that some code may import, or look up in `sys.modules`."""
     names = {one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"}
     return names | names_of(code) if "modules" in code.co_names else names
 
 
 @functools.lru_cache(maxsize=4096)
 def any_name(code):
-    """Return by what some code may read attributes that it does not name; None if by nothing."""
+    """Return the name by which code may read attributes that it does not name; None if none."""
     if found := sorted(_ANY_NAME.intersection(code.co_names)):
         return found[0]
     asked = _GIVEN_NAME.intersection(code.co_names)
@@ -514,7 +515,7 @@ def any_name(code):
         return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
-    except (OSError, TypeError, SyntaxError, ValueError):  # no source, or part of a line
+    except (OSError, TypeError, SyntaxError, ValueError):  # no source, or only part of a line
         return min(asked)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) in asked:

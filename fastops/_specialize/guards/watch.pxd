@@ -21,21 +21,21 @@ cdef enum Kind:
 
 cdef struct Place:
     Kind kind
-    int content             # in `contents`
-    size_t first, last      # in `values`
+    int content             # index in `contents`
+    size_t first, last      # range in `values`
     PyObject* at
-    PyObject* part          # of an instance, its dict
+    PyObject* part          # the dict of an instance
     uint64_t version
 
 
 cdef class Watch:
     cdef vector[Place] places
-    cdef vector[PyObject*] values   # to compare with
-    cdef list contents              # names and arrays
-    cdef list kept                  # what does not change
-    cdef list owners                # of each place, the identity of the object that it describes
-    cdef object path_of             # returns the path to an object with an identity
-    cdef size_t failed              # the place that was looked at last
+    cdef vector[PyObject*] values   # the recorded objects
+    cdef list contents              # names, and contents of arrays
+    cdef list kept                  # objects that do not change, kept alive
+    cdef list owners                # for each place the identity of the object that it describes
+    cdef object path_of             # returns the path to the object with an identity
+    cdef size_t failed              # the place that was compared last
 
     cpdef bint holds(self) except -1
     cdef bint has_any(self, set identities) except -1
@@ -51,7 +51,7 @@ cdef class Globals:
     cdef list modules
     cdef list names
     cdef vector[uint64_t] versions
-    cdef Guard guard                # of functions that stand-ins pass by
+    cdef Guard guard                # of the functions and classes that the code names
 
     cdef bint hold(self) except -1
     cdef bint has_any(self, set identities) except -1

@@ -1,10 +1,11 @@
 # distutils: language = c++
-"""Whether what an object holds, and what code asks its modules, is as it was.
+"""Guards that the contents of objects, and the globals that code reads, have not changed.
 
-Most of it is told by numbers: CPython gives a dict another one whenever it changes. Where a number
-differs, or there are none, contents are compared, each with the very object that was there. Nothing
-is kept alive by it but what cannot change: a place is looked at only if all before it are as they
-were, and so hold it.
+Most comparisons are of version numbers: CPython gives a dict a new version whenever it changes. If
+a version differs, or if there is none, the contents are compared with the recorded ones by
+identity. A watch keeps only objects alive that cannot change. It may still follow its pointers: it
+compares a place only if all places before it are unchanged, and these hold the objects of the
+place.
 """
 
 cimport cython
@@ -64,12 +65,12 @@ cdef uint64_t _class_version(PyObject* kind):
 
 @cython.final
 cdef class Watch:
-    """Compares what some objects hold with what they held.
+    """Compares the contents of some objects with the recorded contents.
 
     Parameters
     ----------
     places : fastops._specialize.guards.places.Places
-        That.
+        The places of the objects, with the recorded contents.
     """
 
     def __init__(self, places):
@@ -91,7 +92,7 @@ cdef class Watch:
                     place.part = <PyObject*>entry[3]
             elif kind == "class":
                 place.kind = CLASS
-                for base in entry[1].__mro__:  # who asks for these makes them, as protocols do
+                for base in entry[1].__mro__:  # a read may set it: do it before _class_version
                     getattr(base, "__annotations__", None)
                 place.version = _class_version(place.at)
             elif kind == "dict":
@@ -136,9 +137,9 @@ cdef class Watch:
             self.places.push_back(place)
 
     cpdef bint holds(self) except -1:
-        """Tell whether all is as it was. The first of the objects must be there."""
-        # No other code may run meanwhile, as a collection has it run: what holds the next place was
-        # there when it was looked at.
+        """Tell whether all places are unchanged. The caller keeps the root objects alive."""
+        # A garbage collection could run other code, which could free an object between the
+        # comparison of the place that holds it and its own comparison.
         cdef int collects = PyGC_Disable()
         try:
             return self.is_same()
@@ -147,7 +148,7 @@ cdef class Watch:
                 PyGC_Enable()
 
     cdef bint has_any(self, set identities) except -1:
-        """Whether one of some objects stands in a place."""
+        """Whether an object with one of these identities is in a place."""
         cdef size_t i
         for i in range(self.values.size()):
             if <size_t>self.values[i] in identities:
@@ -205,7 +206,7 @@ cdef class Watch:
         return True
 
     def differs(self):
-        """Return where the first difference is, as text; None if there is none."""
+        """Return a text that says where the first difference is; None if there is none."""
         cdef size_t i = 0
         cdef Place* place
         cdef PyObject* there
@@ -227,7 +228,7 @@ cdef class Watch:
         return f"the order of {path} has changed"
 
     def paths(self):
-        """Return what is compared, as code would write it: each place once."""
+        """Return the paths of the compared objects, as code would write them: each path once."""
         return list(dict.fromkeys(map(self.path_of, self.owners)))
 
     cdef bint same_items(self, Place* place) except -1:
@@ -318,16 +319,16 @@ cdef PyObject* _content(object cell):
 
 @cython.final
 cdef class Globals:
-    """Compares what code asks its modules with what it asked.
+    """Compares the globals that code reads with the recorded ones.
 
     Parameters
     ----------
     codes : dict of tuple to dict
-        The globals of each, by the code and their identity.
+        The globals of the code that ran, by the code and the identity of the globals.
     guard : Guard
-        Of the functions and classes that the code names.
+        The guard of the functions and classes that the code names.
     held : list of tuple, optional
-        Modules that objects hold, each with its path.
+        Pairs of a module that objects hold, and its path.
     """
 
     def __init__(self, codes, Guard guard not None, held=()):
@@ -340,7 +341,7 @@ cdef class Globals:
         self.guard = guard
 
     cdef bint hold(self) except -1:
-        """Tell whether all is as it was."""
+        """Tell whether all globals are unchanged."""
         cdef Py_ssize_t i
         cdef PyObject* now
         if not guard_holds(self.guard):
@@ -361,7 +362,7 @@ cdef class Globals:
         return True
 
     cdef bint has_any(self, set identities) except -1:
-        """Whether one of some objects is what a module holds."""
+        """Whether an object with one of these identities is a global."""
         for names in self.names:
             for value in (<dict>names).values():
                 if <size_t><PyObject*>value in identities:
@@ -369,7 +370,7 @@ cdef class Globals:
         return False
 
     def differs(self):
-        """Return the names that stand for something else now."""
+        """Return the names that refer to other objects now."""
         return self.guard.differing() + [
             f"{namespace.get('__name__')}.{name}"
             for namespace, asked in zip(self.modules, self.names)
@@ -378,10 +379,10 @@ cdef class Globals:
         ]
 
     def contents(self):
-        """Return what may change behind a name, by the name.
+        """Return the globals whose contents may change, by name.
 
-        Of a library's modules these are Keras's containers, of users' modules all that is no
-        library's.
+        In modules of libraries these are containers of Keras. In modules of users these are all
+        objects that do not belong to a library.
         """
         found = {}
         for namespace, asked in zip(self.modules, self.names):

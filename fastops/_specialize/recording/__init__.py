@@ -1,6 +1,7 @@
-"""What a call runs, and what later calls have to run.
+"""Records the ops of a call, for replays in later calls.
 
-`record` is the context manager for a call that is recorded. In it, `hooks` are patched into
-TensorFlow, the `recorder` notes ops and reads of tensor values, and the `witness` notes the Python
-code that runs. `recording` makes of these notes the steps, constants and checks of a replay.
+`record` is the context manager for a call that is recorded. While it is open, `hooks` are patched
+into TensorFlow, the `recorder` notes ops and reads of tensor values, and the `witness` notes the
+Python code that runs. `recording` turns these notes into the steps, constants and checks of a
+replay.
 """

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Whether two recordings are the same to the last bit."""
+"""Compares two recordings bit by bit."""
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
@@ -15,13 +15,13 @@ import tensorflow as _tf
 
 cdef object _Variable = _tf.Variable
 
-# By class, whether it is a dataclass, whether a variable, or neither.
+# By class: whether it is a class of variables, and whether it is a dataclass.
 cdef dict _kinds = {}
 cdef frozenset _NUMBERS = frozenset([bool, int, str, bytes, type(None), range])
 
 
 def alike(one, other):
-    """Tell whether two recordings, or parts of them, are the same to the last bit."""
+    """Tell whether two recordings, or parts of them, are equal bit by bit."""
     return _alike(one, other)
 
 
@@ -61,7 +61,7 @@ cdef bint _alike(object one, object other) except -1:
     if found is None:
         found = _kinds[kind] = (issubclass(kind, _Variable), _is_dataclass(kind))
     if found[0]:
-        return False  # two variables
+        return False  # these are two different variables
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all([_alike(a, b) for a, b in zip(one, other)])
     if isinstance(one, dict):

@@ -60,21 +60,21 @@ cdef object _method = _EagerTensor.__dict__[_METHOD]
 cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
 cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
 cdef object _lock = threading.Lock()
-cdef object _read = None          # what is told of reads, of seeds, of messages and of gradients
+cdef object _read = None          # the recorder's callbacks, see `hang`
 cdef object _seeded = None
 cdef object _said = None
 cdef object _customized = None
-cdef object _thread = None        # and in which thread
+cdef object _thread = None        # the id of the thread that is being recorded
 cdef object _execute_before = None
 cdef object _quick_way = None
 cdef tuple _HANDLES = ("resource", "variant")
 cdef frozenset _OTHERS = frozenset([_EagerTensor, bool, int, float, str, bytes, type(None)])
-cdef dict _places = {}            # by op
+cdef dict _places = {}            # by op name: see `_tensors_of`
 cdef object _get_seed = _random_seed.get_seed
-cdef object _get_logger = None    # all of them as they were before
+cdef object _get_logger = None    # these three: the functions that hooks have replaced
 cdef object _warn = None
 cdef object _customize = None
-cdef bint _collects = False       # whether garbage is collected otherwise
+cdef bint _collects = False       # whether garbage collection was on before the recording
 
 
 cdef int _tell(tensor) except -1:
@@ -98,7 +98,7 @@ def _watched_execute(*args, **kwargs):
 
 
 def _watched_quick_way(*args):
-    # The context, the op's name, the node's name, the inputs, and attributes.
+    # args: context, op name, node name, *inputs, *(attribute name, value) pairs
     cdef list given = None
     if threading.get_ident() == _thread:
         try:
@@ -109,19 +109,19 @@ def _watched_quick_way(*args):
                     given[<int>place] = _with_variables_read(given[<int>place])
             if given is not None:
                 args = given
-        except Exception:  # unknown, wrong, or without a value: TensorFlow will say so
+        except Exception:  # unknown op or bad argument: TensorFlow raises the error
             pass
     return _quick_way(*args)
 
 
 cdef tuple _tensors_of(object op_name):
-    """Which arguments of the quick way are an op's inputs, but for handles."""
+    """Which arguments of `TFE_Py_FastPathExecute` are inputs of an op, other than handles."""
     cdef tuple places = _places.get(op_name)
     if places is None:
         places = _places[op_name] = tuple([
             place
             for place, arg in enumerate(_named(op_name).record.op_def.inputs, 3)
-            if arg.dtype not in _HANDLES  # which a variable is where one is asked for
+            if arg.dtype not in _HANDLES  # a handle input takes a variable without a read
         ])
     return places
 
@@ -138,7 +138,7 @@ cdef object _with_variables_read(object given):
 
 
 def _after_fork():
-    """Take down, in a child, what a thread has hung that the child does not have."""
+    """In a forked child, remove the hooks of a recording whose thread the child does not have."""
     global _lock, _read, _seeded, _said, _customized, _thread
     if _thread is None or _thread == threading.get_ident():
         return
@@ -163,7 +163,8 @@ def _watched_get_seed(op_seed):
     return seeds
 
 
-# Neither has a frame of Python's, by which loggers and warnings tell where they were called.
+# These compiled functions have no Python frame. So loggers and warnings still report the right
+# caller.
 def _watched_get_logger():
     if _said is not None and threading.get_ident() == _thread:
         _said()
@@ -221,30 +222,30 @@ watches(_watched_get_seed, _get_seed)
 
 
 def hang(ran, read, seeded, said, customized):
-    """Have callables told of what this thread does.
+    """Patch the hooks into TensorFlow; they call some callables for the calls of this thread.
 
     Parameters
     ----------
     ran : callable
         An op callback.
     read : callable
-        Is given each tensor whose value Python looks at.
+        Called with each tensor whose value Python reads.
     seeded : callable
-        Is given a seed that was chosen for an op, or None, and the two that the op gets.
+        Called with the op seed of a random op, or None, and with the two seeds that the op gets.
     said : callable
-        Is called when something is logged or warned of.
+        Called when TensorFlow logs a message, or when a warning is issued.
     customized : callable
-        Is called when a function runs whose gradient somebody has defined.
+        Called when a function with a custom gradient runs.
 
     Returns
     -------
     bool
-        False if a call is recorded already.
+        False if another call is being recorded, or a user has replaced `random_seed.get_seed`.
     """
     global _read, _seeded, _said, _customized, _thread, _execute_before, _quick_way
     if not _lock.acquire(blocking=False):
         return False
-    if _random_seed.get_seed is not _get_seed:  # somebody's own
+    if _random_seed.get_seed is not _get_seed:  # a user has replaced it
         _lock.release()
         return False
     _execute_before = _execute.execute
@@ -265,12 +266,13 @@ def hang(ran, read, seeded, said, customized):
 
 
 def take_down(ran):
-    """Put everything back.
+    """Remove the hooks.
 
     Returns
     -------
     bool
-        Whether it was there all the time: another thread's op callbacks may have come or gone.
+        Whether all hooks were in place until now. Another thread may have removed one, by adding
+        or removing op callbacks.
     """
     global _read, _seeded, _said, _customized, _thread
     _buffer.bf_getbuffer = _getbuffer

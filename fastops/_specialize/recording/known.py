@@ -1,4 +1,4 @@
-"""What recordings ask of an op: found out once, since a training step has thousands of them."""
+"""Facts about ops that recordings need, cached: a training step runs thousands of ops."""
 
 import tensorflow as tf
 
@@ -7,33 +7,33 @@ from fastops._dispatch import named
 SEEDS = ("seed", "seed2")
 
 _PLAIN_ATTRS = {"bool": bool, "float": float, "int": int, "type": tf.as_dtype}
-"""By the kind of an attribute, what makes a value that can be compared of any, NumPy's as well."""
+"""By type of attribute: converts any value, including NumPy's, to one that can be compared."""
 
 
 class Known:
-    """What is known of an op.
+    """The facts about an op.
 
     Parameters
     ----------
     record : fastops._core.record.Record
-        All there is.
+        The record of the op.
 
     Attributes
     ----------
     missing, makes, exclusion, bound_by, handles, draws, op_def
-        As of the record.
+        The same as in the record.
     runs_always : bool
-        Whether it has to run whatever becomes of its results, and in each call anew.
+        Whether each call must run the op, even if its results are constant or not used.
     has_seeds : bool
-        Whether it takes two seeds.
+        Whether the op takes two seeds.
     inferred : frozenset of str
         The attributes that the inputs determine.
     inputs : list of tuple
-        Of each input its parameter, and the attributes that tell how long a list is: a number, and
-        a list of types. Both are None of a single tensor.
+        For each input the parameter, and the two attributes that may give the length of a list: a
+        number, or a list of types. Both are None for a single tensor.
     attrs : dict of str to tuple
-        By its name, the parameter of an attribute, and what makes a plain value of one: None for
-        those that are plain, and whether it is a list of them.
+        For each attribute by name: the parameter; the converter to a plain value, None if values
+        are plain already; and whether the attribute is a list.
     """
 
     def __init__(self, record):

@@ -1,6 +1,8 @@
 # distutils: language = c++
-"""What a call runs: noted while TensorFlow makes it, as an observer of direct calls and, of other
-calls, through TensorFlow's op callbacks."""
+"""Records the ops of a call.
+
+The recorder observes direct calls, and is an op callback of TensorFlow for all other calls.
+"""
 
 cimport cython
 
@@ -25,15 +27,15 @@ cdef class Ran:
     Attributes
     ----------
     op_name : str
-        Its name in TensorFlow's registry.
+        The name in TensorFlow's registry.
     inputs, outputs : list of EagerTensor
-        Flat.
+        The flat lists of inputs and outputs.
     attrs : dict
-        By their names in the OpDef; those that the inputs determine are among them.
+        The attributes by their names in the OpDef, including those that the inputs determine.
     stopped : bool
-        Whether tapes are not to be told of it.
+        Whether tapes were stopped, and must not record the op.
     scope : str
-        The device that it was asked to run on, if any.
+        The device scope around the op; empty if there was none.
     """
 
     cdef readonly str op_name
@@ -46,21 +48,21 @@ cdef class Ran:
 
 @cython.final
 cdef class Read:
-    """A tensor whose value went to Python."""
+    """A read of a tensor's value by Python."""
 
     cdef readonly object tensor
 
 
 @cython.final
 cdef class Seeded:
-    """Seeds that TensorFlow has made for a random op.
+    """The seeds that TensorFlow has made for a random op.
 
     Attributes
     ----------
     op_seed : int or None
-        What they were made of.
+        The seed that the caller of the op has passed.
     seeds : tuple
-        The two that the op gets.
+        The two seeds that the op gets.
     """
 
     cdef readonly object op_seed
@@ -69,22 +71,22 @@ cdef class Seeded:
 
 @cython.final
 cdef class Recorder(Observer):
-    """Notes what this thread runs and reads between `start` and `stop`.
+    """Records the ops and reads of this thread between `start` and `stop`.
 
     Attributes
     ----------
     events : list of Ran, Read or Seeded
-        In their order.
+        In the order in which they happened.
     custom : bool
-        Whether any of it, or what is around it, has a gradient that is not that of its ops.
+        Whether the call, or a function around it, has a custom gradient.
     said : bool
-        Whether it logs or warns.
+        Whether the call logs or warns.
     builds : bool
-        Whether it builds a graph.
+        Whether the call builds a graph.
     failed : bool
         Whether the notes are incomplete.
     first_id : int
-        What `tf.Tensor._id` of tensors that were there before is less than.
+        Tensors that are older than the recording have a `tf.Tensor._id` below this number.
     """
 
     cdef readonly list events
@@ -99,8 +101,8 @@ cdef class Recorder(Observer):
         self.events = []
 
     def start(self):
-        """Begin. False if that is impossible now: another thread is recording a call, say."""
-        if tapes_are_stopped():  # whether by the call or by its caller is unknown
+        """Start. False if that is impossible now: for example, another thread is recording."""
+        if tapes_are_stopped():  # the call or its caller may have stopped them
             return False
         frame = sys._getframe(0)  # compiled functions have none
         while frame is not None and not self.custom:
@@ -116,13 +118,13 @@ cdef class Recorder(Observer):
         return True
 
     def stop(self):
-        """End."""
+        """Stop."""
         self.take_off()
         self.failed = not hooks.take_down(self.callback) or self.failed
         self.callback = None
 
     def _told(self, kind, inputs, attrs, outputs, op_name=None, graph=None):
-        """The op callback: of calls that are TensorFlow's."""
+        """The op callback for calls that TensorFlow runs."""
         if graph is not None:
             self.builds = True
             return
@@ -132,7 +134,7 @@ cdef class Recorder(Observer):
         return self._add(op_name, inputs, attrs, outputs)
 
     cdef int _add(self, kind, inputs, attrs, outputs) except -1:
-        # What is raised here would be raised by the user's call.
+        # An exception here would reach the user's call: set `failed` instead.
         cdef Ran event
         cdef Py_ssize_t i
         cdef tuple pairs
@@ -148,7 +150,7 @@ cdef class Recorder(Observer):
                     event.attrs[pairs[i]] = pairs[i + 1]
             event.outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
             event.stopped = tapes_are_stopped()
-            # As `context().device_name` tells.
+            # The same as `context().device_name`.
             event.scope = _tf_context._context._thread_local_data.device_name or ""
             event.inputs = list(inputs)
             self.events.append(event)

@@ -1,30 +1,32 @@
-"""From the notes of a recorded call to the steps of its replay.
+"""Turns the notes of a recorded call into the steps of its replay.
 
-Every value has a number. First come the tensors among the arguments, then what each step makes.
-What depends on constants alone is a constant.
+Every value has a number. The tensors among the arguments come first, then the handles of variables
+that are not arguments, then the outputs of each step. Outputs of ops that depend only on constants
+are constants.
 
-A recording assumes that later calls find the same as the recorded one. Each assumption has a guard:
+A recording assumes that later calls find the same state as the recorded call. Each assumption has a
+guard:
 
 ===============================  ==================================================================
 Assumption                       Guard
 ===============================  ==================================================================
 dtypes, shapes and aliases of    the signature of the call (`_cpp/signature.h`); of variables, the
-arguments, Python values         static shape and what the handle says
-values that Python looked at     a `Check` of the step that makes the value, or of the arguments
-sizes of what a step makes       `Step.sizes`; after an effect, when no call may be made again, the
-                                 sizes of its inputs (`is_static`), or the call is not recorded.
-                                 Not compared: sizes of the last step of a function that returns
-                                 nothing but tensors which ops made, where values decide them:
-                                 they are the result's
+arguments, Python values         static shape and the data of the handle
+values that Python read          a `Check` of the step that makes the value, or of the arguments
+sizes of a step's outputs        `Step.sizes`. After an effect, when the call cannot be made again,
+                                 the sizes of its inputs must decide them (`is_static`); otherwise
+                                 the call is not recorded. Sizes are not compared if values decide
+                                 them and the step is the last one of a function that returns only
+                                 arguments and outputs of ops: they are the sizes of the result
 results of `Shape`, `Size`,      the sizes of their inputs, as above
 `Rank`, folded to constants
-a constant made in the call      the arguments and values above, from which Python made it. It must
-                                 not share memory with a value: then it is a copy made without an op
+a constant made in the call      the arguments and values above, from which Python made it. If it
+                                 shares memory with a value, it is a copy that Python made without
+                                 an op, and the call is not recorded
 a constant older than the call   the object that holds it is guarded (`guards/places.py`). The
-                                 recording has the tensor itself while a tape may watch it,
-                                 a copy otherwise
-dtypes of what a handle refers   the handle itself, or the signature
-to
+                                 recording keeps the tensor itself if a tape may watch it, a copy
+                                 otherwise
+dtype of a handle's resource     the handle itself, or the signature
 ===============================  ==================================================================
 """
 
@@ -46,10 +48,10 @@ from fastops._specialize.recording.recorder import Ran, Read
 from fastops._specialize.signatures import COMPOSITES
 
 _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
-"""Ops whose result the shapes of their inputs determine."""
+"""Ops whose result depends only on the shapes of their inputs."""
 
 _ACCESSING = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}
-"""Ops that read variables, of which tapes and watchers are told."""
+"""Ops that read variables. Tapes and variable watchers are notified of these reads."""
 
 _READING = {
     *_ACCESSING,
@@ -58,16 +60,16 @@ _READING = {
     "LookupTableSizeV2",
     "VariableShape",
 }
-"""Ops that read what a handle refers to."""
+"""Ops that read the resource of a handle."""
 
 _WRITING = {
     "LookupTableInsertV2",
     "LookupTableRemoveV2",
 }
-"""Ops that change it, all of it or nothing."""
+"""Ops that change the resource of a handle. An op that fails changes nothing."""
 
 _ASSIGNING = {"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"}
-"""Ops that assign to a variable, which no public function does that is replayed."""
+"""Ops that assign to a variable. No public function that is replayed runs them."""
 
 _LASTING = _WRITING | _ASSIGNING
 
@@ -81,10 +83,11 @@ _SHAPED_BY_SHAPES = {
     "NotEqual", "RGBToHSV", "RealDiv", "SelectV2", "Sqrt", "Square", "Sub", "ZerosLike",
 }
 # fmt: on
-"""Some of the ops of which no value decides the sizes of what they make."""
+"""Some of the ops whose output sizes depend only on the sizes of the inputs."""
 
 _SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
-"""Which input decides the sizes of what a random op makes, where that is not the first."""
+"""The input whose value decides the output sizes of a random op, if it is not the first input. None
+if no value decides them."""
 
 _HANDLES = (tf.resource, tf.variant)
 
@@ -92,12 +95,12 @@ _OF_VALUES = (bool, int, float, complex, str, bytes, type(None), tf.DType, tf.Te
 """Immutable classes: a result may hold their instances as they are."""
 
 _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
-"""Classes of what an attribute of a tensor in a result may be."""
+"""Classes that the attributes of a tensor in a result may have."""
 
 
 MOST_STATICS = 4096
 _statics: dict = {}
-"""What was found out about steps, by all that it depends on."""
+"""Results of `has_static_shapes`, by everything that they depend on."""
 
 
 class NotReplayableError(RefusedError):
@@ -113,14 +116,14 @@ def as_refusal(error):
 
 @dataclass
 class Check:
-    """What a value must be, since Python decided by it.
+    """The value that a tensor must have, since Python read it and may have decided by it.
 
     Attributes
     ----------
     number : int
-        The value's.
+        The number of the value.
     tensor : EagerTensor
-        What it was.
+        The recorded value.
     """
 
     number: int
@@ -134,30 +137,31 @@ class Step:
     Attributes
     ----------
     op_name : str
-        Its name in TensorFlow's registry.
+        The name in TensorFlow's registry.
     arguments : dict
-        By the op's parameters: of inputs, the number of a value or a constant (an EagerTensor), or
-        a list of such; of attributes, the value.
+        By parameter of the op. An input is the number of a value, a constant (an EagerTensor), or
+        a list of these. An attribute is its value.
     inputs : set of str
-        Which of the arguments are inputs.
+        The names of the arguments that are inputs.
     outputs : range
-        The numbers of the values that it makes.
+        The numbers of the values that the op makes.
     sizes : list of tuple or None
-        The sizes that these must have, since Python may have decided by them.
+        The sizes that the outputs must have, since Python may have decided by them.
     checks : list of Check
-        What must hold after it.
+        The checks of the outputs.
     releases : list of int
-        Numbers of values that no later step and not the result needs.
+        The numbers of values that neither a later step nor the result needs.
     stopped : bool
-        Whether tapes are not to be told of it.
+        Whether tapes must not record the op.
     accessed : int or None
-        The number of the handle of the variable that it reads or assigns to.
+        The number of the handle of the variable that the op reads or assigns to.
     static : bool
-        Whether the shapes of its inputs decide those of what it makes.
+        Whether the shapes of the inputs decide the shapes of the outputs.
     seed : tuple or None
-        Of a random op, the seed that was chosen for it, or None: two are made of it in each call.
+        For a random op, a tuple with the op seed or None: each call makes two seeds of it. None for
+        other ops.
     used : list of int
-        The numbers of the values that it takes.
+        The numbers of the values that are inputs.
     """
 
     op_name: str
@@ -175,11 +179,11 @@ class Step:
 
     @property
     def lasts(self):
-        """Whether something of it stays: the call may not be made again."""
+        """Whether the op has an effect, after which the call cannot be made again."""
         return self.seed is not None or self.op_name in _LASTING
 
     def flat_inputs(self):
-        """Return the inputs in the order of the op's: numbers of values, and constants."""
+        """Return the inputs in the order of the op: numbers of values, and constants."""
         flat = []
         for name, value in self.arguments.items():
             if name in self.inputs:
@@ -188,26 +192,26 @@ class Step:
 
 
 class Number(int):
-    """In the place of a tensor in a result, the number of its value."""
+    """Stands for a tensor in a result: the number of its value."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """In the place of a tensor in a result: the same in all calls, each time in a new buffer."""
+    """Stands for a constant tensor in a result: each call returns a copy in a new buffer."""
 
     tensor: object
 
 
 @dataclass(frozen=True)
 class Tagged:
-    """In the place of a tensor in a result on which TensorFlow has set attributes.
+    """Stands for a tensor in a result on which TensorFlow has set attributes.
 
     Attributes
     ----------
     tensor : Number or Constant
         The tensor itself.
     attributes : dict
-        By their names, packed.
+        The packed attributes, by name.
     """
 
     tensor: object
@@ -216,19 +220,19 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Given:
-    """In the place of a composite tensor that is among the arguments, or in one, its number."""
+    """Stands for a composite tensor that is an argument, or is inside one: its number."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Unread:
-    """In the place of what an assignment returns: a variable that the call finds by itself.
+    """Stands for the result of an assignment to a variable that is not an argument of the call.
 
     Attributes
     ----------
     found : int
-        Which of them.
+        The index of the variable.
     """
 
     found: int
@@ -236,14 +240,14 @@ class Unread:
 
 @dataclass(frozen=True)
 class Composite:
-    """In the place of a composite tensor in a result.
+    """Stands for a composite tensor in a result.
 
     Attributes
     ----------
     kind : type
-        Its class, one of `fastops._plans.caller.COMPOSITES`.
+        The class, one of `fastops._specialize.signatures.COMPOSITES`.
     attributes : dict
-        What it holds, packed.
+        The packed attributes.
     """
 
     kind: type
@@ -252,16 +256,16 @@ class Composite:
 
 @dataclass(frozen=True)
 class Held:
-    """Tensors that a call may find by itself.
+    """Describes the tensors that a call may use without having them as arguments.
 
     Attributes
     ----------
     identities : collection of int
-        Of all objects that the guards of the call have seen.
+        The identities of all objects that the guards of the call compare.
     begin : int
-        What `tf.Tensor._id` of tensors that are older than the call is less than.
+        Tensors that are older than the call have a `tf.Tensor._id` below this number.
     watchable : bool
-        Whether tapes may watch them: the call is recorded under one.
+        Whether tapes may watch the tensors, since a tape was open while the call was recorded.
     """
 
     identities: object
@@ -271,26 +275,27 @@ class Held:
 
 @dataclass
 class Recording:
-    """What calls of one signature run.
+    """The ops that calls of one signature run.
 
     Attributes
     ----------
     num_arguments, num_values : int
-        How many values are arguments, and how many there are.
+        The number of values that are arguments, and the number of all values.
     variables : list of tf.Variable
-        Those that the call finds by itself. Their handles come after the arguments.
+        The variables that are not arguments of the call. Their handles come after the arguments.
     checks : list of Check
-        What must hold of the arguments.
+        The checks of the arguments.
     steps : list of Step
-        In their order.
+        The steps in execution order.
     result : object
         The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite` in the
         place of each tensor.
     custom : bool
-        Whether tapes are told of it otherwise than of its ops.
+        Whether the call has a custom gradient. Then it is not replayed while a tape records.
     taped : Recording or None
-        What to run instead where a tape records, if that is something else: with the ops that a
-        tape would miss, since the order in which it adds up gradients depends on all its records.
+        The recording to replay while a tape records, if it is different. It includes ops whose
+        outputs are constants, since the tape adds up gradients in an order that depends on all ops
+        it has recorded.
     """
 
     num_arguments: int
@@ -311,24 +316,26 @@ def recording(
     Parameters
     ----------
     recorder : Recorder
-        What noted it.
+        The recorder of the call.
     arguments : list of EagerTensor
-        The tensors among its arguments.
+        The tensors among the arguments of the call.
     holders : list of object
-        The composites and objects among them, and in each other.
+        The composite tensors and known objects among the arguments, including nested ones.
     result : object
-        What it returned.
+        The result of the call.
     variables : dict of int to tf.Variable, optional
-        By the identity of the handle, those that the call may find by itself.
+        The variables that the call may use without having them as arguments, by the identity of the
+        handle.
     held : Held, optional
-        The tensors that the call may find by itself. Not given, it is TensorFlow's own function.
+        The tensors that the call may use without having them as arguments. None for a function of
+        TensorFlow.
     most_steps : int
-        How many ops there may be.
+        The maximum number of ops.
 
     Raises
     ------
     NotReplayableError
-        If there is none.
+        If the call cannot be replayed.
     """
     if recorder.failed:
         raise NotReplayableError("interrupted")
@@ -347,9 +354,9 @@ class _Maker:
         self.result = result
         self.num_arguments = len(arguments)
         self.holders = {id(holder): i for i, holder in enumerate(holders)}
-        self.tensors = []  # by number, so that identities last
+        self.tensors = []  # by number; keeps them alive, so that identities stay unique
         self.numbers = {}
-        self.addresses = set()  # of the memory of values
+        self.addresses = set()  # addresses of the memory of values
         self.variables = []
         for tensor in arguments:
             self.add(tensor)
@@ -358,12 +365,12 @@ class _Maker:
                 if id(tensor) in variables and id(tensor) not in self.numbers:
                     self.add(tensor)
                     self.variables.append(variables[id(tensor)])
-        self.shapes = {}  # numbers of shapes that a tape records, by identity
-        self.constants = {}  # these shapes, by number
+        self.shapes = {}  # by identity: numbers of constants that a tape records
+        self.constants = {}  # the same constants, by number
         self.checks = []
         self.steps = []
-        self.seeded = []  # seeds that no op has got yet
-        self.lasts = False  # whether something of an op stays: the call may not be made again
+        self.seeded = []  # seeds that no op has used yet
+        self.lasts = False  # whether an op had an effect: the call cannot be made again
         self.only_host = len(context().list_logical_devices()) == 1
 
     def add(self, tensor):
@@ -399,7 +406,7 @@ class _Maker:
         return found
 
     def made(self, steps, result):
-        """Return the recording of some steps."""
+        """Return a `Recording` with some of the steps."""
         self.release(steps, result)
         return Recording(
             self.num_arguments,
@@ -412,7 +419,7 @@ class _Maker:
         )
 
     def ran(self, event, last):
-        """Take up an op."""
+        """Add an op that the call ran."""
         if event.op_name.startswith("_"):
             raise NotReplayableError("private_op", event.op_name)
         record = known_of(event.op_name)
@@ -433,7 +440,7 @@ class _Maker:
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None:
                 self.check_constant(tensor, event.op_name)
-        # Sizes are those of this call: of arguments by the signature, of others as is checked.
+        # The signature and `Step.sizes` guard the sizes, so that shapes are constants.
         fixed = event.op_name in _OF_SHAPES or (
             all(number is None for number in known)
             and not any(self.is_watchable(tensor) for tensor in event.inputs)
@@ -442,11 +449,10 @@ class _Maker:
         if small and not record.runs_always:
             if self.is_differentiable(known):
                 self.ran_on_tapes(event, known, record)
-            return  # its outputs are constants
+            return  # the outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None and _size(tensor) > 16 * MAX_VALUE_BYTES:
                 raise NotReplayableError("large_constant")
-        # Once something stays no call is made again, so that nothing may differ from then on.
         shapes = self.shapes if self.is_differentiable(known) else {}
         values = [
             number
@@ -457,6 +463,7 @@ class _Maker:
             for tensor, number in zip(event.inputs, known, strict=True)
         ]
         step.arguments, step.inputs = _arguments(record, values, event.attrs)
+        # After an effect the call cannot be made again, so sizes must not differ from then on.
         if seed is not None:
             sizes = _SIZES_IN.get(event.op_name, 0)
             step.static = sizes is None or known[sizes] is None
@@ -471,20 +478,21 @@ class _Maker:
         for tensor in event.outputs:
             self.add(tensor)
         step.outputs = range(first, len(self.tensors))
-        # No code of such a function looks at the sizes of what its last op makes, if values decide
-        # them. By the rank of a variable, say, it may have decided that there is no more to do.
+        # The sizes of the last op's outputs are free if values decide them: no code of the function
+        # reads them. The value of a variable is an exception: code may have read its rank, and
+        # decided that nothing more is to be done.
         free = self.lasts or (last and step.accessed is None and not self.is_static(step))
         step.sizes = [None if free else tensor._shape_tuple() for tensor in event.outputs]
         self.steps.append(step)
 
     def check_constant(self, tensor, op_name):
-        """Refuse a constant that may be another tensor in another call."""
-        # TensorFlow keeps tensors of Python's numbers: scalars may share their memory by chance.
+        """Refuse a constant that may differ in another call, as it shares memory with a value."""
+        # Scalars may share memory by chance, since TensorFlow caches tensors of Python numbers.
         if tensor._num_elements() > 1 and address_of(tensor) in self.addresses:
             raise NotReplayableError("copy_by_python", op_name)
 
     def is_watchable(self, tensor):
-        """Tell whether a tape may watch a constant, so that the ops on it have to run."""
+        """Tell whether a tape may watch a constant, so that ops on it must run."""
         held = self.held
         return (
             held is not None
@@ -494,11 +502,11 @@ class _Maker:
         )
 
     def kept(self, tensor):
-        """Return what a recording keeps of a constant."""
+        """Return the tensor that the recording keeps for a constant: itself or a copy."""
         return tensor if self.is_watchable(tensor) else to_keep(tensor)
 
     def is_of_values(self, result):
-        """Tell whether a result is nothing but arguments and what ops have made."""
+        """Tell whether a result consists only of arguments and of outputs of ops."""
         made = {id(tensor) for tensor in self.tensors} | self.holders.keys()
         for event in self.events:
             if isinstance(event, Ran):
@@ -513,7 +521,7 @@ class _Maker:
             elif type(value) is dict:
                 pending += value.values()
             elif type(value) in COMPOSITES:
-                # The static shape of a sparse tensor follows from a value, which is compared.
+                # The static shape of a sparse tensor depends on a value, which is compared.
                 attributes = {**vars(value), "_dense_shape_default": None}
                 pending += [one for one in attributes.values() if one is not None]
             else:
@@ -521,12 +529,12 @@ class _Maker:
         return True
 
     def is_differentiable(self, numbers):
-        """Tell whether a tape may record an op that takes the values with some numbers."""
+        """Tell whether a tape may record an op whose inputs are the values with these numbers."""
         dtypes = [self.tensors[number].dtype for number in numbers if number is not None]
         return any(one.is_floating or one.is_complex or one in _HANDLES for one in dtypes)
 
     def ran_on_tapes(self, event, known, record):
-        """Take up an op that makes constants, and that a tape records all the same."""
+        """Add an op that a tape records although its outputs are constants."""
         step = Step(event.op_name, stopped=event.stopped)
         values = [
             self.kept(tensor) if number is None else number
@@ -544,13 +552,13 @@ class _Maker:
         self.steps.append(step)
 
     def is_shape(self, step):
-        """Tell whether a step is there for tapes alone."""
+        """Tell whether a step is needed only for tapes."""
         return bool(step.outputs) and step.outputs[0] in self.constants
 
     def untaped(self, step):
-        """Return a step with constants in the places of what is there for tapes alone."""
+        """Return a step with constants in place of the outputs of steps that only tapes need."""
         if self.constants.keys().isdisjoint(step.used):
-            return replace(step)  # its own, for what is released after it
+            return replace(step)  # a copy, since `releases` will differ
 
         def constant(value):
             if isinstance(value, list):
@@ -569,7 +577,7 @@ class _Maker:
         return not step.stopped and self.is_differentiable(step.used)
 
     def is_known_handle(self, op_name, number):
-        """Tell whether an op may ask what the handle with a number refers to."""
+        """Tell whether an op is known that accesses the resource of the handle with this number."""
         if number is None:
             return False
         if op_name in _ASSIGNING:
@@ -578,7 +586,7 @@ class _Maker:
         return op_name in _READING | _WRITING
 
     def is_static(self, step):
-        """Tell whether the shapes of a step's inputs decide those of what it makes."""
+        """Tell whether the shapes of a step's inputs decide the shapes of its outputs."""
         if step.op_name in _SHAPED_BY_SHAPES or not step.outputs:
             return True
         if step.op_name == "GatherV2" and not isinstance(step.arguments["axis"], int):
@@ -602,29 +610,29 @@ class _Maker:
         return _statics[key]
 
     def told(self, value):
-        """Return what TensorFlow is told of an input: dtype and shape, of a constant all of it."""
+        """Return a key for an input: dtype and shape; for a constant also its value."""
         if isinstance(value, list):
             return tuple([self.told(one) for one in value])
         like, is_constant = self.standing_for(value)
         return _bytes(like) if is_constant else (like.dtype, like._shape_tuple())
 
     def standing_for(self, value):
-        """Return the tensor for an input, and whether it is a constant on the host."""
+        """Return the tensor of an input, and whether it is a constant on the host."""
         value = self.constants.get(value, value) if isinstance(value, int) else value
         if isinstance(value, int):
             return self.tensors[value], False
         return value, is_host_tensor(value)
 
     def has_static_shapes(self, step):
-        """Ask TensorFlow's shape functions the same."""
+        """Tell the same as `is_static`, by TensorFlow's shape functions."""
         try:
             made = self.symbolic(step)
-        except Exception:  # of no op that graphs take alone
+        except Exception:  # the op cannot be built in a graph
             return False
         return all(one.shape.is_fully_defined() for one in made if isinstance(one, tf.Tensor))
 
     def symbolic(self, step):
-        """Return what a step makes of inputs of which only shapes are known."""
+        """Return the symbolic outputs of a step for placeholders of its inputs' shapes."""
 
         def one_like(value):
             if isinstance(value, list):
@@ -642,7 +650,7 @@ class _Maker:
             return tf.nest.flatten(getattr(tf.raw_ops, step.op_name)(**arguments))
 
     def seed_of(self, event, record):
-        """Return what the seeds of an op are made of, in a tuple; None for one that has none."""
+        """Return a tuple with the op seed of an op that uses the next seeds; None for other ops."""
         if not self.seeded or not record.has_seeds:
             return None
         given = [event.attrs.get(name, 0) or 0 for name in SEEDS]
@@ -651,7 +659,7 @@ class _Maker:
         return (self.seeded.pop(0).op_seed,)
 
     def read(self, tensor):
-        """Take up that Python has looked at a value."""
+        """Add a read of a tensor's value by Python."""
         number = self.numbers.get(id(tensor))
         if number is None:
             return
@@ -669,13 +677,13 @@ class _Maker:
         self.checks.append(check)
 
     def packed(self, value, shapes=MappingProxyType({})):
-        """Return a result with numbers in the places of tensors, of some shapes as well."""
+        """Return a result with stand-ins for tensors. `shapes`: numbers of more tensors."""
         kind = type(value)
         if kind is EagerTensor:
             number = self.numbers.get(id(value), shapes.get(id(value)))
             if number is None and (_size(value) > MAX_VALUE_BYTES or value.dtype in _HANDLES):
                 raise NotReplayableError("returns_large_constant")
-            if number is None and not self.only_host:  # a copy would not tell the same device
+            if number is None and not self.only_host:  # a copy could be on another device
                 raise NotReplayableError("returns_constant")
             if number is None:
                 self.check_constant(value, "the result")
@@ -708,20 +716,20 @@ class _Maker:
         raise NotReplayableError("returns_type", kind.__name__)
 
     def asked(self, steps, result, keeps=lambda step: False):
-        """Leave out steps whose results are not used, but for some."""
+        """Return the steps that are needed: for the result, for an effect, or by `keeps`."""
         asked = set(numbers_in(result))
         kept = []
         for step in reversed(steps):
             runs_always = known_of(step.op_name).runs_always
             asked_for = step.checks or runs_always or not asked.isdisjoint(step.outputs)
-            # Python may have decided by its sizes.
+            # If values decide its sizes, Python may have decided by the sizes.
             if asked_for or keeps(step) or not self.is_static(step):
                 kept.append(step)
                 asked.update(step.used)
         return kept[::-1]
 
     def release(self, steps, result):
-        """Say when values may go."""
+        """Set which values each step releases."""
         given = self.num_arguments + len(self.variables)
         asked = set(numbers_in(result)) | set(range(given))
         for step in reversed(steps):
@@ -731,14 +739,14 @@ class _Maker:
 
 
 def prepare_kernels(recorder, found):
-    """Prepare the kernels of ops that TensorFlow has made by itself in a recorded call.
+    """Prepare the kernels of ops that TensorFlow ran in a recorded call.
 
     Parameters
     ----------
     recorder : Recorder
-        What noted the call.
+        The recorder of the call.
     found : Recording
-        Of the call.
+        The recording of the call.
     """
     asked = {step.op_name for step in found.steps}
     for event in recorder.events:
@@ -749,7 +757,7 @@ def prepare_kernels(recorder, found):
 
 
 def _arguments(record, values, attrs):
-    """Return the arguments of an op by its parameters, and which of them are inputs."""
+    """Return the arguments of an op by parameter, and the names of those that are inputs."""
     arguments, place = {}, 0
     for name, number_attr, type_list_attr in record.inputs:
         if number_attr is None and type_list_attr is None:
@@ -768,7 +776,7 @@ def _arguments(record, values, attrs):
         if name in record.inferred or value is None:
             continue
         if name in SEEDS and record.draws:
-            value = 0  # in its place comes another one in each call
+            value = 0  # each call puts a new seed in this place
         parameter, plain, is_list = record.attrs[name]
         if plain is not None:
             value = [plain(one) for one in value] if is_list else plain(value)
@@ -777,14 +785,14 @@ def _arguments(record, values, attrs):
 
 
 def _bytes(tensor):
-    """Return what there is to know of a tensor, to be compared."""
+    """Return the dtype, shape and elements of a tensor, for comparisons."""
     value = tensor.numpy()
     elements = value.tolist() if tensor.dtype == tf.string else value.tobytes()
     return tensor.dtype, tensor._shape_tuple(), elements
 
 
 def _size(tensor):
-    # Whoever asks for a shape leaves one behind, in tensors that others have, too.
+    # Do not read `tensor.shape`: it caches a TensorShape on tensors that user code also holds.
     return 0 if not tensor.dtype.size else tensor._num_elements() * tensor.dtype.size
 
 

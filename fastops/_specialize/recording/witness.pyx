@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Which Python code runs in a recorded call: a profile function of the thread notes it."""
+"""Notes the Python code that runs in a recorded call, by a profile function of the thread."""
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -17,21 +17,21 @@ import numpy as np
 
 from fastops._specialize.libraries import is_own, is_pure
 
-cdef dict _OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # which goes by another name
+cdef dict _OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # its `__name__` differs
 
-# Modules that measure times, of which TensorFlow's own monitoring is told.
+# Modules whose C calls report times to TensorFlow's monitoring: these calls need no guard.
 cdef frozenset _TELLING_TENSORFLOW = frozenset({"tensorflow.python.eager.monitoring"})
 
 cdef type _MODULES = type(sys)
 
 
 cdef bint _is_of_namedtuple(code, name) except -1:
-    """Whether code is what `collections.namedtuple` makes for a class."""
+    """Whether `collections.namedtuple` has made the code for a class."""
     return code.co_name == "<lambda>" and str(name).startswith("namedtuple_")
 
 
 cdef bint _draws(code, dict namespace) except -1:
-    """Whether code names NumPy's random functions, whose calls no profile function sees."""
+    """Whether code names NumPy's random functions. A profile function does not see their calls."""
     for name in code.co_names:
         value = namespace.get(name)
         if value is np and "random" in code.co_names:
@@ -49,44 +49,46 @@ cdef class Witness:
     Parameters
     ----------
     declared : dict of code to str
-        Methods of users that are said to be pure, with their modules: so is what they call there.
+        Methods that users have declared to be pure, with the names of their modules. Code of the
+        same module that they call counts as pure too.
 
     Attributes
     ----------
     codes : dict of tuple to dict
-        The globals of each, by the code and their identity: of other modules code may be alike.
+        The globals of the code that ran, by the code and the identity of the globals: equal code
+        may come from several modules.
     objection : tuple of str or None
-        Why nothing can be known of the call: the id of the reason, and the particulars or None.
+        Why the call cannot be replayed: the id of the reason, and its detail or None.
     """
 
     cdef dict declared
     cdef readonly dict codes
     cdef readonly tuple objection
-    cdef unordered_set[size_t] seen         # the code that is known
-    cdef list kept                          # and may not go meanwhile, so that no other is there
-    cdef unordered_set[const void*] pure    # definitions of functions that are written in C
-    cdef unordered_map[const void*, PyTypeObject*] methods  # the class for which each last was so
+    cdef unordered_set[size_t] seen         # addresses of code that has been noted
+    cdef list kept                          # keeps it alive, so that addresses stay unique
+    cdef unordered_set[const void*] pure    # definitions of pure functions in C
+    cdef unordered_map[const void*, PyTypeObject*] methods  # the class whose method is pure
 
     def __init__(self, declared):
         self.declared = declared
         self.codes, self.kept = {}, []
 
     def start(self):
-        """Begin. False if another profile function is set."""
+        """Start. False if another profile function is set."""
         if sys.getprofile() is not None:
             return False
         PyEval_SetProfile(_see, self)
         return True
 
     def stop(self):
-        """End."""
+        """Stop."""
         if sys.getprofile() is self:
             PyEval_SetProfile(NULL, None)
         else:
             self.objection = ("sets_profiler", None)
 
     cdef int runs(self, object frame, PyObject* found) except -1:
-        """Take up code, which is called."""
+        """Note code that is called for the first time."""
         cdef dict namespace = frame.f_globals
         code = <object>found
         self.seen.insert(<size_t>found)
@@ -105,13 +107,13 @@ cdef class Witness:
         return 0
 
     cdef int calls(self, object frame, PyObject* function) except -1:
-        """Take up a function that is written in C, which is called."""
+        """Note a call of a function written in C."""
         cdef const void* definition = DefinitionOf(function)
         cdef PyTypeObject* kind = NULL
         if definition != NULL:
             if self.pure.count(definition) != 0:
                 return 0
-            # Bound to instances of another class it may be said to be of another module.
+            # The class of the bound instance decides to which module a method belongs.
             bound = (<object>function).__self__
             kind = Py_TYPE(bound)
             if self.methods[definition] == kind:
@@ -127,7 +129,7 @@ cdef class Witness:
         return 0
 
     cdef bint is_declared(self, frame, name) except -1:
-        """Whether code is a declared method, or called by one of its module."""
+        """Whether code is a declared method, or such a method of the same module calls it."""
         while frame is not None and self.declared:
             if self.declared.get(frame.f_code) == name:
                 return True
