@@ -59,8 +59,9 @@ cdef class Specialization:
         cdef Replay replay
         cdef Outcome outcome
         cdef Py_ssize_t i
-        for i in range(PyList_GET_SIZE(self.variants)):
-            replay = <Replay>PyList_GET_ITEM(self.variants, i)
+        cdef list variants = self.variants  # another thread may drop them during a replay
+        for i in range(PyList_GET_SIZE(variants)):
+            replay = <Replay>PyList_GET_ITEM(variants, i)
             if not replay.fits():
                 return MISSED
             if not self.holds():

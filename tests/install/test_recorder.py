@@ -3,9 +3,11 @@
 import pytest
 import tensorflow as tf
 from support import floats
+from tensorflow.python import pywrap_tfe
 
 import fastops
 from fastops import ops
+from fastops._specialize.recording import record
 from fastops._specialize.recording.recorder import Ran, Recorder
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
@@ -131,3 +133,27 @@ def test_threads_that_start_meanwhile_are_not_recorded():
     events, stats = recorded(elsewhere)
     assert not events
     assert stats.direct == 1
+
+
+@pytest.mark.parametrize("method", ["start", "stop"])
+def test_no_hook_stays_if_the_witness_raises(method, monkeypatch):
+    class Raising:
+        def __init__(self, declared):
+            pass
+
+        def start(self):
+            if method == "start":
+                raise RuntimeError(method)
+            return True
+
+        def stop(self):
+            raise RuntimeError(method)
+
+    monkeypatch.setattr(record, "Witness", Raising)
+    before = pywrap_tfe.TFE_Py_FastPathExecute
+    with pytest.raises(RuntimeError, match=method), record.Record({}):
+        pass
+    assert pywrap_tfe.TFE_Py_FastPathExecute is before
+    again = Recorder()
+    assert again.start()
+    again.stop()

@@ -36,13 +36,20 @@ cdef class Record:
 
     def __enter__(self):
         self.started = self.recorder.start()
-        if not self.started or not self.witness.start():
-            self.witness = None
+        try:
+            if not self.started or not self.witness.start():
+                self.witness = None
+        except BaseException:  # of an audit hook: `__exit__` is not called
+            if self.started:
+                self.recorder.stop()
+            raise
         return self
 
     def __exit__(self, *error):
         if self.started:
-            if self.witness is not None:
-                self.witness.stop()
-            self.recorder.stop()
+            try:
+                if self.witness is not None:
+                    self.witness.stop()
+            finally:  # the hooks must not stay
+                self.recorder.stop()
         return False
