@@ -28,7 +28,7 @@ import tf_keras  # noqa: E402
 
 from fastops._install import upstream  # noqa: E402
 
-PARTS = ("_install", "_plans", "_specialize")
+PARTS = ("_install", "_plans", "_situation", "_specialize")
 """Where modules are, below `fastops`. The parts below name TensorFlow alone, which is pinned."""
 
 PACKAGES = ("keras", "tensorflow", "tf_keras")

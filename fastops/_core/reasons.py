@@ -57,6 +57,7 @@ class Reason(NamedTuple):
 
 
 AREAS = {
+    "surroundings": "what surrounds a call",
     "function": "calls of traced functions",
     "graph": "graphs that get no plan",
     "session": "runs of sessions that get no plan",
@@ -71,6 +72,34 @@ AREAS = {
 REFUSALS = {
     reason.id: reason
     for reason in (
+        Reason("tape_open", "surroundings", "a tape or an accumulator records"),
+        Reason("device_scope", "surroundings", "a device scope is open"),
+        Reason(
+            "device_choice",
+            "surroundings",
+            "TensorFlow has several devices to choose from",
+        ),
+        Reason(
+            "strategy_scope",
+            "surroundings",
+            "a scope of a distribution strategy is open",
+            "methods of Keras's objects are replayed in the default strategy's replica",
+        ),
+        Reason("graph_scope", "surroundings", "a scope of a graph is open"),
+        Reason(
+            "functions_run_eagerly",
+            "surroundings",
+            "functions are set to run eagerly",
+            "`tf.config.run_functions_eagerly(False)` ends that",
+        ),
+        Reason(
+            "dtype_promotion",
+            "surroundings",
+            "NumPy-style dtype promotion is on",
+            "`tf.experimental.numpy.experimental_enable_numpy_behavior` has turned it on",
+        ),
+        Reason("cancellation", "surroundings", "a cancellation manager is active"),
+        Reason("export", "surroundings", "a SavedModel is being exported"),
         Reason(
             "signature_new",
             "function",
@@ -84,12 +113,6 @@ REFUSALS = {
             "under `install`: the calls so far have cost less than the bar of a plan",
         ),
         Reason("executor_chosen", "function", 'executor="tensorflow" was requested'),
-        Reason(
-            "function_surroundings",
-            "function",
-            "a tape, graph, device scope, strategy or the like is active",
-            "`tf.function` makes the call there",
-        ),
         Reason(
             "argument_type",
             "function",
@@ -253,12 +276,6 @@ REFUSALS = {
             "session",
             "TensorFlow's session computes other values than its functions",
             "other optimizations change the last bits",
-        ),
-        Reason(
-            "method_surroundings",
-            "method",
-            "a graph, device scope, strategy or the like is active",
-            "Keras makes the call there",
         ),
         Reason(
             "user_class",

@@ -16,12 +16,10 @@ from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport on_host
-from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._situation cimport IN_ORDER, NO_PROMOTION, NO_TAPE, ONLY_HOST, missing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport MAX_VARIABLE_KINDS
-from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
 
 import weakref
@@ -151,9 +149,7 @@ cdef object _ordinary_graph(Replacement method):
     cdef bint scoped
     if (
         not live and not method.always
-        or not promotes_no_dtypes()
-        or not on_host()
-        or recording()
+        or missing(IN_ORDER | ONLY_HOST | NO_TAPE | NO_PROMOTION)
         or _ResourceVariable.__init__ is not _initialize
         or _resource_variable_ops.default_variable_creator_v2 is not _create
         or _variables.default_variable_creator_v2 is not _create_default

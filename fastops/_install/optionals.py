@@ -16,7 +16,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_optional_ops
 
 from fastops._plans.packing import nested
-from fastops._plans.runner import is_plain
+from fastops._situation import is_plain
 
 MOST_SPECS = 64
 """How many structures `_known` keeps. After that, the oldest one is removed."""

@@ -9,7 +9,8 @@ from cpython.ref cimport Py_INCREF
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
-from fastops._plans.runner cimport Original, is_plain, is_plain_anywhere
+from fastops._plans.runner cimport Original
+from fastops._situation cimport is_plain
 
 cdef extern from "definitions.h":
     pass
@@ -82,7 +83,7 @@ cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t na
     cdef Method self = <Method>callable
     if (
         not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1
-        or not (is_plain_anywhere() if self.anywhere else is_plain())
+        or not is_plain(self.anywhere)
     ):
         return call_original(self, args, nargsf, keywords)
     result = self.answer(self.original, <object>args[0])

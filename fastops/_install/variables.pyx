@@ -11,9 +11,10 @@ from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, has_sizes, local_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport constant, in_order
-from fastops._install.intercept cimport Call, promotes_no_dtypes
+from fastops._dispatch cimport constant
+from fastops._install.intercept cimport Call
 from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
+from fastops._situation cimport IN_ORDER, NO_PROMOTION, missing
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
 from fastops._tf.protos cimport DT_VARIANT, DataType
 
@@ -51,8 +52,7 @@ cdef object _graph_of(Replacement method, PyObject* variable):
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
         or not live and not method.always
-        or not promotes_no_dtypes()
-        or not in_order()
+        or missing(IN_ORDER | NO_PROMOTION)
     ):
         return None
     self = <object>variable

@@ -23,8 +23,8 @@ from fastops._plans.runner cimport (
     Runner,
     TIMED,
     call_original,
-    is_plain_anywhere,
 )
+from fastops._situation cimport NO_STRATEGY, NO_TAPE, PLAIN, missing, reason_of
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport Account, Estimate, now
 from fastops._specialize.signatures cimport read_values
@@ -37,9 +37,11 @@ from weakref import WeakSet
 from fastops._core.reasons import text_of as _text_of
 from fastops._plans import costs
 
+cdef enum:
+    _REQUIRED = PLAIN | NO_TAPE | NO_STRATEGY  # conditions on the surroundings of a call
+
 # Reasons why no plan runs a call, beside the reasons of runners.
 cdef str _CHOSEN = _text_of("executor_chosen")
-cdef str _AROUND = _text_of("function_surroundings")
 cdef str _ARGUMENT = _text_of("argument_type")
 cdef str _FIRST = _text_of("signature_new")
 cdef str _EARLY = _text_of("plan_not_due")
@@ -335,11 +337,14 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     cdef Course course = LEFT
     cdef bytes key
     cdef bint called = False
+    cdef int unmet
     cdef str obstacle = None
     if not self.plans:
         obstacle = _CHOSEN
-    elif not is_plain_anywhere():
-        obstacle = _AROUND
+    else:
+        unmet = missing(_REQUIRED)
+        if unmet:
+            obstacle = reason_of(unmet)
     if obstacle is None and not read_values(
         &signature, call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
     ):

@@ -33,6 +33,7 @@ def sources():
         for path in sorted((PACKAGE / part).rglob("*.py*")):
             if path.suffix in (".py", ".pyx"):
                 yield path.read_text()
+    yield (PACKAGE / "_situation.pyx").read_text()
 
 
 def given():

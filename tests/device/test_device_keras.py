@@ -19,7 +19,7 @@ from fastops._install.keras.batches import Batches
 from fastops._install.models.method import methods
 
 LAYER, APPLY = "Layer.__call__", "BaseOptimizer.apply"
-AROUND = "a graph, device scope, strategy or the like is active"
+SCOPE = "a device scope is open"
 
 
 def perceptron(kind="sequential", seed=0):
@@ -161,7 +161,7 @@ def test_device_scopes(device):
             return model(x)
 
     for scope in ("CPU:0", FIRST_DEVICE, SECOND_DEVICE):
-        assert AROUND in left_to_keras(lambda scope=scope: scoped(scope))
+        assert SCOPE in left_to_keras(lambda scope=scope: scoped(scope))
     replayed(device, lambda: model(x))
 
 

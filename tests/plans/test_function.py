@@ -1093,7 +1093,7 @@ def test_stats_count_calls_by_function():
     assert mine["scaled"].plan == 4, "the first one too, which nobody else may make"
     assert mine["scaled"].tensorflow == 2
     assert mine["scaled"].reasons == {
-        "a tape, graph, device scope, strategy or the like is active": 1,
+        "a tape or an accumulator records": 1,
         "an argument has a type that signatures do not support": 1,
     }
     (row,) = left.describe()

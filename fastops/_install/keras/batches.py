@@ -24,7 +24,7 @@ from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
 from fastops._plans.packing import nested
-from fastops._plans.runner import is_plain, is_plain_anywhere
+from fastops._situation import is_plain
 from fastops._specialize.cache import Cache
 from fastops._specialize.policy import MAX_BATCH_KINDS
 from fastops._specialize.signatures import know_iterator
@@ -242,7 +242,7 @@ class Batches(prefetch_op._PrefetchDataset):
         return object.__getattribute__(self, name)
 
     def __iter__(self):
-        if "_variant_tensor_attr" in self.__dict__ or not is_plain_anywhere():
+        if "_variant_tensor_attr" in self.__dict__ or not is_plain(anywhere=True):
             return super().__iter__()
         return BatchIterator(self)
 
@@ -300,7 +300,7 @@ class BatchIterator(OwnedIterator):
         self._resource = value
 
     def _next_internal(self):
-        if self._resource is None and is_plain_anywhere():
+        if self._resource is None and is_plain(anywhere=True):
             with self._lock:
                 if not self._elements and self._resource is None and self._end < self._num_rows:
                     with _on_host():
@@ -340,7 +340,7 @@ class BatchIterator(OwnedIterator):
         """Make the iterator's resource. It begins with the next element."""
         begin = self._begin + self._batch_size * (self._num_cut - len(self._elements))
         begin = min(begin, self._end)  # the last batch may be smaller
-        plain = is_plain_anywhere()
+        plain = is_plain(anywhere=True)
         with ops.init_scope(), ops.device(self._tensors[0].device), record.stop_recording():
             if begin == 0 and (not plain or sum(map(_num_bytes, self._tensors)) > MOST_HELD_BYTES):
                 variant = self._dataset._variant_tensor  # makes Keras's pipeline

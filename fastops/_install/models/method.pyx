@@ -19,10 +19,9 @@ from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes
-from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.models.scopes cimport Scopes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._plans.runner cimport is_plain_or_one_replica
+from fastops._situation cimport NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.watch cimport Globals, Watch
 from fastops._specialize.policy cimport (
@@ -94,6 +93,7 @@ from fastops._specialize.recording.recording import (
 
 cdef enum:
     SLOTS = 16
+    _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION  # conditions on the surroundings of a call
 
 cdef type _array = np.ndarray
 cdef type _zip = zip
@@ -102,7 +102,6 @@ cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
 
 # Reasons why calls are not replayed. Recordings add reasons of their own.
-cdef str _AROUND = _text_of("method_surroundings")
 cdef str _OTHERS = _text_of("user_class")
 cdef str _SCOPES = _text_of("scope_open")
 cdef str _ARGUMENT = _text_of("method_argument_type")
@@ -592,12 +591,13 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef PyObject* const* given = args
     cdef list tensors = None
     cdef tuple scopes
-    cdef int collects
+    cdef int collects, unmet
     cdef Account account
     if not live or n == 0:
         return call_original(self, args, nargsf, keywords)
-    if not promotes_no_dtypes() or not is_plain_or_one_replica():
-        return self.leave(_AROUND, args, nargsf, keywords)
+    unmet = missing(_REQUIRED)
+    if unmet:
+        return self.leave(reason_of(unmet), args, nargsf, keywords)
     if self.known_after != flushes:
         self.subjects.clear()
         self.known_after = flushes

@@ -10,7 +10,7 @@ from fastops._cpp.dicts cimport DictVersion
 from collections import defaultdict
 
 from fastops._install.models import library as _library
-from fastops._plans.runner import is_plain_anywhere as _is_plain
+from fastops._situation cimport is_plain
 
 
 cdef str _TRACKER = "GLOBAL_STATE_TRACKER"
@@ -31,7 +31,7 @@ cdef class Scopes:
     """
 
     cdef tuple read(self, PyObject* entry):
-        return () if _is_plain() else None
+        return () if is_plain(anywhere=True) else None
 
     cdef object call_context(self):
         return None

@@ -11,7 +11,7 @@ from fastops._core.conversion cimport is_numpy
 from fastops._core.tensors cimport dtype_of, host_tensor, rank_of, same_sizes, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
-from fastops._dispatch cimport constant, on_host
+from fastops._dispatch cimport constant
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport (
     COMPLEX,
@@ -35,7 +35,7 @@ from fastops._install.public.lowering cimport (
     op_at,
     register,
 )
-from fastops._tf.eager cimport recording
+from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
 from fastops._tf.protos cimport DT_BOOL, DT_DOUBLE, DT_FLOAT, DataType
 from fastops._tf.tensor cimport Tensor
 
@@ -94,7 +94,7 @@ cdef int _where(Function self, Draft* draft) except -1:
     cdef PyObject** values = draft.values
     if values[1] != Py_None and values[2] != Py_None:
         if (
-            _are_alike(values) and not recording() and on_host()
+            _are_alike(values) and not missing(IN_ORDER | ONLY_HOST | NO_TAPE)
             and (<Site>self.sites[0]).passable()
         ):
             draft.site = 2
