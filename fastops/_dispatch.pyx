@@ -35,7 +35,7 @@ from libc.string cimport memcpy, memset
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
-from fastops._core cimport conversion
+from fastops._core cimport conversion, draws
 from fastops._core.attributes cimport hash_of, is_comparable, mix
 from fastops._core.conversion cimport (
     convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
@@ -489,6 +489,8 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # Then: the entry for these dtypes, attributes and device. Usually it is the one used last.
     entry = op.last
     if entry is None or not _matches(op, entry, slots, device_name, &frame, options.onednn):
+        if op.seeded and draws.live and op.is_bound(slots):
+            return _drawn(op, slots, device_name, &frame, options, reason == R_DIRECT, call)
         key = _key_of(op, slots, device_name, &frame, options.onednn)
         if key == 0:
             return _tensorflow(op, call, R_ATTR_VALUE, slots, None)
@@ -515,6 +517,8 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     if reason == R_DIRECT:
         return _direct(op, entry, &frame, slots, options.threads, R_KERNEL_ERROR, call)
     cdef PyObject* result = NULL
+    if reason == R_OP and op.seeded and draws.live and op.is_bound(slots):
+        return _drawn(op, slots, device_name, &frame, options, True, call)
     if (
         type(entry) is PlacedEntry and options.path != kCapi
         and (reason == R_DEVICE or reason == R_INPUT_DEVICE)
@@ -597,6 +601,23 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
         except Exception:  # internal error: the call has succeeded, so only report it
             PyErr_WriteUnraisable(op)
     return result
+
+
+cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
+                      Options* options, bint ready, Invocation* call) except NULL:
+    """Runs a call that draws random numbers by seeds, under `install`."""
+    cdef PyObject* results[INLINE_RESULTS]
+    cdef Entry entry = None
+    if (
+        ready and op.direct and options.path != kCapi and call.observer == NULL
+        and _runtime.only_host and not _runtime.deterministic
+        and not Async(_runtime) and not Observed(_runtime) and not StoresGraphs(_runtime)
+    ):
+        entry = draws.draw(op, slots, device_name, frame, _runtime, results)
+    if entry is None:
+        return _tensorflow(op, call, R_OP, slots, None)
+    op.calls_direct += call.counts
+    return _finish(op, entry, frame, results)
 
 
 cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject** slots,
@@ -1086,6 +1107,8 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
     cdef int code
     op.calls_capi += call.counts
     op.calls_reason[reason] += call.counts
+    if op.seeded and draws.live:
+        draws.leave(op, slots, _runtime)
     _fell_back(op, call, P_CAPI, reason, slots, entry)
     if entry.capi.get() == NULL:
         entry.capi.reset(new CachedOp(_runtime.context, deref(entry.node), entry.num_outputs))
@@ -1132,6 +1155,8 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     if not uncounted:
         op.calls_tensorflow += call.counts
         op.calls_reason[reason] += call.counts
+    if op.seeded and draws.live and slots != NULL and reason != R_GRAPH:
+        draws.leave(op, slots, _runtime)
     _fell_back(op, call, P_TENSORFLOW, reason, slots, entry)
     if target == NULL:
         if op.reference is None:

@@ -217,7 +217,7 @@ def read_policy(path, snapshot, facts):
             excluded.setdefault(name, rule["reason"])
     direct = {
         table: tuple(matching(f"direct.{table}", data.get("direct", {}).get(table, [])))
-        for table in ("handles", "stateless", "unseeded", "makers", "value_sized")
+        for table in ("handles", "stateless", "unseeded", "seeded", "makers", "value_sized")
     }
     binding = tuple(data.get("direct", {}).get("binding", ()))
     allowed = set()
@@ -230,6 +230,11 @@ def read_policy(path, snapshot, facts):
     for name in direct["unseeded"]:
         if not any(attr.name in binding for attr in ops[name].attrs):
             raise LoadError(f"{path.name}, [direct.unseeded]: {name} has none of {list(binding)}")
+    for name in direct["seeded"]:
+        if name not in direct["unseeded"] or not {"seed", "seed2"} <= {
+            attr.name for attr in ops[name].attrs
+        }:
+            raise LoadError(f"{path.name}, [direct.seeded]: {name} does not draw by two seeds")
     return Policy(
         names=data.get("names", {}),
         raw_names=data.get("raw_names", {}),

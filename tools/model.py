@@ -41,6 +41,7 @@ class Policy:
     handles: tuple[str, ...] = ()
     stateless: tuple[str, ...] = ()
     unseeded: tuple[str, ...] = ()
+    seeded: tuple[str, ...] = ()
     makers: tuple[str, ...] = ()
     binding: tuple[str, ...] = ()
     value_sized: tuple[str, ...] = ()

@@ -140,6 +140,8 @@ NEVER = EXCLUDED.keys() | _OBSTRUCTED
 
 {_assignment("UNSEEDED", set(policy.unseeded))}
 
+{_assignment("SEEDED", set(policy.seeded))}
+
 {_assignment("MAKERS", set(policy.makers))}
 
 {_assignment("BINDING", set(policy.binding))}

@@ -124,6 +124,11 @@ class Record:
         return f"with {given} TensorFlow's kernel goes on from the last call" if given else None
 
     @property
+    def seeded(self):
+        """Whether one kernel can make the first draw of any pair of seeds."""
+        return self.op_name in policy.SEEDED
+
+    @property
     def value_sized(self):
         """Whether the cost of a call depends on the values of the inputs, not on their sizes."""
         return self.op_name in policy.VALUE_SIZED

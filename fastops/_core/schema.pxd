@@ -25,6 +25,7 @@ cdef class Schema:
     cdef list attr_defaults
     cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
     cdef bint makes                 # whether each call creates a new resource, unless it is named
+    cdef bint seeded                # whether `draws` can make a call with seeds
     cdef int num_binding            # number of attributes that bind a call to TensorFlow's kernel
     cdef unsigned char binding[FASTOPS_MAX_PARAMS]  # the slots of these attributes
 

@@ -59,7 +59,7 @@ cdef class Schema:
                 self.attr_defaults.append(param.default)
                 self.attr_kinds.append(kinds[param.op_def_name])
         self.num_attrs = len(self.attr_names)
-        self.makes = record.makes
+        self.makes, self.seeded = record.makes, record.seeded
         self.num_binding = 0
         for slot, param in enumerate(params):
             if param.op_def_name in (("shared_name",) if self.makes else record.bound_by):

@@ -37,6 +37,8 @@ class Frame;
 class PlacedKernel;
 class PlacedKernels;
 class PreparedKernel;
+class SeedPairs;
+class SeededKernel;
 struct Runtime;
 
 // TensorFlow's numbers of dtypes. opdef.h checks them against TensorFlow's header.

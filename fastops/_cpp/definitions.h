@@ -6,6 +6,7 @@
 #include "acceptance.h"
 #include "arrays.h"
 #include "capi.h"
+#include "draws.h"
 #include "frame.h"
 #include "graph.h"
 #include "handle.h"

@@ -10,7 +10,7 @@ from fastops import _registry
 from fastops._core import opdef
 from fastops._core.fallback import raw_name
 from fastops._core.tables import index, policy
-from fastops._install import intercept
+from fastops._install import intercept, seeds
 from fastops._install.dtypes import parse
 from fastops._install.lookups import is_upstream
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
@@ -25,13 +25,20 @@ def _find(op_name):
 
 
 def dispatch():
-    """Yield the target for the call by which every generated function runs its op."""
+    """Yield the targets for the call by which generated functions run ops, and for its caches."""
     yield Target(
         "dispatch",
         "TFE_Py_FastPathExecute",
         pywrap_tfe,
         "TFE_Py_FastPathExecute",
         lambda original: intercept.FastPathExecute(original, _find),
+    )
+    yield Target(
+        "dispatch",
+        "TFE_ContextClearCaches",
+        pywrap_tfe,
+        "TFE_ContextClearCaches",
+        seeds.clear_caches,
     )
 
 

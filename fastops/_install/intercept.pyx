@@ -11,6 +11,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
+from fastops._core cimport draws
 from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype
@@ -151,9 +152,9 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         if j < 0:
             return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
-    if op.num_binding and op.is_bound(slots):
-        return run_elsewhere(op, &call)
     call.raises_status = True
+    if op.num_binding and op.is_bound(slots) and not (op.seeded and draws.live):
+        return run_elsewhere(op, &call)
     return run_op(op, slots, &call)
 
 
@@ -240,7 +241,7 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    if op.num_binding and op.is_bound(slots):
+    if op.num_binding and op.is_bound(slots) and not (op.seeded and draws.live):
         return run_elsewhere(op, &call)
     return run_op(op, slots, &call)
 

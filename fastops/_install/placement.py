@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
 from fastops._core.garbage import without_collections
-from fastops._install import lookups, upstream
+from fastops._install import lookups, seeds, upstream
 from fastops._install.replacement import set_live
 from fastops._install.targets import targets
 from fastops._install.verify.results import RESULTS, chosen
@@ -107,6 +107,8 @@ def install(
                     ],
                     mode,
                 )
+            if mode is None:  # a verified call draws in TensorFlow, too
+                seeds.begin()
         except BaseException:
             uninstall()
             raise
@@ -186,6 +188,7 @@ def uninstall():
         _holds = 0
         set_live(False)
         try:
+            seeds.end()
             _take_out(0)
         finally:
             if RESULTS.mode is not None:

@@ -15,6 +15,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libcpp.vector cimport vector
 
+from fastops._core cimport draws
 from fastops._core.locals cimport unseeded
 from fastops._core.measuring cimport Recorder
 from fastops._core.observer cimport is_measured
@@ -182,7 +183,8 @@ cdef class Step:
                 seeds = _NO_SEEDS
             else:
                 seeds = _random_seed.get_seed(self.seed[0])
-                if self.seed == _NO_SEED:  # the seeds differ in each call: keys would never repeat
+                if self.seed == _NO_SEED and not (self.op.seeded and draws.live):
+                    # The seeds differ in each call: keys would never repeat.
                     callable = <PyObject*>self.function
             for i in range(2):
                 arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)

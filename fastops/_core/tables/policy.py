@@ -1027,6 +1027,19 @@ UNSEEDED = {
     "UniformCandidateSampler",
 }
 
+SEEDED = {
+    "LogUniformCandidateSampler",
+    "Multinomial",
+    "RandomGamma",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "TruncatedNormal",
+    "UniformCandidateSampler",
+}
+
 MAKERS = {"VarHandleOp"}
 
 BINDING = {"deterministic", "seed", "seed2", "vocab_file"}

@@ -7,6 +7,7 @@ The first comment line of each lowering lists the parameters of the function.
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core cimport draws
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._core.locals cimport unseeded
 from fastops._core.tensors cimport handle_dtype
@@ -38,6 +39,8 @@ from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
 
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework import random_seed as _random_seed
+from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 
 cdef object _DType = _dtypes.DType
@@ -46,6 +49,7 @@ cdef object _float32_dtype = _dtypes.float32
 cdef object _int32_dtype = _dtypes.int32
 cdef object _int64_dtype = _dtypes.int64
 cdef object _ZERO = 0
+cdef tuple _NO_SEEDS = (None, None)
 
 
 cdef int _constant(Function self, Draft* draft) except -1:
@@ -192,19 +196,37 @@ cdef int _stop_gradient(Function self, Draft* draft) except -1:
     return DECLINED if recording() else self.choose(draft)
 
 
+cdef bint _may_draw(Function self, tuple shape) except -1:
+    """Whether ops may draw here for a shape; they may not fail, since a seed is drawn for each."""
+    cdef double size = 1
+    if shape is None or not may_run(self):
+        return False
+    if unseeded():
+        return True
+    for length in shape:
+        size *= length
+    return draws.live and size < 1 << 31 and not _deterministic()
+
+
+cdef tuple _seeds():
+    """Return the two seeds for an op without a seed of its own."""
+    return _NO_SEEDS if unseeded() else _random_seed.get_seed(None)
+
+
 cdef int _random_normal(Function self, Draft* draft) except -1:
     # shape, mean, stddev, dtype, seed
     cdef DataType dtype
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
-    if shape is None or type(to) is not _DType or not unseeded() or not may_run(self):
+    if type(to) is not _DType or not _may_draw(self, shape):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
     stddev = constant(<object>draft.values[2], dtype)
     if mean is None or stddev is None:
         return DECLINED
-    drawn = op_at(self, 0)(shape=constant(shape, DT_INT32), dtype=to)
+    seed, seed2 = _seeds()
+    drawn = op_at(self, 0)(shape=constant(shape, DT_INT32), dtype=to, seed=seed, seed2=seed2)
     return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
 
 
@@ -214,18 +236,26 @@ cdef int _random_uniform(Function self, Draft* draft) except -1:
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
     low, high = <object>draft.values[1], <object>draft.values[2]
-    if shape is None or type(to) is not _DType or not unseeded() or not may_run(self):
+    if type(to) is not _DType or not _may_draw(self, shape):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     shape = constant(shape, DT_INT32)
     if to is _float32_dtype and type(low) is int and low == 0 and high is None:
-        return done(draft, op_at(self, 0)(shape=shape, dtype=to))
+        seed, seed2 = _seeds()
+        return done(draft, op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2))
     if to is not _int32_dtype and to is not _int64_dtype:
         return DECLINED
+    if not unseeded() and not (is_number(<PyObject*>low) and is_number(<PyObject*>high)):
+        return DECLINED
+    if not unseeded() and not low < high:
+        return DECLINED  # an error
     low, high = constant(low, dtype), constant(high, dtype)
     if low is None or high is None:
         return DECLINED
-    return done(draft, op_at(self, 1)(shape=shape, minval=low, maxval=high))
+    seed, seed2 = _seeds()
+    return done(
+        draft, op_at(self, 1)(shape=shape, minval=low, maxval=high, seed=seed, seed2=seed2)
+    )
 
 
 register("constant", _constant)
