@@ -5,8 +5,8 @@ Run in an environment with fastops and TensorFlow: ``make gen`` does.
 
 from pathlib import Path
 
+from fastops._autodiff.rules import RULES
 from fastops._install import dtypes, targets
-from fastops._install.gradients.rules import RULES
 from fastops._install.helpers import functions as helper_functions
 from fastops._install.keras import batches, helper
 from fastops._install.keras import functions as keras_functions
@@ -22,9 +22,9 @@ TEXT = """\
 # What `fastops.install` replaces
 
 `make gen` writes this page from `targets.py`, `operators.py`, `public/functions.py`,
-`public/methods.py`, `replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`,
-`keras/functions.py`, `keras/helper.pyx` and `keras/batches.py` in `fastops/_install`. A test checks
-that the page is current.
+`public/methods.py`, `replay/functions.py`, `helpers/functions.py`, `keras/functions.py`,
+`keras/helper.pyx` and `keras/batches.py` in `fastops/_install`, and from the rules in
+`fastops/_autodiff`. A test checks that the page is current.
 
 Each entry of the tables is a condition under which a stand-in handles a call. If a call does not
 meet the condition, the original function gets it, with the arguments unchanged.

@@ -28,7 +28,7 @@ import tf_keras  # noqa: E402
 
 from fastops._install import upstream  # noqa: E402
 
-PARTS = ("_install", "_plans", "_specialize")
+PARTS = ("_install", "_plans", "_autodiff", "_specialize")
 """Where modules are, below `fastops`. The parts below name TensorFlow alone, which is pinned."""
 
 PACKAGES = ("keras", "tensorflow", "tf_keras")
@@ -137,7 +137,7 @@ def table():
         parts[module] = {"names": names, "needs": sorted(needs)}
         kinds |= {name: "any" if name in ANY else kind_of(name) for name in names}
         for title in _REGISTERED.findall(text):
-            for one in title.split() if ".gradients." in module else [title]:
+            for one in title.split() if "._autodiff." in module else [title]:
                 registered.setdefault(module, []).append(one)
     return {
         "versions": versions(),

@@ -11,9 +11,10 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.string cimport memset
 
+from fastops._core.locals cimport promotes_no_dtypes
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_op
-from fastops._install.intercept cimport dtype_bits, promotes_no_dtypes, tensor_dtype
+from fastops._install.intercept cimport dtype_bits, tensor_dtype
 from fastops._install.public.lowering cimport is_tensor
 from fastops._install.replacement cimport Replacement, call_original, enable
 

@@ -11,7 +11,7 @@ Part                Stand-ins for
 `intercept`         calls of ops; `operators` are those of tensors and variables
 `public`            public functions of TensorFlow: for plain arguments they are one op
 `replay`            public functions whose calls are recorded and replayed (`fastops._specialize`)
-`gradients`         gradient functions of ops; `tapes` are the walks of tapes
+`gradients`         gradient functions of ops, and methods of tapes (`fastops._autodiff`)
 `helpers`           helper functions of TensorFlow that libraries call
 `keras`             functions of Keras's backend, layer calls, and batches of arrays
 `models`            methods of Keras's objects, whose calls are recorded and replayed

@@ -12,12 +12,11 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
-from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, promotes_no_dtypes
 from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport on_host
-from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport MAX_VARIABLE_KINDS

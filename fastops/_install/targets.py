@@ -64,9 +64,9 @@ class Group(NamedTuple):
     together: bool = False
 
 
-def _tape_targets(tapes):
+def _tape_targets(methods):
     kind = upstream.look_up("tensorflow.python.eager.backprop.GradientTape")
-    for name, make in (("gradient", tapes.Gradient), ("watch", tapes.watch)):
+    for name, make in (("gradient", methods.Gradient), ("watch", methods.watch)):
         yield Target("gradients", f"tf.GradientTape.{name}", kind, name, make)
 
 
@@ -142,7 +142,7 @@ OPERATORS = (
 
 METHODS = (
     Group("gradients", "gradients of ops", "gradients.targets", _call("targets"), True),
-    Group("gradients", "methods of tapes", "tapes", _tape_targets, True),
+    Group("gradients", "methods of tapes", "gradients.tape_methods", _tape_targets, True),
     Group("variables", "methods of variables", "variables", _variable_targets),
     Group("variables", "the making of variables", "construction", _construction_targets),
     Group("operators", "iteration over tensors", "iteration", _iteration_targets, True),
@@ -161,7 +161,7 @@ HIGHEST = (
 LOWEST = Group("dispatch", "TFE_Py_FastPathExecute", "calls", _call("dispatch"))
 REPLAYED = Group("replayed", "methods", "replay.targets", _call("methods"))
 
-PARTS = "calls construction iteration optionals planner tapes traced variables"
+PARTS = "calls construction iteration optionals planner traced variables"
 """Modules that are imported together with this one."""
 
 
@@ -310,5 +310,5 @@ def left_out():
     }
 
 
-upstream.load_all("", f"{PARTS} gradients.targets helpers.targets keras.targets models.targets")
-upstream.load_all("", "public.targets replay.targets")
+upstream.load_all("", f"{PARTS} gradients.tape_methods gradients.targets helpers.targets")
+upstream.load_all("", "keras.targets models.targets public.targets replay.targets")

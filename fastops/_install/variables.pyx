@@ -6,13 +6,13 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._call_site cimport CallSite
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
-from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
+from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, promotes_no_dtypes
 from fastops._core.tensors cimport handle_dtype, has_sizes, local_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport constant, in_order
-from fastops._install.intercept cimport Call, promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
 from fastops._tf.protos cimport DT_VARIANT, DataType
@@ -29,12 +29,12 @@ from tensorflow.python.ops.resource_variable_ops import (
 )
 
 
-cdef Call _READ = Call("ReadVariableOp", "resource dtype")
-cdef Call _IDENTITY = Call("Identity", "input")
-cdef Call _DISABLE_COPY = Call("DisableCopyOnRead", "resource")
-cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
-cdef Call _ASSIGN_ADD = Call("AssignAddVariableOp", "resource value")
-cdef Call _ASSIGN_SUB = Call("AssignSubVariableOp", "resource value")
+cdef CallSite _READ = CallSite("ReadVariableOp", "resource dtype")
+cdef CallSite _IDENTITY = CallSite("Identity", "input")
+cdef CallSite _DISABLE_COPY = CallSite("DisableCopyOnRead", "resource")
+cdef CallSite _ASSIGN = CallSite("AssignVariableOp", "resource value validate_shape")
+cdef CallSite _ASSIGN_ADD = CallSite("AssignAddVariableOp", "resource value")
+cdef CallSite _ASSIGN_SUB = CallSite("AssignSubVariableOp", "resource value")
 
 cdef object _convert = _tf_ops.convert_to_tensor
 cdef type _array = np.ndarray
@@ -175,7 +175,7 @@ cdef class Assign(Replacement):
         The op that it runs.
     """
 
-    cdef Call call
+    cdef CallSite call
 
     def __init__(self, original, op_name):
         super().__init__(original)

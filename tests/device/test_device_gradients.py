@@ -15,7 +15,7 @@ from plugged import FIRST_DEVICE, SECOND_DEVICE, here, places, there, unchanged
 from support import Failure, assert_same, floats
 
 import fastops
-from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._autodiff.rules import RULES, reset_counters
 
 raw = tf.raw_ops
 

@@ -19,7 +19,7 @@ from records import records
 from support import Failure, assert_same, difference, floats, python
 
 import fastops
-from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._autodiff.rules import RULES, reset_counters
 from fastops._install.models.method import methods
 
 pytestmark = pytest.mark.usefixtures("fresh")

@@ -16,8 +16,9 @@ from tensorflow.python.framework import op_callbacks as framework_callbacks
 from tensorflow.python.framework import ops as framework
 
 import fastops
-from fastops._install import tapes, targets
-from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._autodiff.rules import RULES, reset_counters
+from fastops._install import targets
+from fastops._install.gradients.tape_methods import Gradient
 from fastops._install.replacement import Replacement
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -571,7 +572,7 @@ def test_the_originals_come_back():
     methods = {name: vars(tf.GradientTape)[name] for name in ("gradient", "watch")}
     fastops.install(only=["gradients"])
     assert isinstance(backprop._gradient_function, Replacement)
-    assert isinstance(vars(tf.GradientTape)["gradient"], tapes.Gradient)
+    assert isinstance(vars(tf.GradientTape)["gradient"], Gradient)
     gradient_of(lambda: raw.Square(x=X), X)
     assert RULES["Square"].taken == 1
     fastops.uninstall()
@@ -579,9 +580,7 @@ def test_the_originals_come_back():
     assert {name: vars(tf.GradientTape)[name] for name in methods} == methods
     gradient_of(lambda: raw.Square(x=X), X)
     assert RULES["Square"].taken == 1
-    assert not [
-        t for t in targets.targets() if isinstance(vars(t.holder)[t.attribute], tapes.Gradient)
-    ]
+    assert not [t for t in targets.targets() if isinstance(vars(t.holder)[t.attribute], Gradient)]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from tensorflow.python.ops import math_grad
 from tensorflow.python.util import nest
 
 import fastops
+from fastops._autodiff.rules import RULES
 from fastops._install import restated, targets
-from fastops._install.gradients.rules import RULES
 from fastops._install.replacement import Replacement
 from tools import restated as tool
 

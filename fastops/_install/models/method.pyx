@@ -15,11 +15,11 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._core.locals cimport promotes_no_dtypes
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, flushes
-from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.models.scopes cimport Scopes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.runner cimport is_plain_or_one_replica

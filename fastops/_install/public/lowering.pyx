@@ -17,6 +17,7 @@ from libc.string cimport memset
 
 from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._core.holders cimport held, is_holder
+from fastops._core.locals cimport promotes_no_dtypes
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, kSingle
 from fastops._cpp.python cimport (
@@ -31,7 +32,7 @@ from fastops._cpp.python cimport (
 from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, run_op,
 )
-from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
+from fastops._install.intercept cimport Generated, dtype_bits, tensor_dtype
 from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.replacement cimport (
     Replacement, call_original, enable, live, take_calls,

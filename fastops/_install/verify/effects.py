@@ -20,7 +20,8 @@ from tensorflow.python.ops import gen_resource_variable_ops as gen
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._core.tables import policy
-from fastops._install import intercept, tapes, traced, variables
+from fastops._install import intercept, traced, variables
+from fastops._install.gradients.tape_methods import Gradient
 from fastops._install.helpers.answer import Answer
 from fastops._install.keras.calls import LayerCall
 from fastops._install.keras.helper import Helper
@@ -535,7 +536,7 @@ _OF_CLASSES = {
     LayerCall: _layer,
     traced.FunctionCall: _function,
     traced.Method: _pure,
-    tapes.Gradient: _of_tape,
+    Gradient: _of_tape,
     variables.Read: _pure,
     variables.Assign: _assigned,
     Replacement: _plain,

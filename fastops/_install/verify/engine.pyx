@@ -67,7 +67,7 @@ from tensorflow.python.pywrap_tfe import TFE_Py_TapeGradient as _tape_gradient
 
 from fastops._core.errors import VerificationError, VerificationWarning
 from fastops._specialize.guards.names import watches as _watches
-from fastops._install.tapes import Gradient as _Gradient
+from fastops._install.gradients.tape_methods import Gradient as _Gradient
 from fastops._install.verify import effects as _effects
 from fastops._install.verify.comparison import difference, difference_of_errors
 from fastops._install.verify.description import describe as _describe
