@@ -69,7 +69,7 @@ def names():
     """Return every name of TensorFlow, Keras and tf_keras that `fastops._install` has."""
     from fastops._install import iteration, models, optionals, upstream, variables  # noqa: F401
     from fastops._install.helpers import functions as helpers
-    from fastops._install.keras import batches, helper
+    from fastops._install.keras import batches
     from fastops._install.keras import functions as keras
     from fastops._install.models import library
     from fastops._install.models import targets as objects
@@ -87,7 +87,7 @@ def names():
     some += [f"tf.Tensor.{name}" for one in OPERATORS for name in one.names.split()]
     some += [f"tensorflow.python.{one.name}" for one in (*helpers.HELPERS, *helpers.METHODS)]
     some += [f"tf_keras.src.{one.name}" for one in helpers.TF_KERAS]
-    some += [f"keras.src.{one}" for one in (*helper.HELPERS, *helper.METHODS, *batches.METHODS)]
+    some += [f"keras.src.{one}" for one in (*keras.HELPERS, *keras.METHODS, *batches.METHODS)]
     for package, table in (("keras", objects.METHODS), ("tf_keras", objects.OF_TF_KERAS)):
         for kind, of in table.items():
             some += [

@@ -8,7 +8,7 @@ from pathlib import Path
 from fastops._install import dtypes, targets
 from fastops._install.gradients.rules import RULES
 from fastops._install.helpers import functions as helper_functions
-from fastops._install.keras import batches, helper
+from fastops._install.keras import batches
 from fastops._install.keras import functions as keras_functions
 from fastops._install.models import targets as models
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
@@ -18,13 +18,15 @@ from fastops._install.replay.functions import METHODS as REPLAYED_METHODS
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
+KERAS = keras_functions.HELPERS | keras_functions.METHODS
+
 TEXT = """\
 # What `fastops.install` replaces
 
 `make gen` writes this page from `targets.py`, `operators.py`, `public/functions.py`,
 `public/methods.py`, `replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`,
-`keras/functions.py`, `keras/helper.pyx` and `keras/batches.py` in `fastops/_install`. A test checks
-that the page is current.
+`keras/functions.py` and `keras/batches.py` in `fastops/_install`. A test checks that the page is
+current.
 
 Each entry of the tables is a condition under which a stand-in handles a call. If a call does not
 meet the condition, the original function gets it, with the arguments unchanged.
@@ -241,9 +243,7 @@ def render():
             for title, name in models.OF_TF_KERAS.items()
         ),
         keras_functions=rows(keras_functions.FUNCTIONS),
-        helpers="".join(
-            row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()
-        )
+        helpers="".join(row(f"`{name}`", what) for name, what in KERAS.items())
         + "".join(
             row(f"`{name}`", "makes no pipeline until asked: small batches of arrays of numbers")
             for name in batches.METHODS

@@ -47,7 +47,7 @@ _TEXT = re.compile(
 _FROM = re.compile(r"^[ ]*from +([\w.]+) +c?import +(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[ ]*import +([^\n]*)", re.MULTILINE)
 _CHAIN = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_REGISTERED = re.compile(r'^register\(\s*"([^"]+)"', re.MULTILINE)
+_REGISTERED = re.compile(r'^register\(\s*(?:"(?:helpers|keras)",\s*)?"([^"]+)"', re.MULTILINE)
 _FOUND = re.compile(r'= find\("([^"]+)"\)')
 
 

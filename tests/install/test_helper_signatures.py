@@ -12,7 +12,7 @@ from calls import in_both, outcome
 from support import Failure
 
 import fastops
-from fastops._install.helpers import answer
+from fastops._install import answer
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

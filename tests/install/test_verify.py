@@ -20,8 +20,8 @@ from tensorflow.python.ops import gen_math_ops, math_ops
 import fastops
 from fastops import _registry
 from fastops._install import intercept, placement, traced, variables
+from fastops._install.answer import Answer
 from fastops._install.gradients import rules
-from fastops._install.helpers.answer import Answer
 from fastops._install.models import method
 from fastops._install.replay.replayed import Replayed
 from fastops._install.target import Target, generated

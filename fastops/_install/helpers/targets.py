@@ -5,7 +5,7 @@ from functools import partial
 from types import FunctionType
 
 from fastops._install import upstream
-from fastops._install.helpers.answer import Answer
+from fastops._install.answer import Answer
 from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
 from fastops._install.target import Target, original_of, signature
 

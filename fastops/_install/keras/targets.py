@@ -5,10 +5,11 @@ from functools import cache, partial
 from types import FunctionType
 
 from fastops._install import upstream
-from fastops._install.keras.functions import FUNCTIONS
+from fastops._install.answer import Answer
+from fastops._install.keras.functions import FUNCTIONS, HELPERS, METHODS
 from fastops._install.target import Target, original_of, resolve
 
-_ATTACHED = "backend batches calls dtypes helper layers"
+_ATTACHED = "backend batches calls dtypes kinds layers"
 """Modules of this package that look up names in Keras."""
 
 
@@ -57,14 +58,13 @@ def functions():
     public = _part("public.targets", "functions of the backend")
     if public is not None and _part("keras.backend", "functions of the backend") is not None:
         originals |= public.of_functions("keras", FUNCTIONS)
-    helper = _part("keras.helper", "helpers")
-    for answered in helper.HELPERS if helper is not None else ():
+    for answered in HELPERS:
         name = f"keras.src.{answered}"
         with upstream.contained("keras", name):
             holder, attribute = resolve(name)
             original = original_of(holder, attribute)
             if type(original) is FunctionType and _is_usable(answered) and _of_optree(holder):
-                originals[id(original)] = "keras", name, partial(helper.Helper, name=answered)
+                originals[id(original)] = "keras", name, partial(Answer, name=answered)
     return originals
 
 
@@ -77,7 +77,7 @@ def _of_optree(holder):
 
 
 def _is_usable(answered):
-    """Tell whether the helper for a function can be used here. If not, record the reason."""
+    """Tell whether the answer for a function can be used here. If not, record the reason."""
     why = upstream.objection_to_registered("keras", answered)
     if why is not None:
         upstream.leave_out("keras", f"keras.src.{answered}", why)
@@ -88,19 +88,18 @@ def methods():
     """Yield a target for each method."""
     if source() is None:
         return
-    yield from _helper_methods()
+    yield from _answered()
     yield from _batches()
     yield from _layers()
 
 
-def _helper_methods():
-    helper = _part("keras.helper", "helpers")
-    for answered in helper.METHODS if helper is not None else ():
+def _answered():
+    for answered in METHODS:
         name = f"keras.src.{answered}"
         with upstream.contained("keras", name):
             holder, attribute = resolve(name)
             if type(original_of(holder, attribute)) is FunctionType and _is_usable(answered):
-                make = partial(helper.Helper, name=answered)
+                make = partial(Answer, name=answered)
                 yield Target("keras", name, holder, attribute, make)
 
 

@@ -21,9 +21,8 @@ from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._core.tables import policy
 from fastops._install import intercept, tapes, traced, variables
-from fastops._install.helpers.answer import Answer
+from fastops._install.answer import Answer
 from fastops._install.keras.calls import LayerCall
-from fastops._install.keras.helper import Helper
 from fastops._install.models.method import Method
 from fastops._install.public.lowering import Function
 from fastops._install.replacement import Replacement
@@ -517,10 +516,10 @@ def _same_variables(one, other):
     return difference(*values, "value of the variable")
 
 
-_ASKING = frozenset({Answer, Helper, traced.FunctionCall})
+_ASKING = frozenset({Answer, traced.FunctionCall})
 """Classes of replacements that may get an iterator as an argument.
 
-The first two take no elements. The effects of traced functions handle iterators.
+Answers take no elements. The effects of traced functions handle iterators.
 """
 
 _OF_CLASSES = {
@@ -530,7 +529,6 @@ _OF_CLASSES = {
     Function: _pure,
     Replayed: _pure,
     Answer: _answer,
-    Helper: _answer,
     Method: _recorded,
     LayerCall: _layer,
     traced.FunctionCall: _function,

@@ -14,9 +14,8 @@ from keras.src.utils.tracking import TrackedDict, TrackedList
 from support import Failure, assert_same, difference, floats
 
 import fastops
-from fastops._install import dtypes, restated
+from fastops._install import answer, dtypes, restated
 from fastops._install.keras import functions, targets
-from fastops._install.keras.helper import HELPERS, Helper
 
 pytestmark = [
     pytest.mark.usefixtures("fresh"),
@@ -362,7 +361,11 @@ def typed(value):
 
 
 def test_each_helper_is_asked():
-    assert sorted(ASKED) == sorted(HELPERS)
+    assert sorted(ASKED) == sorted(functions.HELPERS)
+
+
+def test_every_entry_of_the_tables_has_an_answer():
+    assert answer.registered("keras") == functions.HELPERS.keys() | functions.METHODS.keys()
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -371,7 +374,7 @@ def test_helpers_answer_as_keras(name):
     wants = [typed(outcome(original, *asked)) for asked in ASKED[name]]
     with fastops.accelerated(only=LAYERS):
         helper = find(f"keras.src.{name}")
-        assert isinstance(helper, Helper)
+        assert isinstance(helper, answer.Answer)
         for _ in range(2):
             for asked, want in zip(ASKED[name], wants, strict=True):
                 got = typed(outcome(helper, *asked))
@@ -684,7 +687,7 @@ def test_another_keras_is_left_alone(monkeypatch):
     with fastops.accelerated():
         assert find(f"{BACKEND}.numpy.add") is original
         assert "__init__" in vars(keras.src.layers.layer.CallSpec)
-        assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], Helper)
+        assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], answer.Answer)
 
 
 @pytest.mark.quick
