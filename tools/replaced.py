@@ -20,6 +20,15 @@ FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
 KERAS = keras_functions.HELPERS | keras_functions.METHODS
 
+LISTED = {
+    ("gradients", "methods of tapes"),
+    ("variables", "methods of variables"),
+    ("variables", "the making of variables"),
+    ("operators", "iteration over tensors"),
+    ("helpers", "optional values"),
+}
+"""The layers and titles of the groups whose targets are listed by name only."""
+
 TEXT = """\
 # What `fastops.install` replaces
 
@@ -213,7 +222,8 @@ def render():
         )
         for operator in OPERATORS
     )
-    names = {target.name for target in targets.method_targets()}
+    groups = [group for group in targets.GROUPS if (group.layer, group.title) in LISTED]
+    names = {target.name for target in targets.targets_of(groups)}
     return TEXT.format(
         layers="".join(row(f"`{name}`", text) for name, text in targets.LAYERS.items()),
         functions=rows((*functions.FUNCTIONS, *methods.METHODS)),

@@ -40,19 +40,22 @@ def _generated(original, op_name, keyword_only):
 
 
 def functions():
-    """Return the generated functions to replace, in the form that `everywhere` takes."""
-    originals = {}
+    """Return the claims on generated functions, in the form that `everywhere` takes.
+
+    A function with two names is claimed by the first one.
+    """
+    claims = {}
     for name, op_name in index.NAMES.items():
         if op_name in policy.NEVER:  # the stand-in for the dispatch call counts these ops
             continue
         module = gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = vars(module).get(attribute) if module is not None else None
-            if is_upstream(original) and id(original) not in originals:
+            if is_upstream(original) and id(original) not in claims:
                 make = partial(_generated, op_name=op_name, keyword_only=keyword_only)
                 shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
-                originals[id(original)] = "functions", shown, make
-    return originals
+                claims[id(original)] = "functions", shown, make
+    return claims
 
 
 def operators():

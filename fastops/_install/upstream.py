@@ -205,15 +205,26 @@ def _is_upstreams(problem):
     return str(problem.name).partition(".")[0] in PACKAGES
 
 
+def load_for(part, layer, title):
+    """Return the module of a part that a target needs.
+
+    If the part cannot be used, return `None` and record that the target is left out.
+    """
+    module = load(part)
+    if module is None:
+        leave_out(layer, title, objection(part))
+    return module
+
+
 def find_fault(part, why):
     """Mark a part as unusable, until `begin`."""
     _objections[f"fastops._install.{part}"] = why
 
 
 def load_all(package, parts):
-    """Import the parts that can be used here. The import registers them."""
+    """Import the parts of a package that can be used here. The import registers them."""
     for part in parts.split():
-        load(f"{package}.{part}".removeprefix("."))
+        load(f"{package}.{part}")
 
 
 def objection_to_registered(package, title):

@@ -189,18 +189,19 @@ def test_blocks():
 
 def faulty(monkeypatch, problem, **more):
     """Let the replacement of an operator raise, after three others."""
-    fine = targets.operator_targets
+    fine = next(one for one in targets.GROUPS if one.title == "operators of tensors and variables")
 
     def make(original):
         raise problem
 
-    def some():
-        found = list(fine())
+    def some(module):
+        found = list(fine.find(module))
         wrong = next(one for one in found if one.name == "tf.Tensor.__mul__")
         yield from (one._replace(**more) for one in (*found[:3], wrong._replace(make=make)))
         yield from (one._replace(**more) for one in found[3:] if one is not wrong)
 
-    monkeypatch.setattr(targets, "operator_targets", some)
+    groups = [fine._replace(find=some) if one is fine else one for one in targets.GROUPS]
+    monkeypatch.setattr(targets, "GROUPS", groups)
 
 
 def test_an_interrupt_half_way_puts_everything_back(monkeypatch):
