@@ -7,10 +7,11 @@ from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.session cimport NativeSessionVariables, Session, SessionOf, WrapHandle
 from fastops._cpp.text cimport Message
-from fastops._dispatch cimport generation, runtime
+from fastops._dispatch cimport runtime
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor

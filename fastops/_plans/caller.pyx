@@ -7,11 +7,11 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
-from fastops._dispatch cimport generation
 from fastops._plans.plan cimport borrow_anywhere
 from fastops._plans.runner cimport (
     CHANGED,

@@ -8,6 +8,7 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.graph cimport ExecutedGraphs
 from fastops._cpp.handle cimport Inspect, InspectAnywhere, kReady
@@ -26,7 +27,7 @@ from fastops._cpp.plan cimport (
 from fastops._cpp.placed cimport InHostMemory, PlacedKernel
 from fastops._cpp.runtime cimport LocalDevice, Runtime
 from fastops._cpp.text cimport Message
-from fastops._dispatch cimport generation, in_order, on_host, runtime
+from fastops._dispatch cimport in_order, on_host, runtime
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
+from fastops._core.preparing cimport generation
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, WrapPlaced, kReady
@@ -16,7 +17,7 @@ from fastops._cpp.python cimport PySequence_Fast_ITEMS, call_object
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
 from fastops._cpp.timer cimport Nanoseconds
-from fastops._dispatch cimport generation, in_order, on_host, runtime
+from fastops._dispatch cimport in_order, on_host, runtime
 from fastops._plans.plan cimport Plan
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device

@@ -6,17 +6,13 @@ from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
 from fastops._core.attributes cimport MISSING, restored
+from fastops._core.base cimport BaseOp, loaded
 from fastops._core.entries cimport Entry, cache_size
 from fastops._core.reasons cimport NUM_REASONS, R_ASYNC, R_DIRECT, R_OBSERVED
+from fastops._core.schema cimport unknown_kernels
 from fastops._cpp.kernel cimport FoundThreads
 from fastops._cpp.runtime cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
-from fastops._dispatch cimport (
-    Op,
-    gate,
-    loaded,
-    runtime,
-    unknown_kernels,
-)
+from fastops._dispatch cimport Op, gate, runtime
 
 cdef extern from "definitions.h":
     pass
@@ -27,7 +23,7 @@ from fastops._core.threads import THREADS
 
 def counters():
     """Return for each op that was called: its name, calls by path, and calls by reason."""
-    cdef Op op
+    cdef BaseOp op
     cdef int i
     found = []
     for op in loaded:
@@ -41,7 +37,7 @@ def counters():
 
 def reset_counters():
     """Set all counters to zero."""
-    cdef Op op
+    cdef BaseOp op
     for op in loaded:
         op.calls_direct = op.calls_capi = op.calls_tensorflow = 0
         memset(op.calls_reason, 0, NUM_REASONS * sizeof(long long))
@@ -92,7 +88,7 @@ cdef list _threads(Entry entry):
 
 def cache_info():
     """Return the number of cached entries by op name, and the maximum for each op."""
-    cdef Op op
+    cdef BaseOp op
     return {op.op_name: len(op.table) for op in loaded if op.table}, cache_size
 
 

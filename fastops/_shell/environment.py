@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from fastops._core.options import CHOICES, choose, one_of, set_everywhere
-from fastops._dispatch import be_direct_on
+from fastops._core.preparing import be_direct_on
 from fastops._install.verify.results import set_default
 from fastops._reports.cache import set_cache_size
 from fastops._shell.verification import parse

@@ -18,6 +18,7 @@ from libcpp.vector cimport vector
 from fastops._core.locals cimport unseeded
 from fastops._core.measuring cimport Recorder
 from fastops._core.observer cimport is_measured
+from fastops._core.preparing cimport flushes
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, local_tensor, same_bytes
 from fastops._core.threads cimport this_thread
@@ -26,7 +27,7 @@ from fastops._cpp.dicts cimport DictVersion
 from fastops._cpp.options cimport Thread
 from fastops._cpp.python cimport call_object
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes, tell_watchers
+from fastops._dispatch cimport Op, tell_watchers
 from fastops._specialize.guards.names cimport holds as guard_holds
 from fastops._specialize.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
 from fastops._specialize.policy cimport MAX_KERNEL_SEARCHES, MAX_UNSHARED_OPS

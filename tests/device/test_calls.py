@@ -24,7 +24,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import op_callbacks
 
 import fastops
-from fastops import _dispatch, ops, raw_ops
+from fastops import ops, raw_ops
+from fastops._core import preparing
 from fastops._reports.floors import BareKernel
 
 AXIS = np.int32([1])
@@ -643,11 +644,11 @@ def test_where_calls_may_be_direct(device):
         return "plans do not support this kind of device" in seen.reasons
 
     for kinds, path in (("none", INPUT), ("plugins", THERE), ("none", INPUT), ("all", THERE)):
-        _dispatch.be_direct_on(kinds)
+        preparing.be_direct_on(kinds)
         _, paths = settled(device, lambda m: m.Mul(x=m.Tanh(x=x), y=x))
         assert distinct(paths) == {path}, kinds
         assert refused() == (kinds == "none"), kinds
-    _dispatch.be_direct_on("plugins")
+    preparing.be_direct_on("plugins")
 
 
 # ---------------------------------------------------------------------------------------------

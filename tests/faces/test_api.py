@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import fastops
 from fastops import _dispatch, _registry, gen, ops, raw_ops
-from fastops._core import opdef
+from fastops._core import base, opdef
 from fastops._core.tables import facts, index
 
 pytestmark = pytest.mark.quick
@@ -188,6 +188,7 @@ def fresh(monkeypatch):
 
     made = _dispatch.known.copy()
     monkeypatch.setattr(_dispatch, "known", {})
+    monkeypatch.setattr(base, "records", {})
     close()
     yield monkeypatch
     monkeypatch.setattr(_dispatch, "known", made)

@@ -15,10 +15,11 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._core.preparing cimport flushes
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes
+from fastops._dispatch cimport Op
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.models.scopes cimport Scopes
 from fastops._install.replacement cimport Replacement, call_original, enable, live

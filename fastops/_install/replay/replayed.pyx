@@ -13,9 +13,10 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 
+from fastops._core.preparing cimport flushes
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes
+from fastops._dispatch cimport Op
 from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.runner cimport is_plain_but_for_tapes

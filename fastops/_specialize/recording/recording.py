@@ -40,8 +40,9 @@ from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._core.reasons import RefusedError
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
-from fastops._dispatch import named, prepare
-from fastops._specialize.policy import MAX_FUNCTION_OPS, MAX_VALUE_BYTES
+from fastops._dispatch import named
+from fastops._specialize.native import prepare
+from fastops._specialize.policy import MAX_FUNCTION_OPS, MAX_STATIC_STEPS, MAX_VALUE_BYTES
 from fastops._specialize.recording.known import SEEDS
 from fastops._specialize.recording.known import known as known_of
 from fastops._specialize.recording.recorder import Ran, Read
