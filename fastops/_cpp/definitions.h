@@ -17,6 +17,7 @@
 #include "sequences.h"
 #include "session.h"
 #include "signature.h"
+#include "signature_text.h"
 #include "tensors.h"
 #include "text.h"
 

@@ -17,9 +17,7 @@ from tensorflow.python.ops import gen_array_ops, gen_optional_ops
 
 from fastops._plans.packing import nested
 from fastops._plans.runner import is_plain
-
-MOST_SPECS = 64
-"""How many structures `_known` keeps. After that, the oldest one is removed."""
+from fastops._specialize.policy import MAX_OPTIONAL_SPECS
 
 _known: dict[int, tuple] = {}  # by the id of a structure: the structure, dtypes, shapes, packer
 
@@ -56,7 +54,7 @@ def _remember(spec):
             pack = nested(spec, itertools.count(), tf.TensorSpec, (tuple,))
         except TypeError:
             pack = None
-    while len(_known) >= MOST_SPECS:
+    while len(_known) >= MAX_OPTIONAL_SPECS:
         _known.pop(next(iter(_known)), None)
     known = _known[id(spec)] = spec, dtypes, shapes, pack
     return known

@@ -10,10 +10,7 @@ from fastops._plans.caller import Caller, Case, Tally
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
 from fastops._plans.planned import Planned, options_of
-from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
-
-_MOST_TRACES = 32
-"""The number of traces of one function whose nodes are counted: the newest ones."""
+from fastops._specialize.policy import MAX_COUNTED_TRACES, MAX_FUNCTION_SIGNATURES
 
 _tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 """Tallies by the key under which TensorFlow counts calls: functions of the same code share one."""
@@ -88,7 +85,7 @@ class Plans(Caller):
         """
         traces = costs.traces_of(self._traced)
         planned = any(one.plan is not None for one in self._planned.values())
-        return costs.largest(traces[-_MOST_TRACES:]), len(traces) == 1, planned
+        return costs.largest(traces[-MAX_COUNTED_TRACES:]), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
         """Make the case of a signature, given a call.

@@ -163,12 +163,16 @@ class MethodProfile:
         Why the calls were not replayed; None if they were.
     calls : int
         The number of calls. Calls inside a replayed call are not counted.
+    arguments : str or None
+        What fastops compares of the arguments, such as ``(float32[2,3], training=True)``. None if
+        the calls were not replayed for another reason.
     """
 
     name: str
     method: str
     reason: str | None
     calls: int
+    arguments: str | None = None
 
 
 class Profile(Printed):
@@ -218,8 +222,8 @@ class Profile(Printed):
     @property
     def methods(self):
         return [
-            MethodProfile(name, method, reason, calls)
-            for (method, name, reason), calls in list(self._methods.items())
+            MethodProfile(name, method, reason, calls, arguments)
+            for (method, name, arguments, reason), calls in list(self._methods.items())
         ]
 
     @property
@@ -388,7 +392,7 @@ class Profile(Printed):
             yield (
                 _METHOD_COLUMNS,
                 [
-                    (one.name, one.method, f"{one.calls:,}", one.reason or "replayed")
+                    (one.name, _call(one), f"{one.calls:,}", one.reason or "replayed")
                     for one in methods
                 ],
             )
@@ -427,6 +431,12 @@ _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
+
+
+def _call(one, most=60):
+    """Return the method and the arguments of a `MethodProfile`, for a cell of a table."""
+    text = one.method + (one.arguments or "")
+    return text if len(text) <= most else text[: most - 4] + "...)"
 
 
 def _row(name, op):

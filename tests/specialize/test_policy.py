@@ -1,5 +1,8 @@
 """When it pays to make something: by injected times, never by the clock's."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from fastops._specialize import policy
@@ -10,6 +13,18 @@ def _share_of_half():
     before = policy.set_share(0.5)
     yield
     policy.set_share(before)
+
+
+def test_each_limit_says_what_it_bounds():
+    declared = Path(policy.__file__).parent / "policy.pxd"
+    if not declared.exists():
+        pytest.skip("the sources are not installed")
+    lines = re.findall(r"^    ([A-Z_]+) = (\d+) +# (.+)$", declared.read_text(), re.MULTILINE)
+    found = {name: int(value) for name, value, _ in lines}
+    assert found == {
+        name: value for name, value in vars(policy).items() if name.isupper() and name != "SHARE"
+    }
+    assert len(found) > 30
 
 
 def account(*times):

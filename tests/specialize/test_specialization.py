@@ -1,5 +1,7 @@
 """The states of a specialization, and what can be read of it."""
 
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -21,7 +23,8 @@ def not_installed():
 
 def test_a_new_one_waits():
     new = Specialization(b"key", 1)
-    assert new.describe() == {"state": "waiting", "variants": [], "reason": None, "detail": None}
+    told = {"arguments": None, "state": "waiting", "variants": [], "reason": None, "detail": None}
+    assert new.describe() == told  # the key is no signature
     assert (new.key, new.first, new.failures) == (b"key", None, 0)
 
 
@@ -36,8 +39,33 @@ def test_a_function_is_active_or_refused(due_after):
     (variant,) = known["variants"]
     assert known["state"] == "active"
     assert known["reason"] is None
+    assert known["arguments"] == "(float32[2,2,3], 2.0)"
     assert "AdjustContrastv2" in variant["ops"]
     assert any(op == "AdjustContrastv2" for op, _, _ in variant["constants"])
+
+
+@pytest.mark.parametrize("key", [b"(", b"T\x01", b"(" + b"\xff" * 8, b"s" + b"\x7f" * 9, b"O" * 90])
+def test_bytes_that_are_no_signature_have_no_text(key):
+    assert Specialization(key, 1).describe()["arguments"] is None
+    nested = (b"(" + (1).to_bytes(8, sys.byteorder)) * 100_000 + b"n"
+    assert Specialization(nested, 1).describe()["arguments"] is None
+
+
+def test_each_recording_tells_its_call(due_after):
+    due_after(1)
+    layer = keras.layers.Dense(2)
+    fastops.install()
+    for _ in range(6):
+        layer(X)
+        layer(X[:1])
+    told = {one["arguments"] for one in keras.layers.Layer.__call__.recordings(layer)}
+    assert told == {"(float32[2,3])", "(float32[1,3])"}
+    (replayed,) = fastops.explain(layer, X).methods
+    assert (replayed.reason, replayed.arguments) == (None, "(float32[2,3])")
+    report = fastops.explain(layer, X[:1])
+    assert [one.arguments for one in report.methods] == ["(float32[1,3])"]
+    assert "__call__(float32[1,3])" in str(report)
+    assert report.to_dict()["methods"][0]["arguments"] == "(float32[1,3])"
 
 
 @pytest.mark.parametrize(

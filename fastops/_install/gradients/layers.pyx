@@ -17,6 +17,7 @@ from fastops._install.gradients.step cimport (
     wanted,
 )
 from fastops._install.intercept cimport Call
+from fastops._specialize.policy cimport MAX_EQUATIONS
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework import dtypes as _dtypes
@@ -147,8 +148,6 @@ cdef object _batch_matmul(Step* step):
 
 
 cdef dict _equations = {}  # by equation, those of both gradients; None if they need more ops
-cdef enum:
-    MOST_EQUATIONS = 1024
 
 
 cdef object _equations_of(object equation):
@@ -157,7 +156,7 @@ cdef object _equations_of(object equation):
     None if a gradient is not the product of the output's gradient and the other input.
     """
     if equation not in _equations:
-        if len(_equations) >= MOST_EQUATIONS:
+        if len(_equations) >= MAX_EQUATIONS:
             _equations.clear()
         text = equation.decode() if isinstance(equation, bytes) else equation
         inputs, _, output = text.partition("->")

@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 
 from fastops._cpp.python cimport Py_None
 from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._specialize.policy cimport MAX_DECORATED
 
 import inspect
 import sys
@@ -19,9 +20,6 @@ from tensorflow.python.framework.dtypes import DType
 from tensorflow.python.util import tf_decorator as _tf_decorator
 from tensorflow.python.util import tf_inspect
 
-
-cdef enum:
-    MOST = 4096  # number of cached signatures
 
 cdef int CO_VARARGS = inspect.CO_VARARGS
 cdef int CO_VARKEYWORDS = inspect.CO_VARKEYWORDS
@@ -107,7 +105,7 @@ cdef object _signature_of(object target):
     if found is not None and _same(found[0], made_of):
         return found[1]
     signature = _signature(target)
-    if len(_signatures) >= MOST:
+    if len(_signatures) >= MAX_DECORATED:
         _signatures.clear()
     _signatures[key] = made_of, signature
     return signature

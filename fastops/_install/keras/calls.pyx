@@ -22,6 +22,7 @@ from fastops._cpp.python cimport Py_None, Py_False, Py_True, PyVectorcall_NARGS,
 from fastops._dispatch cimport eager
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._specialize.guards.watch cimport Globals
+from fastops._specialize.policy cimport MAX_LAYER_CLASSES
 
 import inspect
 from functools import wraps
@@ -31,10 +32,6 @@ from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.ops import name_scope_v2 as _TfNameScope
 
 from fastops._install.lookups import of_codes as _of_codes
-
-
-cdef enum:
-    MOST_CLASSES = 4096
 
 # Objects of the imported Keras; set by `attach`.
 cdef object _Layer = None
@@ -106,7 +103,7 @@ cdef bint _is_plain_class(PyTypeObject* kind) except -1:
     known = _classes.get(version)
     if known is None:
         known = _restates_nothing(<object>kind)
-        if len(_classes) >= MOST_CLASSES:
+        if len(_classes) >= MAX_LAYER_CLASSES:
             _classes.clear()
         _classes[version] = known
     return known
@@ -175,7 +172,7 @@ cdef Parameters _parameters_of(signature):
     )
     made.takes_training, made.takes_mask = _TRAINING in names, _MASK in names
     made.training = names.get(_TRAINING)
-    if len(_parameters) >= MOST_CLASSES:
+    if len(_parameters) >= MAX_LAYER_CLASSES:
         _parameters.clear()
     _parameters[<size_t><PyObject*>signature] = made
     return made

@@ -35,6 +35,7 @@ from fastops._specialize.policy cimport (
     MAX_OBJECT_OPS,
     MAX_OBJECT_SIGNATURES,
     MAX_OBJECT_STATES,
+    MAX_OP_SETS,
     MAX_REFUSED_OBJECTS,
     MAX_SIGNATURE_FAILURES,
     MAX_STATE_CHANGES,
@@ -45,7 +46,7 @@ from fastops._specialize.policy cimport (
     now,
 )
 from fastops._specialize.replay cimport Replay, are_leaves
-from fastops._specialize.signatures cimport read_method
+from fastops._specialize.signatures cimport read_method, text_of
 from fastops._specialize.specialization cimport (
     Decision,
     EXHAUSTED,
@@ -93,9 +94,6 @@ from fastops._specialize.recording.recording import (
     recording,
 )
 
-cdef enum:
-    SLOTS = 16
-
 cdef type _array = np.ndarray
 cdef type _zip = zip
 cdef dict _ops = {}
@@ -125,7 +123,7 @@ cdef list _costs = [
 ]
 
 
-cdef int _users[SLOTS]  # by slot, the number of objects that use it
+cdef int _users[MAX_OP_SETS]  # by slot, the number of objects that use it
 
 
 cdef Estimate _cost_of(int64_t call_ns):
@@ -205,11 +203,11 @@ cdef class Case(Specialization):
         """Whether the globals that the code reads, and their contents, are unchanged."""
         cdef Globals asked = self.globals  # keeps it alive: another thread may replace it
         cdef Watch contents = self.contents
-        return asked.hold() and contents.holds()
+        return asked.hold() and contents.hold()
 
     cdef str changes(self):
         """Return the globals or contents that differ, as text."""
-        return ", ".join(self.globals.differs()) or self.contents.differs()
+        return self.globals.differs() or self.contents.differs()
 
 
 @cython.final
@@ -293,7 +291,7 @@ cdef class Subject:
         """Take the slot with the fewest users: models that live one after another share one."""
         cdef int i, least = 0
         if self.slot < 0:
-            for i in range(SLOTS):
+            for i in range(MAX_OP_SETS):
                 if _users[i] < _users[least]:
                     least = i
             self.slot = least
@@ -349,7 +347,7 @@ cdef class Subject:
         cdef State state
         for i in range(PyList_GET_SIZE(self.states)):
             state = <State>PyList_GET_ITEM(self.states, i)
-            if state.watch.holds():
+            if state.watch.hold():
                 if i > 0:
                     self.states.insert(0, self.states.pop(i))
                 return state
@@ -448,8 +446,8 @@ cdef class Method(Replacement):
         Returns
         -------
         list of dict
-            ``"scopes"``: the scopes that were open. ``"places"``: the paths of the compared places
-            of the object. ``"codes"``: the names of the code that ran. The other entries, such as
+            ``"arguments"``: the arguments of its calls, as text. ``"scopes"``: the scopes that were
+            open. ``"places"``: the paths of the compared places of the object. ``"codes"``: the names of the code that ran. The other entries, such as
             ``"ops"``, are from `Replay.describe`.
         """
         cdef Subject subject = self.subjects.get(id(instance))
@@ -461,6 +459,7 @@ cdef class Method(Replacement):
             for case in state.cases.values():
                 for replay in case.variants:
                     found.append({
+                        "arguments": case.arguments(),
                         "scopes": case.scopes,
                         "places": state.watch.paths(),
                         "codes": sorted({code.co_name for code, _ in case.codes}),
@@ -500,14 +499,17 @@ cdef class Method(Replacement):
         return subject
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
-                         PyObject* keywords, str detail=None) except NULL:
-        """Call the original method, and count the reason. Observers also get the detail."""
+                         PyObject* keywords, str detail=None, bytes key=None) except NULL:
+        """Call the original method, and count the reason.
+
+        Observers also get the detail, and the signature's key if it has been read.
+        """
         self.reasons[why] = self.reasons.get(why, 0) + 1
         if _observers:
-            self.tell(args[0], why, detail)
+            self.tell(args[0], why, detail, None if key is None else text_of(key))
         return call_original(self, args, nargsf, keywords)
 
-    cdef PyObject* wait(self, Subject subject, Account account, PyObject* const* args,
+    cdef PyObject* wait(self, Subject subject, Account account, bytes key, PyObject* const* args,
                         size_t nargsf, PyObject* keywords) except NULL:
         """Call the original method, since a recording would not pay yet, and charge its time.
 
@@ -518,11 +520,11 @@ cdef class Method(Replacement):
         cdef PyObject* result
         cdef int64_t begin
         if is_covered():
-            return self.leave(_FIRST, args, nargsf, keywords, subject.changed())
+            return self.leave(_FIRST, args, nargsf, keywords, subject.changed(), key)
         cover(account.calls == 0 or not _waits_too_long(subject, account))
         begin = now()
         try:
-            result = self.leave(_FIRST, args, nargsf, keywords, subject.changed())
+            result = self.leave(_FIRST, args, nargsf, keywords, subject.changed(), key)
         finally:
             cover(False)
         begin = now() - begin
@@ -530,11 +532,11 @@ cdef class Method(Replacement):
         subject.waited_ns += account.shortest_ns
         return result
 
-    cdef int tell(self, PyObject* root, str why, str detail=None) except -1:
+    cdef int tell(self, PyObject* root, str why, str detail, str arguments) except -1:
         """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
         if detail is not None:
             why = f"{why}: {detail}"
-        _tell(self.original.__qualname__, <object>root, why)
+        _tell(self.original.__qualname__, <object>root, arguments, why)
         return 0
 
     def reset_counters(self):
@@ -595,6 +597,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef tuple scopes
     cdef int collects
     cdef Account account
+    cdef bytes key
     if not live or n == 0:
         return call_original(self, args, nargsf, keywords)
     if not promotes_no_dtypes() or not is_plain_or_one_replica():
@@ -652,7 +655,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             subject.replayed += 1
             self.replayed += 1
             if _observers:
-                self.tell(args[0], None)
+                self.tell(args[0], None, None, case.arguments())
             if case.left is not None:
                 self.scopes.call_context().__dict__.update(case.left)
             for leaf, name in case.marks:
@@ -662,21 +665,22 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             return result
         if decision == MISSED:
             detail = case.changes() if _observers else None
-            return self.leave(_CODE, args, nargsf, keywords, detail)
+            return self.leave(_CODE, args, nargsf, keywords, detail, case.key)
         if decision == FAILED:
-            return self.leave(_FAILED, args, nargsf, keywords)
-        account = case.account
+            return self.leave(_FAILED, args, nargsf, keywords, None, case.key)
+        account, key = case.account, case.key
         decision = case.next(_cost_of(account.shortest_ns).of(account.shortest_ns))
         if decision == EXHAUSTED:
-            return self.leave(_VALUES, args, nargsf, keywords)
+            return self.leave(_VALUES, args, nargsf, keywords, None, key)
         if decision == REJECTED:
-            return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail)
+            return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail, key)
     else:
-        account = subject.account_of((_key(signature), scopes))
+        key = _key(signature)
+        account = subject.account_of((key, scopes))
         due = account.is_due(_cost_of(account.shortest_ns).of(account.shortest_ns))
         decision = RECORD if due else WAIT
     if decision == WAIT:
-        return self.wait(subject, account, args, nargsf, keywords)
+        return self.wait(subject, account, key, args, nargsf, keywords)
     # A recording keeps most objects that it makes, so garbage collections would be useless work.
     collects = PyGC_Disable()
     try:
@@ -747,7 +751,7 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
             return call_original(self, args, nargsf, keywords)
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
-        self.tell(args[0], _RECORDED, detail)
+        self.tell(args[0], _RECORDED, detail, case.arguments())
     record = Record(_declared_codes())
     try:
         with record:

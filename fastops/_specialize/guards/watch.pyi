@@ -1,18 +1,17 @@
 from types import CodeType
 from typing import Any, final
 
+from fastops._specialize.guards.condition import Condition
 from fastops._specialize.guards.names import Guard
 from fastops._specialize.guards.places import Places
 
 @final
-class Watch:
+class Watch(Condition):
     def __init__(self, places: Places) -> None: ...
-    def holds(self) -> bool: ...
-    def differs(self) -> str | None: ...
     def paths(self) -> list[str]: ...
 
 @final
-class Globals:
+class Globals(Condition):
     def __init__(
         self,
         codes: dict[tuple[CodeType, int], dict[str, Any]],
@@ -20,4 +19,3 @@ class Globals:
         held: list[tuple[Any, str]] = ...,
     ) -> None: ...
     def contents(self) -> dict[str, Any]: ...
-    def differs(self) -> list[str]: ...

@@ -64,7 +64,7 @@ cdef uint64_t _class_version(PyObject* kind):
 
 
 @cython.final
-cdef class Watch:
+cdef class Watch(Condition):
     """Compares the contents of some objects with the recorded contents.
 
     Parameters
@@ -136,8 +136,8 @@ cdef class Watch:
             place.last = self.values.size()
             self.places.push_back(place)
 
-    cpdef bint holds(self) except -1:
-        """Tell whether all places are unchanged. The caller keeps the root objects alive."""
+    cdef bint hold(self) except -1:
+        """Whether all places are unchanged. The caller keeps the root objects alive."""
         # A garbage collection could run other code, which could free an object between the
         # comparison of the place that holds it and its own comparison.
         cdef int collects = PyGC_Disable()
@@ -206,11 +206,12 @@ cdef class Watch:
         return True
 
     def differs(self):
-        """Return a text that says where the first difference is; None if there is none."""
+        """Return the path of the first difference, and what it is, as text; None if there is none.
+        """
         cdef size_t i = 0
         cdef Place* place
         cdef PyObject* there
-        if self.holds():
+        if self.hold():
             return None
         place = &self.places[self.failed]
         path = self.path_of(self.owners[self.failed])
@@ -318,7 +319,7 @@ cdef PyObject* _content(object cell):
 
 
 @cython.final
-cdef class Globals:
+cdef class Globals(Condition):
     """Compares the globals that code reads with the recorded ones.
 
     Parameters
@@ -341,7 +342,7 @@ cdef class Globals:
         self.guard = guard
 
     cdef bint hold(self) except -1:
-        """Tell whether all globals are unchanged."""
+        """Whether all globals are unchanged."""
         cdef Py_ssize_t i
         cdef PyObject* now
         if not guard_holds(self.guard):
@@ -370,13 +371,13 @@ cdef class Globals:
         return False
 
     def differs(self):
-        """Return the names that refer to other objects now."""
-        return self.guard.differing() + [
+        """Return the names that refer to other objects now, as one text; None if there are none."""
+        return ", ".join(self.guard.differing() + [
             f"{namespace.get('__name__')}.{name}"
             for namespace, asked in zip(self.modules, self.names)
             for name, value in asked.items()
             if original_of(namespace.get(name, _MISSING)) is not value
-        ]
+        ]) or None
 
     def contents(self):
         """Return the globals whose contents may change, by name.

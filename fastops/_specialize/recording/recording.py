@@ -99,7 +99,6 @@ _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
 """Classes that the attributes of a tensor in a result may have."""
 
 
-MOST_STATICS = 4096
 _statics: dict = {}
 """Results of `has_static_shapes`, by everything that they depend on."""
 
@@ -605,7 +604,7 @@ class _Maker:
             ),
         )
         if key not in _statics:
-            if len(_statics) >= MOST_STATICS:
+            if len(_statics) >= MAX_STATIC_STEPS:
                 _statics.clear()
             _statics[key] = self.has_static_shapes(step)
         return _statics[key]
