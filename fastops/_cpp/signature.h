@@ -107,8 +107,8 @@ struct Part {
     kObject = 'O',     // alias; if it is new: its class, its members, kEnd
     kMember = '.',     // of an object: a text and a part
     kEnd = ';',
-    kIdentity = 'K',   // an address
-    kKeyword = '=',    // a text: the name of the argument that follows
+    kIdentity = 'K',  // an address
+    kKeyword = '=',   // a text: the name of the argument that follows
   };
 };
 
@@ -598,7 +598,7 @@ class Signature {
   const Runtime* runtime_ = nullptr;
   bool anywhere_ = false;                       // whether the host is not the only device
   const tensorflow::Device* device_ = nullptr;  // null: the host
-  int nested_ = 0;  // how deep attributes of tensors are nested
+  int nested_ = 0;                              // how deep attributes of tensors are nested
   PyTypeObject* identified_ = nullptr;
   bool inside_ = false;  // whether an object's attributes are being read
   Bytes text_;

@@ -21,7 +21,7 @@ namespace fastops {
 // in them is followed. Any bytes can be read; for bytes that are no signature the text is empty.
 class SignaturePrinter {
  public:
-  // `aliases`: the signature tells which tensors are the same. `anywhere`: it tells devices.
+  // `aliases`: whether the signature tells which tensors are the same.
   SignaturePrinter(const char* bytes, size_t size, const Runtime& runtime, bool aliases)
       : at_(bytes), end_(bytes + size), runtime_(runtime), aliases_(aliases) {}
 
@@ -147,8 +147,14 @@ class SignaturePrinter {
     return made;
   }
 
-  std::string Items(const char* begin, const char* end) {
+  Py_ssize_t Count() {
     const auto count = Take<Py_ssize_t>();
+    if (count < 0) failed_ = true;
+    return count;
+  }
+
+  std::string Items(const char* begin, const char* end) {
+    const Py_ssize_t count = Count();
     std::string made = begin;
     for (Py_ssize_t i = 0; i < count && !failed_; ++i) {
       if (i > 0) made += ", ";
@@ -158,7 +164,7 @@ class SignaturePrinter {
   }
 
   std::string Dict() {
-    const auto count = Take<Py_ssize_t>();
+    const Py_ssize_t count = Count();
     std::string made = "{";
     for (Py_ssize_t i = 0; i < count && !failed_; ++i) {
       if (i > 0) made += ", ";
@@ -286,7 +292,7 @@ class SignaturePrinter {
     std::string name;
     if (!IsNew(&name)) return "<the same " + name + ">";
     if (!Skip(Part::kDict)) return Fail();
-    const auto count = Take<Py_ssize_t>();
+    const Py_ssize_t count = Count();
     std::string made = name + "(";
     for (Py_ssize_t i = 0; i < count && !failed_; ++i) {
       if (i > 0) made += ", ";

@@ -165,7 +165,7 @@ class MethodProfile:
         The number of calls. Calls inside a replayed call are not counted.
     arguments : str or None
         What fastops compares of the arguments, such as ``(float32[2,3], training=True)``. None if
-        the calls were not replayed for another reason.
+        Keras made the calls before fastops had read the arguments.
     """
 
     name: str
@@ -391,10 +391,7 @@ class Profile(Printed):
         if methods := self.methods:
             yield (
                 _METHOD_COLUMNS,
-                [
-                    (one.name, _call(one), f"{one.calls:,}", one.reason or "replayed")
-                    for one in methods
-                ],
+                [(one.name, one.method, f"{one.calls:,}", _how(one)) for one in methods],
             )
 
     def _summary(self):
@@ -433,10 +430,12 @@ _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 
 
-def _call(one, most=60):
-    """Return the method and the arguments of a `MethodProfile`, for a cell of a table."""
-    text = one.method + (one.arguments or "")
-    return text if len(text) <= most else text[: most - 4] + "...)"
+def _how(one, most=160):
+    """Return what a `MethodProfile` says of its calls, and below it their arguments."""
+    how, arguments = one.reason or "replayed", one.arguments
+    if arguments is None:
+        return how
+    return f"{how}\n{arguments if len(arguments) <= most else arguments[: most - 4] + '...)'}"
 
 
 def _row(name, op):

@@ -447,8 +447,9 @@ cdef class Method(Replacement):
         -------
         list of dict
             ``"arguments"``: the arguments of its calls, as text. ``"scopes"``: the scopes that were
-            open. ``"places"``: the paths of the compared places of the object. ``"codes"``: the names of the code that ran. The other entries, such as
-            ``"ops"``, are from `Replay.describe`.
+            open. ``"places"``: the paths of the compared places of the object. ``"codes"``: the
+            names of the code that ran. The other entries, such as ``"ops"``, are from
+            `Replay.describe`.
         """
         cdef Subject subject = self.subjects.get(id(instance))
         cdef State state
