@@ -58,8 +58,9 @@ cdef class Alias(Replacement):
         self.always = True
         self.op = op
         parameters = inspect.signature(original).parameters.values()
-        self.names = tuple([sys.intern(one.name) for one in parameters])
-        self.defaults = tuple([one.default for one in parameters if one.default is not one.empty])
+        self.names = tuple([sys.intern(parameter.name) for parameter in parameters])
+        defaults = [parameter.default for parameter in parameters]
+        self.defaults = tuple([value for value in defaults if value is not inspect.Parameter.empty])
         self.num_params = len(self.names)
         self.num_required = self.num_params - len(self.defaults)
         self.params = {source: to for to, source in params.items()}

@@ -54,8 +54,8 @@ class Catalogue(dict[str, Description]):
 
     def __repr__(self) -> str:
         rows = [
-            (one.name, one.category, one.op or one.adds, one.tensorflow, one.keras)
-            for one in self.values()
+            (entry.name, entry.category, entry.op or entry.adds, entry.tensorflow, entry.keras)
+            for entry in self.values()
         ]
         rows.insert(0, ("name", "category", "op, or what it adds", "TensorFlow", "Keras 3"))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -106,27 +106,27 @@ def _note(function, category, adds, tensorflow, keras, differs, op=None):
     name = function.__name__
     if name in _known:
         raise ValueError(f"{name} is described twice")
-    found = Description(name, category, op, adds, tensorflow, keras, differs)
-    _known[name] = found
-    function.__doc__ = with_notes(inspect.cleandoc(function.__doc__), notes(found))
+    description = Description(name, category, op, adds, tensorflow, keras, differs)
+    _known[name] = description
+    function.__doc__ = with_notes(inspect.cleandoc(function.__doc__), notes(description))
     described[name] = function
     return function
 
 
-def notes(found: Description) -> str:
+def notes(description: Description) -> str:
     """Return a description as sentences."""
     parts = {
-        "alias": f"An alias of the op {found.op}.",
-        "thicker": f"Thicker than what is below it: {found.adds}.",
-        "unique": f"Unique: {found.adds}.",
+        "alias": f"An alias of the op {description.op}.",
+        "thicker": f"Thicker than what is below it: {description.adds}.",
+        "unique": f"Unique: {description.adds}.",
     }
-    text = parts[found.category]
-    instead = [f"`{one}`" for one in (found.tensorflow, found.keras) if one]
+    text = parts[description.category]
+    instead = [f"`{name}`" for name in (description.tensorflow, description.keras) if name]
     if instead:
         text += f" Elsewhere: {', '.join(instead)}"
-        text += f" ({found.differs})." if found.differs else "."
-    elif found.differs:
-        text += f" {found.differs[:1].upper()}{found.differs[1:]}."
+        text += f" ({description.differs})." if description.differs else "."
+    elif description.differs:
+        text += f" {description.differs[:1].upper()}{description.differs[1:]}."
     return textwrap.fill(text, 92)
 
 

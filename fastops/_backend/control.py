@@ -201,7 +201,7 @@ def map_fn(fn, elems, name=None, dtype=None):
         return tf.compat.v1.map_fn(fn, elems, name=name, dtype=dtype)
     kind = facts.base_dtype(elems) if dtype is None else dtype
     results = [fn(element) for element in elements]
-    if all(facts.is_plain(one) and facts.base_dtype(one) is kind for one in results):
+    if all(facts.is_plain(result) and facts.base_dtype(result) is kind for result in results):
         return below.stack(results)
     results = iter(results)
     return tf.compat.v1.map_fn(lambda _: next(results), elems, name=name, dtype=dtype)

@@ -71,8 +71,8 @@ def _per_axis(value, axes):
 def _have_axes(count, *tensors):
     """Tell whether all tensors have this number of axes."""
     return all(
-        one.ndim == count if isinstance(one, np.ndarray) else facts.ndim(one) == count
-        for one in tensors
+        tensor.ndim == count if isinstance(tensor, np.ndarray) else facts.ndim(tensor) == count
+        for tensor in tensors
     )
 
 
@@ -692,17 +692,17 @@ def _windows_at_once(inputs, kernel_size, strides, output_shape, first):
     ):
         if size < window or (size - window) // step + 1 != count:
             return None
-    found = _patches(inputs, (1, *kernel_size, 1), (1, *strides, 1), (1, 1, 1, 1), "VALID")
+    patches = _patches(inputs, (1, *kernel_size, 1), (1, *strides, 1), (1, 1, 1, 1), "VALID")
     count, features = output_shape[0] * output_shape[1], sizes[3]
     size = kernel_size[0] * kernel_size[1]
-    found = below.reshape(found, (sizes[0], count, size, features))
-    found = below.transpose(found, (1, 0, 3, 2) if first else (1, 0, 2, 3))
-    return below.reshape(found, (count, sizes[0], size * features))
+    patches = below.reshape(patches, (sizes[0], count, size, features))
+    patches = below.transpose(patches, (1, 0, 3, 2) if first else (1, 0, 2, 3))
+    return below.reshape(patches, (count, sizes[0], size * features))
 
 
 def _windows(inputs, kernel_size, strides, output_shape, first, features):
     """Return the window of each position of the result: shape ``(positions, batch, features)``."""
-    found = []
+    windows = []
     for position in itertools.product(*map(range, output_shape)):
         spatial = [
             slice(at * step, at * step + size)
@@ -712,8 +712,8 @@ def _windows(inputs, kernel_size, strides, output_shape, first, features):
             slices = [slice(None), slice(None), *spatial]
         else:
             slices = [slice(None), *spatial, slice(None)]
-        found.append(below.reshape(inputs[slices], (1, -1, features)))
-    return shapes.concatenate(found, axis=0)
+        windows.append(below.reshape(inputs[slices], (1, -1, features)))
+    return shapes.concatenate(windows, axis=0)
 
 
 def _local(inputs, kernel, kernel_size, strides, output_shape, data_format):

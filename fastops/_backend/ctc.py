@@ -72,8 +72,8 @@ def ctc_label_dense_to_sparse(labels, label_lengths):
     >>> import tensorflow as tf
     >>> from fastops import backend
     >>> labels = backend.constant([[1, 2], [3, 0]], dtype="int32")
-    >>> found = backend.ctc_label_dense_to_sparse(labels, tf.constant([2, 1]))
-    >>> found.indices.numpy().tolist(), found.values.numpy().tolist()
+    >>> sparse = backend.ctc_label_dense_to_sparse(labels, tf.constant([2, 1]))
+    >>> sparse.indices.numpy().tolist(), sparse.values.numpy().tolist()
     ([[0, 0], [0, 1], [1, 0]], [1, 2, 3])
     """
     if (
@@ -135,9 +135,9 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     >>> import numpy as np
     >>> import tensorflow as tf
     >>> from fastops import backend
-    >>> found = backend.ctc_batch_cost(
+    >>> loss = backend.ctc_batch_cost(
     ...     tf.constant([[0]]), tf.fill([1, 1, 2], 0.5), tf.constant([[1]]), tf.constant([[1]]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     label_length = below.cast(below.squeeze(label_length, axis=-1), tf.int32)
@@ -195,8 +195,8 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
     --------
     >>> import tensorflow as tf
     >>> from fastops import backend
-    >>> found, _ = backend.ctc_decode(tf.constant([[[0.9, 0.1], [0.2, 0.8]]]), [2])
-    >>> found[0].numpy().tolist()
+    >>> decoded, _ = backend.ctc_decode(tf.constant([[[0.9, 0.1], [0.2, 0.8]]]), [2])
+    >>> decoded[0].numpy().tolist()
     [[0, -1]]
     """
     plain = facts.is_plain(y_pred)
@@ -208,11 +208,11 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
         dense = _sparse_to_dense(indices, below.constant(sizes, tf.int64), values, -1)
         return [dense], log_probabilities
     if greedy:
-        found, log_probabilities = tf.nn.ctc_greedy_decoder(
+        decoded, log_probabilities = tf.nn.ctc_greedy_decoder(
             inputs=logs, sequence_length=input_length
         )
     else:
-        found, log_probabilities = tf.compat.v1.nn.ctc_beam_search_decoder(
+        decoded, log_probabilities = tf.compat.v1.nn.ctc_beam_search_decoder(
             inputs=logs,
             sequence_length=input_length,
             beam_width=beam_width,
@@ -220,7 +220,7 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
         )
     shape = (sizes[0], sizes[1])
     dense = [
-        tf.sparse.to_dense(tf.SparseTensor(one.indices, one.values, shape), default_value=-1)
-        for one in found
+        tf.sparse.to_dense(tf.SparseTensor(sparse.indices, sparse.values, shape), default_value=-1)
+        for sparse in decoded
     ]
     return dense, log_probabilities

@@ -14,7 +14,7 @@ def sizes_of(x):
     if facts.is_plain(x):
         return facts.int_shape(x)
     pairs = zip(facts.int_shape(x), tf.unstack(tf.shape(x)), strict=True)
-    return tuple(found if size is None else size for size, found in pairs)
+    return tuple(tensor if size is None else size for size, tensor in pairs)
 
 
 @thicker(
@@ -92,7 +92,7 @@ def _axes_of_batches(axes, x_sizes, y_sizes):
         axes = (axes, axes)
     if axes is None:
         axes = (len(x_sizes) - 1, len(y_sizes) - (1 if len(y_sizes) == 2 else 2))
-    if any(isinstance(one, (list, tuple)) for one in axes):
+    if any(isinstance(axis, (list, tuple)) for axis in axes):
         raise ValueError(
             "Multiple target dimensions are not supported. Expected: None, int, (int, int), "
             f"Provided: {axes}"
@@ -107,11 +107,11 @@ def _axes_of_batches(axes, x_sizes, y_sizes):
             "Cannot perform batch_dot over axis 0. If your inputs are not batched, add a dummy "
             "batch dimension to your inputs using K.expand_dims(x, 0)"
         )
-    one, other = x_sizes[first], y_sizes[second]
-    if one is not None and other is not None and one != other:
+    x_size, y_size = x_sizes[first], y_sizes[second]
+    if x_size is not None and y_size is not None and x_size != y_size:
         raise ValueError(
             f"Cannot do batch_dot on inputs with shapes {x_sizes} and {y_sizes} with axes="
-            f"{[first, second]}. x.shape[{first}] != y.shape[{second}] ({one} != {other})."
+            f"{[first, second]}. x.shape[{first}] != y.shape[{second}] ({x_size} != {y_size})."
         )
     return first, second
 
@@ -224,8 +224,8 @@ def l2_normalize(x, axis=None):
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.l2_normalize(backend.constant([3.0, 4.0]))
-    >>> bool(np.allclose(found, [0.6, 0.8]))
+    >>> unit = backend.l2_normalize(backend.constant([3.0, 4.0]))
+    >>> bool(np.allclose(unit, [0.6, 0.8]))
     True
     """
     if not facts.is_plain(x) or facts.base_dtype(x) not in _FLOATS:

@@ -112,8 +112,8 @@ def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     >>> import numpy as np
     >>> from fastops import backend
     >>> target = backend.constant([[1.0, 0.0]])
-    >>> found = backend.categorical_crossentropy(target, backend.constant([[0.5, 0.5]]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> loss = backend.categorical_crossentropy(target, backend.constant([[0.5, 0.5]]))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -164,8 +164,8 @@ def categorical_focal_crossentropy(
     >>> import numpy as np
     >>> from fastops import backend
     >>> target = backend.constant([[1.0, 0.0]])
-    >>> found = backend.categorical_focal_crossentropy(target, backend.constant([[0.5, 0.5]]))
-    >>> bool(np.allclose(found, 0.25 * 0.5**2 * np.log(2.0)))
+    >>> loss = backend.categorical_focal_crossentropy(target, backend.constant([[0.5, 0.5]]))
+    >>> bool(np.allclose(loss, 0.25 * 0.5**2 * np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -222,8 +222,8 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, 
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.sparse_categorical_crossentropy([1], backend.constant([[0.5, 0.5]]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> loss = backend.sparse_categorical_crossentropy([1], backend.constant([[0.5, 0.5]]))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -259,7 +259,7 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, 
         target = below.boolean_mask(target, valid)
         output = below.boolean_mask(output, valid)
 
-    symbolic = next((one for one in (target, output) if _is_symbolic(one)), None)
+    symbolic = next((tensor for tensor in (target, output) if _is_symbolic(tensor)), None)
     if symbolic is not None and tf.executing_eagerly():
         with symbolic.graph.as_default():
             losses = below.sparse_cross_entropy(labels=target, logits=output)
@@ -325,8 +325,8 @@ def binary_crossentropy(target, output, from_logits=False):
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.binary_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> loss = backend.binary_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -375,16 +375,18 @@ def binary_focal_crossentropy(
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.binary_focal_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
-    >>> bool(np.allclose(found, 0.5**2 * np.log(2.0)))
+    >>> loss = backend.binary_focal_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
+    >>> bool(np.allclose(loss, 0.5**2 * np.log(2.0)))
     True
     """
     output = below.convert_to_tensor(output)
     if not tf.is_tensor(target):
         target = below.convert_to_tensor(target, output.dtype)
-    found = sigmoid(output) if from_logits else output
+    probability = sigmoid(output) if from_logits else output
     rest = below.subtract(1, target)
-    right = below.add(below.multiply(target, found), below.multiply(rest, below.subtract(1, found)))
+    right = below.add(
+        below.multiply(target, probability), below.multiply(rest, below.subtract(1, probability))
+    )
     factor = below.power(below.subtract(1.0, right), gamma)
     losses = below.multiply(factor, binary_crossentropy(target, output, from_logits))
     if apply_class_balancing:

@@ -356,16 +356,16 @@ def dropout(x, level, noise_shape=None, seed=None):
     Examples
     --------
     >>> from fastops import backend
-    >>> found = backend.dropout(backend.constant([1.0] * 8), 0.5).numpy()
-    >>> sorted(set(found.tolist()) | {0.0, 2.0})
+    >>> dropped = backend.dropout(backend.constant([1.0] * 8), 0.5).numpy()
+    >>> sorted(set(dropped.tolist()) | {0.0, 2.0})
     [0.0, 2.0]
     """
     if seed is not None:
         return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
     seed = np.random.randint(10_000_000)
-    found = _dropped(x, level, seed) if noise_shape is None else None
-    if found is not None:
-        return found
+    dropped = _dropped(x, level, seed) if noise_shape is None else None
+    if dropped is not None:
+        return dropped
     return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
 
 
@@ -605,7 +605,8 @@ def normalize_batch_in_training(x, gamma, beta, reduction_axes, epsilon=1e-3):
     sizes = facts.int_shape(x) if facts.is_plain(x) else tf.shape(x)
     shape = [1 if axis in axes else sizes[axis] for axis in range(rank)]
     shaped = [
-        None if one is None else below.reshape(one, shape) for one in (mean, variance, beta, gamma)
+        None if tensor is None else below.reshape(tensor, shape)
+        for tensor in (mean, variance, beta, gamma)
     ]
     return _normalized(x, *shaped, epsilon), mean, variance
 

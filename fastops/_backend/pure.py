@@ -77,11 +77,11 @@ def replayable(function):
 
 def _variables(function):
     """Return the variables that a function holds, without duplicates."""
-    found, seen = {}, set()
+    variables, seen = {}, set()
 
     def look(value, depth):
         if isinstance(value, tf.Variable):
-            found.setdefault(id(value), value)
+            variables.setdefault(id(value), value)
             return
         if depth == 0 or id(value) in seen or isinstance(value, (tf.Tensor, str, bytes, type)):
             return
@@ -99,7 +99,7 @@ def _variables(function):
             look(part, depth - 1)
 
     look(function, _DEPTH)
-    return found.values()
+    return variables.values()
 
 
 def _held_by(function):

@@ -103,9 +103,9 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
         dtype = floatx()
     if seed is None:
         seed = _seed()
-        found = _normal(_standard_normal, shape, mean, stddev, dtype, seed)
-        if found is not None:
-            return found
+        drawn = _normal(_standard_normal, shape, mean, stddev, dtype, seed)
+        if drawn is not None:
+            return drawn
     return tf.random.normal(shape, mean=mean, stddev=stddev, dtype=dtype, seed=seed)
 
 
@@ -147,9 +147,9 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
         dtype = floatx()
     if seed is None:
         seed = _seed()
-        found = _normal(_truncated, shape, mean, stddev, dtype, seed)
-        if found is not None:
-            return found
+        drawn = _normal(_truncated, shape, mean, stddev, dtype, seed)
+        if drawn is not None:
+            return drawn
     return tf.random.truncated_normal(shape, mean, stddev, dtype=dtype, seed=seed)
 
 
@@ -192,9 +192,9 @@ def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
         dtype = floatx()
     if seed is None:
         seed = _seed()
-        found = _between(shape, minval, maxval, dtype, seed)
-        if found is not None:
-            return found
+        drawn = _between(shape, minval, maxval, dtype, seed)
+        if drawn is not None:
+            return drawn
     return tf.random.uniform(shape, minval=minval, maxval=maxval, dtype=dtype, seed=seed)
 
 

@@ -765,9 +765,9 @@ def temporal_padding(x, padding=(1, 1)):
 
 def _spatial_padding(x, padding, data_format, count):
     assert len(padding) == count
-    for one in padding:
-        assert len(one) == 2
-    around = [[one[0], one[1]] for one in padding]
+    for pair in padding:
+        assert len(pair) == 2
+    around = [[pair[0], pair[1]] for pair in padding]
     if layout_of(data_format) == "channels_first":
         return below.pad(x, [[0, 0], [0, 0], *around])
     return below.pad(x, [[0, 0], *around, [0, 0]])

@@ -33,16 +33,16 @@ class Settings:
         self.floatx, self.epsilon, self.image_data_format = "float32", 1e-7, "channels_last"
         home = os.environ.get("KERAS_HOME") or Path("~/.keras").expanduser()
         try:
-            found = json.loads((Path(home) / "keras.json").read_text())
+            saved = json.loads((Path(home) / "keras.json").read_text())
         except (OSError, ValueError):
             return
-        if isinstance(found, dict):
-            if found.get("floatx") in _FLOATS:
-                self.floatx = found["floatx"]
-            if isinstance(found.get("epsilon"), float):
-                self.epsilon = found["epsilon"]
-            if found.get("image_data_format") in _LAYOUTS:
-                self.image_data_format = found["image_data_format"]
+        if isinstance(saved, dict):
+            if saved.get("floatx") in _FLOATS:
+                self.floatx = saved["floatx"]
+            if isinstance(saved.get("epsilon"), float):
+                self.epsilon = saved["epsilon"]
+            if saved.get("image_data_format") in _LAYOUTS:
+                self.image_data_format = saved["image_data_format"]
 
 
 _settings = Settings()
@@ -282,7 +282,7 @@ def cast_to_floatx(x):
 # Counters ------------------------------------------------------------------------------------
 
 
-class _OfThread(threading.local):
+class _EagerState(threading.local):
     """The state of a thread for its eager calls."""
 
     def __init__(self):
@@ -290,7 +290,7 @@ class _OfThread(threading.local):
         self.phase = None
 
 
-_eager = _OfThread()
+_eager = _EagerState()
 _uids_of_graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -459,8 +459,8 @@ def learning_phase():
                 )
             # A weak reference: the tensor keeps its graph alive, which is the key.
             _phases_of_graphs[graph] = weakref.ref(made)
-        found = _phases_of_graphs[graph]
-        return found() if isinstance(found, weakref.ref) else found
+        phase = _phases_of_graphs[graph]
+        return phase() if isinstance(phase, weakref.ref) else phase
     return 0 if _eager.phase is None else _eager.phase
 
 

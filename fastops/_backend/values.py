@@ -51,13 +51,13 @@ def variable(value, dtype=None, name=None, constraint=None):
     if dtype is None:
         dtype = floatx()
     if hasattr(value, "tocoo"):
-        found = value.tocoo()
+        coordinates = value.tocoo()
         made = tf.SparseTensor(
-            indices=np.stack([found.row, found.col], 1),
-            values=found.data,
-            dense_shape=found.shape,
+            indices=np.stack([coordinates.row, coordinates.col], 1),
+            values=coordinates.data,
+            dense_shape=coordinates.shape,
         )
-        made._keras_shape = found.shape
+        made._keras_shape = coordinates.shape
         return made
     made = below.make_variable(
         tf.Variable, value, dtype=tf.as_dtype(dtype), name=name, constraint=constraint

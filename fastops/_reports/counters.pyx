@@ -29,14 +29,14 @@ def counters():
     """Return for each op that was called: its name, calls by path, and calls by reason."""
     cdef Op op
     cdef int i
-    found = []
+    counts = []
     for op in loaded:
         reasons = {REASONS[i][0]: op.calls_reason[i] for i in range(1, NUM_REASONS)
                    if op.calls_reason[i]}
         if op.calls_direct or reasons:
-            found.append((op.op_name, op.calls_direct, op.calls_capi, op.calls_tensorflow,
+            counts.append((op.op_name, op.calls_direct, op.calls_capi, op.calls_tensorflow,
                           reasons))
-    return found
+    return counts
 
 
 def reset_counters():
@@ -76,17 +76,17 @@ cdef object _primitive_runs(Entry entry):
 
 cdef list _threads(Entry entry):
     """For each size of inputs: the threads in which the kernel's tasks run, and measured times."""
-    cdef FoundThreads found
+    cdef FoundThreads measured
     if entry.kernel.get() == NULL or deref(entry.kernel).choice() == NULL:
         return []
     return [
         {
-            "bytes": found.bytes,
-            "threads": THREADS[<int>found.threads],
-            "caller_ns": found.caller_ns,
-            "pool_ns": found.pool_ns,
+            "bytes": measured.bytes,
+            "threads": THREADS[<int>measured.threads],
+            "caller_ns": measured.caller_ns,
+            "pool_ns": measured.pool_ns,
         }
-        for found in deref(entry.kernel).choice().Describe()
+        for measured in deref(entry.kernel).choice().Describe()
     ]
 
 

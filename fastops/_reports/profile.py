@@ -200,20 +200,20 @@ class Profile(Printed):
 
     @property
     def ops(self):
-        found = {
+        profiles = {
             name: OpProfile(*calls, _detours(reasons), *times)
             for name, (calls, *times, reasons) in self._recorder.calls().items()
         }
-        return dict(sorted(found.items(), key=lambda item: -item[1].total_ns))
+        return dict(sorted(profiles.items(), key=lambda item: -item[1].total_ns))
 
     @property
     def functions(self):
-        found = [
+        profiles = [
             FunctionProfile(planned.title, executor, planned.reason, calls, ns)
             for planned, sums in list(self._functions.items())
             for executor, (calls, ns) in sums.items()
         ]
-        return sorted(found, key=lambda one: -one.ns)
+        return sorted(profiles, key=lambda profile: -profile.ns)
 
     @property
     def methods(self):
@@ -379,8 +379,14 @@ class Profile(Printed):
             yield (
                 _FUNCTION_COLUMNS,
                 [
-                    (one.executor, f"{one.calls:,}", in_units(one.ns), one.name, one.reason or "")
-                    for one in functions
+                    (
+                        function.executor,
+                        f"{function.calls:,}",
+                        in_units(function.ns),
+                        function.name,
+                        function.reason or "",
+                    )
+                    for function in functions
                 ],
             )
 
@@ -388,8 +394,8 @@ class Profile(Printed):
             yield (
                 _METHOD_COLUMNS,
                 [
-                    (one.name, one.method, f"{one.calls:,}", one.reason or "replayed")
-                    for one in methods
+                    (method.name, method.method, f"{method.calls:,}", method.reason or "replayed")
+                    for method in methods
                 ],
             )
 
@@ -440,8 +446,8 @@ def _row(name, op):
 
 
 def _detours(reasons):
-    found = [
+    detours = [
         Detour(path, reason, detail, tuple(Change(*change) for change in changes or ()), calls)
         for (path, reason, detail, changes), calls in reasons.items()
     ]
-    return tuple(sorted(found, key=lambda detour: -detour.calls))
+    return tuple(sorted(detours, key=lambda detour: -detour.calls))

@@ -145,12 +145,12 @@ def _count(text):
 
 def _split(arguments):
     """Split the arguments into fastops's and the program's. The program is the first non-option."""
-    for place, argument in enumerate(arguments):
+    for i, argument in enumerate(arguments):
         if argument[:2] in ("-m", "-c"):
             attached = [argument[2:]] if argument[2:] else []
-            return arguments[:place], [argument[:2], *attached, *arguments[place + 1 :]]
+            return arguments[:i], [argument[:2], *attached, *arguments[i + 1 :]]
         if argument == "-" or not argument.startswith("-"):
-            return arguments[:place], arguments[place:]
+            return arguments[:i], arguments[i:]
     return arguments, []
 
 

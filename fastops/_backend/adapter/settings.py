@@ -16,7 +16,7 @@ more."""
 _known: dict = {}
 
 
-class Settings:
+class SettingsCache:
     """Objects by the current settings. Each is made when it is first needed.
 
     Parameters
@@ -44,7 +44,7 @@ class Settings:
 
 def settle():
     """Replace settings by earlier equal objects, if there are any; return the settings."""
-    found = []
+    settings = []
     for module, name in ASKED:
         value = getattr(module, name)
         if len(_known) >= MOST:
@@ -52,8 +52,8 @@ def settle():
         held = _known.setdefault((name, type(value), value), value)
         if held is not value:
             setattr(module, name, held)
-        found.append(held)
-    return tuple(found)
+        settings.append(held)
+    return tuple(settings)
 
 
 _FIRST = settle()
