@@ -50,7 +50,7 @@ cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args
 
 cdef class Op(Schema):
     cdef vectorcall_t vectorcall
-    cdef object _record             # the op's Record; made on first use, as are all fields below
+    cdef object _record             # the op's OpRecord; made on first use, as are all fields below
     cdef bint ready
     cdef object reference           # TensorFlow's own function; found on first use
     cdef object result_type         # its namedtuple, or None

@@ -1,7 +1,7 @@
 from inspect import Signature
 from typing import Any, final
 
-from fastops._core.record import Record
+from fastops._core.record import OpRecord
 from fastops._core.schema import Schema
 
 @final
@@ -12,7 +12,7 @@ class Op(Schema):
     def __deepcopy__(self, memo: Any) -> Op: ...
     def __get__(self, instance: Any, owner: Any) -> Op: ...
     @property
-    def record(self) -> Record: ...
+    def record(self) -> OpRecord: ...
     @property
     def never_direct(self) -> str | None: ...
     @property

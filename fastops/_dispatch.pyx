@@ -287,7 +287,7 @@ cdef class Op(Schema):
 
     @property
     def record(self):
-        """fastops._core.record.Record: the record of the op."""
+        """fastops._core.record.OpRecord: the record of the op."""
         if self._record is None:  # all Op objects for one op share the record of the first
             first = named(self.op_name)
             self._record = record_of(self.op_name) if first is self else first.record

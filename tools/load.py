@@ -282,7 +282,7 @@ def _bind(op, snapshot, policy, facts):
     doc = docstring.render(
         op,
         params,
-        docstring.Facts(
+        docstring.DocstringFacts(
             snapshot.version,
             facts.inputs.get(op.name, {}),
             facts.outputs.get(op.name, {}),

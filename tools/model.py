@@ -15,7 +15,7 @@ class Snapshot:
         The TensorFlow whose registry it is.
     digest : str
         Start of the SHA-256 of the file.
-    ops : tuple of fastops._core.opdef.Op
+    ops : tuple of fastops._core.opdef.OpSpec
         Sorted by name.
     since : dict of dict of str
         By op and, in it, by attribute, the TensorFlow that first has it, where an earlier one that
@@ -24,7 +24,7 @@ class Snapshot:
 
     version: str
     digest: str
-    ops: tuple[opdef.Op, ...]
+    ops: tuple[opdef.OpSpec, ...]
     since: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -85,7 +85,7 @@ class Binding:
 
     Attributes
     ----------
-    op : fastops._core.opdef.Op
+    op : fastops._core.opdef.OpSpec
         The op.
     name, raw_name : str
         The attributes of `fastops.ops` and `fastops.raw_ops` that it is.
@@ -97,7 +97,7 @@ class Binding:
         Its docstring.
     """
 
-    op: opdef.Op
+    op: opdef.OpSpec
     name: str
     raw_name: str
     alias: str

@@ -11,7 +11,7 @@ WIDTH = 96
 
 
 @dataclass(frozen=True)
-class Facts:
+class DocstringFacts:
     """The facts in a docstring that are not in the OpDef.
 
     Attributes
@@ -51,11 +51,11 @@ def render(op, params, facts):
 
     Parameters
     ----------
-    op : fastops._core.opdef.Op
+    op : fastops._core.opdef.OpSpec
         The op.
     params : tuple of fastops._core.opdef.Param
         Its keywords.
-    facts : Facts
+    facts : DocstringFacts
         The facts that are not in the OpDef.
     """
     names = {param.op_def_name: param.name for param in params}

@@ -58,7 +58,7 @@ def check_ops(definition, path):
     """Raise `ValueError` for an op that this TensorFlow does not have."""
     library = {function.signature.name: function for function in definition.library.function}
     parts = [("", definition.node)]
-    parts += [(f" in function {name!r}", one.node_def) for name, one in library.items()]
+    parts += [(f" in function {name!r}", function.node_def) for name, function in library.items()]
     known = {*library}
     for where, nodes in parts:
         for node in nodes:

@@ -69,11 +69,11 @@ def load(source, signature=DEFAULT, *, tags=None, inputs=None, outputs=None):
     {'y': <tf.Tensor: shape=(1,), dtype=float32, numpy=array([3.], dtype=float32)>}
     """
     with outside_of_graphs():
-        found = signatures(source, tags=tags, inputs=inputs, outputs=outputs)
-        if signature not in found:
-            have = listed(found) or "none"
+        loaded = signatures(source, tags=tags, inputs=inputs, outputs=outputs)
+        if signature not in loaded:
+            have = listed(loaded) or "none"
             raise ValueError(f"{name_of(source)} has no signature {signature!r}: it has {have}")
-        return Model(found[signature])
+        return Model(loaded[signature])
 
 
 def signatures(source, *, tags=None, inputs=None, outputs=None):

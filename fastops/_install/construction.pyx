@@ -55,13 +55,13 @@ cdef object _create_default = _variables.default_variable_creator_v2
 # The types of initial values besides tensors, arrays, and lists of these.
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
 
-# By kind: a `Model`; a tuple with the `Model` of the first variable; or None for a kind without
-# a template.
-cdef Cache _models = Cache(MAX_VARIABLE_KINDS)
+# By kind: a `VariableTemplate`; a tuple with the template of the first variable; or None for a kind
+# without a template.
+cdef Cache _templates = Cache(MAX_VARIABLE_KINDS)
 
 
 @cython.final
-cdef class Model:
+cdef class VariableTemplate:
     """The template for variables of one kind.
 
     Parameters
@@ -99,7 +99,7 @@ cdef class Model:
         if not _OPTIONS.issuperset(map(type, self.state.values())):
             raise ValueError("a variable with attributes that two may not share")
 
-    cdef bint is_like(self, Model other) except -1:
+    cdef bint is_like(self, VariableTemplate other) except -1:
         return (
             list(self.state.items()) == list(other.state.items())
             and self.handle_data == other.handle_data
@@ -132,17 +132,18 @@ cdef class Model:
 
 cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
     """Learn the template of a kind from a variable that TensorFlow made."""
-    model = None
+    template = None
     if type(variable) is _ResourceVariable:
         try:
-            model = Model(variable, sizes)
+            template = VariableTemplate(variable, sizes)
         except Exception:  # not a plain variable
             pass
-    known = _models.get(kind, False)
+    known = _templates.get(kind, False)
     if known is False:
-        _models.put(kind, None if model is None else (model,))
+        _templates.put(kind, None if template is None else (template,))
     elif type(known) is tuple:  # otherwise another thread has decided about this kind meanwhile
-        _models.replace(kind, model if model is not None and model.is_like(known[0]) else None)
+        is_like = template is not None and template.is_like(known[0])
+        _templates.replace(kind, template if is_like else None)
     return 0
 
 
@@ -200,7 +201,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), i
     cdef PyObject* given = args[1] if n > 1 else NULL
     cdef PyObject* known
-    cdef Model model
+    cdef VariableTemplate template
     cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
     cdef list options = []
     # Positional arguments: the class, the initial value, and `trainable`. The positions of further
@@ -232,10 +233,11 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
         _tf_context._context._thread_local_data.scope_name,
         <int>handle_dtype(<PyObject*>tensor), sizes,
     )
-    known = _models.find(kind)
-    if known != NULL and type(<object>known) is Model:
-        model = <Model><object>known  # keeps it alive: another thread may replace the entry
-        result = model.make(tensor, graph)
+    known = _templates.find(kind)
+    if known != NULL and type(<object>known) is VariableTemplate:
+        # The reference keeps it alive: another thread may replace the entry.
+        template = <VariableTemplate><object>known
+        result = template.make(tensor, graph)
     else:
         result = <object>call_original(self, args, nargsf, keywords)
         Py_DECREF(result)

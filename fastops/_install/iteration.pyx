@@ -17,7 +17,7 @@ from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
 from fastops._dispatch cimport eager, on_host
 from fastops._specialize.guards.names cimport Guard, holds
-from fastops._install.public.lowering cimport Function, Site
+from fastops._install.public.lowering cimport Lowering, Site
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
 from fastops._tf.tensor cimport Tensor
@@ -38,12 +38,12 @@ cdef bint _unwatched() except -1:
         return False
     # Other code may have patched the method, or a function that it calls.
     getitem = PyDict_GetItem(<object>(<PyTypeObject*>_Tensor).tp_dict, _GETITEM)
-    if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Function:
+    if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Lowering:
         return False
     guard = (<Replacement>getitem).guard
     if guard is not None and not holds(guard):
         return False
-    for site in (<Function>getitem).sites or ():
+    for site in (<Lowering>getitem).sites or ():
         return (<Site>site).passable()
     return False
 

@@ -90,7 +90,7 @@ def _iteration_targets(iteration):
 
 
 def _optional(traced, optionals, original):
-    return staticmethod(traced.Method(original.__func__, optionals.from_value))
+    return staticmethod(traced.PlainMethod(original.__func__, optionals.from_value))
 
 
 def _optional_targets(optionals, traced):
@@ -104,7 +104,7 @@ def _optional_targets(optionals, traced):
 def _optional_method_targets(optionals, traced):
     kind = upstream.look_up("tensorflow.python.data.ops.optional_ops._OptionalImpl")
     for name, answer in optionals.METHODS.items():
-        make = partial(traced.Method, answer=answer)
+        make = partial(traced.PlainMethod, answer=answer)
         yield Target("traced", f"tf.experimental.Optional.{name}", kind, name, make)
 
 

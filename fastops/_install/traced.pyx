@@ -54,7 +54,7 @@ cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t 
 
 @cython.final
 @cython.no_gc_clear
-cdef class Method(Replacement):
+cdef class PlainMethod(Replacement):
     """Stand-in for a method that has a cheaper equivalent in plain calls (see `is_plain`).
 
     Parameters
@@ -79,7 +79,7 @@ cdef class Method(Replacement):
 
 cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t nargsf,
                             PyObject* keywords) except NULL:
-    cdef Method self = <Method>callable
+    cdef PlainMethod self = <PlainMethod>callable
     if (
         not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1
         or not (is_plain_anywhere() if self.anywhere else is_plain())
@@ -91,4 +91,4 @@ cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t na
 
 
 enable(FunctionCall)
-enable(Method)
+enable(PlainMethod)

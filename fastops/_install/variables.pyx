@@ -101,7 +101,7 @@ cdef enum:
 
 @cython.final
 @cython.no_gc_clear
-cdef class Read(Replacement):
+cdef class VariableRead(Replacement):
     """Stand-in for a method that reads a variable.
 
     Parameters
@@ -122,7 +122,7 @@ cdef class Read(Replacement):
 
 cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
-    cdef Read self = <Read>callable
+    cdef VariableRead self = <VariableRead>callable
     if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1:
         return call_original(self, args, nargsf, keywords)
     graph = _graph_of(self, args[0])
@@ -294,15 +294,15 @@ cdef int _describe(dict state, object variable, object graph, object parent_op) 
 
 
 METHODS = {
-    "value": lambda original: Read(original, VALUE),
-    "read_value": lambda original: Read(original, READ_VALUE),
-    "read_value_no_copy": lambda original: Read(original, READ_VALUE_NO_COPY),
-    "numpy": lambda original: Read(original, NUMPY),
-    "__array__": lambda original: Read(original, ARRAY),
-    "__bool__": lambda original: Read(original, BOOL),
-    "__complex__": lambda original: Read(original, COMPLEX),
-    "__float__": lambda original: Read(original, FLOAT),
-    "__int__": lambda original: Read(original, INT),
+    "value": lambda original: VariableRead(original, VALUE),
+    "read_value": lambda original: VariableRead(original, READ_VALUE),
+    "read_value_no_copy": lambda original: VariableRead(original, READ_VALUE_NO_COPY),
+    "numpy": lambda original: VariableRead(original, NUMPY),
+    "__array__": lambda original: VariableRead(original, ARRAY),
+    "__bool__": lambda original: VariableRead(original, BOOL),
+    "__complex__": lambda original: VariableRead(original, COMPLEX),
+    "__float__": lambda original: VariableRead(original, FLOAT),
+    "__int__": lambda original: VariableRead(original, INT),
     "assign": lambda original: Assign(original, "AssignVariableOp"),
     "assign_add": lambda original: Assign(original, "AssignAddVariableOp"),
     "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),
@@ -310,5 +310,5 @@ METHODS = {
 }
 """By name of a method, the function that makes its replacement."""
 
-enable(Read)
+enable(VariableRead)
 enable(Assign)

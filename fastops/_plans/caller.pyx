@@ -84,13 +84,13 @@ cdef class Case:
         self.runner = runner
         self.pack = pack
         self.last_leaf = -1
-        self.constant_objects = [one for one in takes if not isinstance(one, int)]
-        for one in takes:
-            if isinstance(one, int):
-                self.leaves.push_back(one)
-                self.last_leaf = max(self.last_leaf, one)
+        self.constant_objects = [source for source in takes if not isinstance(source, int)]
+        for source in takes:
+            if isinstance(source, int):
+                self.leaves.push_back(source)
+                self.last_leaf = max(self.last_leaf, source)
             else:
-                self.constants.push_back(borrow_anywhere(one)[0])
+                self.constants.push_back(borrow_anywhere(source)[0])
                 self.leaves.push_back(-<int>self.constants.size())
 
     cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
@@ -116,7 +116,7 @@ cdef class Case:
 
 
 @cython.final
-cdef class Tally:
+cdef class UnseenCalls:
     """Counts the calls that TensorFlow does not know of, until `tell_of_calls` reports them.
 
     Attributes
@@ -157,7 +157,7 @@ cdef class Caller:
         self.vectorcall = _call
         self.account = Account()
         self.reasons = {}
-        self.tally = Tally()
+        self.tally = UnseenCalls()
 
     def __init__(self, target, plans, most, patient=False):
         self.target = target
@@ -217,12 +217,12 @@ cdef class Caller:
 
     cdef Waiting wait_for(self, bytes key):
         """Return the `Waiting` of a signature; make it if there is none."""
-        cdef Waiting found = self.waiting.get(key)
-        if found is None:
-            found = Waiting()
-            found.account.drops = self.failures  # each failure doubles the bar
-            found = self.waiting.put(key, found)
-        return found
+        cdef Waiting waiting = self.waiting.get(key)
+        if waiting is None:
+            waiting = Waiting()
+            waiting.account.drops = self.failures  # each failure doubles the bar
+            waiting = self.waiting.put(key, waiting)
+        return waiting
 
     cdef bint pays(self, Waiting waiting) except -1:
         """Whether calls of a signature have cost enough to make a case.
@@ -382,8 +382,8 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
 
 
 cdef int _set_up() except -1:
-    cdef Caller one = Caller.__new__(Caller)
-    EnableVectorcall(<PyTypeObject*>Caller, <char*>&one.vectorcall - <char*><void*>one)
+    cdef Caller instance = Caller.__new__(Caller)
+    EnableVectorcall(<PyTypeObject*>Caller, <char*>&instance.vectorcall - <char*><void*>instance)
     return 0
 
 

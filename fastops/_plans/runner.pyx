@@ -11,7 +11,7 @@ from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_thi
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, WrapPlaced, kReady
-from fastops._cpp.plan cimport Borrowed, Made, Step
+from fastops._cpp.plan cimport Borrowed, Made, NativeStep
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, call_object
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
@@ -170,8 +170,8 @@ cdef class Runner:
         one, must fit: `run_changed` is for calls with an outdated plan.
         """
         cdef Made made
-        cdef Device* place
-        cdef const Step* failed = NULL
+        cdef Device* device
+        cdef const NativeStep* failed = NULL
         cdef Status status
         cdef Plan plan = self.plan
         cdef int64_t begin
@@ -209,10 +209,10 @@ cdef class Runner:
         if not _where.only_host:
             results = []
             for i in range(made.size()):
-                place = plan.device
+                device = plan.device
                 if plan.in_host[i]:
-                    place = NULL
-                results.append(WrapPlaced(move(made[i]), place, plan.called_on, _where.context))
+                    device = NULL
+                results.append(WrapPlaced(move(made[i]), device, plan.called_on, _where.context))
             return results[0] if pack is None else pack(results)
         if pack is None:
             return Wrap(move(made[0]), _where.host, _where.context)
@@ -235,16 +235,16 @@ cdef class Runner:
         cdef Borrowed given
         cdef const Tensor* value
         cdef Py_ssize_t i
-        cdef PyObject* one
+        cdef PyObject* tensor
         cdef Original call
         cdef Course course = LEFT
         if self.plan is None or not is_plain():
             return self.run_original(*taken)
         for i in range(len(taken)):
-            one = PyTuple_GET_ITEM(taken, i)
+            tensor = PyTuple_GET_ITEM(taken, i)
             value = NULL
-            if not IsEagerTensor(one) or kReady != Inspect(
-                EagerTensor_Handle(one), _where.host, &value
+            if not IsEagerTensor(tensor) or kReady != Inspect(
+                EagerTensor_Handle(tensor), _where.host, &value
             ):
                 return self.run_original(*taken)
             given.push_back(value)

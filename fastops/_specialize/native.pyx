@@ -15,8 +15,7 @@ from fastops._core.telling cimport raise_failure
 from fastops._core.tensors cimport host_tensor, local_tensor
 from fastops._cpp.handle cimport Wrap
 from fastops._cpp.options cimport Thread, kAuto, kDirect
-from fastops._cpp.plan cimport Borrowed, Differs, Made, kKernel, kRead
-from fastops._cpp.plan cimport Step as NativeStep
+from fastops._cpp.plan cimport Borrowed, Differs, Made, NativeStep, kKernel, kRead
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.timer cimport Nanoseconds

@@ -16,7 +16,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTu
 from libcpp.vector cimport vector
 
 from fastops._core.locals cimport unseeded
-from fastops._core.measuring cimport Recorder
+from fastops._core.measuring cimport ProfileRecorder
 from fastops._core.observer cimport is_measured
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, local_tensor, same_bytes
@@ -76,7 +76,7 @@ cdef tuple _NO_SEEDS = (None, None)
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
-cdef class Check:
+cdef class ValueCheck:
     """Compares a value with the value that Python read in the recorded call.
 
     Parameters
@@ -99,14 +99,14 @@ cdef class Check:
 
 
 @cython.final
-cdef class Step:
+cdef class ReplayStep:
     """An op to run.
 
     Parameters
     ----------
     op : Op
         The op. Its cached entry should fit this step, so steps rarely share an op.
-    step : fastops._specialize.recording.recording.Step
+    step : fastops._specialize.recording.recording.RecordedStep
         The recorded step.
     function : callable
         TensorFlow's generated function of the op.
@@ -153,7 +153,7 @@ cdef class Step:
         self.arguments = tuple(arguments)
         self.first, self.num_outputs = step.outputs.start, len(step.outputs)
         self.sizes = tuple(step.sizes)
-        self.checks = tuple([Check(one) for one in step.checks])
+        self.checks = tuple([ValueCheck(one) for one in step.checks])
         self.releases = step.releases
 
     cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
@@ -207,7 +207,7 @@ cdef class Step:
             if sizes is not None and not _has_sizes(values[self.first + i], sizes):
                 return DIFFERS
         for i in range(PyTuple_GET_SIZE(self.checks)):
-            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+            if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
         for i in range(<Py_ssize_t>self.releases.size()):
             end = self.releases[i]
@@ -275,7 +275,7 @@ cdef class Replay:
         self.num_values = found.num_values
         self.variables = tuple(found.variables)
         self.handles = handles_of(self.variables)
-        self.checks = tuple([Check(one) for one in found.checks])
+        self.checks = tuple([ValueCheck(one) for one in found.checks])
         self.result = found.result
         self.single = found.result if isinstance(found.result, Number) else -1
         if isinstance(found.result, (list, tuple)):
@@ -296,7 +296,7 @@ cdef class Replay:
             functions[name] = function
         firsts = {} if len(found.steps) > MAX_UNSHARED_OPS else None
         self.steps = tuple([
-            Step(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
+            ReplayStep(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
             for i, one in enumerate(found.steps)
         ])
         self.settings = [
@@ -310,7 +310,7 @@ cdef class Replay:
 
     def op_names(self):
         """Return the names of the ops, in the order in which they run."""
-        return [(<Step>step).op.op_name for step in self.steps]
+        return [(<ReplayStep>step).op.op_name for step in self.steps]
 
     def describe(self):
         """Describe what the replay runs and compares.
@@ -322,7 +322,7 @@ cdef class Replay:
             name, the parameter and a tensor; the number of tensor ``"values"`` that are compared;
             and the number of runs as kernels only, ``"native"``.
         """
-        cdef Step step
+        cdef ReplayStep step
         constants, values = [], PyTuple_GET_SIZE(self.checks)
         for step in self.steps:
             values += PyTuple_GET_SIZE(step.checks)
@@ -408,7 +408,7 @@ cdef class Replay:
         for i in range(first, self.num_values):
             values[i] = NULL
         for i in range(PyTuple_GET_SIZE(self.checks)):
-            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+            if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
         try:
             outcome = native.run(signature, values, thread)
@@ -428,7 +428,7 @@ cdef class Replay:
     cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
                               PyObject** result) except *:
         """Run the replay op by op, and note the kernels. A new key has no kernel yet."""
-        cdef Recorder calls = Recorder()
+        cdef ProfileRecorder calls = ProfileRecorder()
         cdef bint onednn = thread.options.onednn
         cdef Outcome outcome
         cdef Native native
@@ -447,7 +447,7 @@ cdef class Replay:
             if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
                 first = self.num_arguments + len(self.handles)
                 asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
-                ops = tuple([(<Step>step).op for step in self.steps])
+                ops = tuple([(<ReplayStep>step).op for step in self.steps])
                 native = Native(
                     found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
                 )
@@ -468,7 +468,7 @@ cdef class Replay:
         cdef vector[PyObject*] many
         cdef Outcome outcome = DONE
         cdef bint lasts = False
-        cdef Step step
+        cdef ReplayStep step
         cdef PyObject* last = NULL
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.steps)
         cdef Py_ssize_t first = self.num_arguments + PyTuple_GET_SIZE(handles)
@@ -483,10 +483,10 @@ cdef class Replay:
             values[i] = NULL
         try:
             for i in range(PyTuple_GET_SIZE(self.checks)):
-                if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                     return DIFFERS
             for i in range(n):
-                step = <Step>PyTuple_GET_ITEM(self.steps, i)
+                step = <ReplayStep>PyTuple_GET_ITEM(self.steps, i)
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
                 outcome = step.run(

@@ -18,7 +18,7 @@ from tensorflow.python.ops import gen_manip_ops
 from tensorflow.python.ops.numpy_ops import np_dtypes
 
 import fastops
-from fastops._core.record import Record
+from fastops._core.record import OpRecord
 from fastops._install.replay.functions import FUNCTIONS
 from fastops._install.replay.replayed import Replayed
 from fastops._specialize.recording import hooks
@@ -424,7 +424,7 @@ def test_what_a_collection_runs_is_not_of_the_call():
 
 def test_what_is_known_of_ops_is_shared():
     def records():
-        return sum(type(one) is Record for one in gc.get_objects())
+        return sum(type(one) is OpRecord for one in gc.get_objects())
 
     function = replayed("tf.roll")
     learn(function, t(3), 1, 0)

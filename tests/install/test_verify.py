@@ -105,7 +105,7 @@ def test_a_helper_that_answers_another_question(monkeypatch):
 
 
 def test_a_method_that_answers_otherwise(monkeypatch):
-    make = partial(traced.Method, answer=lambda original, shape: [2])
+    make = partial(traced.PlainMethod, answer=lambda original, shape: [2])
     install_faulty(monkeypatch, "traced", TensorShape, "as_list", make)
     assert "1 items, not 2" in error_of(tf.TensorShape([2, 3]).as_list)
 

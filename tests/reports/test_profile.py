@@ -12,7 +12,7 @@ from support import python
 
 import fastops
 from fastops import ops
-from fastops._core.measuring import Recorder
+from fastops._core.measuring import ProfileRecorder
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
@@ -546,5 +546,5 @@ def test_errors_in_ipython(shell, capsys):
     assert type(result.error_in_exec) is ZeroDivisionError
     assert "b = a / 0" in capsys.readouterr().out
     assert shell.user_ns["a"] == 1
-    assert not Recorder().calls()
+    assert not ProfileRecorder().calls()
     shell.run_line_magic("unload_ext", "fastops")

@@ -113,7 +113,7 @@ def _batches():
         with upstream.contained("keras", name):
             holder, attribute = resolve(name)
             if type(original_of(holder, attribute)) is FunctionType:
-                make = partial(traced.Method, answer=answer, anywhere=True)
+                make = partial(traced.PlainMethod, answer=answer, anywhere=True)
                 yield Target("keras", name, holder, attribute, make)
 
 

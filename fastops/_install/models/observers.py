@@ -32,7 +32,7 @@ def observed():
     try:
         yield mine[1]
     finally:
-        OBSERVERS[:] = [one for one in OBSERVERS if one is not mine]
+        OBSERVERS[:] = [observer for observer in OBSERVERS if observer is not mine]
 
 
 def _begin(thread):

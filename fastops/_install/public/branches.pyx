@@ -14,7 +14,7 @@ from fastops._core.tensors cimport host_tensor, ints_of, rank_of, truth_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, Py_False, Py_None, Py_True
 from fastops._dispatch cimport in_order
-from fastops._install.public.lowering cimport CALLING, DECLINED, Draft, Function, register
+from fastops._install.public.lowering cimport CALLING, DECLINED, Draft, Lowering, register
 from fastops._tf.tensor cimport Tensor
 
 
@@ -30,7 +30,7 @@ cdef bint _decides(PyObject* value, bool* truth) noexcept:
     return tensor != NULL and truth_of(tensor, truth)
 
 
-cdef int _cond(Function self, Draft* draft) except -1:
+cdef int _cond(Lowering self, Draft* draft) except -1:
     # pred, true_fn, false_fn
     cdef bool truth = draft.values[0] == Py_True
     if (
@@ -44,7 +44,7 @@ cdef int _cond(Function self, Draft* draft) except -1:
     return _calling(draft, draft.values[1 if truth else 2], 0)
 
 
-cdef int _case(Function self, Draft* draft) except -1:
+cdef int _case(Lowering self, Draft* draft) except -1:
     # pred_fn_pairs, default, exclusive, strict
     cdef PyObject* pair
     cdef PyObject* chosen = NULL
@@ -81,7 +81,7 @@ cdef int _case(Function self, Draft* draft) except -1:
     )
 
 
-cdef int _switch_case(Function self, Draft* draft) except -1:
+cdef int _switch_case(Lowering self, Draft* draft) except -1:
     # branch_index, branch_fns, default
     cdef const Tensor* index = host_tensor(draft.values[0])
     cdef PyObject** functions

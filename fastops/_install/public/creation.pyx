@@ -25,7 +25,7 @@ from fastops._install.public.lowering cimport (
     CHOSEN,
     DECLINED,
     Draft,
-    Function,
+    Lowering,
     done,
     is_number,
     is_tensor,
@@ -48,12 +48,12 @@ cdef object _int64_dtype = _dtypes.int64
 cdef object _ZERO = 0
 
 
-cdef int _constant(Function self, Draft* draft) except -1:
+cdef int _constant(Lowering self, Draft* draft) except -1:
     # value, dtype, shape
     return _made_of_value(draft, False)
 
 
-cdef int _convert(Function self, Draft* draft) except -1:
+cdef int _convert(Lowering self, Draft* draft) except -1:
     # value, dtype, dtype_hint
     cdef PyObject* value = draft.values[0]
     if not IsEagerTensor(value):
@@ -88,7 +88,7 @@ cdef int _made_of_value(Draft* draft, bint packs) except -1:
     return DECLINED if tensor is None else done(draft, tensor)
 
 
-cdef int _cast(Function self, Draft* draft) except -1:
+cdef int _cast(Lowering self, Draft* draft) except -1:
     # x, dtype
     cdef unsigned long long dtype
     if not is_tensor(draft.values[0]):
@@ -108,17 +108,17 @@ cdef int _cast(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _zeros(Function self, Draft* draft) except -1:
+cdef int _zeros(Lowering self, Draft* draft) except -1:
     # shape, dtype
     return _filled(self, draft, 0, True)
 
 
-cdef int _ones(Function self, Draft* draft) except -1:
+cdef int _ones(Lowering self, Draft* draft) except -1:
     # shape, dtype
     return _filled(self, draft, 1, False)
 
 
-cdef int _filled(Function self, Draft* draft, object number, bint zeros) except -1:
+cdef int _filled(Lowering self, Draft* draft, object number, bint zeros) except -1:
     cdef unsigned long long dtype
     dims = static_shape(<object>draft.values[0])
     to = base_dtype(<object>draft.values[1])
@@ -138,7 +138,7 @@ cdef int _filled(Function self, Draft* draft, object number, bint zeros) except 
     return done(draft, result)
 
 
-cdef int _zeros_like(Function self, Draft* draft) except -1:
+cdef int _zeros_like(Lowering self, Draft* draft) except -1:
     # input, dtype
     if _like(self, draft) == DECLINED or not may_run(self):
         return DECLINED
@@ -147,7 +147,7 @@ cdef int _zeros_like(Function self, Draft* draft) except -1:
     return done(draft, result)
 
 
-cdef int _like(Function self, Draft* draft) except -1:
+cdef int _like(Lowering self, Draft* draft) except -1:
     # input, dtype
     if draft.values[1] != Py_None:
         to = <object>draft.values[1]
@@ -156,7 +156,7 @@ cdef int _like(Function self, Draft* draft) except -1:
     return self.choose(draft)
 
 
-cdef int _range(Function self, Draft* draft) except -1:
+cdef int _range(Lowering self, Draft* draft) except -1:
     # start, limit, delta, dtype
     cdef long long number
     if draft.values[1] == Py_None:
@@ -168,7 +168,7 @@ cdef int _range(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _one_hot(Function self, Draft* draft) except -1:
+cdef int _one_hot(Lowering self, Draft* draft) except -1:
     # indices, depth, on_value, off_value, axis, dtype
     cdef unsigned long long dtype
     to = _float32_dtype
@@ -187,12 +187,12 @@ cdef int _one_hot(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _stop_gradient(Function self, Draft* draft) except -1:
+cdef int _stop_gradient(Lowering self, Draft* draft) except -1:
     # input
     return DECLINED if recording() else self.choose(draft)
 
 
-cdef int _random_normal(Function self, Draft* draft) except -1:
+cdef int _random_normal(Lowering self, Draft* draft) except -1:
     # shape, mean, stddev, dtype, seed
     cdef DataType dtype
     shape = static_shape(<object>draft.values[0])
@@ -208,7 +208,7 @@ cdef int _random_normal(Function self, Draft* draft) except -1:
     return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
 
 
-cdef int _random_uniform(Function self, Draft* draft) except -1:
+cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     # shape, minval, maxval, dtype, seed
     cdef DataType dtype
     shape = static_shape(<object>draft.values[0])

@@ -102,7 +102,7 @@ def _stand_in(function, original, always=False):
         ]
 
     found, replay = handlers(original), upstream.load("replay.replayed")
-    return lowering.Function(
+    return lowering.Lowering(
         original,
         names=names,
         made=made,
