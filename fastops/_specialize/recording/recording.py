@@ -787,7 +787,10 @@ def _arguments(record, values, attrs):
 def _bytes(tensor):
     """Return the dtype, shape and elements of a tensor, for comparisons."""
     value = tensor.numpy()
-    elements = value.tolist() if tensor.dtype == tf.string else value.tobytes()
+    if tensor.dtype == tf.string:
+        elements = value if type(value) is bytes else value.tolist()  # a scalar is no array
+    else:
+        elements = value.tobytes()
     return tensor.dtype, tensor._shape_tuple(), elements
 
 
