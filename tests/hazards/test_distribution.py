@@ -16,6 +16,7 @@ from support import DIRECT, FIRST, failure, free_ports, python, took
 from tensorflow.experimental import dtensor
 from tensorflow.python.distribute.parallel_device import parallel_device
 
+import fastops
 from fastops import raw_ops
 
 
@@ -134,6 +135,24 @@ def test_mirrored_replicas():
         "Square": [DIRECT, "capi:input_device"],
         "Sum": [DIRECT, "capi:input_device"],
     }
+
+
+@within("replicas_apart")
+def test_losses_of_mirrored_replicas():
+    """The number of replicas scales these losses. A recording made outside of replicas has one."""
+    replicas, losses = mirrored(), tf.constant([1.0, 2.0])
+
+    def scaled(*given):
+        return [function(losses) for function in functions]
+
+    with fastops.accelerated():
+        functions = (tf.nn.compute_average_loss, tf.nn.scale_regularization_loss)
+        for _ in range(4):
+            assert np.array_equal(scaled(), [1.5, 3.0])
+            assert np.array_equal(replicas.flat(replicas.run(scaled)), [0.75, 0.75, 1.5, 1.5])
+            with replicas.strategy.scope():
+                assert failure(scaled).kind is RuntimeError
+        assert [function.describe()["replayed"] for function in functions] == [1, 1]
 
 
 @within("replicas_apart")
