@@ -52,7 +52,12 @@ class Recipe:
 
 @cache
 def of(family):
-    """Return the recipes of a family, in the order of its text.
+    """Return the recipes of a family, in the order of its text: see `parse`."""
+    return parse(module(family).TEXT, family)
+
+
+def parse(text, family):
+    """Return the recipes of a text.
 
     A line is a call of a function by its public name. Below a line with the name of a class, or of
     a namespace, and a colon, it may begin with a key in that, and a colon: what it calls, where
@@ -60,7 +65,7 @@ def of(family):
     "varies:" and why the values do.
     """
     found, heading = [], ""
-    for line in filter(None, map(str.strip, module(family).TEXT.splitlines())):
+    for line in filter(None, map(str.strip, text.splitlines())):
         if is_heading := _HEADING.fullmatch(line):
             heading = is_heading[1]
         else:
