@@ -528,7 +528,10 @@ def main():
     kept = write(run, args.root, args.only)
     for one in kept:
         print(f"stays as it is, not measured: {one}", file=sys.stderr)
-    sys.exit(bool(kept))
+    lost = report.lost(run) if report.has_all_rows(run) else []
+    for sentence in lost:
+        print(sentence, file=sys.stderr)
+    sys.exit(bool(kept or lost))
 
 
 if __name__ == "__main__":

@@ -134,13 +134,21 @@ def _run(args, console, errors):
 
         args.html.write_text(page.render(run))
         console.print(f"wrote {args.html}", highlight=False, soft_wrap=True)
+    lost = report.lost(run) if not args.show and report.has_all_rows(run) else []
+    for sentence in lost:
+        errors.print(
+            f"[bold red]error:[/] {escape(sentence)}; PROMISED in fastops_bench/report.py lists "
+            "the names",
+            highlight=False,
+            soft_wrap=True,
+        )
     failures = [one for process in run.processes.values() for one in process["failed"]]
     for one in failures:
         errors.print(f"[bold red]failed:[/] {escape(one['name'])}", highlight=False, soft_wrap=True)
         errors.print(
             escape("\n".join(one["why"].splitlines()[-3:])), highlight=False, soft_wrap=True
         )
-    return 1 if failures else 0
+    return 1 if failures or lost else 0
 
 
 def plan(args):

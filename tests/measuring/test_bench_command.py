@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import setuptools
-from fastops_bench import command, page, peers, suites
+from fastops_bench import command, page, peers, report, suites
 from fastops_bench.processes import Process
 from fastops_bench.runs import Run
 from made_runs import MACHINE, made, race
@@ -183,6 +183,30 @@ def test_what_fails_is_named_and_the_rest_is_shown(told, capsys, tmp_path):
     assert "no [such] thing" in shown.err
     content = json.loads((tmp_path / "run.json").read_text())
     assert content["processes"]["main"]["failed"][0]["name"] == "tape: two"
+
+
+@pytest.mark.parametrize("effort", [(), ["--quick"], ["-k", "one"], ["--tag=short"]])
+def test_a_lost_promise_is_an_error_of_a_full_run(told, capsys, effort):
+    moved = {"event": "done", "name": "tape: one", "records": [RECORD | {"suite": "tape"}]}
+    told(BEGIN, COLLECTED, moved, END)
+    assert main("tape", *effort) == (0 if effort else 1)
+    said = "error: the suite tape has no group 'tape', which has a promise"
+    assert (said in capsys.readouterr().err) == (not effort)
+
+
+LABELLED = {promised.suite for promised in report.PROMISED.values() if promised.labels}
+
+
+def test_every_promise_has_a_benchmark(capsys):
+    """The list of benchmarks has the labels of their rows, so that nothing is measured."""
+    assert main("--list", *LABELLED) == 0
+    listed = {line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines()}
+    names = {
+        f"{promised.suite}: {label}"
+        for promised in report.PROMISED.values()
+        for label in promised.labels
+    }
+    assert names - listed == {"keras: training step"}  # a kind of models, with several benchmarks
 
 
 @pytest.mark.parametrize("status", [3, -signal.SIGSEGV])

@@ -94,6 +94,65 @@ def test_promises_are_held_or_missed(run):
     assert slow["AddV2 scalar: times faster than raw_ops"] == "MISS"
 
 
+PROMISED = [
+    (group, label)
+    for group, promised in report.PROMISED.items()
+    for label in promised.labels or ["any"]
+]
+
+
+def complete(*, left_out=()):
+    """Return a run that has a row for each promise, except for those of some groups and labels."""
+    records = [
+        {"suite": report.PROMISED[group].suite, "group": group, "label": label}
+        for group, label in PROMISED
+        if (group, label) not in left_out
+    ]
+    suites = {promised.suite for promised in report.PROMISED.values()}
+    records += [{"suite": suite, "group": "another", "label": "one"} for suite in suites]
+    return Run({"main": {"records": records, "failed": [], "skipped": []}})
+
+
+def test_no_promise_of_a_complete_run_is_lost():
+    assert report.lost(complete()) == []
+
+
+@pytest.mark.parametrize(("group", "label"), PROMISED)
+def test_a_row_with_another_name_loses_its_promise(group, label):
+    run = complete(left_out=[(group, label)])
+    name = f"group {group!r}" if label == "any" else f"the group {group!r} has no row {label!r}"
+    (sentence,) = report.lost(run)
+    assert name in sentence
+    assert sentence.endswith("which has a promise")
+
+
+def test_a_row_without_a_promise_is_told_if_its_group_has_one_for_each_row():
+    run = complete()
+    run.processes["main"]["records"] += [
+        {"suite": "install", "group": "programs", "label": "a new program"},
+        {"suite": "install", "group": "calls", "label": "a new call"},
+    ]
+    assert report.lost(run) == ["the row 'a new program' of the group 'programs' has no promise"]
+
+
+def test_what_was_skipped_or_not_asked_for_loses_no_promise():
+    row = ("libraries", "Sonnet, training step with Adam")
+    run = complete(left_out=[row])
+    run.processes["main"]["skipped"] = [{"name": ": ".join(row), "why": "it is not installed"}]
+    assert report.lost(run) == []
+    run = complete()
+    records = run.processes["main"]["records"]
+    records[:] = [record for record in records if record["suite"] == "tape"]
+    assert report.lost(run) == []
+
+
+def test_kinds_of_models_stand_for_the_rows_of_keras():
+    run = complete(left_out=[("keras", "training step")])
+    row = {"suite": "keras", "group": "keras", "label": "Keras, training step, Adam"}
+    run.processes["main"]["records"].append(row)
+    assert report.lost(run) == []
+
+
 def test_where_dispatch_stops_mattering(run):
     ((key, arms),) = sweeps.series(run.rows("sizes")).items()
     assert key == ("AddV2", "elements")
