@@ -16,6 +16,11 @@ def floats(*shape):
     return tf.constant(values.astype(np.float32))
 
 
+def signed(*shape):
+    """Return floats of both signs: an activation such as LeakyReLU depends on the sign."""
+    return floats(*shape) - 0.5
+
+
 def integers(*shape, most=4):
     return tf.constant(np.random.default_rng(6).integers(0, most, size=shape).astype(np.int32))
 
@@ -222,7 +227,7 @@ SCHEDULES = {
 def _layer(name):
     make, shapes = LAYERS[name]
     layer = make()
-    made = integers if name in OF_INTEGERS else floats
+    made = integers if name in OF_INTEGERS else signed
     if isinstance(shapes, list):
         given = [[made(*shape) for shape in shapes]]
     elif isinstance(shapes[0], tuple):

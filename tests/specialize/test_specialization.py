@@ -57,6 +57,9 @@ def test_the_path_of_a_change_is_told(change, expected, due_after):
     assert fastops.explain(layer, X).result.shape == (2, 2)
     (recording,) = keras.layers.Layer.__call__.recordings(layer)
     assert "Dense._kernel" in recording["places"]
+    assert "Dense.units" in recording["places"]  # a number, which is compared in its dict
+    assert "Dense._tracker" in recording["ignored"]
+    assert not set(recording["places"]) & set(recording["ignored"])
     assert "MatMul" in recording["ops"]
     change(layer)
     assert expected in str(fastops.explain(layer, X))

@@ -447,9 +447,10 @@ cdef class Method(Replacement):
         Returns
         -------
         list of dict
-            ``"scopes"``: the scopes that were open. ``"places"``: the paths of the compared places
-            of the object. ``"codes"``: the names of the code that ran. The other entries, such as
-            ``"ops"``, are from `Replay.describe`.
+            ``"scopes"``: the scopes that were open. ``"places"``: the paths of what is compared of
+            the object. ``"ignored"``: the paths of attributes that are not compared. ``"codes"``:
+            the names of the code that ran. The other entries, such as ``"ops"``, are from
+            `Replay.describe`.
         """
         cdef Subject subject = self.subjects.get(id(instance))
         cdef State state
@@ -462,6 +463,7 @@ cdef class Method(Replacement):
                     found.append({
                         "scopes": case.scopes,
                         "places": state.watch.paths(),
+                        "ignored": state.watch.ignored(),
                         "codes": sorted({code.co_name for code, _ in case.codes}),
                         **replay.describe(),
                     })

@@ -98,8 +98,8 @@ cdef class Watch:
             elif kind == "dict":
                 place.kind = DICT
                 place.version = DictVersion(place.at)
-                items, skipped, step = entry[2:]
-                self.contents.append((tuple(items), skipped, step))
+                items, skipped, step, ignored = entry[2:]
+                self.contents.append((tuple(items), skipped, step, ignored))
                 for value in items.values():
                     self.values.push_back(<PyObject*>value)
             elif kind == "list" or kind == "tuple":
@@ -216,7 +216,7 @@ cdef class Watch:
         path = self.path_of(self.owners[self.failed])
         if place.kind != DICT:
             return f"{path} has changed ({_TITLES[place.kind]})"
-        names, skipped, step = self.contents[place.content]
+        names, skipped, step, _ = self.contents[place.content]
         for name in names:
             there = PyDict_GetItem(<dict>place.at, name)
             if there != self.values[place.first + i]:
@@ -228,15 +228,33 @@ cdef class Watch:
         return f"the order of {path} has changed"
 
     def paths(self):
-        """Return the paths of the compared objects, as code would write them: each path once."""
-        return list(dict.fromkeys(map(self.path_of, self.owners)))
+        """Return the paths of what is compared, as code would write them: each path once."""
+        return list(dict.fromkeys(self.named(compared=True)))
+
+    def ignored(self):
+        """Return the paths of the attributes that are not compared."""
+        return self.named(compared=False)
+
+    def named(self, compared):
+        """Return the paths of all objects and of the names in their dicts, or of ignored names."""
+        cdef size_t i
+        found = []
+        for i in range(self.places.size()):
+            path = self.path_of(self.owners[i])
+            if compared:
+                found.append(path)
+            if self.places[i].kind == DICT:
+                names, _, step, ignored = self.contents[self.places[i].content]
+                for name in names if compared else ignored:
+                    found.append(path + step_text((step, name)))
+        return found
 
     cdef bint same_items(self, Place* place) except -1:
         cdef PyObject* name
         cdef PyObject* value
         cdef Py_ssize_t at = 0, n = 0
         cdef tuple names
-        names, skipped, _ = self.contents[place.content]
+        names, skipped, _, _ = self.contents[place.content]
         while PyDict_Next(<dict>place.at, &at, &name, &value):
             if type(<object>name) is str and <object>name in skipped:
                 continue
