@@ -20,7 +20,7 @@ GUIDE = (TESTS / "README.md").read_text()
 
 # A new TensorFlow ---------------------------------------------------------------------------------
 
-(COMMAND,) = re.findall(r"^git grep .*$", RELEASING, re.MULTILINE)
+(COMMAND,) = re.findall(r"^git grep (?:.*\\\n)*.*$", RELEASING, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def files():
     """Return the files that the command of docs/releasing.md finds."""
     if not (ROOT / ".git").exists():
         pytest.skip("this is no checkout")
-    git, grep, *options = shlex.split(COMMAND)
+    git, grep, *options = shlex.split(COMMAND.replace("\\\n", " "))
     found = subprocess.run([git, grep, "-l", *options], cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     return found.stdout.split()
