@@ -1,4 +1,4 @@
-"""Calls of Python functions, held against the same calls without `fastops.install`."""
+"""Compare calls of Python functions with the same calls without `fastops.install`."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from fastops._install.public import lowering
 from fastops._install.target import resolve
 
 FAST, ANY = True, False
-"""Whether TensorFlow's Python, and Keras's, must have no part in a call."""
+"""Whether a call must not enter Python code of TensorFlow or Keras."""
 
 SOURCES = tuple(str(Path(module.__file__).parent) for module in (tf, keras))
 
@@ -34,13 +34,13 @@ def fast(*args, **kwargs):
 
 
 def find(name):
-    """Return what now has a public name."""
+    """Return the object that a public name refers to at present."""
     holder, attribute = resolve(name)
     return getattr(holder, attribute)
 
 
 def outcome(function, args, kwargs):
-    """Return what a call returns, or the `Failure` it ends with."""
+    """Return the result of a call, or the `Failure` if it raises."""
     try:
         return function(*args, **kwargs)
     except Exception as error:
@@ -48,14 +48,15 @@ def outcome(function, args, kwargs):
 
 
 def in_both(run, **options):
-    """Return what a function of no arguments returns without `install`, and with it."""
+    """Return the results of a function without arguments, without `install` and with it."""
     want = run()
     with fastops.accelerated(**options):
         return want, run()
 
 
 def gradients(function, args, kwargs):
-    """Return the gradient of a call's results by its floating tensors, and by the variable."""
+    """Return the gradients of a call's results with respect to its floating tensors and the
+    variable."""
     sources = [getattr(x, "_value", x) for x in (*args, *kwargs.values())]
     sources = [x for x in sources if is_differentiable(x)]
     if not sources:
@@ -77,7 +78,7 @@ def slopes(function, args, kwargs, want):
 
 
 def frames(function, args, kwargs):
-    """Return the functions of TensorFlow's and Keras's that a call enters."""
+    """Return the Python functions of TensorFlow and Keras that a call enters."""
     entered = []
 
     def profile(frame, event, arg):
@@ -93,17 +94,17 @@ def frames(function, args, kwargs):
 
 
 def assert_unchanged(name, calls, layers):
-    """Assert that calls of a function end as they do without `fastops.install`.
+    """Assert that calls of a function have the same outcome with and without `fastops.install`.
 
     Parameters
     ----------
     name : str
-        The function's.
+        The public name of the function.
     calls : list of tuple
-        What `call` and `fast` return.
+        The calls, as `call` and `fast` return them.
     layers : list of str
-        Those which must suffice to keep the fast ones out of Python; gradients are compared with
-        all layers.
+        The layers of `install` that are enough to keep the fast calls out of TensorFlow's Python.
+        Gradients are compared with all layers.
     """
     problems, original = [], find(name)
     wants = [outcome(original, args, kwargs) for _, args, kwargs in calls]
@@ -122,7 +123,7 @@ def assert_unchanged(name, calls, layers):
                     break
             else:
                 if accelerated and isinstance(want, Failure):
-                    problems.append(f"{shown} is no call to accelerate: {want}")
+                    problems.append(f"{shown} raises, so it is no example of a fast call: {want}")
                 elif accelerated and (entered := frames(function, args, kwargs)):
                     problems.append(f"{shown} enters {entered[:4]}")
     with fastops.accelerated():

@@ -1,7 +1,7 @@
-"""Calls of the backend's functions: those that are timed, and variants of them.
+"""Calls of functions of `fastops.backend`: the calls that benchmarks time, and variants of them.
 
-Each is an expression of ``K``, a module, and of inputs, by the names that
-`fastops_bench.backend_calls` gives them.
+Each call is an expression of ``K``, a module, and of inputs, under the names that they have in
+`fastops_bench.backend_calls`.
 """
 
 import sys
@@ -20,11 +20,11 @@ else:
     import tomli as tomllib
 
 VARIANTS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text())
-"""By the function's name, further calls."""
+"""More calls, by the name of the function."""
 
 
 def cases():
-    """Yield each name with each of its calls."""
+    """Yield pairs of a function's name and one of its calls."""
     for name in sorted({*CALLS, *VARIANTS}):
         if name in CALLS:
             yield name, CALLS[name]
@@ -33,7 +33,8 @@ def cases():
 
 
 def step_of(module):
-    """Return a step of a simple recurrent network, of a module's functions."""
+    """Return a step of a simple recurrent network that is written with the functions of a
+    module."""
     weights = tf.constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
 
     def step(x, states):
@@ -46,7 +47,7 @@ def step_of(module):
 
 
 def world(kind="tensors"):
-    """Return inputs by their names: tensors, variables, or arrays; or of another float type."""
+    """Return the inputs by name, as tensors, variables or arrays, or with another float type."""
     found = arrays()
     rng = np.random.default_rng(3)
     found["state"] = rng.normal(size=(2, 4)).astype(np.float32)
@@ -76,7 +77,7 @@ def world(kind="tensors"):
 
 @dataclass
 class Outcome:
-    """What a call came to: its flat results, or its exception."""
+    """The outcome of a call: its flat results, or its exception."""
 
     results: list
     error: Exception | None = None
@@ -88,10 +89,11 @@ class Outcome:
 
 
 def outcome(call, module, inputs, seed, around=lambda run: run()):
-    """Return what a call comes to, with its results as `around` has them."""
+    """Make a call, pass its results through `around`, and return the `Outcome`."""
     np.random.seed(seed)
     if any(one in call for one in ("random", "dropout", "truncated")):
-        context.context().clear_kernel_cache()  # in which kernels go on in the sequence of a seed
+        # Cached kernels would continue the sequence of a seed.
+        context.context().clear_kernel_cache()
 
     def run():
         return eval(call, {**inputs, "K": module})
@@ -106,7 +108,7 @@ def outcome(call, module, inputs, seed, around=lambda run: run()):
 
 
 def plain(value):
-    """Return what a test compares: bytes of tensors and arrays, and classes."""
+    """Return the class of a value, and the bytes of a tensor or array, for comparison."""
     kind = "variable" if isinstance(value, tf.Variable) else type(value).__name__
     if isinstance(value, (tf.Tensor, tf.Variable)):
         value = value.numpy()
@@ -116,7 +118,8 @@ def plain(value):
 
 
 def differ(expected, found, within=0.0):
-    """Return in what two outcomes differ, floats by more than some distance; None if in nothing."""
+    """Return a description of how two outcomes differ, `None` if they do not. Floats may differ by
+    a distance."""
     if type(expected.error) is not type(found.error):
         return f"{expected} became {found}"
     if len(expected.results) != len(found.results):

@@ -1,4 +1,5 @@
-"""What is said of the functions: descriptions, docstrings and their examples, stub and table."""
+"""The descriptions of the backend's functions, their docstrings and examples, the stub and the
+table."""
 
 import doctest
 import inspect
@@ -20,7 +21,7 @@ FUNCTIONS = {
 OWN = {"describe", "replayable", "scope"}
 
 
-def test_stub_and_table_are_those_that_the_tool_writes(capsys):
+def test_stub_and_table_are_what_the_tool_writes(capsys):
     assert tool.main(["--check"]) == 0, capsys.readouterr().out
 
 
@@ -37,7 +38,7 @@ def test_each_function_is_described(name):
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_docstrings(name):
+def test_docstrings_describe_the_parameters(name):
     function = FUNCTIONS[name]
     doc = inspect.getdoc(function)
     parameters = inspect.signature(function).parameters
@@ -54,7 +55,7 @@ def test_docstrings(name):
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_examples(name):
+def test_examples_print_what_they_show(name):
     doc = inspect.getdoc(FUNCTIONS[name])
     test = doctest.DocTestParser().get_doctest(doc, {}, name, f"{name}.py", 0)
     assert test.examples
@@ -65,12 +66,13 @@ def test_examples(name):
 
 
 @pytest.mark.parametrize("column", ["tensorflow", "keras"])
-def test_what_stands_instead_exists(column):
+def test_suggested_replacements_exist(column):
     keras = pytest.importorskip("keras")
     for one in backend.describe().values():
         if name := getattr(one, column):
             found = {"tf": tf, "keras": keras}[name.partition(".")[0]]
-            for part in name.removesuffix(".numpy").split(".")[1:]:  # which only values have
+            # Attributes that only an instance has.
+            for part in name.removesuffix(".numpy").split(".")[1:]:
                 found = getattr(found, part)
 
 

@@ -1,4 +1,4 @@
-"""Which steps are known to be pure by their code, and that what they name is compared."""
+"""`replayed_if_pure`: which steps fastops finds to be pure from their code, and guards of names."""
 
 import gc
 import time
@@ -161,7 +161,8 @@ def impure_functions():
 @pytest.mark.parametrize("function", pure_functions(), ids=lambda one: one.__name__)
 def test_pure_steps_are_replayed(function):
     x, states = tf.constant([[0.5]]), (tf.constant([[0.25]]),)
-    assert replayed_if_pure(function) is function  # who is given but once is not looked at
+    # The code of a function is read only when the function comes a second time.
+    assert replayed_if_pure(function) is function
     found = replayed_if_pure(function)
     assert type(found) is Pure
     assert replayed_if_pure(function) is found
@@ -173,18 +174,18 @@ def test_pure_steps_are_replayed(function):
 
 
 @pytest.mark.parametrize("function", impure_functions(), ids=lambda one: one.__name__)
-def test_other_steps_are_not(function):
+def test_impure_steps_are_not_replayed(function):
     for _ in range(3):
         assert replayed_if_pure(function) is function
 
 
-def test_what_is_no_function():
+def test_objects_that_are_not_functions_are_returned_unchanged():
     for one in (print, K.exp, Pure(helper), type("A", (), {})(), object().__str__):
         for _ in range(3):
             assert replayed_if_pure(one) is one
 
 
-def test_what_a_step_names_is_compared(monkeypatch):
+def test_a_changed_global_of_a_step_is_noticed(monkeypatch):
     weights = [tf.Variable([[1.0]]), tf.Variable([[5.0]])]
     kernel = weights[0]
 
@@ -211,7 +212,7 @@ def test_what_a_step_names_is_compared(monkeypatch):
     assert last() == [8.0] * 3
 
 
-def test_what_is_known_keeps_nothing_alive():
+def test_knowledge_of_steps_keeps_nothing_alive():
     def make():
         kernel = tf.Variable([[1.0]])
 

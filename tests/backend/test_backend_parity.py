@@ -1,4 +1,5 @@
-"""Each function against tf_keras's, bit for bit: eager calls, functions, gradients, errors."""
+"""Compare each function with that of tf_keras, bit for bit: eager calls, functions, gradients,
+errors."""
 
 import inspect
 import warnings
@@ -22,7 +23,7 @@ for _name, _call in cases():
 SEEDS = {call: 100 * number for number, (_, call) in enumerate(cases())}
 
 KINDS = {
-    "tensors": "what most programs give",
+    "tensors": "the inputs of most programs",
     "variables": "`tf.Variable`, for all inputs",
     "arrays": "NumPy's arrays",
     "float64": "floats of 64 bits",
@@ -30,24 +31,24 @@ KINDS = {
 }
 
 OTHER = {
-    "placeholder": "a tensor of a graph, not of tf_keras's class: the shapes are compared below",
-    "function": "of placeholders: see test_backend_symbolic.py",
+    "placeholder": "a graph's tensor, of another class than tf_keras's; shapes are compared below",
+    "function": "takes placeholders: see test_backend_symbolic.py",
 }
-"""Names whose results are other ones by design, and why."""
+"""Names of functions whose results differ from tf_keras by design, with the reason."""
 
 NEARLY = {
-    "categorical_focal_crossentropy": "TensorFlow's optimizer moves factors that are constants to "
-    "other nodes by the order of names, which are not the same",
+    "categorical_focal_crossentropy": "TensorFlow's optimizer moves constant factors to other nodes "
+    "in the order of node names, and the names differ",
 }
-"""Names of which calls in functions differ in the last bits, and why."""
+"""Names of functions whose calls in a tf.function differ in the last bits, with the reason."""
 
 
 def some(name, kind):
-    """Return the calls of a function that are made with inputs of a kind."""
+    """Return the calls of a function that support inputs of a kind."""
     return CALLS[name] if kind == "tensors" else CALLS[name][:1]
 
 
-def test_all_names_are_there():
+def test_all_names_of_tf_keras_exist():
     assert len(NAMES) == 148
     assert set(NAMES) <= set(backend.__all__)
 
@@ -57,7 +58,7 @@ def test_all_names_have_calls():
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"experimental"}))
-def test_parameters(name):
+def test_parameters_are_those_of_tf_keras(name):
     expected = inspect.signature(getattr(reference, name))
     assert str(inspect.signature(getattr(backend, name))) == str(expected)
 
@@ -69,8 +70,8 @@ def test_eager_calls(name, kind):
     for call in some(name, kind):
         expected = outcome(call, reference, world(kind), SEEDS[call])
         if kind == "arrays" and isinstance(expected.error, AttributeError):
-            continue  # tf_keras wants tensors here; arrays will do
-        for _ in range(2):  # the first one is TensorFlow's
+            continue  # tf_keras accepts only tensors here; fastops accepts arrays
+        for _ in range(2):  # TensorFlow makes the first call
             found = outcome(call, backend, world(kind), SEEDS[call])
             if (why := differ(expected, found)) is not None:
                 different.append(f"{call}: {why}")
@@ -78,7 +79,7 @@ def test_eager_calls(name, kind):
 
 
 def in_function(inputs):
-    """Return what has a call traced, with the tensors among the inputs as arguments."""
+    """Return a function that traces a call, with the tensors among the inputs as arguments."""
     tensors = {name: value for name, value in inputs.items() if isinstance(value, tf.Tensor)}
 
     def around(run):
@@ -111,7 +112,8 @@ def test_calls_in_functions(name):
 
 
 def with_gradients(inputs):
-    """Return what adds the gradients of the sum of all results to them."""
+    """Return a function that appends to the results of a call the gradients of the sum of all
+    results."""
     watched = [
         value
         for value in inputs.values()
@@ -177,8 +179,9 @@ def test_warnings():
     reference.clear_session()
 
 
-def test_numbers_of_a_second_call_with_the_same_seed():
-    # tf_keras's go on where the kernel of that seed was, ours are the first again.
+def test_a_second_call_with_the_same_seed_draws_the_same_numbers():
+    # In tf_keras, a second call continues the sequence of the kernel with that seed. In fastops, it
+    # draws the first numbers again.
     np.random.seed(3)
     first = backend.random_normal((3,)).numpy().tolist()
     np.random.seed(3)

@@ -1,4 +1,5 @@
-"""`rnn`: how often steps run, what is replayed, and how states and structures go through."""
+"""`rnn`: how often steps run, which steps are replayed, and how states and structures are passed
+on."""
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def test_a_step_is_run_as_often_as_there_are_times():
+def test_a_step_runs_once_for_each_timestep():
     calls = []
 
     def counted(x, states):
@@ -34,7 +35,7 @@ def test_a_step_is_run_as_often_as_there_are_times():
     assert len(calls) == 5
 
 
-def test_steps_are_kernels_alone(fresh):
+def test_steps_run_only_kernels(fresh):
     def plain(x, states):
         output = backend.maximum(backend.dot(x, KERNEL), states[0])
         return output, [output]
@@ -53,14 +54,14 @@ def test_steps_are_kernels_alone(fresh):
     assert not any(one.reasons for one in found.values())
 
 
-def test_functions_of_no_times():
+def test_inputs_without_timesteps():
     empty = X[:, :0]
     assert "TensorArray" not in str(type(backend.rnn(step, X, [STATE])[1]))
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
         backend.rnn(step, empty, [STATE])
 
 
-def test_stateful_use_goes_on_where_it_ended():
+def test_a_stateful_rnn_continues_from_its_last_state():
     _, outputs, states = backend.rnn(step, X, [STATE])
     _, first, between = backend.rnn(step, X[:, :2], [STATE])
     _, second, last = backend.rnn(step, X[:, 2:], between)
@@ -69,7 +70,7 @@ def test_stateful_use_goes_on_where_it_ended():
 
 
 @pytest.mark.parametrize("unroll", [False, True])
-def test_eager_and_traced_are_the_same(unroll):
+def test_eager_and_traced_results_are_the_same(unroll):
     mask = tf.constant(np.random.default_rng(3).integers(0, 2, (2, 5)).astype(bool))
     for options in (
         {},
@@ -87,7 +88,7 @@ def test_eager_and_traced_are_the_same(unroll):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
 
 
-def test_lengths_that_the_graph_does_not_know():
+def test_lengths_that_are_unknown_in_the_graph():
     call = tf.function(lambda x: backend.rnn(step, x, [tf.zeros([tf.shape(x)[0], 4])])[0])
     concrete = call.get_concrete_function(tf.TensorSpec([None, None, 3]))
     np.testing.assert_allclose(concrete(X), backend.rnn(step, X, [STATE])[0], rtol=1e-6)
@@ -126,7 +127,7 @@ def test_gradients_of_a_replayable_step():
         assert same(gradients[0], one)
 
 
-def test_settings_are_part_of_what_a_replayable_function_depends_on():
+def test_a_replayable_function_depends_on_the_settings():
     @backend.replayable
     def loss(target, output):
         return backend.binary_crossentropy(target, output)

@@ -1,4 +1,4 @@
-"""Placeholders and functions of them, and symbolic tensors of models of tf_keras and Keras."""
+"""Placeholders and functions of placeholders; symbolic tensors in models of tf_keras and Keras."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_functions_of_placeholders():
     assert backend.function(product, hidden)(np.full((2, 2), 2.5)).tolist() == [[1.5] * 2] * 2
 
 
-def test_what_symbols_are_to_programs():
+def test_symbols_have_the_attributes_of_symbolic_tensors():
     x = backend.placeholder((2, 3), name="x")
     assert backend.is_keras_tensor(x)
     assert (backend.ndim(x), backend.int_shape(x), backend.dtype(x)) == (2, (2, 3), "float32")
@@ -76,7 +76,7 @@ def test_sparse_and_ragged_placeholders():
 
 
 @pytest.mark.parametrize("library", ["tf_keras", "keras"])
-def test_models(library):
+def test_models_of_layers_that_use_the_backend(library):
     keras = pytest.importorskip(library, reason="see the extra 'libraries'")
     inputs = keras.Input((4,))
     assert backend.is_keras_tensor(inputs)
@@ -108,7 +108,7 @@ def test_symbolic_inputs_of_models_of_tf_keras(name):
     np.testing.assert_allclose(model(x), CALLS[name](tf.constant(x)), rtol=1e-5)
 
 
-def test_layers_of_tf_keras_say_whether_they_train():
+def test_layers_of_tf_keras_get_the_training_argument():
     keras = pytest.importorskip("tf_keras", reason="see the extra 'libraries'")
 
     class Phase(keras.layers.Layer):

@@ -1,4 +1,4 @@
-"""`fastops.backend.keras` beside Keras's TensorFlow backend: names, results, paths."""
+"""Compare `fastops.backend.keras` with Keras's TensorFlow backend: names, results, paths."""
 
 import importlib
 import inspect
@@ -23,7 +23,7 @@ from fastops.backend import keras as adapter
 from tools import keras_adapter
 
 pytestmark = pytest.mark.skipif(
-    not keras.__version__.startswith("3.15."), reason="the table is of Keras 3.15"
+    not keras.__version__.startswith("3.15."), reason="the table describes Keras 3.15"
 )
 
 reference = keras.src.backend.tensorflow
@@ -87,7 +87,7 @@ def test_public_names_and_signatures(name):
 def test_all_modules_are_attributes_of_the_package():
     modules = {name for name, value in vars(reference).items() if inspect.ismodule(value)}
     assert modules <= set(dir(adapter))
-    assert adapter.rnn is reference.rnn  # the function, as there, and not the module
+    assert adapter.rnn is reference.rnn  # the function, as in Keras, and not the module
 
 
 def table(name):
@@ -103,7 +103,7 @@ def test_the_table_has_every_function_once(name):
 
 
 @pytest.mark.parametrize("name", OF_FUNCTIONS)
-def test_what_is_missing_is_keras_own(name):
+def test_a_function_without_a_stand_in_is_keras_own(name):
     _, missing = table(name)
     ours = module_of(adapter, name)
     for attribute, function in functions(name).items():
@@ -120,7 +120,7 @@ def test_the_page_has_the_table(capsys):
     assert keras_adapter.main(["--check"]) == 0, capsys.readouterr().out
 
 
-def test_fastops_imports_none_of_it():
+def test_fastops_does_not_import_the_adapter():
     code = (
         "import sys, tensorflow; before = set(sys.modules); import fastops, fastops.backend\n"
         "new = {name for name in set(sys.modules) - before if name.partition('.')[0] == 'keras'}\n"
@@ -136,7 +136,7 @@ def test_fastops_imports_none_of_it():
 
 
 def world(kind="tensors"):
-    """Return inputs by their names: tensors, arrays or variables of Keras's; or of other dtypes."""
+    """Return the inputs by name, as tensors, arrays or Keras variables, or with other dtypes."""
     found = inputs()
     if kind == "variables":
         found = {name: keras.Variable(one, dtype=one.dtype.name) for name, one in found.items()}
@@ -153,7 +153,7 @@ def world(kind="tensors"):
 
 @contextmanager
 def seeded():
-    """Yield a generator of seeds, with one of the same seed as the global one."""
+    """Yield a seed generator; the global seed generator has the same seed meanwhile."""
     attribute = "global_seed_generator"
     before = global_state.get_global_attribute(attribute)
     global_state.set_global_attribute(attribute, keras.random.SeedGenerator(5))
@@ -168,7 +168,7 @@ def as_it_is(run, given):
 
 
 def outcome(call, module, given, around=as_it_is):
-    """Return what a call comes to, and the states of the generators after it."""
+    """Return the outcome of a call, and the states of the seed generators after it."""
 
     def run(given):
         return eval(call, {**given, "K": module, "generator": generator})
@@ -186,7 +186,7 @@ def outcome(call, module, given, around=as_it_is):
 
 
 def compare(some, given, around=as_it_is, times=3):
-    """Compare calls with Keras's: first made, then recorded, then replayed."""
+    """Compare calls with Keras's three times: unrecorded, recorded, and replayed."""
     different = []
     for call in some:
         expected = outcome(call, reference, given, around)
@@ -246,7 +246,7 @@ def test_tensors_without_elements(kind):
 
 
 def in_function(run, given):
-    """Trace a call, with the tensors that it is given as arguments."""
+    """Trace a call, with its tensors as arguments of the traced function."""
     tensors = {name: one for name, one in given.items() if isinstance(one, tf.Tensor)}
     others = []
 
@@ -264,7 +264,7 @@ def test_calls_in_functions():
 
 
 def with_gradients(run, given):
-    """Add gradients of the sum of all results to them."""
+    """Append to the results of a call the gradients of the sum of all results."""
     names = ("x", "y", "w", "p", "image", "kernel", "spd", "signal")
     watched = [given[name] for name in names]
     with tf.GradientTape() as tape:
@@ -315,11 +315,11 @@ def test_symbolic_values():
 
 
 # ---------------------------------------------------------------------------------------------
-# What else is asked
+# Settings and scopes
 # ---------------------------------------------------------------------------------------------
 
 
-def test_settings_of_keras_are_asked_in_every_call():
+def test_settings_of_keras_are_read_in_every_call():
     x, labels = tf.constant([[0.2, 0.8]]), tf.constant([[0.0, 1.0]])
     settings = [
         (keras.config.set_floatx, keras.config.floatx(), "float64", "K.numpy.zeros((2,))"),
@@ -335,7 +335,8 @@ def test_settings_of_keras_are_asked_in_every_call():
     for set_it, before, other, call in settings:
         try:
             for value in (before, other, before):
-                set_it("".join(value) if isinstance(value, str) else value)  # an equal object
+                # An equal object that is not identical.
+                set_it("".join(value) if isinstance(value, str) else value)
                 compare([call], {"x": x, "t": labels, "image": image})
                 compiled = compile(call, call, "eval")
                 names = {"K": adapter, "x": x, "t": labels, "image": image}
@@ -378,7 +379,7 @@ def test_under_install():
 
 @contextmanager
 def frames():
-    """Yield a list that gets the Keras files whose Python runs."""
+    """Yield a list to which the Keras files are appended whose Python code runs."""
     found = []
 
     def note(frame, event, argument):
@@ -394,12 +395,12 @@ def frames():
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("kind", ["tensors", "arrays", "variables"])
-def test_replays_are_kernels_and_no_python_of_keras(name, kind):
+def test_replays_run_kernels_and_no_python_of_keras(name, kind):
     given = world(kind)
     run = some = 0
     for _, call in calls(name):
         if "generator" in call or (name == "random" and "seed=" not in call):
-            continue  # the seed is Keras's
+            continue  # Keras draws the seed
         names = {**given, "K": adapter}
         code = compile(call, call, "eval")
         try:
@@ -426,10 +427,10 @@ def test_replays_are_kernels_and_no_python_of_keras(name, kind):
 
 
 def test_keras_own_tests():
-    """Some of them: `python tests/backend/keras_own_tests.py` runs all."""
+    """Run some of Keras's own tests; `python tests/backend/keras_own_tests.py` runs all."""
     wheel = Path(keras.__file__).parent / "src" / "ops" / "core_test.py"
     if not (root := os.environ.get("KERAS_CHECKOUT")) and not wheel.exists():
-        pytest.skip("neither has Keras's wheel its tests, nor does KERAS_CHECKOUT name a checkout")
+        pytest.skip("Keras's wheel contains no tests, and KERAS_CHECKOUT names no checkout")
     script = str(Path(__file__).with_name("keras_own_tests.py"))
     options = ["--only", "core_test.py", "-k", "not Correctness and not scan and not map"]
     options += ["--keras", root] if root else []

@@ -1,4 +1,5 @@
-"""The numbers of reasons and paths, in Cython, and their names."""
+"""The registry of reasons: numbers and names agree, and the sources use exactly the registered
+ids."""
 
 import re
 from pathlib import Path
@@ -28,7 +29,7 @@ PACKAGE = Path(reasons.__file__).parents[1]
 
 
 def sources():
-    """Yield the texts of all parts that give reasons."""
+    """Yield the source text of each module that gives reasons."""
     for part in ("_plans", "_graphs", "_install", "_specialize"):
         for path in sorted((PACKAGE / part).rglob("*.py*")):
             if path.suffix in (".py", ".pyx"):
@@ -44,11 +45,11 @@ def given():
     return {name for text in sources() for names in call.findall(text) for name in names if name}
 
 
-def test_each_reason_is_given_and_each_that_is_given_is_known():
+def test_the_sources_give_exactly_the_registered_reasons():
     assert given() == reasons.REFUSALS.keys()
 
 
-def test_sentences_differ_and_hold_no_particulars():
+def test_sentences_differ_and_contain_no_particulars():
     known = [*reasons.REFUSALS.values()]
     sentences = {one.sentence for one in known}
     assert len(sentences) == len(known)

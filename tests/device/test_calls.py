@@ -1,4 +1,4 @@
-"""Calls of ops on a device: what they return and where, which way they go, what they copy."""
+"""Calls of ops on a device: their results and placement, their paths, and the copies they make."""
 
 import threading
 
@@ -34,8 +34,8 @@ AXIS = np.int32([1])
 # Values
 # ---------------------------------------------------------------------------------------------
 
-# Ops that do on both devices what IEEE says: the host's values to the last bit. Integers as floats
-# make sums and products exact, too.
+# Ops that follow IEEE arithmetic on the host and on the device, so their values are equal to the
+# last bit. With integers as float values, sums and products are exact, too.
 EXACT = {
     1: "Neg Abs Square Sign ZerosLike OnesLike",
     2: "AddV2 Sub Mul Maximum Minimum SquaredDifference RealDiv DivNoNan "
@@ -47,7 +47,7 @@ ROUNDED_GRADIENTS = ["TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad"]
 
 
 def rounded_calls(m, x, y, flag):
-    """Call the ops whose last bits are the device's own."""
+    """Call the ops whose last bits differ between the device and the host."""
     positive = m.AddV2(x=m.Abs(x=x), y=m.OnesLike(x=x))
     return [
         *(getattr(m, op)(x=x) for op in ROUNDED),
@@ -60,7 +60,7 @@ def rounded_calls(m, x, y, flag):
 
 
 def exact_calls(m, x, y, flag):
-    """Call the others that the device has a kernel for."""
+    """Call the other ops for which the device has a kernel."""
     row = m.Slice(input=x, begin=[0, 0], size=[1, -1])
     return [
         *(getattr(m, op)(x=x) for op in EXACT[1].split()),
@@ -97,7 +97,8 @@ def exact_calls(m, x, y, flag):
 
 @within("plugged_in")
 def test_values_are_the_hosts(device):
-    """And TensorFlow's on this device: bits, places, kernels and copies."""
+    """Values equal the host's, and bits, placement, kernels and copies equal TensorFlow's on the
+    device."""
     check_values(device)
 
 
@@ -130,7 +131,7 @@ def check_values(device):
 
 
 @within("plugged_in")
-def test_sizes_that_are_none(device):
+def test_sizes_of_zero(device):
     (empty,) = there(np.zeros([0, 3], "f"))
     (x,) = there(floats(2, 3))
 
@@ -154,7 +155,8 @@ def test_sizes_that_are_none(device):
 
 @within("plugged_in")
 def test_where_calls_are_placed(device):
-    """By TensorFlow: its scope, where an input lives, and which devices have a kernel."""
+    """TensorFlow places calls by the device scope, the place of the inputs, and the available
+    kernels."""
     (on_host,), (on_first,), (on_second,) = (
         here(floats(3)),
         there(floats(3)),
@@ -180,7 +182,7 @@ def test_where_calls_are_placed(device):
             assert got.device.endswith(place), (scope, got.device)
             assert got.backing_device == got.device
             assert_same(paths, {"AddV2": [path]})
-            # No kernel of the device's: soft placement.
+            # The device has no kernel for this op, so soft placement chooses the host.
             got, paths = settled(device, lambda m, x=x: m.Atan(x=x))
             assert got.device.endswith("CPU:0")
             assert distinct(paths) == {INPUT if x is not on_host else DIRECT}
@@ -188,7 +190,7 @@ def test_where_calls_are_placed(device):
 
 @within("plugged_in")
 def test_copies_are_those_of_tensorflow(device):
-    """One for each input that is elsewhere; its tensor keeps the copy for the calls to come."""
+    """Each input on another device is copied once; its tensor keeps the copy for later calls."""
     for kinds, copies in (
         (("there", "there"), {}),
         (("there", "here"), {"copy from the host": 1}),
@@ -213,11 +215,12 @@ def test_copies_are_those_of_tensorflow(device):
 
 
 @within("plugged_in")
-def test_arguments_in_the_hosts_memory(device):
-    """Shapes and axes, wherever they are said to be; and results that stay on the host."""
+def test_arguments_in_host_memory(device):
+    """Kernels take shapes and axes in host memory, on whatever device they are; some results stay
+    there."""
     (x,) = there(floats(2, 3))
     axes = [[0], np.int32([0]), *here(np.int32([0])), *there(np.int32([0]))]
-    axes += [tf.cast(there(np.int64([0]))[0], tf.int32)]  # in the device's memory, in truth
+    axes += [tf.cast(there(np.int64([0]))[0], tf.int32)]  # this one is in the device's memory
 
     def program(m):
         with tf.device(FIRST_DEVICE):
@@ -240,8 +243,8 @@ def test_arguments_in_the_hosts_memory(device):
 
 
 @within("plugged_in")
-def test_what_is_converted(device):
-    """Numbers, lists, arrays and variables beside a tensor there."""
+def test_values_that_are_converted(device):
+    """Numbers, lists, arrays and variables are converted beside a tensor that is on the device."""
     (x,) = there(floats(2))
     variable = tf.Variable(floats(2, seed=1))
     assert variable.device.endswith(FIRST_DEVICE)
@@ -278,8 +281,8 @@ def test_a_scope_is_part_of_the_key(device):
 
 
 @within("plugged_in")
-def test_paths_that_are_asked_for(device):
-    """Options choose among the paths; a profile tells of the one that was taken."""
+def test_options_choose_the_path(device):
+    """Options choose the path of a call, and a profile reports the path that was taken."""
     (x,) = there(floats(3))
     want = tf.raw_ops.Exp(x=x)
     for _ in range(2):
@@ -307,7 +310,8 @@ def test_paths_that_are_asked_for(device):
 
 @within("plugged_in")
 def test_changes_that_drop_kernels(device):
-    """Soft placement and determinism are part of what a kernel was made for."""
+    """A kernel is made for one setting of soft placement and determinism, and dropped when they
+    change."""
     (x,) = there(floats(3))
     for _ in range(2):
         ops.exp(x=x)
@@ -327,7 +331,8 @@ def test_changes_that_drop_kernels(device):
 
 @within("plugged_in")
 def test_observers(device):
-    """Callbacks and profilers of TensorFlow's see each call, by TensorFlow's own path."""
+    """With op callbacks or TensorFlow's profiler, calls fall back to TensorFlow, and each call is
+    seen."""
     (x,) = there(floats(3))
     for _ in range(2):
         ops.exp(x=x)
@@ -364,7 +369,8 @@ def test_variables_with_a_pool(device):
 
 
 def check_variables(device):
-    """Update in place, or a copy where somebody else has the tensor."""
+    """Check that updates of variables happen in place, or on a copy if another reference to the
+    tensor exists."""
     for number in range(2):
 
         def program(m, number=number):
@@ -400,7 +406,8 @@ def check_variables(device):
 
 @within("plugged_in")
 def test_random_numbers(device):
-    """Without a seed no two calls draw alike; with one all calls share TensorFlow's sequence."""
+    """Calls without a seed draw different numbers; calls with a seed share TensorFlow's
+    sequence."""
 
     def draw(m, **seeds):
         return m.RandomUniform(shape=[4], dtype=tf.float32, **seeds)
@@ -481,12 +488,12 @@ def test_gradients_across_devices(device):
 
 
 # ---------------------------------------------------------------------------------------------
-# What goes wrong
+# Errors
 # ---------------------------------------------------------------------------------------------
 
 
 @within("plugged_in")
-def test_errors_at_once(device):
+def test_errors_that_are_raised_at_once(device):
     x, y = there(floats(2, 3), floats(4, 5))
     for call in (
         lambda m: m.AddV2(x=x, y=y),
@@ -504,7 +511,8 @@ def test_errors_at_once(device):
 
 @within("plugged_in")
 def test_errors_that_arrive_later(device):
-    """The call returns; the next one that asks the device, or a copy, raises as ever."""
+    """The call returns normally. The next call that waits for the device, or a copy, raises as in
+    TensorFlow."""
     x, y = there([1.0, np.nan], [1.0])
     for call in (
         lambda m: m.CheckNumerics(tensor=x, message="found"),
@@ -526,8 +534,9 @@ def test_errors_that_arrive_later(device):
 
 
 @within("plugged_in")
-def test_memory_that_is_no_longer_there(device):
-    """Tensors that are dropped while the device has yet to read them; results that outlive all."""
+def test_memory_is_not_freed_too_early(device):
+    """Tensors may be dropped before the device has read them, and results may outlive all
+    inputs."""
 
     def program(m):
         results = []
@@ -551,8 +560,8 @@ def test_memory_that_is_no_longer_there(device):
 
 
 @within("plugged_in")
-def test_held_streams_hold_no_call_up(device):
-    """A call returns before the device has computed."""
+def test_calls_do_not_wait_for_the_device(device):
+    """A call returns before the device has computed its result."""
     x, y = there(floats(3), floats(3, seed=1))
     for m in (tf.raw_ops, raw_ops, raw_ops):
         device.synchronize()
@@ -564,7 +573,7 @@ def test_held_streams_hold_no_call_up(device):
 
 @within("plugged_in")
 def test_threads(device):
-    """Scopes belong to threads, and one device's queue to all of them."""
+    """Each thread has its own device scope, and all threads share the queue of a device."""
     begin = threading.Barrier(4)
     found = {}
 
@@ -602,7 +611,8 @@ def test_asynchronous_executors(device):
 
 @within("plugged_in")
 def test_bare_kernels(device):
-    """What calls are measured by: the same kernel, given the same work."""
+    """A `BareKernel`, against which calls are measured, gives the device the same work as the
+    call."""
     (x, table), (y,), (axis,) = there(floats(3), floats(3, 4)), here(floats(3)), here(AXIS)
     for op, arguments in (
         (raw_ops.AddV2, {"x": x, "y": x}),
@@ -627,13 +637,14 @@ def test_bare_kernels(device):
 
 
 @within("plugged_in")
-def test_where_calls_may_be_direct(device):
-    """Kernels of another choice are dropped."""
+def test_the_devices_option_says_where_calls_are_direct(device):
+    """A change of the option drops the kernels that were made under another value."""
     (x,) = there(floats(3, 3))
     want = tf.tanh(x @ x) * 2.0
 
     def refused():
-        """Return whether a function has no plan: one that has may still be slower, and wait."""
+        """Return whether a function has no plan. A function with a plan may still run in
+        TensorFlow."""
         traced = fastops.function(lambda a: tf.tanh(a @ a) * 2.0)
         for _ in range(4):
             assert_same(traced(x), want)
@@ -656,8 +667,8 @@ def test_where_calls_may_be_direct(device):
 
 
 @within("resetting")
-def test_contexts_that_are_reset(device):
-    """Kernels go with their context; the devices of the next one are others."""
+def test_kernels_are_dropped_with_their_context(device):
+    """Kernels are dropped when the context is reset, because the new context has new devices."""
     for _ in range(3):
         x, y = there(floats(3), floats(3, seed=1))
         want, paths = settled(device, lambda m, x=x, y=y: m.Mul(x=m.AddV2(x=x, y=y), y=2.0))

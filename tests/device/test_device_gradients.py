@@ -1,7 +1,8 @@
 """Gradients and variables under `install`, on a device that comes before the host.
 
-What a rule runs is what TensorFlow's gradient function runs: where, and with no more kernels and
-copies. A rule that would have to look at the values of a device's tensor hands over.
+A rule runs the same ops as TensorFlow's gradient function, on the same devices, with no more
+kernels and copies. A rule that would have to read the values of a tensor on a device falls back to
+TensorFlow.
 """
 
 import gc
@@ -21,7 +22,7 @@ raw = tf.raw_ops
 
 
 def prepared(device, case):
-    """Return a call with what TensorFlow says of it, and the work that devices had from that."""
+    """Return a call, TensorFlow's derivatives of it, and the work that they gave to the devices."""
     inputs = [values(s, case.dtypes[0], i, case.positive) for i, s in enumerate(case.shapes)]
     like = case.call(*inputs)
     call = case, inputs, inputs, values(like.shape, like.dtype, 7)
@@ -32,7 +33,7 @@ def prepared(device, case):
 
 
 def check(device, call, want, expected):
-    """Hold the derivatives of a call against them: bits, devices, kernels and copies."""
+    """Compare the derivatives of a call with TensorFlow's: bits, devices, kernels and copies."""
     case = call[0]
     for _ in range(2):
         got, work = device.work_of(lambda: derivatives(*call))
@@ -48,7 +49,7 @@ def check(device, call, want, expected):
 @within("plugged_in")
 def test_every_rule(device):
     device.delay(0)
-    # One call of an op for each shape: other axes are other numbers in the host's memory.
+    # Make one call of an op for each shape: other axes are only other numbers in host memory.
     cases = {(case.op, case.shapes, case.taken): case for case in CASES}.values()
     tried = [prepared(device, case) for case in cases]
     with fastops.accelerated():
@@ -61,8 +62,8 @@ def test_every_rule(device):
 
 
 @within("plugged_in")
-def test_values_that_are_on_a_device(device):
-    """Axes there are TensorFlow's to look at."""
+def test_axes_that_are_on_a_device(device):
+    """If axes are on a device, the rule falls back to TensorFlow."""
     (x,), (axis, rows) = there(floats(3, 4)), there(np.int64([1]), np.int64([2, 0, 2]))
 
     def program():
@@ -88,7 +89,8 @@ def test_values_that_are_on_a_device(device):
 
 @within("plugged_in")
 def test_device_scopes(device):
-    """Around the tape, around its gradients alone, and around parts of what it records."""
+    """Device scopes around the tape, around its gradients alone, and around parts of what it
+    records."""
     x, y = floats(3, 4), floats(4, 3)
 
     def program(around, at_last):
@@ -117,8 +119,9 @@ def test_device_scopes(device):
 
 
 @within("plugged_in")
-def test_seeds(device):
-    """Ones are made where TensorFlow makes them; given gradients may be anywhere."""
+def test_output_gradients_may_be_on_any_device(device):
+    """Initial ones are made on the device that TensorFlow chooses; given output gradients may be on
+    any."""
     x, (y,), (z,) = tf.constant(floats(3)), here(floats(3)), there(floats(3), number=1)
 
     def program():
@@ -139,8 +142,8 @@ def test_seeds(device):
 
 
 @within("plugged_in")
-def test_what_is_wrong(device):
-    """Errors are TensorFlow's, at the same place."""
+def test_errors_are_tensorflows(device):
+    """Errors are those of TensorFlow, and are raised at the same point."""
     (x,) = there(floats(3))
 
     def program():
@@ -186,7 +189,7 @@ METHODS = {
 
 @within("plugged_in")
 def test_methods_of_variables(device):
-    """Wherever the variable is, what it is given, and the scope around."""
+    """Methods work for all places of the variable and of the value, and in all device scopes."""
     givens = [*there(floats(3)), *there(floats(3), number=1), *here(floats(3)), floats(3)]
 
     def program(method, home, given, scope):
@@ -255,10 +258,10 @@ def test_which_path_variables_take(device):
 
 @within("plugged_in")
 def test_training_in_threads(device):
-    """Each thread its tape and its variables, while streams lag behind.
+    """Each thread has its own tape and variables, while the streams lag behind.
 
-    Without fastops one thread after the other: where several run one op on a device, TensorFlow
-    itself sometimes gives one the shape that another has brought.
+    Without fastops the threads run one after another: if several threads run the same op on a
+    device, TensorFlow itself sometimes gives one result the shape of another.
     """
     device.delay(60)
     x, y = there(floats(8, 3), floats(8, 2))
@@ -286,13 +289,13 @@ def test_training_in_threads(device):
         for _ in range(5):
             assert_same(in_threads(), want)
         seen = fastops.stats()
-    assert set(seen.reasons) <= {"device"}, seen  # the variables, made in this thread
+    assert set(seen.reasons) <= {"device"}, seen  # only the creation of variables, in this thread
     assert seen.direct > 2000, seen
 
 
 @within("plugged_in")
 def test_memory_of_tapes(device):
-    """Blocks of a device are free once a step is over."""
+    """The device's blocks are freed when a step is over."""
     w, (x,) = tf.Variable(floats(3, 3)), there(floats(4, 3))
 
     def step():

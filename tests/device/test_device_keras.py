@@ -1,6 +1,7 @@
-"""Keras's models under `install`, on a device that comes before the host: replays stay there.
+"""Keras's models under `install`, with a device that comes before the host: replays run on the
+device.
 
-A replay gives the device what Keras's own Python gives it, and copies nothing else.
+A replay gives the device the same work as Keras's own Python code, with no more copies.
 """
 
 import threading
@@ -41,19 +42,19 @@ def with_weights(model, seed=0):
 
 
 def native_runs(subject):
-    """Return how many replays of an object were kernels alone."""
+    """Return how many replays of an object ran only kernels."""
     return sum(method.describe(subject)["native"] for method in methods())
 
 
 def replayed(device, call, calls=8, name=LAYER):
-    """Hold calls under `install` against Keras's own: bits, devices, kernels, and copies.
+    """Compare calls under `install` with Keras's own: bits, devices, kernels, and copies.
 
-    All but the first few must be replays. Returns what it returns.
+    All calls except for the first few must be replays. Returns the result of the call.
     """
     call()
     want, expected = device.work_of(call)
     with fastops.accelerated():
-        for _ in range(4):  # some are recorded, and tried on copies
+        for _ in range(4):  # these calls are recorded and tried on copies
             assert_same(call(), want)
         fastops.reset_stats()
         for _ in range(calls):
@@ -67,7 +68,8 @@ def replayed(device, call, calls=8, name=LAYER):
 
 
 def left_to_keras(call, calls=8, name=LAYER):
-    """Hold calls of which none may be replayed against Keras's own; return the reasons."""
+    """Compare calls that must not be replayed with Keras's own; return the reasons for not
+    replaying."""
     want = call()
     with fastops.accelerated():
         fastops.reset_stats()
@@ -100,8 +102,9 @@ def test_models_with_a_pool(device):
 
 
 @within("plugged_in")
-def test_what_changes_between_two_calls(device):
-    """Weights, in place and replaced, trainability, and where the argument is."""
+def test_changes_between_two_calls(device):
+    """Changes of weights (in place and replaced), of trainability, and of the argument's device are
+    seen."""
     model, other = perceptron(), perceptron(seed=7)
     (x,), (y,), (z,) = there(floats(2, 3)), here(floats(2, 3)), there(floats(2, 3), number=1)
 
@@ -136,7 +139,7 @@ def test_what_changes_between_two_calls(device):
 
 @within("plugged_in")
 def test_models_on_the_second_device(device):
-    """Ops run where variables are, and so do their replays."""
+    """Ops run on the device of the variables, and so do replays."""
     with tf.device(SECOND_DEVICE):
         model = perceptron()
     (x,) = there(floats(2, 3), number=1)
@@ -151,7 +154,8 @@ def test_models_on_the_second_device(device):
 
 @within("plugged_in")
 def test_device_scopes(device):
-    """Within one Keras's own code runs, and a replay from outside is not taken for it."""
+    """In a device scope Keras's own code runs, and recordings from outside of the scope are not
+    used."""
     model = perceptron()
     (x,) = there(floats(2, 3))
     replayed(device, lambda: model(x))
@@ -197,7 +201,7 @@ def test_layers_that_only_keras_can_call(device):
 
 @within("plugged_in")
 def test_steps_of_training(device):
-    """The same gradients, weights and states of optimizers, step after step."""
+    """Gradients, weights and optimizer states are the same in each step."""
     for make in (
         lambda: keras.optimizers.SGD(0.1),
         lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
@@ -235,7 +239,8 @@ def check_training(make):
 
 @within("plugged_in")
 def test_batches_of_arrays(device):
-    """They are cut on the host, as Keras's pipeline cuts them, for loops and for graphs."""
+    """Arrays are cut into batches on the host, as in Keras's pipeline, for eager loops and for
+    graphs."""
     x, y = floats(10, 3), np.arange(10)
     take = tf.function(lambda iterator: iterator.get_next())
 
@@ -264,7 +269,7 @@ def test_batches_of_arrays(device):
 
 @within("plugged_in")
 def test_loops_of_keras(device):
-    """`fit` of arrays, eagerly and compiled, shuffled by a seed."""
+    """`fit` with arrays, eager and compiled, shuffled with a seed, gives the same weights."""
     x, y = floats(10, 3), floats(10, 2, seed=1)
 
     def program(eagerly):
@@ -319,7 +324,7 @@ def test_dropout_draws_the_same_numbers(device):
 
 @within("plugged_in")
 def test_public_functions(device):
-    """Replays of TensorFlow's own functions, off tapes and on."""
+    """TensorFlow's own functions are replayed, without a tape and on a tape."""
     (x,) = there(floats(4, 3))
 
     def moments():
@@ -338,8 +343,8 @@ def test_public_functions(device):
 
 
 @within("plugged_in")
-def test_held_streams_hold_no_call_up(device):
-    """A replay gives the device its work, and does not wait for it."""
+def test_replays_do_not_wait_for_the_device(device):
+    """A replay gives its work to the device and returns without waiting for the results."""
     model = perceptron()
     (x,) = there(floats(2, 3))
     want = replayed(device, lambda: model(x)).numpy()
@@ -355,8 +360,9 @@ def test_held_streams_hold_no_call_up(device):
 
 
 @within("plugged_in")
-def test_memory_is_given_back(device):
-    """Also of arguments that are dropped while the device has yet to read them, and of models."""
+def test_memory_is_released(device):
+    """Memory of models is released, and of arguments that are dropped before the device has read
+    them."""
 
     def program():
         model = perceptron()
@@ -403,7 +409,7 @@ def test_threads(device):
 
 
 @within("resetting")
-def test_contexts_that_are_reset(device):
+def test_recordings_are_dropped_with_their_context(device):
     for _ in range(3):
         model = perceptron()
         (x,) = there(floats(2, 3))

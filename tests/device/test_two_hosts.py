@@ -1,6 +1,7 @@
-"""Two logical devices of the host: no memory apart, but two places, and copies between them.
+"""Two logical devices of the host: they share memory, but are different devices with copies between
+them.
 
-tests/hazards/test_context.py has their scopes and the paths of single calls.
+tests/hazards/test_context.py tests their scopes and the paths of single calls.
 """
 
 import keras
@@ -19,7 +20,7 @@ INPUT = "capi:input_device"
 
 @pytest.fixture(scope="module")
 def two_hosts():
-    """Give a process with two logical CPUs."""
+    """Yield a process with two logical CPUs."""
     process = Process(split)
     yield process
     process.end()
@@ -31,7 +32,8 @@ def split():
 
 
 def unchanged(program):
-    """Hold a program under `install` against itself without; return that, and `stats`."""
+    """Compare a program under `install` and without. Return the result without `install`, and
+    `stats`."""
     for _ in range(2):
         want = program()
     with fastops.accelerated():
@@ -48,8 +50,9 @@ def on(number, value):
 
 
 @within("two_hosts")
-def test_programs_on_either():
-    """On the first all is direct; on the second all that is not TensorFlow's own is `capi`."""
+def test_programs_on_either_device():
+    """On the first device all calls are direct. On the second, calls take the `capi` path or
+    TensorFlow's."""
     for number in range(2):
 
         def program(number=number):
@@ -72,7 +75,7 @@ def test_programs_on_either():
 
 
 @within("two_hosts")
-def test_programs_on_both():
+def test_programs_on_both_devices():
     def program():
         x, y = on(0, floats(3, 3)), on(1, floats(3, 3))
         with tf.GradientTape() as tape:
@@ -119,7 +122,7 @@ def test_models():
 
 @pytest.fixture(scope="module")
 def resetting():
-    """Give a process in which one context follows another."""
+    """Yield a process in which tests may reset TensorFlow's context."""
     process = Process(split)
     yield process
     process.end()
@@ -127,7 +130,7 @@ def resetting():
 
 @within("resetting")
 def test_contexts_with_other_devices():
-    """A kernel that was made for the one host does not run for the first of two."""
+    """A kernel made for the only CPU is not used for the first of two CPUs of a new context."""
     for split_again in (False, True, False):
         x = on(0, floats(3))
         for expected in (None, DIRECT):
@@ -153,8 +156,8 @@ class Elsewhere(keras.layers.Layer):
 
 
 @within("two_hosts")
-def test_a_layer_that_says_where():
-    """A replay would run what it asks of the second on the first."""
+def test_a_layer_with_a_device_scope_in_its_call():
+    """The call is not replayed: a replay would run all ops on the first device."""
     layer, x = fastops.keras.replay(Elsewhere()), on(0, floats(3))
 
     def program():

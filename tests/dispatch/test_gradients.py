@@ -1,6 +1,7 @@
-"""Tapes, accumulators, vectorised maps: the same derivatives as with `tf.raw_ops`, at every bit.
+"""Tapes, accumulators and vectorised maps give the same derivatives as with `tf.raw_ops`, bit for
+bit.
 
-A program takes the module of ops that it computes with.
+Each program takes the module of ops as its argument.
 """
 
 import gc
@@ -26,7 +27,8 @@ ints = tf.constant
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
-# Ops whose gradient functions read attributes, outputs or several inputs; what is differentiated.
+# Ops whose gradient functions read attributes, outputs or several inputs, and the inputs by which
+# they are differentiated.
 DIFFERENTIABLE = {
     "AddV2": {"x": X, "y": Y[0]},
     "Mul": {"x": X, "y": Y},
@@ -122,7 +124,7 @@ def test_gradients_of_single_ops(op_name):
 
 
 def test_gradients_with_converted_inputs():
-    """Numbers, arrays and variables beside the tensor that is watched."""
+    """Inputs are numbers, arrays and variables, beside a tensor that is watched."""
     variable = tf.Variable(floats(3, 4))
 
     def program(m):
@@ -165,7 +167,7 @@ def test_the_argument_given_as_none_reaches_gradients_as_in_tensorflow():
         assert_same(outcome(program, m=raw_ops), want)
 
 
-def test_a_loss_of_several_layers():
+def test_the_gradient_of_a_loss_of_several_layers():
     weights = [tf.Variable(floats(4, 8)), tf.Variable(floats(8, 3))]
     biases = [tf.Variable(floats(8)), tf.Variable(floats(3))]
 
@@ -385,7 +387,7 @@ def test_recomputed_gradients():
 
 @pytest.fixture
 def attributes_of(monkeypatch):
-    """Let gradient functions tell what attributes they see; return what gives the list of that."""
+    """Record the attributes that gradient functions see. Return a function that lists them."""
 
     def spied(op_name, *names):
         registry = framework.gradient_registry._registry[op_name]
@@ -419,7 +421,7 @@ def test_gradient_functions_see_the_attributes_under_their_own_names(attributes_
 
 TENSORFLOW = "tensorflow"
 
-# TensorFlow's slow path, which takes lists, makes of attributes what their OpDef says.
+# TensorFlow's slow path, which takes lists, converts attributes to the types of the OpDef.
 OF_LISTS = {
     "GatherV2": [
         (DIRECT, {"params": X, "indices": [0, 2], "axis": 0}),
@@ -479,7 +481,7 @@ def test_taped_calls_on_the_capi_path():
         both(program, path="capi")
 
 
-def test_a_tape_keeps_nothing_once_it_is_gone():
+def test_a_deleted_tape_keeps_no_tensors_alive():
     took(ops.exp, x=X)
     with tf.GradientTape() as tape:
         tape.watch(X)
