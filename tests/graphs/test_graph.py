@@ -1,4 +1,4 @@
-"""`fastops.graph`: the same as TensorFlow's sessions and loaders, bit for bit, and by plans."""
+"""`fastops.graph` gives the same as TensorFlow's sessions and loaders, bit for bit, by plans."""
 
 import collections
 import gc
@@ -44,7 +44,7 @@ def flat(result):
 
 
 def compare(g, fetches, feed_dict=None, *, executor="plan", calls=3):
-    """Assert that a session gives what TensorFlow's gives, call by call, through an executor."""
+    """Assert that a session gives the same as TensorFlow's, call by call; check its executor."""
     theirs, mine = v1.Session(graph=g), graph.Session(g)
     for _ in range(calls):
         want = outcome(theirs.run, fetches, feed_dict)
@@ -76,7 +76,7 @@ def test_the_classes_are_tensorflow_s():
     assert g.get_tensor_by_name("y:0") is y
 
 
-def test_ops_build_what_raw_ops_build():
+def test_ops_build_the_same_graph_as_raw_ops():
     def nodes(ops):
         with tf.Graph().as_default() as g:
             x = v1.placeholder(tf.float32, [], name="x")
@@ -101,7 +101,7 @@ def test_ops_build_what_raw_ops_build():
 
 
 def built(op, arguments):
-    """Return the graph of one call in a scope, on a device, after another operation."""
+    """Return the graph of one call, in a name scope, on a device, after a control dependency."""
     with tf.Graph().as_default() as g:
         inputs = tf.nest.map_structure(
             lambda one: v1.placeholder(one.dtype, one.shape) if tf.is_tensor(one) else one,
@@ -113,7 +113,7 @@ def built(op, arguments):
     return g.as_graph_def()
 
 
-def test_every_op_builds_what_its_raw_op_builds():
+def test_every_op_builds_the_same_graph_as_its_raw_op():
     recipes.load()
     names = [name for name in cases.op_names() if hasattr(tf.raw_ops, name)]
     seen = 0
@@ -211,7 +211,7 @@ def test_bytes_that_are_cut_short():
     assert other.get_operations() == []
 
 
-def test_what_is_saved_is_saved_as_a_whole(tmp_path, monkeypatch):
+def test_files_are_written_as_a_whole(tmp_path, monkeypatch):
     path = tmp_path / "g.pb"
     graph.save(small(), path)
     want = path.read_bytes()
@@ -296,7 +296,7 @@ def colocated(x):
 @pytest.mark.parametrize(
     ("name", "lowered"), [*((name, False) for name in CATALOGUE), ("cond", True), ("while", True)]
 )
-def test_catalogue(name, lowered):
+def test_programs_of_sessions_give_the_same(name, lowered):
     function, value = CATALOGUE[name]
     if lowered:
         v1.disable_control_flow_v2()
@@ -358,7 +358,7 @@ def test_feeds(xyz):
         compare(g, z, feed_dict)
 
 
-def test_what_is_wrong(xyz):
+def test_errors_of_wrong_calls(xyz):
     g, x, a, _, z = xyz
     other = tf.constant(1.0)
     for fetches, feed_dict in (
@@ -421,8 +421,8 @@ def test_strings_as_feeds():
     assert [one["executor"] for one in mine.describe()] == ["plan"]
 
 
-def test_what_becomes_wrong(xyz):
-    """A plan exists already."""
+def test_errors_of_wrong_calls_after_a_plan_exists(xyz):
+    """The wrong calls come when a plan has been made already."""
     g, x, a, _, z = xyz
     mine, theirs = graph.Session(g), v1.Session(graph=g)
     for _ in range(3):
@@ -536,7 +536,7 @@ def test_the_default_graph():
         assert outcome(graph.Session(g).run, []) == outcome(v1.Session(graph=g).run, [])
 
 
-def test_the_rest_of_a_session(xyz):
+def test_other_methods_of_a_session(xyz):
     g, x, _, y, z = xyz
     session = graph.Session(g)
     assert [one.name for one in session.list_devices()] == [
@@ -555,7 +555,7 @@ def test_the_rest_of_a_session(xyz):
     assert_same_bits(session.partial_run(handle, z, {"a:0": 5.0}), np.float32([7.0]))
 
 
-def test_results_are_their_callers(xyz):
+def test_results_belong_to_the_caller(xyz):
     g, x, _, y, _ = xyz
     with g.as_default():
         same = tf.identity(x)
@@ -650,9 +650,9 @@ def test_plans_are_bounded(xyz, monkeypatch):
 
 
 def twins(g, init):
-    """Return a session of fastops and one of TensorFlow, and a function that runs both.
+    """Return a session of fastops, one of TensorFlow, and a function that runs both.
 
-    It asserts that they do the same, and returns what that is.
+    The function asserts that both give the same result, and returns it.
     """
     mine, theirs = graph.Session(g), v1.Session(graph=g)
 
@@ -667,7 +667,7 @@ def twins(g, init):
 
 
 def executor_of(session, *fetches):
-    """Return who runs some fetches, and why that is TensorFlow."""
+    """Return the executor that runs some fetches, and the reason if it is TensorFlow's."""
     found = [session.graph.as_graph_element(one) for one in fetches]
     tensors = [one.name for one in found if isinstance(one, tf.Tensor)]
     targets = [one.name for one in found if isinstance(one, tf.Operation)]
@@ -773,7 +773,7 @@ def test_variables_that_come_and_go():
         init = v1.global_variables_initializer()
     mine, _, run = twins(g, [])
     for _ in range(3):
-        assert isinstance(run(v), Failure)  # it has no value
+        assert isinstance(run(v), Failure)  # the variable has no value
         run(init)
         for _ in range(3):
             run(v)
@@ -786,10 +786,10 @@ def test_variables_that_come_and_go():
 
 @pytest.mark.parametrize("kind", ["stock", "fastops"])
 def test_variables_that_are_destroyed_leave_no_memory(kind):
-    """What comes next has their place: TensorFlow's allocator may keep it, with either session.
+    """Later variables reuse the memory of destroyed ones, which TensorFlow's allocator may keep.
 
-    Their value is no constant, which the session would keep. In a process of its own, where nothing
-    else has left a place.
+    Their values are not constants, because a session would keep these. The test runs in its own
+    process, in which nothing else has left free memory.
     """
     python(f"""
         from memory import allocated
@@ -815,7 +815,7 @@ def test_variables_that_are_destroyed_leave_no_memory(kind):
             except tf.errors.NotFoundError:
                 next = tf.fill([size], 1.0)
             print(allocated() - alive)
-            assert allocated() - alive < 8e6  # and not the 80 that it has
+            assert allocated() - alive < 8e6  # not the 80 MB of all variables
             del next
         if {kind!r} == "fastops":
             *_, row = (row for row in session.describe() if row["fetches"])
@@ -824,7 +824,7 @@ def test_variables_that_are_destroyed_leave_no_memory(kind):
 
 
 def test_writes_in_any_order():
-    """Only TensorFlow's executor decides what comes first."""
+    """If nothing orders the writes, TensorFlow's executor runs the graph."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=1.0, use_resource=True)
         w = v1.get_variable("w", initializer=1.0, use_resource=True)
@@ -849,7 +849,7 @@ def test_writes_in_any_order():
 
 
 def test_writes_beside_branches():
-    """A branch that does not need an input does not wait for it, either."""
+    """A branch does not wait for inputs that it does not need."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=1.0, use_resource=True)
         w = v1.get_variable("w", initializer=1.0, use_resource=True)
@@ -892,7 +892,7 @@ CHANGES = [
 
 
 def variables_at_random(random):
-    """Return a graph that reads and writes variables, what to fetch of it, and what to feed."""
+    """Return a random graph that reads and writes variables, its fetches, and its feeds."""
     with tf.Graph().as_default() as g:
         x, flag = v1.placeholder(tf.float32, [3]), v1.placeholder(tf.bool, [])
         variables = [
@@ -926,7 +926,7 @@ def test_variables_at_random():
             mine.run(fetches, feed)
             executor, _ = executor_of(mine, *fetches)
             if executor == "tensorflow":
-                break  # it may do either, and so another thing than the other session
+                break  # several results are valid, so the sessions may differ
             run(init)
             run(fetches, feed)
             run(variables)
@@ -936,7 +936,7 @@ def test_variables_at_random():
 
 
 def test_runs_that_fail_half_way():
-    """What was written before stays so, and nothing is written twice."""
+    """Writes before the failure remain, and no write happens twice."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=[1.0, 1.0], use_resource=True)
         x, i = v1.placeholder(tf.float32), v1.placeholder(tf.int32)
@@ -954,7 +954,7 @@ def test_runs_that_fail_half_way():
 
 
 def test_operations_run_once():
-    """What has no value, and returns None, has been run all the same."""
+    """Operations without a value return None, and are run."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=0.0, use_resource=True)
         more = tf.raw_ops.AssignAddVariableOp(resource=v.handle, value=1.0)
@@ -1013,7 +1013,7 @@ def test_sessions_have_their_own_variables():
 
 
 class Module(tf.Module):
-    """Several signatures, with variables, a table with an asset, and a state."""
+    """A module with several signatures, variables, a table with an asset, and a state."""
 
     def __init__(self, words):
         self.w = tf.Variable(floats(2, 3), name="w")
@@ -1094,7 +1094,7 @@ def test_signatures(saved, name, kind):
     assert executor == "plan" or name == "looked_up", model.reason
 
 
-def test_what_a_model_says_of_itself(saved):
+def test_the_description_of_a_model(saved):
     model = graph.load(saved)
     assert str(inspect.signature(model)) == "(*, a, z)"
     assert [*model.inputs] == ["a", "z"]
@@ -1108,7 +1108,7 @@ def test_what_a_model_says_of_itself(saved):
     assert model.__name__ == "serving_default"
 
 
-def test_inputs_that_are_wrong(saved):
+def test_errors_of_wrong_inputs(saved):
     model = graph.load(saved)
     good = {"a": floats(1, 2), "z": floats(1, 2)}
     model(**good)
@@ -1141,7 +1141,7 @@ def test_inputs_that_are_wrong(saved):
 
 
 def test_known_calls_run_no_python(saved, monkeypatch):
-    """What a call's inputs have in common with those of one before is all that is looked at."""
+    """A call only compares the signature of its inputs with that of an earlier call."""
     model = graph.load(saved)
     values = {"a": floats(3, 2), "z": floats(3, 2)}
     want = tf.saved_model.load(str(saved)).signatures["serving_default"](
@@ -1174,13 +1174,13 @@ def test_known_calls_run_no_python(saved, monkeypatch):
     assert not seen
     for inputs in calls[4:]:
         assert_same([*model(**inputs).values()], [*want.values()])
-    assert len(seen) == 3, "they are converted"
+    assert len(seen) == 3, "the inputs are converted"
     with pytest.raises(TypeError, match="as its input 'a', not a tensor of float64"):
         model(a=tf.ones([3, 2], tf.float64), z=tensors["z"])
 
 
-def test_models_that_tensorflow_runs(saved, monkeypatch):
-    """Without a plan, results have their names all the same."""
+def test_models_without_a_plan(saved, monkeypatch):
+    """Results have names, although TensorFlow runs the model."""
     for name in ("serving_default", "looked_up"):
         theirs = tf.saved_model.load(str(saved)).signatures[name]
         model = graph.load(saved, name)
@@ -1216,7 +1216,7 @@ def test_models_in_functions_and_on_tapes(saved):
         assert_same(fast(z), traced(z))
 
 
-def test_results_of_models_are_their_callers(saved, tmp_path):
+def test_results_of_models_belong_to_the_caller(saved, tmp_path):
     with tf.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [2], name="x")
         tf.identity(x, name="y")
@@ -1436,7 +1436,7 @@ def test_saved_models_that_are_cut_short(which, name, size, tmp_path, request):
 
 
 @pytest.mark.parametrize("extension", ["pb", "pbtxt", "meta"])
-def test_files_of_other_things(extension, tmp_path):
+def test_files_of_other_formats(extension, tmp_path):
     path = tmp_path / f"g.{extension}"
     for content in (b"", b"\0", b"text", b"\xff" * 100, bytes(range(256)), b"node {"):
         path.write_bytes(content)
@@ -1458,7 +1458,7 @@ def test_text_that_is_cut_short(tmp_path):
 def test_meta_graphs_as_text(tmp_path):
     with small().as_default() as g:
         meta = v1.train.export_meta_graph(str(tmp_path / "h.meta"))
-        # What `as_text=True` writes; with a newer protobuf TensorFlow 2.20 cannot.
+        # This is what `as_text=True` writes, which fails in TensorFlow 2.20 with a newer protobuf.
         (tmp_path / "g.meta").write_text(text_format.MessageToString(meta))
         want = v1.Session(graph=g).run("most:0", {"x:0": [[1.0, 2.0]]})
     for name in ("g.meta", "h.meta"):
@@ -1500,7 +1500,7 @@ def test_variables_without_values(tmp_path):
             graph.load(tmp_path / "g.pb", outputs="y")
 
 
-def test_models_end(saved):
+def test_closed_models_release_their_resources(saved):
     model = graph.load(saved)
     model(**CALLS["serving_default"])
     ended = weakref.ref(model)

@@ -1,6 +1,7 @@
-"""Everything that an object holds, and how each part of it can be changed and put back.
+"""Find everything that an object holds, and make reversible changes of each part.
 
-The walk knows nothing of what fastops compares: it follows what Python lets a program reach.
+The walk does not know what fastops compares. It follows all references that Python lets a program
+reach.
 """
 
 import functools
@@ -15,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 MOST = 20_000
-"""Parts of one object."""
+"""The maximum number of parts of one object."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Change:
     Attributes
     ----------
     path : str
-        Where it is, and what is done to it.
+        Where the part is, and how it is changed.
     apply : callable
-        Makes the change, and returns a callable that takes it back.
+        Makes the change, and returns a callable that undoes it.
     """
 
     path: str
@@ -35,14 +36,14 @@ class Change:
 
 
 def changes(root, title, modules=()):
-    """Return every change of what an object holds, in an order that does not depend on chance.
+    """Return every change of what an object holds, in a deterministic order.
 
     Parameters
     ----------
     root : object
         The object.
     title : str
-        What to call it.
+        The name of the object in paths.
     modules : sequence of module
         Modules whose attributes may be changed.
     """
@@ -80,7 +81,7 @@ def _is_leaf(value):
 
 
 def _of(value, path, modules):
-    """Yield changes of an object itself, each with what to look at next."""
+    """Yield changes of an object itself, and the parts to visit next."""
     if isinstance(value, tf.Variable | keras.Variable):
         yield Change(f"{path}.assign", functools.partial(_assign, value)), []
     elif isinstance(value, types.ModuleType):
@@ -177,7 +178,7 @@ def _items(holder, name, path, deleted=True):
 
 
 def _others(value):
-    """Return other values that a program may put in the place of one."""
+    """Return other values by which a program may replace a value."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Objects whose calls are recorded: Keras's layers, losses, metrics, optimizers; those of users."""
+"""Objects whose calls are recorded: layers, losses, metrics, optimizers, and layers of users."""
 
 import inspect
 
@@ -138,7 +138,7 @@ LAYERS = {
     "StackedRNNCells": (lambda: L.RNN(L.StackedRNNCells([L.GRUCell(2), L.LSTMCell(2)])), LINE),
     "TimeDistributed": (lambda: L.TimeDistributed(L.Dense(2)), LINE),
 }
-"""By the name of a class, what makes a layer, and shapes of what it is called with."""
+"""By the name of a class, a function that makes a layer, and the shapes of its inputs."""
 
 OF_INTEGERS = {
     *("CategoryEncoding", "Embedding", "HashedCrossing", "Hashing", "ReversibleEmbedding"),
@@ -148,7 +148,7 @@ ELSEWHERE = {
     "Layer": "has no call",
     "Wrapper": "has no call",
     "InputLayer": "is not called",
-    "Lambda": "runs a function of a user's",
+    "Lambda": "runs a function of a user",
     "LSTMCell": "is in LSTM",
     "GRUCell": "is in StackedRNNCells",
     "SimpleRNNCell": "is in RNN",
@@ -170,10 +170,10 @@ ELSEWHERE = {
             *("RandomPerspective", "RandomPosterization", "RandomSaturation", "RandomSharpness"),
             *("RandomShear", "RandomTranslation", "RandomZoom"),
         ),
-        "works on data for training, as those of its kind above",
+        "augments data for training, as the layers of its kind above do",
     ),
 }
-"""Classes of layers that are left out, and why."""
+"""Classes of layers that are left out, with the reason."""
 
 LOSSES = {
     name: kind
@@ -287,7 +287,7 @@ SUBJECTS = {
     },
     **{f"declared {name}": (_declared, name) for name in declared.READS},
 }
-"""By title, what makes a `Subject`, and of what."""
+"""By title, the function that makes a `Subject`, and its arguments."""
 
 
 def subject(title):

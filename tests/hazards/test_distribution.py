@@ -25,7 +25,7 @@ def split_cpu():
 
 
 def several_cpus():
-    """Return a fixture: a process with several logical CPUs."""
+    """Return a fixture that yields a process with several logical CPUs."""
 
     @pytest.fixture(scope="module")
     def process():
@@ -36,7 +36,7 @@ def several_cpus():
     return process
 
 
-# One for each kind: they all number their collectives from one, and would take each other's.
+# Each kind has its own process: all number their collectives from one, and would collide.
 replicas_apart = several_cpus()
 meshes_apart = several_cpus()
 parallel_apart = several_cpus()
@@ -44,7 +44,7 @@ parallel_apart = several_cpus()
 
 @pytest.fixture
 def alone():
-    """Give a process whose context no other test has seen."""
+    """Yield a process whose context no other test has used."""
     process = Process()
     yield process
     process.end()
@@ -56,7 +56,7 @@ def alone():
 
 
 class Replicas:
-    """A model on two devices: the first is the kernels' own, the second is not."""
+    """A model on two devices: direct kernels run on the first, and not on the second."""
 
     INITIAL = np.float32([[1, 2], [3, 4]])
 
@@ -74,7 +74,7 @@ class Replicas:
         )
 
     def step(self, m, x):
-        """Return activations, loss, gradient, and the gradients' sum over all replicas."""
+        """Return activations, loss, gradient, and the sum of gradients over all replicas."""
         with tf.GradientTape() as tape:
             y = m.Square(x=m.MatMul(a=x, b=self.weights))
             loss = m.Sum(input=y, axis=tf.constant([0, 1]))
@@ -92,7 +92,7 @@ class Replicas:
         ]
 
     def value(self):
-        """Return the weights, which both replicas must have."""
+        """Return the weights, which must be the same on both replicas."""
         first, second = (variable.numpy() for variable in self.weights.values)
         assert first.tobytes() == second.tobytes()
         assert "CPU:1" in self.weights.values[1].device
@@ -101,12 +101,12 @@ class Replicas:
 
 @cache
 def _replicas():
-    """Return the process's only strategy: another one would reuse the keys of its reductions."""
+    """Return the strategy of the process. A second one would reuse the keys of its reductions."""
     return Replicas()
 
 
 def mirrored():
-    """Return the replicas as they are before anything has changed their weights."""
+    """Return the replicas with their initial weights."""
     replicas = _replicas()
     replicas.weights.assign(replicas.INITIAL)
     return replicas
@@ -130,7 +130,7 @@ def test_mirrored_replicas():
     assert reduced == [[[104, 152], [148, 216]]] * 2
     assert (total, mean) == (858, 429)
     assert paths == {
-        "MatMul": ["tensorflow:input_type"] * 2,  # which variable is meant only TensorFlow knows
+        "MatMul": ["tensorflow:input_type"] * 2,  # only TensorFlow knows which replica is meant
         "Square": [DIRECT, "capi:input_device"],
         "Sum": [DIRECT, "capi:input_device"],
     }
@@ -172,7 +172,7 @@ def test_updates_of_mirrored_variables():
         for _ in range(3):
             replicas.run(step)
             results += [replicas.value(), weights.read_value()]
-        # Outside of replicas a variable is its first one, or the sum of all.
+        # Outside of replicas, the value is that of the first replica or the sum of all.
         y = m.MatMul(a=[[1.0, 1.0]], b=weights)
         return results, y, m.AddV2(x=total, y=1.0), m.Neg(x=weights.values[1])
 
@@ -245,7 +245,7 @@ WORKER = """
 
 
 def test_two_workers():
-    """Two processes reduce over their replicas, and both see the sums."""
+    """Two processes reduce over their replicas, and both get the sums."""
     addresses = [f"localhost:{port}" for port in free_ports(2)]
     tasks = [
         json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}})
@@ -286,7 +286,7 @@ def test_variables_of_parameter_servers():
             tape.gradient(y, bias),
             m.Neg(x=bias),
             m.MatMul(a=x, b=shards.variables[1], transpose_b=True),
-            m.Sum(input=shards, axis=0),  # which are put together
+            m.Sum(input=shards, axis=0),  # TensorFlow concatenates the shards
         ]
 
     want, paths = settled(here)
@@ -316,7 +316,7 @@ def test_variables_of_parameter_servers():
 
 
 # ---------------------------------------------------------------------------------------------
-# Tensors that are several
+# Tensors with several components
 # ---------------------------------------------------------------------------------------------
 
 
@@ -364,7 +364,7 @@ def test_dtensors():
 
 @within("meshes_apart")
 def test_the_scope_of_a_mesh():
-    """There, small tensors and numbers are spread by themselves."""
+    """In the scope of a mesh, small tensors and numbers are replicated automatically."""
     mesh = dtensor.create_mesh([("x", 2)], devices=["CPU:0", "CPU:1"])
     two, shape = tf.constant(2.0), tf.constant([4, 4])
 
@@ -415,7 +415,8 @@ def test_parallel_devices():
 
     def refused(matmul, **arguments):
         error = failure(matmul, **arguments)
-        return error.kind, re.sub(r"CPU:[01]}}", "CPU}}", error.message)  # whichever is the first
+        # Either component may fail first.
+        return error.kind, re.sub(r"CPU:[01]}}", "CPU}}", error.message)
 
     for wrong in ({"a": packed, "b": packed}, {"a": x[None], "b": packed}):
         with device:
@@ -425,7 +426,7 @@ def test_parallel_devices():
 
 @within("parallel_apart")
 def test_the_scope_of_a_parallel_device():
-    """Calls without inputs are several there, and tensors that are one are refused."""
+    """Calls without inputs run on all devices there; ordinary tensors are rejected."""
     device = parallel_device.ParallelDevice(["CPU:0", "CPU:1"])
     x = tf.constant([1.0, 2.0])
 

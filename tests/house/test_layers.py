@@ -29,13 +29,13 @@ STATEMENT = re.compile(
 
 
 def part_of(path):
-    """Return the part that a file belongs to: a package, or a module at the top."""
+    """Return the part to which a file belongs: a package, or a module at the top level."""
     first = path.relative_to(PACKAGE).parts[0]
     return first.partition(".")[0]
 
 
 def imports(text):
-    """Yield what a source imports or cimports of fastops, as dotted names without the package."""
+    """Yield the imports and cimports of fastops in a source, as names below the package."""
     for match in STATEMENT.finditer(re.sub(r"#.*", "", text)):
         if match["module"]:
             if match["module"].startswith("fastops"):
@@ -82,16 +82,17 @@ def test_no_file_takes_a_private_name_of_another():
     taken = [
         f"{path.relative_to(PACKAGE)}: {name} of {source}"
         for path in SOURCES
-        if path.name not in ("ops.pyi", "raw_ops.pyi")  # some ops are named so
+        if path.name not in ("ops.pyi", "raw_ops.pyi")  # some ops have such names
         for source, name in imports(path.read_text())
         if source and name and name.startswith("_") and not name.endswith("__")
-        if source != "_cpp.python"  # declares what CPython names so
+        if source != "_cpp.python"  # declares names of CPython
     ]
     assert not taken, "\n".join(taken)
 
 
 def test_declarations_need_none_of_tensorflows_headers():
-    # Who looks into TensorFlow's classes says so; the others compile in a tenth of the time.
+    # A declaration file with TensorFlow's headers must be listed; files without compile ten times
+    # faster.
     declared = [path for path in SOURCES if path.suffix == ".pxd"]
     headers = {
         header
@@ -117,7 +118,7 @@ def test_the_statements_are_understood():
     text = """
 from fastops._core cimport conversion
 from fastops._core.reasons cimport (
-    R_OP,  # why
+    R_OP,  # the reason
     R_ASYNC as other,
 )
 import fastops

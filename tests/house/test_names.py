@@ -1,6 +1,6 @@
-"""No two things have one name: in a module, or as modules of tests.
+"""No module binds a name twice, and no two test modules have the same name.
 
-What came first would be lost unseen.
+Otherwise the first one would be lost without notice.
 """
 
 import ast
@@ -18,7 +18,7 @@ MODULES = sorted(
 
 
 def bound(tree):
-    """Yield the names that the statements of a module bind, but for those in its branches."""
+    """Yield the names that the statements of a module bind, without those in branches."""
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             yield statement.name
@@ -47,7 +47,7 @@ def test_no_name_is_bound_twice():
 
 
 def test_no_two_modules_of_tests_have_one_name():
-    """They stand in no packages, so that pytest imports them by their names alone."""
+    """Test modules are not in packages, so pytest imports them under their names alone."""
     counts = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     assert len(counts) > 80
     assert not {name for name, count in counts.items() if count > 1}
