@@ -1,4 +1,4 @@
-"""Variables that are made again and again: the later ones are like TensorFlow's own."""
+"""Variables of the same kind: fastops makes the later ones, which are like TensorFlow's own."""
 
 import copy
 import gc
@@ -19,7 +19,7 @@ from tensorflow.python.trackable.base import CheckpointInitialValue
 import fastops
 
 TIMES = 4
-"""Of which two are TensorFlow's, and the others made like these."""
+"""How many variables to make. TensorFlow makes the first two, fastops the others."""
 
 M = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
@@ -58,7 +58,7 @@ VALUES = {
         element_shape=-1, max_num_elements=2, element_dtype=tf.float32
     ),
 }
-"""Initial values, by the number of the variable."""
+"""Functions that return an initial value, given the number of the variable."""
 
 OPTIONS = {
     "": {},
@@ -86,11 +86,11 @@ OPTIONS = {
     "unknown": {"unknown": 1},
     "two values": {"initial_value": 3.0},
 }
-"""Keywords."""
+"""Keyword arguments."""
 
 
 def described(variable):
-    """Return all that is known of a variable but for what differs from one to the next."""
+    """Return all properties of a variable except for those that differ between variables."""
     if isinstance(variable, Failure):
         return variable
     state, handle = dict(variable.__dict__), variable.handle
@@ -123,7 +123,7 @@ def described(variable):
 
 
 def makes(function, *args, **kwargs):
-    """Return whether TensorFlow's own Python makes what a call returns."""
+    """Tell whether a call makes its variable by TensorFlow's own Python code."""
     return "_init_from_args" in frames(function, args, kwargs)
 
 
@@ -165,7 +165,7 @@ def test_values(value):
     ],
 )
 @pytest.mark.parametrize("value", ["tensor", "array", "list", "number"])
-def test_later_ones_are_made_here(make, value):
+def test_later_variables_are_made_without_tensorflows_python(make, value):
     with fastops.accelerated():
         for step in range(TIMES):
             make(VALUES[value](step))
@@ -175,8 +175,8 @@ def test_later_ones_are_made_here(make, value):
     assert makes(make, VALUES[value](0))
 
 
-def test_numbers_go_on():
-    """They are TensorFlow's, which tensors and layers take from the same counter."""
+def test_the_counter_of_names_continues():
+    """The numbers in names come from TensorFlow's counter, which tensors and layers share."""
     with fastops.accelerated():
         made = [v for name in "ab" for _ in range(TIMES) for v in [tf.Variable(M, name=name)]]
     numbers = [int(v._unique_id.removeprefix(f"{v.name[0]}_")) for v in made]
@@ -184,7 +184,7 @@ def test_numbers_go_on():
     assert numbers == sorted({*numbers, before, after})[:-2]
 
 
-def test_each_has_a_value_of_its_own():
+def test_each_variable_has_its_own_value():
     def run():
         value = tf.constant(M)
         made = [tf.Variable(value) for _ in range(TIMES)]
@@ -197,7 +197,7 @@ def test_each_has_a_value_of_its_own():
     assert_same(got, want)
 
 
-def test_nothing_is_shared_that_can_be_changed():
+def test_variables_share_no_mutable_objects():
     with fastops.accelerated():
         first, *_, one, other = [tf.Variable(M) for _ in range(TIMES)]
         assert one.handle is not other.handle
@@ -229,7 +229,7 @@ def test_the_shape_is_that_of_the_value():
     assert got == want == [True] * TIMES
 
 
-def test_what_is_kept_is_not_taken_for_a_leak():
+def test_caches_are_not_reported_as_leaks():
     with fastops.accelerated():
         before = tensors_left()
         for _ in range(TIMES):
@@ -237,8 +237,8 @@ def test_what_is_kept_is_not_taken_for_a_leak():
         assert tensors_left() == before
 
 
-def test_later_ones_meet_known_keys():
-    """TensorFlow's own tests find what is new in the third run of a program."""
+def test_later_variables_use_known_keys():
+    """TensorFlow's own tests report objects that the third run of a program creates."""
     fastops.clear_cache()
     with fastops.accelerated():
         for _ in range(2):
@@ -299,8 +299,8 @@ def test_within_tapes_and_accumulators():
     assert_same(got, want)
 
 
-def test_recorded_ones_are_of_tensorflows_making():
-    """It stops tapes meanwhile."""
+def test_under_a_tape_tensorflow_makes_variables():
+    """TensorFlow stops tapes while it makes a variable."""
     with fastops.accelerated():
         for _ in range(TIMES):
             tf.Variable(M)
@@ -330,7 +330,7 @@ def test_in_scopes():
     assert_same(got, want)
 
 
-def test_where_others_create():
+def test_variable_creators_of_users():
     def run():
         found, seen = [], []
 
@@ -372,7 +372,7 @@ def test_in_graphs():
     assert_same(got, want)
 
 
-def test_default_graph_that_is_another():
+def test_another_default_graph():
     def run():
         found = []
         for _ in range(TIMES):
@@ -512,13 +512,13 @@ def test_eight_threads():
     assert len({v._unique_id for v in seen}) == len(seen) == 400
 
 
-def test_what_is_known_of_a_kind_may_be_dropped_while_one_is_made(monkeypatch):
+def test_a_template_may_be_dropped_while_a_variable_is_made(monkeypatch):
     number, dropped = ops.uid, []
 
     def drop():
         if not dropped:
             dropped.append(True)
-            for other in range(300):  # more kinds than are kept
+            for other in range(300):  # more kinds than templates are kept
                 tf.Variable(1.0, name=f"kind{other}")
         return number()
 

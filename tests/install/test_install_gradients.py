@@ -1,4 +1,4 @@
-"""Gradients and variables under `fastops.install`: TensorFlow's own, by the path claimed."""
+"""Gradients and variables under `fastops.install`: TensorFlow's results, by the expected path."""
 
 import gc
 import threading
@@ -46,7 +46,7 @@ def test_rule(case):
         inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
         try:
             like = case.call(*inputs)
-        except Exception:  # no kernel: the same failure is what is asked for
+        except Exception:  # there is no kernel, so the failures are compared
             like = inputs[0]
         seed = values(like.shape, like.dtype, 7)
         for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
@@ -66,7 +66,7 @@ def test_rule(case):
 
 
 def test_zero_is_positive():
-    """Also after -0.0 has become a tensor, which TensorFlow's cache then has for 0.0."""
+    """This holds even if TensorFlow's cache has the tensor of -0.0 under the key 0.0."""
     assert (
         python(
             """
@@ -114,7 +114,7 @@ def test_every_rule_is_tested():
 
 
 # ---------------------------------------------------------------------------------------------
-# What a rule hands over
+# Fallbacks of rules
 # ---------------------------------------------------------------------------------------------
 
 X = tf.constant(floats(3, 4))
@@ -122,10 +122,10 @@ Y = tf.constant(floats(3, 4, seed=1))
 
 
 def assert_unchanged(*functions, rules=(), tape=None):
-    """Hold what functions return under `install` against what they return without.
+    """Compare the results of functions under `install` with those without.
 
-    Also that these rules ran, and no other; and how many gradients the tape's method took.
-    Returns what the last one is to return.
+    Also assert that exactly these rules ran, and how many gradients the stand-in of the tape's
+    method computed. Returns the expected result of the last function.
     """
     wants = [attempt(function) for function in functions]
     with fastops.accelerated():
@@ -200,12 +200,13 @@ def test_sparse_gradients():
         assert_unchanged(twice, rules=["GatherV2", "AddV2", "ReadVariableOp"], tape=1),
         tf.IndexedSlices,
     )
-    # What comes to Reshape is sparse: TensorFlow's.
+    # The gradient that reaches Reshape is sparse, so its rule falls back.
     assert_unchanged(through_reshape, rules=["GatherV2", "ReadVariableOp"], tape=1)
 
 
 def test_a_call_recorded_by_hand():
-    # Fewer inputs and outputs than the op has: no crash, and TensorFlow's error.
+    # A record with fewer inputs and outputs than the op has does not crash, and raises TensorFlow's
+    # error.
     def record(op_name, inputs, attrs, outputs):
         with tf.GradientTape() as tape:
             tape.watch(X)
@@ -289,7 +290,7 @@ def test_threads():
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for thread in threads:
             thread.start()
-        for _ in range(20):  # in and out meanwhile
+        for _ in range(20):  # install and uninstall while threads run
             fastops.uninstall()
             fastops.install()
         for thread in threads:
@@ -590,7 +591,7 @@ def test_the_originals_come_back():
 
 
 def state(variable):
-    """Everything that there is to see of an unread variable, but for what is its own."""
+    """Return all properties of an unread variable except for its identity."""
     attributes = dict(vars(variable))
     shared = {key: attributes.pop(key) for key in ("_handle", "_shape", "_dtype", "_unique_id")}
     return (
@@ -677,7 +678,7 @@ def test_which_path_variables_take():
         "AssignAddVariableOp": 1,
         "AssignSubVariableOp": 2,
         "ReadVariableOp": 3,
-        "Identity": 1,  # of `read_value`: an array is a copy already
+        "Identity": 1,  # from `read_value`; an array is a copy already
     }
     assert (calls.direct, calls.capi, calls.tensorflow) == (8, 0, 0)
     for value in read:
@@ -715,7 +716,7 @@ def test_scatters_return_an_unread_variable(method):
         got = SCATTERS[method](v, tf.constant([0.5, 1.5]))
         assert got._handle is v._handle
         assert got._unique_id == v._unique_id
-        with tf.control_dependencies([got]):  # nothing, eagerly
+        with tf.control_dependencies([got]):  # no effect in eager mode
             return type(got).__name__, got.numpy(), (got * 2.0).numpy(), v.numpy()
 
     want = one()
@@ -743,7 +744,7 @@ def test_scatters_in_functions():
     assert_unchanged(one)
 
 
-def test_variants_carry_what_their_handle_knows():
+def test_variants_have_the_handle_data():
     def one():
         empty = raw.EmptyTensorList(
             element_shape=ints([2]), max_num_elements=1, element_dtype=tf.float32
@@ -769,7 +770,7 @@ def test_an_unread_variable_keeps_nothing_alive():
             assert [one() for one in gone] == [None] * 3
 
 
-def test_tapes_learn_of_variables():
+def test_tapes_watch_variables():
     def one(method):
         v = tf.Variable([3.0, 4.0])
         fixed = tf.Variable([3.0, 4.0], trainable=False)
@@ -801,7 +802,7 @@ def test_gradients_of_reads():
 
 
 def test_reads_without_a_copy():
-    """Of a variable that was gathered from, others give copies until one of these has read it."""
+    """After a scatter, reads return copies until `read_value_no_copy` has read the variable."""
 
     def place(value):
         return np.asarray(value).ctypes.data
@@ -871,7 +872,7 @@ def test_a_training_loop():
 
 
 # ---------------------------------------------------------------------------------------------
-# The world around
+# Surroundings
 # ---------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Optional values that are made outside of graphs: what TensorFlow's give, without their ops."""
+"""Optional values made outside of graphs give the same as TensorFlow's, without their ops."""
 
 import numpy as np
 import pytest
@@ -10,17 +10,17 @@ Optional = tf.experimental.Optional
 
 
 ONES: list = []
-"""The optional values that tests have made since the list was last emptied."""
+"""The optional values that tests have made since the list was cleared."""
 
 
 def made_of(value):
-    """Return an optional value, and keep it for `variants`."""
+    """Make an optional value, keep it in the list for `variants`, and return it."""
     ONES.append(Optional.from_value(value))
     return ONES[-1]
 
 
 def variants():
-    """Return how many of the optional values have a variant, which an op makes."""
+    """Return how many of the optional values have a variant tensor, which an op makes."""
     return sum(getattr(one, "_made", one) is not None for one in ONES)
 
 
@@ -50,7 +50,7 @@ KEPT = {"tensor", "logs", "nested"}
 
 
 def uses(value):
-    """Return what comes of an optional value."""
+    """Yield the results of all eager uses of an optional value."""
     given = value()
     one = made_of(given)
     yield repr(one.element_spec), type(one).__name__, isinstance(one, Optional)
@@ -64,7 +64,7 @@ def uses(value):
 
 
 def in_graphs(value):
-    """Return likewise what a graph sees, as an argument and from outside."""
+    """Yield the results of uses in a graph, of an optional value as argument and captured."""
     one = made_of(value())
     yield plain(tf.function(lambda given: given.get_value())(one))
     yield plain(tf.function(lambda: one.get_value())())
@@ -110,7 +110,7 @@ def test_gradients_are_those_of_the_ops():
             assert [program(False), program(True)] == expected
 
 
-def test_uninstalled_it_is_tensorflow_s():
+def test_after_uninstall_tensorflow_makes_optional_values():
     original = vars(Optional)["from_value"]
     with fastops.accelerated():
         kept = Optional.from_value

@@ -1,4 +1,4 @@
-"""The list of public functions in `fastops_bench`: it is complete, and no call changes."""
+"""The list of public functions in `fastops_bench` is complete, and its calls give the same."""
 
 from fnmatch import fnmatchcase
 from functools import partial
@@ -23,7 +23,7 @@ def matches(name):
 
 
 def public_names():
-    """Return the names of each function and method: a list for those that several names have."""
+    """Return the names of each function and method, as lists, since some have several names."""
     return inventory.functions() + [[name] for name in inventory.methods()]
 
 
@@ -40,7 +40,7 @@ def test_every_public_function_has_a_recipe_or_a_reason():
 
 @pytest.mark.quick
 @pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="of another TensorFlow")
-def test_every_recipe_and_reason_is_of_what_exists():
+def test_every_recipe_and_reason_names_an_existing_function():
     known = {name for names in public_names() + inventory.classes() for name in names}
     unknown = [recipe.name for recipe in recipes.all_recipes() if recipe.name not in known]
     unknown += [
@@ -50,7 +50,7 @@ def test_every_recipe_and_reason_is_of_what_exists():
 
 
 @pytest.mark.quick
-def test_what_has_a_recipe_has_no_reason_to_have_none():
+def test_no_function_has_both_a_recipe_and_a_reason():
     assert not [recipe.name for recipe in recipes.all_recipes() if matches(recipe.name)]
 
 
@@ -65,14 +65,14 @@ def test_no_function_has_two_recipes():
 
 @pytest.mark.parametrize("variables", [False, True], ids=["", "variables"])
 @pytest.mark.parametrize("family", recipes.names())
-def test_calls_give_what_they_give_without(family, variables):
+def test_calls_give_the_same_as_without_install(family, variables):
     chosen = recipes.of(family)
     stock, installed = worlds(family, variables), worlds(family, variables)
-    # Where fastops is installed, the first call of a signature is TensorFlow's own.
+    # Under `install`, TensorFlow makes the first call of a signature.
     times = (3, 2, 2)
     wants = list(map(partial(outcomes, chosen), stock, times))
     failed = [call for (call, _), outcome in wants[0].items() if outcome[0] == "raised"]
-    assert variables or not failed, "these are no plain calls"
+    assert variables or not failed, "these calls fall back"
     fastops.reset_stats()
     with fastops.accelerated():
         gots = list(map(partial(outcomes, chosen), installed, times))
@@ -89,12 +89,12 @@ def test_calls_give_what_they_give_without(family, variables):
 
 @pytest.mark.parametrize("variables", [False, True], ids=["", "variables"])
 @pytest.mark.parametrize("family", recipes.names())
-def test_gradients_are_what_they_are_without(family, variables):
+def test_gradients_are_the_same_as_without_install(family, variables):
     chosen = recipes.of(family)
     stock, installed = worlds(family, variables), worlds(family, variables)
     want = gradients(chosen, stock[0])
     with fastops.accelerated():
-        # The second time on other values: what the first has left must not know them.
+        # The second calls have other values, which caches of the first calls must not contain.
         got = gradients(chosen, installed[0])
         again = gradients(chosen, installed[1])
     varying = {recipe.call for recipe in chosen if recipe.varies}
@@ -110,7 +110,7 @@ def test_gradients_are_what_they_are_without(family, variables):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", recipes.names())
-def test_what_is_known_of_variables_does_not_outlive_their_shapes(family):
+def test_calls_see_changed_shapes_of_variables(family):
     chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
     want = changing_shapes(family, chosen)
     with fastops.accelerated():
@@ -122,7 +122,7 @@ def test_what_is_known_of_variables_does_not_outlive_their_shapes(family):
 
 
 def changing_shapes(family, chosen):
-    """Make calls on variables that are assigned tensors of other sizes, and back."""
+    """Make calls on variables before and after the assignment of tensors of other sizes."""
     given = [recipes.namespace(family, inputs.world(number)) for number in (0, 2)]
     names = dict(given[0])
     held = {
@@ -164,7 +164,7 @@ tf.image.random_flip_left_right(image, seed=3)
 
 
 def test_seeded_ops_keep_their_sequences():
-    """Those of the list have another seed, and so another kernel, in each call; these do not."""
+    """Calls in the list have a new seed, and so a new kernel, each time. These keep their seed."""
     calls, names = SEEDED.strip().splitlines(), recipes.namespace("random", inputs.world())
 
     def sequences():
@@ -181,9 +181,9 @@ def test_seeded_ops_keep_their_sequences():
 
 
 def worlds(family, variables=False):
-    """Return each set of inputs with what the calls of a family see beside, newly made.
+    """Return sets of new inputs for the calls of a family, with all other names that the calls use.
 
-    With variables, those stand in the places of the tensors.
+    With `variables`, inputs are variables instead of tensors.
     """
     made = [recipes.namespace(family, inputs.world(number)) for number in range(inputs.SETS)]
     if variables:
@@ -197,7 +197,7 @@ def worlds(family, variables=False):
 
 
 def outcomes(chosen, names, times):
-    """Return what each call gives each time."""
+    """Return the outcomes of each call, made several times."""
     with results.seeded():
         return {
             (recipe.call, time): results.outcome(recipe.call, names)
@@ -213,8 +213,8 @@ def test_the_page_has_every_recipe():
 
 
 @pytest.mark.parametrize("family", recipes.names())
-def test_a_third_call_prepares_nothing(family):
-    """What the first two calls have prepared, later ones find, those that are replayed as well."""
+def test_a_third_call_makes_no_new_entries(family):
+    """The first two calls of a function make all entries, including those for replays."""
     chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
     names = recipes.namespace(family, inputs.world(0))
     fastops.clear_cache()

@@ -1,4 +1,4 @@
-"""Functions of TensorFlow's and Keras's that somebody has replaced: called as without `install`."""
+"""Functions of TensorFlow and Keras that users replace are called, as without `install`."""
 
 import functools
 import sys
@@ -26,11 +26,11 @@ PROGRAMS = [*programs()]
 NOT_ASKED = {
     *lookups.PASSED_OVER,
     *lookups.BELOW,
-    # What TensorFlow asks on the way to an op, in calls within calls.
+    # Modules of functions that TensorFlow calls on the way to an op.
     *("tensorflow.python.eager.context", "tensorflow.python.distribute.distribute_lib"),
     *("tensorflow.python.eager.record", "tensorflow.python.util.is_in_graph_mode"),
 }
-"""Modules of which not each call asks whether they have changed."""
+"""Modules whose changes are not checked in each call."""
 
 LEFT = {
     *("_should_not_autopack", "_autopacking_helper", "_get_dtype_from_nested_lists"),
@@ -38,14 +38,14 @@ LEFT = {
     *("get_global_attribute", "validate_synchronization_aggregation_trainable"),
     *("constant_value", "standardize_dtype"),
 }
-"""Functions within TensorFlow and Keras that some stand-in passes by, replaced or not."""
+"""Functions in TensorFlow and Keras that some stand-ins skip, even if they are replaced."""
 
 MODELS = {"dense", "norm", "pool", "loss", "model"}
-"""Programs with calls that are recorded with all that they depend on."""
+"""Programs whose calls are recorded with all their dependencies."""
 
 
 def is_asked(module, name):
-    """Tell whether each call asks for changes of a function."""
+    """Tell whether each call checks if a function was replaced."""
     return not (
         module in NOT_ASKED
         or name in LEFT
@@ -61,7 +61,7 @@ def is_asked(module, name):
 
 @pytest.fixture(scope="module")
 def stock():
-    """By the name of a program: where it looks up functions, how often, and what it gives then."""
+    """Return by program the functions it looks up, how often it calls each, and its result."""
     assert not fastops.is_installed()
     found = {}
     for name, program in programs().items():
@@ -78,7 +78,7 @@ def stock():
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name):
+def test_each_replaced_function_is_called(stock, name):
     with fastops.accelerated():
         program = programs()[name]
         for _ in range(6):
@@ -88,7 +88,7 @@ def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name
         for holder, attribute, times, result in stock[name]:
             with counted(holder, attribute) as count:
                 got = outcome(program)
-            if name != "shape":  # whose dimensions that are not known differ from themselves
+            if name != "shape":  # unknown dimensions are not equal to themselves
                 assert_same(got, result)
                 assert_same(program(), want)
             if count[0] != times and is_asked(holder["__name__"], attribute):
@@ -96,7 +96,7 @@ def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name
         for _ in range(6):
             program()
         if name not in MODELS:
-            assert frames(program, (), {}) == entered, "what was put back is not passed by"
+            assert frames(program, (), {}) == entered, "restored functions are still called"
     assert not missed
 
 
@@ -156,7 +156,7 @@ def calls_of(one):
 
 @pytest.fixture(scope="module")
 def wanted():
-    """By the name of a place and what stands there: how often that is called, and the result."""
+    """Return, by place and replacement, the number of its calls, and the result."""
     assert not fastops.is_installed()
     found = {}
     for name, (holder, attribute, program) in PLACES.items():
@@ -215,7 +215,7 @@ def test_a_function_that_is_replaced_before_install(wanted, name):
             assert calls_of(one) == i * times
 
 
-def test_another_function_of_tensorflow_in_the_place_of_one(monkeypatch):
+def test_a_function_replaced_by_another_one_of_tensorflow(monkeypatch):
     x = t(2, 3)
     want = keras.ops.mean(x), tf.reduce_sum(x)
     monkeypatch.setattr(tf, "reduce_mean", tf.reduce_sum)
@@ -258,14 +258,14 @@ def test_methods_of_classes_that_are_replaced():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_every_guard_holds_where_nothing_is_replaced():
+def test_every_guard_holds_if_nothing_is_replaced():
     with fastops.accelerated():
         for piece in restated.table()["rests_on"]:
             if piece.partition(":")[0] in sys.modules:
                 assert lookups.of_piece(piece), (piece, lookups.of_piece(piece).differing())
 
 
-def test_whatever_restates_code_has_a_guard():
+def test_everything_that_reimplements_code_has_a_guard():
     with fastops.accelerated():
         for layer, titles in restated.table()["pieces"].items():
             for title in titles if layer == "public" else ():
@@ -299,7 +299,7 @@ def test_recordings_of_the_same_code_of_libraries_share_a_guard():
     guard = lookups.of_codes(codes)
     assert lookups.of_codes(reversed(codes)) is guard
     assert lookups.of_codes(codes[:1]) is not guard
-    codes.append((own.__code__, own.__globals__))  # which may go
+    codes.append((own.__code__, own.__globals__))  # a local function, which may be freed
     assert lookups.of_codes(codes) is not lookups.of_codes(codes)
     with fastops.accelerated():
         assert guard

@@ -1,4 +1,4 @@
-"""Replays of which all ops are direct run as kernels alone, and nobody can tell but by the time."""
+"""Replays whose ops are all direct run as kernels alone, with no visible difference."""
 
 import keras
 import numpy as np
@@ -25,13 +25,13 @@ X = tf.constant(floats(3, 4))
 
 
 def moments():
-    """Return a function that nobody else has called."""
+    """Return a new stand-in for `tf.nn.moments`, without recordings."""
     of = find("tf.nn.moments")
     return Replayed(of.original, of.passed, (), of.settings)
 
 
 def learn(function, *args, **kwargs):
-    """Make the calls after which the kernels are known."""
+    """Make the calls after which replays run as kernels alone."""
     for _ in range(8):
         function(*args, **kwargs)
         if function.describe()["native"] == 1:
@@ -82,7 +82,7 @@ def test_profiles_see_every_op():
     assert function.describe()["native"] == 1
 
 
-def test_other_values_and_sizes_that_values_decide():
+def test_other_values_and_sizes_that_depend_on_values():
     of = find("tf.repeat")
     function = Replayed(of.original, of.passed, (), of.settings)
     for counts in ([1, 2], [1, 2], [1, 2], [1, 2], [1, 2], [1, 2], [2, 1], [0, 5], [1, 2]):
@@ -102,7 +102,7 @@ def by_size(x):
 
 
 @pytest.mark.parametrize("function", [by_value, by_size])
-def test_values_and_sizes_that_python_decided_by(function):
+def test_values_and_sizes_that_python_has_read(function):
     replayed = Replayed(function, find("tf.roll").passed)
     rows = [[1.0, -1.0, 2.0], [-9.0, -1.0, -2.0], [1.0, 1.0, 1.0]]
     learn(replayed, tf.constant(rows[0]))
@@ -111,7 +111,7 @@ def test_values_and_sizes_that_python_decided_by(function):
     assert replayed.describe()["native"] > 1
 
 
-def test_variables_are_read_and_their_watchers_are_told():
+def test_variables_are_read_and_tapes_watch_them():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     for _ in range(5):
         model(X)
@@ -132,7 +132,7 @@ def natively():
 
 
 def test_a_kernel_that_fails_after_an_assignment():
-    """What was assigned stays, and the error is the one that Keras's own call would raise."""
+    """Assigned values remain, and the error is the one that Keras's own call would raise."""
 
     def outcome(times):
         keras.utils.set_random_seed(1)

@@ -1,4 +1,4 @@
-"""Batches of arrays: those of Keras's pipeline, which is not made unless something asks for it."""
+"""Batches of arrays are those of Keras's pipeline, which is only made if it is needed."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ from fastops._specialize.cache import Cache
 
 @pytest.fixture
 def pipelines(monkeypatch):
-    """Return a list that grows with each pipeline of Keras's that is made."""
+    """Return a list that grows with each pipeline that Keras makes."""
     made = []
     make = tf.data.Dataset.range
 
@@ -60,7 +60,7 @@ def in_graphs(dataset):
 
 
 def by_turns(dataset):
-    """Return elements that a graph takes, and others."""
+    """Return elements that are taken alternately in a graph and eagerly."""
     take = tf.function(lambda iterator: iterator.get_next())
     iterator, found = iter(dataset), []
     try:
@@ -82,7 +82,7 @@ def to_the_end(dataset):
 
 
 def as_a_dataset(dataset):
-    """Return what needs the pipeline."""
+    """Return results that need the pipeline."""
     mapped = dataset.map(lambda *element: element).take(2)
     assert isinstance(dataset, tf.data.Dataset)
     return (
@@ -112,7 +112,7 @@ DATA = {
 
 
 def compare(make, uses, pipelines, seed=None):
-    """Compare what comes of datasets with and without, and see that no pipelines are made."""
+    """Compare datasets with and without `install`, and assert that no pipelines are made."""
 
     def run():
         tf.random.set_seed(seed)
@@ -136,7 +136,7 @@ def test_batches(name, rows, size, pipelines):
 
 
 @pytest.mark.parametrize("seed", [0, -5, 2**40 + 3])
-def test_orders_that_a_seed_decides(seed, pipelines):
+def test_orders_with_a_seed(seed, pipelines):
     def make():
         return ArrayDataAdapter(np.arange(10), np.ones(10), batch_size=4, shuffle=True)
 
@@ -158,7 +158,7 @@ def test_orders_without_a_seed(pipelines):
         assert len(seen) == 6
 
 
-def test_the_seed_is_that_of_its_time():
+def test_the_seed_is_read_when_iteration_begins():
     def program():
         tf.random.set_seed(3)
         dataset = ArrayDataAdapter(np.arange(10), batch_size=4, shuffle=True).get_tf_dataset()
@@ -176,7 +176,7 @@ def test_later_uses_make_the_pipeline(pipelines):
         arrays = np.arange(10.0), np.arange(10)
         dataset = ArrayDataAdapter(*arrays, batch_size=4).get_tf_dataset()
         before = eagerly(dataset)
-        arrays[0][:] = -1  # of which a copy was made
+        arrays[0][:] = -1  # the batches have copied it
         pipelines.clear()
         assert as_a_dataset(dataset)[1] == -2
         assert len(pipelines) == 1
@@ -210,7 +210,7 @@ def debugging():
         (ArrayDataAdapter, [np.arange(8, dtype=">i4").astype(">i4")], {}),
     ],
 )
-def test_others_are_keras_s(kind, data, options, pipelines):
+def test_other_datasets_fall_back(kind, data, options, pipelines):
     with fastops.accelerated():
         for _ in range(2):
             pipelines.clear()
@@ -229,7 +229,7 @@ def test_others_are_keras_s(kind, data, options, pipelines):
     ],
     ids=["debug mode", "strategy", "tape", "device", "graph"],
 )
-def test_scopes_leave_it_to_keras(scope, pipelines):
+def test_in_scopes_datasets_fall_back(scope, pipelines):
     with fastops.accelerated():
         for _ in range(2):
             pipelines.clear()
@@ -250,7 +250,7 @@ def test_under_a_tape():
             assert tape.gradient(y, x) is None
 
 
-def test_batches_are_no_tensors_of_the_program():
+def test_batches_are_not_tensors_of_the_program():
     x = tf.constant([[1.0], [2.0], [3.0]])
     with fastops.accelerated():
         for size in (2, 3, 8):
@@ -260,7 +260,7 @@ def test_batches_are_no_tensors_of_the_program():
 
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.array(3)])
-def test_odd_seeds_are_keras_s(seed, pipelines):
+def test_odd_seeds_fall_back(seed, pipelines):
     def run():
         tf.random.set_seed(seed)
         return eagerly(ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset())
@@ -273,7 +273,7 @@ def test_odd_seeds_are_keras_s(seed, pipelines):
             assert len(pipelines) == 1
 
 
-def test_determinism_wants_a_seed():
+def test_determinism_requires_a_seed():
     def run():
         return ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset()
 
@@ -302,7 +302,7 @@ def test_threads_share_an_iterator():
             assert sorted(found) == list(rows)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
+def test_the_cache_of_orders_is_bounded(monkeypatch):
     monkeypatch.setattr(batches, "_kinds", Cache(2))
     with fastops.accelerated():
         for columns in range(1, 5):
@@ -310,7 +310,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         assert len(batches._kinds) == 2
 
 
-def test_uninstalled_it_is_keras_s(pipelines):
+def test_after_uninstall_keras_makes_the_pipeline(pipelines):
     original = vars(ArrayDataAdapter)["get_tf_dataset"]
     with fastops.accelerated():
         kept = ArrayDataAdapter(np.arange(8), batch_size=4)
@@ -389,7 +389,8 @@ def test_loops(eagerly, several, pipelines, capsys):
         yield model.predict(x, batch_size=16, verbose=0, callbacks=[seen]).tobytes()
         yield [one.numpy().tobytes() for one in model.variables]
         yield seen.all
-        last = capsys.readouterr().out.rpartition("\r")[2]  # how many there are depends on time
+        # The number of progress lines depends on time.
+        last = capsys.readouterr().out.rpartition("\r")[2]
         yield re.sub(r"\d+[mu]?s", "", last).rstrip()
 
     expected = list(program())

@@ -1,4 +1,4 @@
-"""Calls of layers that users write: what is around their ``call`` is set up here, or is Keras's."""
+"""Calls of user layers: the stand-in runs the code around their ``call``, or Keras does."""
 
 import threading
 from unittest import mock
@@ -17,20 +17,20 @@ import fastops
 from fastops._install import restated
 
 OTHER = restated.changed("keras.src.layers.layer:Layer.__call__")
-pytestmark = pytest.mark.skipif(OTHER is not None, reason=f"left to Keras: {OTHER}")
+pytestmark = pytest.mark.skipif(OTHER is not None, reason=f"falls back to Keras: {OTHER}")
 
 CALLS = 3
 X = tf.constant(floats(2, 4))
 
 
 def layer_call():
-    """Return what stands in the place of `keras.Layer.__call__`, below that of the replays."""
+    """Return the stand-in for `keras.Layer.__call__` below the one that replays."""
     found = vars(keras.Layer)["__call__"]
     return found if hasattr(found, "taken") else found.original
 
 
 def both(program, *, taken):
-    """Run a program in both ways, and compare; also how many calls are made here, None for some."""
+    """Compare a program with and without `install`, and the stand-in's calls; None: some."""
 
     def run():
         keras.utils.set_random_seed(1)
@@ -49,7 +49,7 @@ def both(program, *, taken):
 
 
 class Told(keras.Layer):
-    """Notes what its ``call`` is given, and what is around it."""
+    """A layer that logs the arguments of its ``call`` and the settings around it."""
 
     def __init__(self, inner=None, **kwargs):
         super().__init__(**kwargs)
@@ -91,7 +91,8 @@ def test_settings_scopes_and_losses_of_nested_layers(given):
         results = [layer(X, **given) for _ in range(CALLS)]
         return results, notes_of(layer), layer.losses
 
-    # The first call builds the layers inside by Keras's own calls: the innermost one is plain then.
+    # Keras's own calls build the inner layers in the first call; then only the innermost call is
+    # plain.
     both(program, taken=3 * (CALLS - 1) + 1)
 
 
@@ -168,7 +169,7 @@ def test_masks():
     both(program, taken=CALLS - 1)
 
 
-def test_a_mask_that_is_lost_is_warned_of():
+def test_a_lost_mask_causes_a_warning():
     class Plain(keras.Layer):
         def __init__(self):
             super().__init__()
@@ -214,7 +215,7 @@ class OwnError(Exception):
 @pytest.mark.parametrize("filtered", [True, False])
 def test_errors(error, filtered):
     def program():
-        if not filtered:  # in this thread, until the session is cleared
+        if not filtered:  # the setting is of this thread, and lasts until the session is cleared
             keras.config.disable_traceback_filtering()
         inner = Failing()
         layer = Failing(inner=inner)
@@ -249,7 +250,7 @@ def test_errors(error, filtered):
         keras.config.enable_traceback_filtering()
 
 
-def test_what_is_not_plain_is_kerass():
+def test_calls_that_are_not_plain_fall_back():
     class Spec(keras.Layer):
         def call(self, x):
             return tf.cast(x, tf.float32) * 2.0
@@ -276,8 +277,8 @@ def test_what_is_not_plain_is_kerass():
         results += [layer(x=X), layer(tf.Variable(X)), layer(keras.Input((4,))).shape]
         return results
 
-    # One before each change; then the call that is replaced on the instance, and the one with a
-    # spec, which Keras's own assertion rejects.
+    # The stand-in makes one call before each change, the call with a replaced `call` on the
+    # instance, and the call with a spec, which Keras's own assertion rejects.
     both(program, taken=6)
 
 

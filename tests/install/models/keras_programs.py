@@ -1,4 +1,4 @@
-"""Models, and how a program is run with and without replays."""
+"""Models for tests, and a function that runs a program with and without replays."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from keras.src.utils import naming
 import fastops
 
 CALLS = 8
-"""Of one signature: the fourth is the first that is replayed, the fifth by kernels alone."""
+"""The number of calls of one signature. The fourth is replayed, the fifth by kernels alone."""
 
 
 def perceptron():
@@ -96,7 +96,7 @@ MODELS = {
 
 
 class Subclassed(keras.Model):
-    """A model whose `call` is a user's."""
+    """A model with a `call` of a user."""
 
     def __init__(self):
         super().__init__()
@@ -113,12 +113,12 @@ def floats(*shape, seed=0, dtype=np.float32):
 
 
 def told(instance, method="__call__"):
-    """Return what is known of the calls of an object."""
+    """Return the description of the calls of an object."""
     return getattr(type(instance), method).describe(instance)
 
 
 def plain(value):
-    """Return a result as what can be compared: dtypes, shapes and bytes, and attributes."""
+    """Return a result in a form for comparison: dtypes, shapes, bytes, and attributes."""
     if isinstance(value, tf.Tensor | tf.Variable | keras.Variable | np.ndarray):
         array = np.asarray(value)
         attributes = {}
@@ -135,7 +135,7 @@ def plain(value):
 
 
 def outcome(function, *args, **kwargs):
-    """Return what comes of a call, in the form of `plain`."""
+    """Return the result of a call in the form of `plain`, or its exception."""
     try:
         return plain(function(*args, **kwargs))
     except Exception as error:
@@ -143,10 +143,10 @@ def outcome(function, *args, **kwargs):
 
 
 def compare(program, *, replayed=True, native=False):
-    """Run a program as it is, and with replays, and compare what it yields.
+    """Run a program with and without replays, and compare the values that it yields.
 
-    It yields results, and then perhaps pairs of an object and the name of a method, of which the
-    last tells whether calls were replayed; whether some of them were kernels alone, if `native`.
+    The calls of objects that were given to `probe` must have been replayed (or not, if `replayed`
+    is False). With `native`, some replays must have run by kernels alone.
     """
     begin()
     expected = [plain(one) for one in program()]
@@ -159,14 +159,14 @@ def compare(program, *, replayed=True, native=False):
         known = [told(one, name) for one, name in subjects]
     assert len(given) == len(expected)
     for number, (one, other) in enumerate(zip(given, expected, strict=True)):
-        assert one == other, f"result {number}: {one} instead of {other}"
+        assert one == other, f"result {number}: {one}, not {other}"
     if subjects and replayed is not None:
         assert all(one["replayed"] for one in known) == replayed, known
     assert not native or all(one["native"] for one in known), known
 
 
 def begin():
-    """Begin anew to draw numbers, and to name objects."""
+    """Reset random seeds and the counters of object names."""
     keras.utils.set_random_seed(7)
     naming.reset_uids()
 
@@ -175,6 +175,6 @@ PROBES = []
 
 
 def probe(instance, method="__call__"):
-    """Have `compare` look whether calls of an object were replayed."""
+    """Make `compare` check whether calls of an object were replayed."""
     if PROBES:
         PROBES[-1].append((instance, method))

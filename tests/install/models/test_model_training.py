@@ -1,4 +1,4 @@
-"""Losses, metrics, optimizers and steps: the same results, and that they are replayed."""
+"""Losses, metrics, optimizers and training steps: results are the same, and calls are replayed."""
 
 import inspect
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 
 def public(module, base):
-    """Return Keras's own classes that need no arguments."""
+    """Return the classes of Keras in a module that need no arguments."""
     found = {}
     for kind in vars(module).values():
         if inspect.isclass(kind) and issubclass(kind, base) and kind is not base:
@@ -54,7 +54,7 @@ SPECIAL = {"Mean", "Sum", "MeanIoU", "IoU", "BinaryIoU", "MeanTensor"}
 
 
 def targets(name, number):
-    """Return true and predicted values that suit."""
+    """Return true and predicted values that suit a loss or metric."""
     y_pred = tf.nn.softmax(floats(4, 3, seed=number))
     if name in SPARSE:
         return tf.constant([number % 3, 1, 2, 0]), y_pred
@@ -121,7 +121,7 @@ def test_metrics_are_replayed(name):
 
 def test_metrics_that_build_graphs_are_not_replayed():
     def program():
-        metric = keras.metrics.AUC(multi_label=True, num_labels=3)  # by `tf.vectorized_map`
+        metric = keras.metrics.AUC(multi_label=True, num_labels=3)  # it calls `tf.vectorized_map`
         probe(metric, "update_state")
         for number in range(CALLS):
             y_true, y_pred = targets("AUC", number)
@@ -151,7 +151,7 @@ VARIANTS = [
     *((name, {}) for name in sorted(OPTIMIZERS) if name not in ("Adam", "SGD")),
 ]
 LEFT = {"use_ema", "gradient_accumulation_steps"}
-"""What decides by values after it has assigned some: those are Keras's."""
+"""Optimizers that read values after they have assigned some; these fall back to Keras."""
 
 
 @pytest.mark.parametrize(
