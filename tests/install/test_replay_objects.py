@@ -1,4 +1,4 @@
-"""Replayed methods of objects: linear operators and tables, which may change between two calls."""
+"""Replayed methods of linear operators and tables, whose state may change between calls."""
 
 import gc
 import logging
@@ -87,7 +87,7 @@ ASKED = {
 
 
 class Records(logging.Handler):
-    """What TensorFlow logs."""
+    """A handler that stores what TensorFlow logs."""
 
     def __init__(self):
         super().__init__()
@@ -110,11 +110,11 @@ def records():
 
 
 def attempt(function, *args, **kwargs):
-    """Return what a call returns or raises."""
+    """Return the result of a call, or its exception."""
     return outcome(function, args, kwargs)
 
 
-def test_each_method_that_is_named_is_replaced():
+def test_each_listed_method_is_replaced():
     missing = set(OBJECTS) - {f"tf.linalg.LinearOperator{name.split(',')[0]}" for name in OPERATORS}
     assert all(name.startswith("tf.lookup.") or name[-2:] in ("2D", "3D") for name in missing)
     assert set(ASKED) == set(METHODS["tf.linalg.LinearOperator"].split())
@@ -348,7 +348,7 @@ def use_wrongly():
             found.append(attempt(table.insert, NUMBERS, NUMBERS[:1]))
             found.append(attempt(table.insert, NUMBERS[:2], NUMBERS, name="given"))
             found.append(table.size())
-    for _ in range(CALLS):  # the empty key and the deleted one
+    for _ in range(CALLS):  # the reserved keys for empty and deleted entries
         found.append(attempt(tables[2].insert, tf.constant([-2], tf.int64), NUMBERS[:1]))
         found.append(attempt(tables[2].lookup, tf.constant([-3], tf.int64)))
     return found
@@ -389,7 +389,7 @@ def test_tables_are_replayed():
 
 
 def test_an_insertion_happens_once():
-    """Also where its call is the one that is recorded, and where a kernel fails beside it."""
+    """An insertion happens once, also if its call is recorded, and if another kernel fails."""
     table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
     seen = []
     with fastops.accelerated():
@@ -401,8 +401,8 @@ def test_an_insertion_happens_once():
     assert dict(contents(table)) == {b"a": 9, b"b": 7, b"c": 8}
 
 
-def test_what_stays_is_not_done_twice():
-    """An op that fails after a table has changed must not have the call begin anew."""
+def test_effects_are_not_repeated_after_an_error():
+    """If an op fails after a table was changed, the call must not be made again."""
     table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
 
     def count(table, x):
@@ -459,7 +459,7 @@ def test_eight_threads():
     assert not wrong
 
 
-def test_objects_do_not_stay_alive():
+def test_replays_keep_no_objects_alive():
     with fastops.accelerated():
         op, table = full(1), mutable()
         for _ in range(CALLS):
@@ -472,7 +472,7 @@ def test_objects_do_not_stay_alive():
 
 
 # ---------------------------------------------------------------------------------------------
-# Sparse tensors, and what functions say
+# Sparse and ragged tensors, and logging
 # ---------------------------------------------------------------------------------------------
 
 
@@ -492,8 +492,8 @@ def test_operators_of_sparse_tensors():
         assert_same(run(), want)
 
 
-def test_what_ragged_tensors_have_in_common():
-    """Functions ask whether two have one row partition, which is quicker than to compare them."""
+def test_ragged_tensors_share_row_partitions():
+    """Functions check whether tensors share a row partition, which is faster than a comparison."""
 
     def run():
         ragged, seen = tf.ragged.constant([[1.0, 2.0], [], [3.0]]), []
@@ -514,7 +514,7 @@ def test_what_ragged_tensors_have_in_common():
         assert tf.RaggedTensor.__lt__.describe()["replayed"]
 
 
-def test_what_is_logged_is_logged_each_time(records):
+def test_log_messages_are_logged_in_each_call(records):
     z = tf.constant([1.0 + 2.0j, 3.0])
 
     def run():

@@ -1,4 +1,4 @@
-"""Replays under tapes run as kernels alone, and tapes hear of each op as of a call."""
+"""Replays under tapes run as kernels alone, and tapes record each op."""
 
 import gc
 
@@ -16,7 +16,7 @@ from fastops._install.replay.replayed import Replayed
 pytestmark = pytest.mark.usefixtures("fresh")
 
 CALLS = 16
-"""After half of them the kernels are known."""
+"""The number of calls. After half of them, replays know their kernels."""
 
 X = tf.constant(floats(3, 4))
 L = keras.layers
@@ -27,10 +27,10 @@ def natively():
 
 
 def compare(program, at_least=CALLS // 2):
-    """Hold a program against itself under `install`: so many calls must be kernels alone."""
+    """Compare a program with and without `install`. Some calls must be kernels alone."""
     want = program()
     with fastops.accelerated():
-        gc.collect()  # models of other tests
+        gc.collect()  # free models of other tests
         before = natively()
         got = program()
         assert natively() >= before + at_least
@@ -88,7 +88,7 @@ def test_gradients(name):
 
 
 def test_many_calls_of_one_tape():
-    """What a weight gets from each is added up in the order of the calls."""
+    """Gradients of a weight are added up in the order of the calls."""
 
     def program():
         model = made("two outputs")
@@ -161,7 +161,7 @@ def test_tapes_that_are_stopped_or_watch_nothing():
 
 
 def test_forward_accumulators_within_tapes():
-    """They cannot be there while a call is recorded."""
+    """Calls are not recorded while a forward accumulator is active."""
 
     def program():
         model = made("tanh")
@@ -180,7 +180,7 @@ def test_forward_accumulators_within_tapes():
     compare(program, CALLS + CALLS // 2)
 
 
-def test_watchers_hear_of_variables():
+def test_tapes_watch_the_variables_of_replays():
     def program():
         model = made("relu")
         found = []
@@ -195,7 +195,7 @@ def test_watchers_hear_of_variables():
 
 @pytest.fixture
 def moments():
-    """Yield a function that nobody else has called, and whose kernels are known under tapes."""
+    """Yield a new stand-in for `tf.nn.moments`, whose kernels are known under tapes."""
     with fastops.accelerated():
         of = find("tf.nn.moments")
         function = Replayed(of.original, of.passed, (), of.settings)
@@ -241,8 +241,8 @@ def test_ops_are_counted_and_profiled(moments):
     assert moments.describe()["native"] == before
 
 
-def test_what_an_accumulator_cannot_follow():
-    """Nobody has registered a gradient: TensorFlow's own call says so."""
+def test_ops_without_a_gradient_under_an_accumulator():
+    """The op has no gradient, and the error is the one of TensorFlow's own call."""
     image = tf.constant(floats(2, 2, 3))
 
     def shifted(x):

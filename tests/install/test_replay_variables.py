@@ -1,4 +1,4 @@
-"""Replayed functions that are given variables: each call reads them anew, and tapes see it."""
+"""Replayed functions with variables as arguments: each call reads them, and tapes see it."""
 
 import copy
 import threading
@@ -42,11 +42,11 @@ FUNCTIONS = {
     "the same twice": lambda v, w: tf.tensordot(v, v, [[1], [1]]),
     "where": lambda v, w: tf.where(v > 0.0, v, tf.zeros_like(v)),
 }
-"""Calls with a variable of 2x3 and one of 3x2."""
+"""Functions that take a variable of shape 2x3 and one of shape 3x2."""
 
 
 def pair(step, **options):
-    """Return the two variables, with values of their own in each step."""
+    """Return the two variables, with new values for each step."""
     return tf.Variable(M + step, **options), tf.Variable(N - step, **options)
 
 
@@ -61,7 +61,7 @@ def test_each_call_reads_them_anew(name):
             v.assign(M * step)
             w.assign_sub(N)
             found.append(function(v, w))
-            found.append(function(*pair(step)))  # others of the same shapes
+            found.append(function(*pair(step)))  # new variables of the same shapes
         return found
 
     want, got = in_both(run)
@@ -135,7 +135,7 @@ def test_gradients_of_gradients():
     assert_same(got, want)
 
 
-def test_sides_that_an_assignment_changes():
+def test_assignments_that_change_the_shape():
     def run():
         v, found = tf.Variable(M, shape=tf.TensorShape(None)), []
         for step in range(3 * CALLS):
@@ -147,8 +147,8 @@ def test_sides_that_an_assignment_changes():
     assert_same(got, want)
 
 
-def test_a_rank_by_which_nothing_more_was_done():
-    """The read is the last op of the recorded call, and all that it returns."""
+def test_an_assignment_that_changes_the_rank():
+    """The recorded call reads the variable and returns that; for another rank it does more."""
     v = tf.Variable([1.0, 2.0], shape=tf.TensorShape(None))
     with fastops.accelerated():
         for _ in range(CALLS):
@@ -158,7 +158,7 @@ def test_a_rank_by_which_nothing_more_was_done():
             assert_same(tf.experimental.numpy.atleast_1d(v), tf.constant([3.0]))
 
 
-def test_those_without_a_value():
+def test_variables_without_a_value():
     def run():
         empty = resource_variable_ops.UninitializedVariable(shape=[2, 3], dtype=tf.float32)
         of_its_class, found = tf.Variable(M), []
@@ -211,8 +211,8 @@ def test_other_variables(kind):
     assert_same(got, want)
 
 
-def test_methods_of_what_is_taken_of_one():
-    """What `tf.Variable.__getitem__` returns has methods that write into the variable."""
+def test_slices_of_a_variable_can_be_assigned():
+    """The result of `tf.Variable.__getitem__` has methods that write into the variable."""
 
     def run():
         v, found = tf.Variable(M), []
@@ -227,8 +227,8 @@ def test_methods_of_what_is_taken_of_one():
     assert_same(got, want)
 
 
-def test_tags_of_results_stay():
-    """Gradient functions know zeros by an attribute that `tf.zeros_like` sets."""
+def test_attributes_of_results_are_kept():
+    """`tf.zeros_like` sets an attribute by which gradient functions recognize zeros."""
 
     def run():
         x = tf.constant(M)
@@ -244,8 +244,8 @@ def test_tags_of_results_stay():
     assert got == want
 
 
-def test_places_in_a_variable():
-    """Of an op with a handle, too, TensorFlow's quick way reads the other variables."""
+def test_indices_that_are_variables():
+    """TensorFlow's fast path reads variables among the inputs, also of ops that take a handle."""
 
     def run():
         v, places, found = tf.Variable(M), tf.Variable([0, 1]), []
@@ -275,7 +275,7 @@ def test_dtypes(dtype):
 
 
 def test_eight_threads():
-    """Some read a list of variables that others change, and values that others assign."""
+    """Some threads read lists and values of variables that other threads change."""
     many = [tf.Variable(M) for _ in range(4)]
     changing, problems, enough = [many[0], many[1]], [], threading.Barrier(8)
 

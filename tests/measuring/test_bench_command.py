@@ -1,4 +1,4 @@
-"""``python -m fastops bench``: what it does, says and returns, and its page in a browser."""
+"""``python -m fastops bench``: its work, output and exit status, and its page in a browser."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def main(*arguments):
 
 @pytest.fixture
 def told(monkeypatch):
-    """Put events in the place of a process."""
+    """Replace a measuring process by a list of events."""
 
     def tell(*events):
         monkeypatch.setattr(Process, "start", lambda self, only_list=False: iter(map(dict, events)))
@@ -44,7 +44,7 @@ END = {"event": "end", "status": 0, "output": "the last words"}
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """Measure something as users do, with a peer's environment, which is this one."""
+    """Run the command as users do, with this environment as the environment of a peer."""
     folder = tmp_path_factory.mktemp("bench")
     python = folder / "peers" / "torch" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -78,7 +78,7 @@ def test_a_run_is_measured_shown_and_saved(measured):
     assert "installed / stock" in (folder / "run.html").read_text()
 
 
-def test_a_peer_measures_in_its_environment_what_is_its_own(measured):
+def test_a_peer_measures_its_own_calls_in_its_environment(measured):
     folder, _ = measured
     run = Run.load(folder / "run.json")
     assert run.peers == ["torch"]
@@ -92,7 +92,7 @@ def test_every_suite_has_a_file_and_every_file_is_a_suite():
     assert files == set(suites.SUITES)
 
 
-def test_a_process_that_is_left_ends():
+def test_an_abandoned_process_ends():
     events = Process("main", ["sizes"], effort="once").start()
     assert next(events)["event"] == "process"
     child = events.gi_frame.f_locals["child"]
@@ -100,7 +100,7 @@ def test_a_process_that_is_left_ends():
     assert child.returncode == -signal.SIGKILL
 
 
-# What is said ------------------------------------------------------------------------------------
+# Messages ------------------------------------------------------------------------------------
 
 
 def test_an_unknown_suite(capsys):
@@ -110,7 +110,7 @@ def test_an_unknown_suite(capsys):
     assert "there is no suite laddr (is it ladder?)" in capsys.readouterr().err
 
 
-def test_an_unknown_filter_says_what_there_is(capsys):
+def test_an_unknown_filter_lists_what_exists(capsys):
     assert main("tape", "-k", "MutMul") == 2
     shown = capsys.readouterr().err
     assert "nothing has MutMul in its name" in shown
@@ -151,7 +151,7 @@ def test_no_peers(capsys, tmp_path):
     assert "python -m fastops_bench.peers" in capsys.readouterr().err
 
 
-def test_which_peers_have_a_part(tmp_path):
+def test_the_choice_of_peers(tmp_path):
     for name in ("torch", "onnxruntime", "other"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "python").touch()
@@ -173,7 +173,7 @@ def test_an_interrupt(monkeypatch, capsys):
     assert "interrupted: nothing is saved" in capsys.readouterr().err
 
 
-def test_what_fails_is_named_and_the_rest_is_shown(told, capsys, tmp_path):
+def test_failures_are_named_and_the_rest_is_shown(told, capsys, tmp_path):
     failed = {"event": "failed", "name": "tape: two", "why": "first\nE  no [such] thing"}
     told(BEGIN, COLLECTED, DONE, failed, END | {"status": 1})
     assert main("tape", f"--json={tmp_path / 'run.json'}") == 1
@@ -186,7 +186,7 @@ def test_what_fails_is_named_and_the_rest_is_shown(told, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("status", [3, -signal.SIGSEGV])
-def test_a_process_that_breaks_off(told, capsys, status):
+def test_a_process_that_ends_early(told, capsys, status):
     told(BEGIN, COLLECTED, DONE, END | {"status": status})
     assert main("tape") == 1
     assert "the last words" in capsys.readouterr().err
@@ -204,7 +204,7 @@ def test_runs_are_compared_and_shown_again(capsys, tmp_path):
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_what_is_missing_is_named(monkeypatch, capsys):
+def test_missing_packages_are_named(monkeypatch, capsys):
     monkeypatch.setattr(
         bench.importlib.util, "find_spec", lambda name: name != "matplotlib" or None
     )
@@ -268,13 +268,13 @@ def test_the_page_in_a_browser(tmp_path, width):
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
 
 
-def test_the_extra_has_what_is_asked_for():
+def test_the_extra_has_the_packages_that_messages_name():
     (extra,) = re.findall(r"^bench = \[(.*)\]$", PYPROJECT, re.MULTILINE)
     outside = [name for name in bench.NEEDED if name not in ("fastops_bench", "pytest_fastops")]
     assert all(f'"{name}>=' in extra for name in outside)
 
 
-def test_packages_have_all_that_measures():
+def test_packages_have_all_files_for_measuring():
     (patterns,) = re.findall(r"^include = (\[.*\])$", PYPROJECT, re.MULTILINE)
     found = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
     folders = {path.parent for path in suites.HERE.rglob("*.py")}

@@ -1,4 +1,4 @@
-"""What a run says: numbers, pictures, the page, and two runs side by side."""
+"""Reports of a run: numbers, pictures, the page, and a comparison of two runs."""
 
 import io
 import re
@@ -33,7 +33,7 @@ def test_a_run_is_saved_and_read(run, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"benchmarks": []}', '{"format": 0}', "\xff"])
-def test_what_is_no_run_is_refused(text, tmp_path):
+def test_files_that_are_not_runs_are_rejected(text, tmp_path):
     (tmp_path / "run.json").write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=r"run\.json"):
         Run.load(tmp_path / "run.json")
@@ -64,7 +64,7 @@ def test_a_row_has_a_pair_an_interval_and_a_null():
 # Tables and sweeps --------------------------------------------------------------------------------
 
 
-def test_tables_have_all_that_was_raced(run):
+def test_tables_have_all_measured_libraries(run):
     found = {table.title: table for table in report.tables(run)}
     assert list(found) == ["ladder", "calls", "chain", "sizes", "scaling, attributes"]
     assert found["ladder"].columns[1:4] == ["floor", "numpy", "kernel"]
@@ -86,7 +86,7 @@ def test_a_terminal_has_a_summary_of_many_rows_or_all_of_few(run):
     assert "x59" in printed(report.show, many, detailed=True)
 
 
-def test_promises_are_held_or_missed(run):
+def test_targets_are_met_or_missed(run):
     verdicts = {promise.text: promise.verdict for promise in report.promises(run)}
     assert verdicts["AddV2 scalar: times faster than raw_ops"] == "PASS"
     assert verdicts["import fastops: ms"] == "PASS"
@@ -98,7 +98,8 @@ def test_where_dispatch_stops_mattering(run):
     ((key, arms),) = sweeps.series(run.rows("sizes")).items()
     assert key == ("AddV2", "elements")
     found = sweeps.crossings(arms)
-    # 100 ns are a tenth of 1000, 6000 of 60000: at 600 and at 53,700 elements, but for the lines.
+    # 100 ns are a tenth of 1,000, and 6,000 of 60,000. So the sizes are about 600 and 53,700
+    # elements; interpolation changes them a little.
     assert 100 < found["fastops"] < 1000
     assert 10_000 < found["raw_ops"] < 100_000
     kernel = [(1, 100.0), (10, 100.0)]
@@ -145,7 +146,7 @@ def test_the_page_is_one_file(run):
 # Two runs -----------------------------------------------------------------------------------------
 
 
-def test_what_changed_and_what_is_noise():
+def test_changes_are_told_from_noise():
     found = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
     assert found["ladder: AddV2 scalar"].verdict == "faster"
     assert found["ladder: AddV2 scalar"].factor == pytest.approx(1.5)

@@ -1,4 +1,4 @@
-"""Benchmarks beside a baseline, and tests that no op falls back, as users write them."""
+"""The pytest plugin: benchmarks against a baseline, and tests that no op falls back."""
 
 import json
 from statistics import median
@@ -25,8 +25,8 @@ def test_add(op_benchmark):
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run the tests of a text by a pytest of its own, in this process."""
-    # pytest-benchmark is disabled where this is set, and this process may be one of pytest-xdist's.
+    """Run tests, given as text, by another pytest in this process."""
+    # This variable disables pytest-benchmark, and is set in worker processes of pytest-xdist.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 
@@ -73,7 +73,7 @@ def test_the_installed_program_beside_the_stock_one(run, pytester):
         assert found.paths == {"direct": 1.0}
         assert set(found.tail) == {"candidate", "baseline"}
         assert found.tail["candidate"]["p50"] <= found.tail["candidate"]["worst"]
-        assert found.interval == (None, None)  # of three rounds nothing is sure
+        assert found.interval == (None, None)  # three rounds are too few for an interval
     """
     result = run(text, "--benchmark-group-by=group")
     result.assert_outcomes(passed=1)
@@ -189,11 +189,12 @@ def test_the_interval_of_a_median(count):
     values = [float(value) for value in range(count)]
     middle, low, high = median_interval(values[::-1])
     assert middle == (count - 1) / 2
-    # By the tables of order statistics: 95 % need six values; of 31, the 10th and the 22nd.
+    # From tables of order statistics: a 95 % interval needs six values; of 31 values, it is from
+    # the 10th to the 22nd.
     assert (low, high) == {6: (0.0, 5.0), 31: (9.0, 21.0)}.get(count, (None, None))
 
 
-def test_what_is_compared():
+def test_all_results_are_compared():
     candidate, other, title = candidate_and_baseline(
         fastops.ops.add_v2, (), {"x": 1.0, "y": 2.0}, "stock"
     )
@@ -247,7 +248,7 @@ HEADER = "fastops: install is in force from the import of TensorFlow on ({})"
 
 @pytest.fixture
 def run_apart(pytester, monkeypatch):
-    """Run the tests of a text, and a conftest, by pytest in a new process."""
+    """Run tests and a conftest, given as text, by pytest in a new process."""
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "FASTOPS_INSTALL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -268,7 +269,7 @@ def test_the_option_installs_before_test_modules_are_imported(run_apart, options
     result.stdout.fnmatch_lines([HEADER.format("--fastops-install")])
 
 
-def test_the_variable_does_too(run_apart, monkeypatch):
+def test_the_variable_installs_before_test_modules_are_imported(run_apart, monkeypatch):
     monkeypatch.setenv("FASTOPS_INSTALL", "1")
     result = run_apart(UNDER_INSTALL)
     result.assert_outcomes(passed=2)
@@ -297,7 +298,7 @@ def test_the_plugin_turned_off(run_apart, monkeypatch):
     assert "fastops: install" not in result.stdout.str()
 
 
-def test_a_value_of_the_variable_that_is_neither(run_apart, monkeypatch):
+def test_an_invalid_value_of_the_variable(run_apart, monkeypatch):
     monkeypatch.setenv("FASTOPS_INSTALL", "yes")
     result = run_apart(WITHOUT_TENSORFLOW)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -308,14 +309,14 @@ def test_the_option_ends_with_its_run(run):
     text = "import fastops\ndef test_it(): assert fastops.is_installed()"
     run(text, "--fastops-install").assert_outcomes(passed=1)
     assert not fastops.is_installed()
-    with fastops.accelerated():  # what was in force before stays
+    with fastops.accelerated():  # an earlier install stays active
         run(text, "--fastops-install").assert_outcomes(passed=1)
         assert fastops.is_installed()
     fastops.uninstall()
 
 
 def test_tests_are_verified(pytester, monkeypatch):
-    """In a process of its own, which it installs fastops in."""
+    """The run needs a new process, in which it installs fastops."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
@@ -330,7 +331,7 @@ def test_tests_are_verified(pytester, monkeypatch):
 
 
         def test_what_differs():
-            RESULTS.differences.append("planted")  # as by an error that a test expects
+            RESULTS.differences.append("planted")  # as after an error that a test expects
         """
     )
     options = ("-p", "no:cacheprovider", "-p", "pytest_fastops")

@@ -1,6 +1,6 @@
-"""The whole parity suite: compares fastops with TensorFlow over the registry, hunts for crashes.
+"""Run the parity suite: compare all ops with TensorFlow, and search for crashes.
 
-Writes docs/coverage.md and docs/crashes.md, and prints the figures.
+It writes docs/coverage.md and docs/crashes.md, and prints the figures.
 """
 
 import argparse
@@ -34,11 +34,12 @@ class Depth:
     Attributes
     ----------
     thorough : bool
-        Each combination of dtypes, large shapes, each derivative; or a part of them.
+        Whether to compare each combination of dtypes, large shapes, and each derivative, or only
+        some of them.
     calls, calls_of_others : int
-        Malformed calls of each op that may be direct, and of each other op.
+        How many malformed calls to make of each op that may be direct, and of each other op.
     examples : int
-        Examples that hypothesis draws for each op.
+        How many examples hypothesis draws for each op.
     """
 
     thorough: bool
@@ -54,7 +55,7 @@ CHECKS = ("gradients", "graphs", "malformed", "properties", "values")
 
 
 def tasks(world, depth, op_names, seed):
-    """Return what is to be done in a world, op by op; what may spoil the memory comes last."""
+    """Return the tasks in a world, op by op. Tasks that may corrupt memory come last."""
     suffix = worker.THOROUGH if depth.thorough else ""
     called = [name for name in op_names if name in recipes.RECIPES]
     planned = []
@@ -72,7 +73,7 @@ def tasks(world, depth, op_names, seed):
 
 
 def run(world, planned, journal):
-    """Perform tasks, but for those in the journal, and show how far it is; return the `Report`."""
+    """Perform the tasks that are not in the journal, and show the progress; return the `Report`."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -93,7 +94,7 @@ def run(world, planned, journal):
 
 
 def problems(reports):
-    """Return everything that reports hold against fastops."""
+    """Return all problems of fastops in reports."""
     return [
         problem
         for report in reports
@@ -110,7 +111,7 @@ def problems(reports):
 
 
 def figures(reports):
-    """Return what was compared, as rows of text and number."""
+    """Return rows of a text and a number that say what was compared."""
     values = [f for report in reports for f in report.findings if f["check"] == "values"]
     searches = [
         (check, sums)
@@ -154,7 +155,7 @@ what is in memory, so no test checks the page. A row lists the mistakes that end
 """
 
 MOST_MISTAKES = 4
-"""Mistakes that are named in a row; of the others there, only how many they are."""
+"""How many mistakes are named in a row. Of the others, the row has only the number."""
 
 
 def crashes(reports):
@@ -180,27 +181,27 @@ def crashes(reports):
 
 
 def last_words(death):
-    """Return what TensorFlow printed about its check that failed, without times and places."""
+    """Return TensorFlow's message about the check that failed, without time and source position."""
     _, found, words = death.message.partition("Check failed:")
     return f"`{found}{words}`".replace("|", "\\|").replace("\n", " ") if found else ""
 
 
 def main():
     parser = argparse.ArgumentParser(prog="make parity", description=__doc__)
-    parser.add_argument("ops", nargs="*", help="names of ops; without any, the whole registry")
-    parser.add_argument("--quick", action="store_true", help="as much as the tests run")
-    parser.add_argument("--world", choices=WORLDS, action="append", help="one of the three only")
-    parser.add_argument("--check", choices=CHECKS, action="append", help="one of the five only")
-    parser.add_argument("--calls", type=int, help="malformed calls of each op")
-    parser.add_argument("--examples", type=int, help="examples of each op that hypothesis draws")
-    parser.add_argument("--seed", type=int, default=0, help="seed of hypothesis")
+    parser.add_argument("ops", nargs="*", help="names of ops; default: the whole registry")
+    parser.add_argument("--quick", action="store_true", help="check only what the tests check")
+    parser.add_argument("--world", choices=WORLDS, action="append", help="only this world")
+    parser.add_argument("--check", choices=CHECKS, action="append", help="only this check")
+    parser.add_argument("--calls", type=int, help="malformed calls to make of each op")
+    parser.add_argument("--examples", type=int, help="examples that hypothesis draws of each op")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of hypothesis")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with a run of these options that was stopped"
+        "--resume", action="store_true", help="continue a stopped run with the same options"
     )
     parser.add_argument(
-        "--forever", action="store_true", help="draw examples with ever new seeds until stopped"
+        "--forever", action="store_true", help="draw examples with new seeds until stopped"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     options = parser.parse_args()
     console = Console()
     recipes.load()
@@ -211,7 +212,7 @@ def main():
     )
     known = (*cases.op_names(), *cases.other_op_names())
     if unknown := set(options.ops) - set(known):
-        parser.error(f"no such ops that run here: {', '.join(sorted(unknown))}")
+        parser.error(f"these ops do not run here: {', '.join(sorted(unknown))}")
     if options.forever:
         search_forever(console, options, depth)
     begin = time.perf_counter()
@@ -242,7 +243,7 @@ def main():
 
 
 def search_forever(console, options, depth):
-    """Draw examples with one seed after another, and print what differs, until interrupted."""
+    """Draw examples with one seed after another, and print differences, until interrupted."""
     seed = options.seed or int(time.time())
     op_names = [name for name in options.ops or cases.op_names() if name in recipes.RECIPES]
     while True:

@@ -1,4 +1,4 @@
-"""docs/coverage.md: what the parity suite found, op by op."""
+"""Write docs/coverage.md: the results of the parity suite, op by op."""
 
 from collections import defaultdict
 
@@ -78,7 +78,7 @@ def render(reports):
 
 
 def _dtypes(findings):
-    """Return dtypes by attribute: those that ran without a problem, and those refused, and why."""
+    """Return, by attribute, the verified dtypes, and the refused ones with the reason."""
     verified, refused = defaultdict(dict), defaultdict(dict)
     for found in findings:
         for attr, dtype in found["types"].items():

@@ -1,4 +1,4 @@
-"""The part of the parity suite that fits into continuous integration, in all three worlds."""
+"""The part of the parity suite that is short enough for continuous integration."""
 
 import os
 
@@ -18,9 +18,9 @@ IN_221 = tf.version.VERSION.startswith("2.21.")
 
 @pytest.fixture(scope="session")
 def suite(once, request):
-    """Give the parity suite: shared by the workers op by op.
+    """Yield the parity suite, whose ops are distributed among the workers.
 
-    Where there is one worker, it runs at once all ops that the chosen tests are about.
+    If there is only one worker, it runs all ops of the selected tests at once.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     jobs = max(1, len(os.sched_getaffinity(0)) // workers)
@@ -36,7 +36,7 @@ def suite(once, request):
 
 @pytest.fixture(scope="session")
 def everything(suite):
-    """Return what was found about all ops."""
+    """Return the findings about all ops."""
     found = suite.all()
     assert [report.world for report in found.reports] == list(WORLDS)
     return found
@@ -48,7 +48,7 @@ def test_every_op_has_a_recipe_or_a_reason():
 
 
 @pytest.mark.skipif(not IN_221, reason="the recipes are those of TensorFlow 2.21")
-def test_recipes_and_notes_are_of_ops_that_exist():
+def test_recipes_and_declarations_name_existing_ops():
     notes = (
         *(recipes.RECIPES, recipes.REJECTED, recipes.UNSTABLE, recipes.UNCALLED),
         *(recipes.DRAWN, recipes.NONDETERMINISTIC),
@@ -65,7 +65,7 @@ OTHERS = sorted(set(OPS) & set(recipes.RECIPES) - set(QUICK))
     [*(pytest.param(name, marks=pytest.mark.quick) for name in QUICK), *one_in(8, OTHERS)],
 )
 class TestOp:
-    """What holds of each op."""
+    """Tests of each op."""
 
     def test_values(self, suite, op_name):
         """Values, structure and device are TensorFlow's in three worlds, on the direct path."""
@@ -75,20 +75,20 @@ class TestOp:
         assert {path for one in found for path in one["paths"]} == {path_of(op_name)}
 
     def test_gradients(self, suite, op_name):
-        """First and second gradients and the jvp are TensorFlow's, of calls that ran direct."""
+        """First and second gradients and the jvp of direct calls are TensorFlow's."""
         found = suite.of(op_name).findings["gradients"][op_name]
         assert len(found) == len(cases.combinations(op_name))
         assert_no_problems(found)
         assert {path for one in found for path in one["paths"]} <= {path_of(op_name)}
 
     def test_graphs(self, suite, op_name):
-        """Inside a function it builds TensorFlow's node."""
+        """In a function, the op builds the same node as TensorFlow's."""
         found = suite.of(op_name).findings["graphs"][op_name]
         assert_no_problems(found)
         assert any(one["cases"] for one in found)
 
     def test_malformed_calls(self, suite, op_name):
-        """At least five malformed calls raise what TensorFlow raises, or end it."""
+        """At least five malformed calls raise TensorFlow's exception, or crash TensorFlow."""
         report = suite.of(op_name).reports[0]
         raised = report.searches["malformed"].get(op_name, {"raised": 0})["raised"]
         deaths = [
@@ -99,7 +99,7 @@ class TestOp:
         assert raised + len(deaths) >= 5
 
     def test_examples(self, suite, op_name):
-        """Hypothesis found no example in which the two differ."""
+        """Hypothesis found no example in which fastops and TensorFlow differ."""
         report = suite.of(op_name).reports[0]
         assert report.searches["properties"][op_name]["tried"] > 0
         assert not [
@@ -120,7 +120,7 @@ def assert_no_problems(found):
 
 @pytest.mark.slow
 def test_gradients_were_compared(everything):
-    """Many ops are differentiable: the check has not passed because it looked at nothing."""
+    """Gradients of many ops were compared, so the check has not passed for lack of cases."""
     compared = {
         name
         for name, found in everything.findings["gradients"].items()
@@ -130,7 +130,7 @@ def test_gradients_were_compared(everything):
 
 
 @pytest.mark.slow
-def test_nothing_else_was_found(everything):
+def test_there_are_no_other_problems(everything):
     assert not [problem for report in everything.reports for problem in report.problems]
 
 
@@ -142,8 +142,8 @@ def test_no_crash_that_tensorflow_does_not_have(everything):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not IN_221, reason="docs/coverage.md is about TensorFlow 2.21")
-def test_the_table_of_coverage_is_true(everything):
+def test_the_table_of_coverage_is_up_to_date(everything):
     text = coverage.render(everything.reports)
     verified = sum(" | direct | " in line for line in text.splitlines())
     assert verified >= 550
-    assert text == (DOCS / "coverage.md").read_text(), "`make parity ARGS=--quick` writes it anew"
+    assert text == (DOCS / "coverage.md").read_text(), "`make parity ARGS=--quick` writes it again"

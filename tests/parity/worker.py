@@ -1,4 +1,4 @@
-"""Checks ops in this process: ``python -m parity.worker AddV2 MatMul``."""
+"""Check ops in this process: ``python -m parity.worker AddV2 MatMul``."""
 
 import argparse
 import itertools
@@ -18,26 +18,26 @@ CHECKS = {
     "gradients": checks.gradients,
     "graphs": checks.graphs,
 }
-"""By name, what is checked of an op for one combination of dtypes."""
+"""Functions that check an op for one combination of dtypes, by name."""
 
 SEARCHES = {"malformed": search.hunt, "properties": properties.search}
-"""By name, what makes calls by number."""
+"""Functions that make calls by number, by name."""
 
 THOROUGH = " thoroughly"
-"""What follows the name of a check that is to take all combinations of dtypes."""
+"""The suffix of a check's name that means all combinations of dtypes."""
 
 MOST_SHOWN = 6
-"""Problems of one op that are printed."""
+"""The maximum number of problems of one op that are printed."""
 
 
-# Here, so that processes of a zygote find it done, and share the memory.
+# This runs at import, so that the children of a zygote share the memory.
 recipes.load()
 cases.op_names()
 
 
 def enter(world):
-    """Make this process the one of its world that its environment does not make it yet."""
-    assert context.context()._context_handle is None, "a fork of TensorFlow's threads would hang"
+    """Apply the settings of a world that environment variables cannot set."""
+    assert context.context()._context_handle is None, "forks with a context hang"
     tf.get_logger().setLevel("ERROR")
     warnings.simplefilter("ignore")
     if world == "deterministic":
@@ -46,7 +46,7 @@ def enter(world):
 
 
 def perform(task, progress, report):
-    """Do a `parity.campaign.Task`; report what is found."""
+    """Perform a `parity.campaign.Task`; report its findings."""
     if task.check in SEARCHES:
         try:
             SEARCHES[task.check](task, progress, report)
@@ -71,8 +71,8 @@ def main():
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ops", nargs="+", help="names of ops")
-    parser.add_argument("--check", choices=CHECKS, default="values", help="what to compare")
-    parser.add_argument("--thorough", action="store_true", help="each combination of dtypes")
+    parser.add_argument("--check", choices=CHECKS, default="values", help="the checks to run")
+    parser.add_argument("--thorough", action="store_true", help="test each combination of dtypes")
     options = parser.parse_args()
     enter("")
     failed = False

@@ -1,4 +1,4 @@
-"""When it pays to make something: by injected times, never by the clock's."""
+"""When a recording or plan is due, tested with given times and without the clock."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_each_call_counts_as_the_shortest():
     assert not account(100, 100, 10**9).due(1000)
 
 
-def test_what_was_dropped_doubles_the_bar():
+def test_dropping_something_doubles_the_bar():
     made = account(*[100] * 6)
     assert made.due(1000)
     made.dropped()
@@ -60,7 +60,7 @@ def test_the_bar_stays_finite():
     assert made.due(1)
 
 
-def test_an_estimate_begins_with_its_figure_and_follows_what_is_measured():
+def test_an_estimate_begins_with_its_figure_and_follows_measurements():
     estimate = policy.Estimate("of a test", 1000.0)
     assert estimate.expected(10) == 10_000
     for _ in range(100):
@@ -69,7 +69,7 @@ def test_an_estimate_begins_with_its_figure_and_follows_what_is_measured():
     assert policy.estimates()["of a test"] is estimate
 
 
-def test_a_measurement_that_waited_raises_an_estimate_by_little():
+def test_a_delayed_measurement_raises_an_estimate_only_a_little():
     estimate = policy.Estimate("of a test", 800.0)
     estimate.measured(1, 10**15)
     assert estimate.expected(1) == 900

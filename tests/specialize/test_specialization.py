@@ -1,4 +1,4 @@
-"""The states of a specialization, and what can be read of it."""
+"""The states of a specialization, and its description."""
 
 import keras
 import numpy as np
@@ -19,7 +19,7 @@ def not_installed():
     fastops.uninstall()
 
 
-def test_a_new_one_waits():
+def test_a_new_specialization_waits():
     new = Specialization(b"key", 1)
     assert new.describe() == {"state": "waiting", "variants": [], "reason": None, "detail": None}
     assert (new.key, new.first, new.failures) == (b"key", None, 0)
@@ -48,7 +48,7 @@ def test_a_function_is_active_or_refused(due_after):
         (lambda layer: layer._losses.append(1), "Dense._losses has changed (a list)"),
     ],
 )
-def test_the_path_of_a_change_is_told(change, expected, due_after):
+def test_the_path_of_a_change_is_reported(change, expected, due_after):
     due_after(1)
     layer = keras.layers.Dense(2)
     fastops.install()
