@@ -1,7 +1,7 @@
-"""Requests to a Keras model, one row at a time: an array in, features made of it, an array out.
+"""Requests to a Keras model, one row at a time: from an array, to features, to an array.
 
-A plain Keras program that calls its model eagerly. Run it as it is, and faster with the same
-answers by ``python -m fastops examples/online_request.py``; ``--library torch`` answers by a model
+This is a plain Keras program that calls its model eagerly. ``python -m fastops
+examples/online_request.py`` runs it faster with the same results. ``--library torch`` uses a model
 of the same size in PyTorch.
 """
 

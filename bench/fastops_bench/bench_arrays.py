@@ -1,4 +1,4 @@
-"""NumPy's arrays, numbers and lists in; arrays and numbers out: stock and installed, and a copy."""
+"""Conversions from arrays, numbers and lists, and back: stock, installed, and a copy."""
 
 import numpy as np
 import pytest

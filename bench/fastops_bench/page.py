@@ -1,4 +1,4 @@
-"""The report of a run as a page: one file, which loads nothing from elsewhere."""
+"""The report of a run as a page: a single file without external resources."""
 
 from html import escape
 
@@ -6,7 +6,7 @@ from fastops_bench import plots, report, sweeps
 from fastops_bench.suites import SUITES
 
 BARS_AT_MOST = 80
-"""So many rows are drawn: the table has them all."""
+"""The number of rows in a picture; the table has all rows."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2429; --soft: #5c6770; --line: #d9dfe3;

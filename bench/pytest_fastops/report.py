@@ -1,4 +1,4 @@
-"""How comparisons are shown at the end of a run."""
+"""Print comparisons at the end of a run."""
 
 from rich.console import Console
 from rich.table import Table
@@ -6,7 +6,7 @@ from rich.table import Table
 COLUMNS = ("benchmark", "ns", "spread", "baseline", "times faster", "null", "paths of a call")
 TAIL = ("benchmark", "arm", "p50", "p99", "p99.9", "worst")
 WIDTH = 160
-"""At least: lines that a terminal wraps can be read, those that lack something cannot."""
+"""The minimum width. Lines that the terminal wraps are readable, but truncated lines are not."""
 UNMEASURED = (
     "Some benchmarks were run once and not measured: pytest-benchmark is disabled, as it is "
     "under pytest-xdist, or pytest-codspeed measures."
@@ -14,12 +14,12 @@ UNMEASURED = (
 
 
 def show(found, terminal):
-    """Write a line for each comparison, and what the tails are.
+    """Write a line for each comparison, and the tails of the distributions.
 
     Parameters
     ----------
     found : list of dict
-        Comparisons, as JSON has them.
+        Comparisons as JSON types.
     terminal : object
         pytest's reporter.
     """

@@ -1,6 +1,6 @@
-"""What the recipes are called with: small tensors, in three sets.
+"""The inputs of recipes: small tensors, in three sets.
 
-The first two sets differ in their values alone, the third in its shapes too.
+The first two sets differ only in values; the third also has other shapes.
 """
 
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ SETS = 3
 
 
 def world(number=0):
-    """Return the inputs of a set, by name, newly made: calls may change what has state."""
+    """Return new inputs of a set, by name, since calls may change those with state."""
     k, d, side, length = (4, 3, 8, 64) if number < 2 else (6, 4, 12, 96)
     rng = np.random.default_rng(number)
 
@@ -52,7 +52,7 @@ def world(number=0):
     one.p, one.q, one.mask = flags(k), flags(k), flags(d, d)
     one.z, one.zz, one.zm = complexes(k), complexes(k), complexes(d, d)
     one.array = rng.normal(size=k).astype(np.float32)
-    # Places: in a vector, in a matrix, of classes, of segments.
+    # Indices: in a vector, in a matrix, of classes, of segments.
     one.at, one.places = whole(0, k, 2), whole(0, d, 2, 2)
     one.labels, one.ids = whole(0, d, d), tf.sort(whole(0, 3, k))
     one.targets = tf.nn.softmax(normal(d, d))
@@ -62,7 +62,7 @@ def world(number=0):
     one.s = tf.constant([words[each] for each in rng.permutation(6)[:k]])
     one.digits = tf.strings.as_string(one.i)
     one.word = one.s[0]
-    # Images, signals, what convolutions take.
+    # Images, signals, inputs of convolutions.
     one.image, one.image2 = between(0, 1, side, side, 3), between(0, 1, side, side, 3)
     one.images = between(0, 1, 2, side, side, 3)
     one.pixels = whole(0, 256, side, side, 3, dtype=np.uint8)
@@ -73,7 +73,7 @@ def world(number=0):
     one.steps, one.filters1 = normal(2, side, 3), normal(2, 3, 4)
     one.wave, one.waves = normal(length), normal(2, length)
     one.spectrum = complexes(length)
-    # Composite tensors, and what has state.
+    # Composite tensors, and objects with state.
     one.sp, one.sp2 = sparse(d, d), sparse(d, d)
     one.r = tf.RaggedTensor.from_row_splits(normal(k), [0, 1, 1, k])
     one.r2 = one.r.with_values(normal(k))
