@@ -413,8 +413,8 @@ def parse(arguments):
         default="auto",
         help="off: run both TensorFlow and fastops without oneDNN's kernels",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures here, too; -: print only them")
-    parser.add_argument("--peers", metavar="PYTHON", help="a Python with PyTorch, if this one has none")
+    parser.add_argument("--json", metavar="FILE", help="write the figures, too; -: only print them")
+    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch")
     parser.add_argument("--pytorch-only", action="store_true", help="measure only PyTorch")
     return parser.parse_args(arguments)
 

@@ -1,7 +1,7 @@
-"""Writes what follows from the functions of `fastops.backend`: their stub, and their table.
+"""Write the stub and the table of the functions of `fastops.backend`.
 
-Run in an environment with fastops and TensorFlow: ``make gen`` does. ``--check`` writes nothing,
-prints what would be written otherwise, and fails.
+It needs an environment with fastops and TensorFlow; ``make gen`` runs it. ``--check`` writes
+nothing, prints differences, and fails if there are any.
 """
 
 import argparse
@@ -52,7 +52,7 @@ TYPES = {
     "fn step_function": "Callable[..., Any]",
     "constraint": "Callable[[Any], Any] | None",
 }
-"""What parameters are, by their names; others are of any type."""
+"""The types of parameters, by name. Other parameters have any type."""
 
 BY_NAME = {name: kind for names, kind in TYPES.items() for name in names.split()}
 
@@ -108,7 +108,7 @@ OF = {
         )
     },
 }
-"""Of some functions, what their parameters are that elsewhere are something else."""
+"""The types of parameters that differ from `TYPES` in some functions."""
 
 RETURNS = {
     "backend dtype floatx image_data_format": "str",
@@ -134,7 +134,7 @@ RETURNS = {
     " to_dense update update_add update_sub variable zeros": "Any",
     "ctc_label_dense_to_sparse concatenate": "Any",
 }
-"""What functions return; not given, a tensor."""
+"""The result types of functions; default: a tensor."""
 
 RETURNED = {name: kind for names, kind in RETURNS.items() for name in names.split()}
 
@@ -198,14 +198,14 @@ def table():
 
 
 def page():
-    """Return the page with the table as it is to be."""
+    """Return the page with the table as it should be."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     return before + table() + rest.partition(END)[2]
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, and tell what differs")
+    parser.add_argument("--check", action="store_true", help="only show the differences")
     check = parser.parse_args(arguments).check
     differs = False
     for path, text in ((STUB, stub()), (PAGE, page())):
@@ -216,7 +216,7 @@ def main(arguments=None):
         if check:
             name = str(path.relative_to(ROOT))
             lines = (one.splitlines(keepends=True) for one in (old, text))
-            sys.stdout.writelines(difflib.unified_diff(*lines, name, "as it is to be"))
+            sys.stdout.writelines(difflib.unified_diff(*lines, name, "expected"))
         else:
             path.write_text(text)
     if check and differs:

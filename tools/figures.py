@@ -1,8 +1,8 @@
-"""Writes what README.md and docs say was measured, all of it from one saved run.
+"""Write the measured figures in README.md and docs, all from one saved run.
 
-``make figures`` measures, and calls this with the run. In the files, what is written stands between
-``<!-- figures: NAME -->`` and ``<!-- /figures -->``; what has such a name is a function here.
-docs/speed.md and the pictures are written as a whole.
+``make figures`` measures, and calls this program with the run. In the files, the figures are in
+blocks between ``<!-- figures: NAME -->`` and ``<!-- /figures -->``; a function of this module with
+that name makes the text. docs/speed.md and the pictures are written as whole files.
 """
 
 import argparse
@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 MARKED = re.compile(r"(<!-- figures: (\S+) -->)(\s*)(.*?)(\s*)(<!-- /figures -->)", re.DOTALL)
 
 BLOCKS: dict[str, dict] = {}
-"""By file, what makes each of its blocks, by name. A maker returns "" for what was not measured."""
+"""By file and name, the function that makes the text of a block. It returns "" if the run has no
+such measurement."""
 
 
 def block(path):
-    """Say in which file a block is; its name is the function's, with - for _."""
+    """Register a function for a block in a file. The block has its name, with - for _."""
 
     def keep(make):
         BLOCKS.setdefault(path, {})[make.__name__.replace("_", "-")] = make
@@ -34,7 +35,7 @@ def block(path):
 
 
 class Figures:
-    """Looks up what a run has measured.
+    """Looks up the measurements of a run.
 
     Parameters
     ----------
@@ -53,16 +54,15 @@ class Figures:
         return self._groups[group, process]
 
     def table(self, columns, lines, *, unit):
-        """Return a table of times, in the order of the lines; empty lines and columns are left out.
+        """Return a table of times, in the order of the lines, without empty lines and columns.
 
         Parameters
         ----------
         columns : dict of str to str
-            Titles, and the arms below them, or ``"A / B"`` for how many times longer A takes.
+            Titles of columns, and their arms, or ``"A / B"`` for the ratio of two arms.
         lines : iterable of (str, str, Row or None)
-            What stands in the first column, as what it is written, and the row.
-        unit : float
-            Nanoseconds.
+            For each line, the text of the first column, its markup, and the row.
+        unit : float The unit in nanoseconds.
         """
         cells = [
             [shown, *(_cell(row, arm, unit) for arm in list(columns.values())[1:])]
@@ -77,7 +77,7 @@ class Figures:
         return report.Table("", "", titles, cells).markdown().rstrip()
 
     def lines(self, group, labels, process="main"):
-        """Return the lines of some labels of a group: a dict says how they are written."""
+        """Return lines for labels of a group; a dict has the texts of labels."""
         rows = self.rows(group, process)
         shown = labels if isinstance(labels, dict) else {label: label for label in labels}
         return [(text, rows.get(label)) for label, text in shown.items()]
@@ -226,7 +226,7 @@ def whole_programs(of):
 
 @block("README.md")
 def ahead(of):
-    """Return a sentence that says in which lines of the table PyTorch is ahead."""
+    """Return a sentence that names the lines of the table in which PyTorch is faster."""
     steady = of.rows(STEADY)
     rows = []
     for text, row in of.lines("whole programs", WHOLE):
@@ -267,12 +267,12 @@ def functions(of):
     return report.Table("", "", columns, lines).markdown().rstrip() if lines else ""
 
 
-# Elsewhere ---------------------------------------------------------------------------------------
+# Other files -------------------------------------------------------------------------------------
 
 
 @block("bench/README.md")
 def measured(of):
-    """Return all tables of the run, and what it was measured on."""
+    """Return all tables of the run, and the description of the machine."""
     about = [f"- {title}: {text}" for title, text in report.describe(of.run) if title != "method"]
     found = [table for table in report.tables(of.run) if table.suite != "public"]
     kept = report.promised(of.run)
@@ -397,7 +397,7 @@ TOLD = {
         "when steady": (STEADY, "online request"),
     },
 }
-"""By program, which times of it the picture tells: their groups, and labels."""
+"""By program, the groups and labels of the times in the picture."""
 
 
 def glance_picture(of):
@@ -406,7 +406,7 @@ def glance_picture(of):
 
 
 def _glance(of):
-    """Return what the picture at a glance shows; None if the run lacks any of it."""
+    """Return the values in the picture "at a glance"; None if the run lacks any of them."""
 
     def mean(*rows):
         ratios = [row.ratio(*reversed(row.pair)) for row in rows if row and row.pair]
@@ -452,14 +452,15 @@ WHOLE_FILES = {
     "docs/install.svg": calls_picture,
     "docs/glance.svg": glance_picture,
 }
-"""By path, what makes a file; it returns "" for what was not measured, and the file stays."""
+"""By path, the function that makes a file. It returns "" if the run has no such measurement; then
+the file is not changed."""
 
 
 # -------------------------------------------------------------------------------------------------
 
 
 def render(text, blocks, of, only=()):
-    """Return a text with its blocks written anew, and the names of those that stay as they are."""
+    """Return a text with new content of its blocks, and the names of unchanged blocks."""
     kept = []
 
     def write(match):
@@ -482,7 +483,7 @@ def render(text, blocks, of, only=()):
 
 
 def write(run, root=ROOT, only=()):
-    """Write all figures, or only some; return what stays as it is, since the run lacks it.
+    """Write all figures, or some; return the names of those that the run lacks.
 
     Parameters
     ----------
@@ -490,7 +491,7 @@ def write(run, root=ROOT, only=()):
     root : pathlib.Path
         A checkout.
     only : collection of str
-        Names of blocks, and paths of files that are written as a whole.
+        Names of blocks, and paths of whole files.
     """
     of, kept = Figures(run), []
     for path, blocks in BLOCKS.items():
@@ -511,16 +512,16 @@ def write(run, root=ROOT, only=()):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path, help="what `python -m fastops bench --json` has saved")
-    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout, by default this one")
+    parser.add_argument("run", type=Path, help="a run saved by `python -m fastops bench --json`")
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout; default: this one")
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="NAME",
-        help="a block, or a file that is written as a whole; may be repeated",
+        help="write only this block or whole file; may be repeated",
     )
-    parser.add_argument("--rough", action="store_true", help="take a quick run, too")
+    parser.add_argument("--rough", action="store_true", help="accept a quick run")
     args = parser.parse_args()
     run = Run.load(args.run)
     if run.method["effort"] != "full" and not args.rough:

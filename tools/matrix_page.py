@@ -1,4 +1,4 @@
-"""From the results of the matrix to the text of docs/matrix.md."""
+"""Make docs/matrix.md from the results of the matrix."""
 
 import json
 from pathlib import Path
@@ -27,23 +27,23 @@ EXTENT = {
 STEPS = ("tests", "ladder", "parity")
 
 MOST_SKIPS = 3
-"""Reasons of skips that a row of them names."""
+"""The number of skip reasons that a row names."""
 
 
 def write(results, file, page=PAGE):
-    """Write the page, and the file of results that it shows.
+    """Write the page, and the file with the results that it shows.
 
     Parameters
     ----------
     results : list of dict
-        What each cell has given, see `tools.matrix.Record`.
+        The result of each cell, see `tools.matrix.Record`.
     """
     file.write_text(json.dumps([*map(kept, results)], indent=1, sort_keys=True) + "\n")
     page.write_text(render(json.loads(file.read_text())))
 
 
 def kept(result):
-    """Return of a result what is checked in: of long lists of failures and skips the beginnings."""
+    """Return the part of a result that is checked in, with long lists shortened."""
     result = dict(result)
     if tests := result.get("tests"):
         few = dict(list(tests["skips"].items())[:20])
@@ -103,7 +103,7 @@ def _table(results):
 
 
 def explain(failure):
-    """Return a reason in a word or two where it is a known one."""
+    """Return a reason in a few words if it is a known one."""
     if "No matching distribution" in failure and "tensorflow" in failure:
         return "no wheel of TensorFlow"
     return failure.replace("|", "\\|").removeprefix("Keras: ")

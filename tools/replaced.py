@@ -1,6 +1,6 @@
-"""Writes docs/install.md, the tables of what `fastops.install` replaces, from its data.
+"""Write docs/install.md, the tables of what `fastops.install` replaces.
 
-Run in an environment with fastops and TensorFlow: ``make gen`` does.
+It needs an environment with fastops and TensorFlow; ``make gen`` runs it.
 """
 
 from pathlib import Path
@@ -172,7 +172,7 @@ GROUPS = {
 
 
 def kinds(dtypes):
-    """Return names of dtypes, whole groups of them by the group's name."""
+    """Return names of dtypes; complete groups are replaced by the name of the group."""
     for group, name in GROUPS.items():
         dtypes = dtypes.replace(group, f"{name},")
     return dtypes.strip(",")

@@ -1,16 +1,17 @@
-"""Write what is restated of TensorFlow, Keras and Python: `fastops/_install/originals.json`.
+"""Write the digests of reimplemented upstream code: `fastops/_install/originals.json`.
 
-The pieces are those of the running environment, where their code is looked up with the functions
-that it calls directly; what else a piece rests on, and which other code is as good, stands in
-tools/restated.toml. Each ROOT has more versions: a folder of installed packages, as
-``pip install --target`` fills, or the library of another Python.
+A *piece* is a function of TensorFlow, Keras or Python that fastops reimplements. The pieces are
+those of the running environment. Their code is looked up there, together with the functions that it
+calls directly. tools/restated.toml has other dependencies of a piece, and other code that is
+equivalent. Each ROOT has more versions: a folder of installed packages, as made by ``pip install
+--target``, or the library of another Python.
 
 Examples
 --------
 ``python tools/restated.py ROOT...`` writes the table, and docs/versions.md. It needs a ROOT for
-each version that the table has, and names those that are missing; ``--drop`` leaves them out of the
-table. ``--check`` tells whether the table has the running environment; ``--diff ROOT`` shows the
-code that differs there.
+each version in the table, and names missing ones; ``--drop`` leaves these out of the table.
+``--check`` tells whether the table is up to date for the running environment. ``--diff ROOT`` shows
+the code that differs there.
 """
 
 import argparse
@@ -54,7 +55,7 @@ PLACES = {
     "tf_keras": "tf_keras",
     "inspect": "Python",
 }
-"""By the first part of a module's name, whose it is."""
+"""The package of a module, by the first part of its name."""
 
 
 class Installed:
@@ -81,11 +82,11 @@ class Installed:
             self.versions["Python"] = self.root.name.removeprefix("python")
 
     def order(self, package):
-        """Return what sorts versions of a package."""
+        """Return the sort key of a version of a package."""
         return [int(part) for part in re.findall(r"\d+", self.versions.get(package, ""))]
 
     def module(self, name):
-        """Return a module, `None` if it is not there."""
+        """Return a module, or `None` if it does not exist."""
         if name not in self.modules:
             path = self.root.joinpath(*name.split("."))
             files = (path.with_suffix(".py"), path / "__init__.py")
@@ -100,7 +101,7 @@ class Module:
     Parameters
     ----------
     installed : Installed
-        Where it is.
+        The packages with the module.
     name : str
         Its name.
     source : bytes
@@ -117,7 +118,7 @@ class Module:
 
     @cached_property
     def imported(self):
-        """By name, what the module imports: the module, and the name there or `None`."""
+        """The imports of the module: by name, the other module, and the name there or `None`."""
         found = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -131,9 +132,9 @@ class Module:
         return found
 
     def resolve(self, path):
-        """Return the definition that names with dots between them stand for: module and name.
+        """Return the module and name of the definition to which a dotted name refers.
 
-        `None` if it is none of a Python module here.
+        Returns `None` if it is not a definition in one of these Python modules.
         """
         name, _, rest = path.partition(".")
         if path in self.definitions:
@@ -150,7 +151,7 @@ class Module:
         return found.resolve(path) if found and path else None
 
     def _of_class(self, name, method):
-        """Return a method that a class defines or inherits."""
+        """Return the definition of a method that a class defines or inherits."""
         if f"{name}.{method}" in self.definitions:
             return self, f"{name}.{method}"
         for base in self.classes[name].bases:
@@ -160,7 +161,8 @@ class Module:
         return None
 
     def calls(self, definition):
-        """Return the definitions that the code of one names, and what makes objects for it."""
+        """Return the definitions that the code of a definition names, and constructors of
+        classes."""
         owner = definition.rpartition(".")[0]
         found = set()
         for part in ast.walk(ast.Module(self.definitions[definition][0].body, [])):
@@ -175,12 +177,12 @@ class Module:
 
 
 def package_of(name):
-    """Return whose an original is."""
+    """Return the package of an original."""
     return PLACES[name.partition(":")[0].partition(".")[0]]
 
 
 def pieces():
-    """Return the originals of what is replaced here: by layer and name."""
+    """Return the originals of everything that is replaced, by layer and name."""
     found = {}
     for layer, title, piece in targets.originals():
         if piece is None or found.setdefault(layer, {}).setdefault(title, piece) != piece:
@@ -189,7 +191,7 @@ def pieces():
 
 
 def called(name, running):
-    """Return what else a piece rests on, by the names of definitions."""
+    """Return the other definitions that a piece depends on."""
     module, definition = find(name, running)
     found = {f"{one.name}:{called}" for one, called in module.calls(definition)}
     found = {
@@ -203,7 +205,7 @@ def called(name, running):
 
 
 def find(name, running):
-    """Return module and definition by the name of an original."""
+    """Return the module and the definition of an original, by name."""
     module, _, definition = name.partition(":")
     for installed in running:
         found = installed.module(module)
@@ -220,17 +222,17 @@ def running_environment():
 
 
 def tables(running, others):
-    """Return the table, of the versions that are running and of others.
+    """Return the table for the running versions and for others.
 
     Returns
     -------
     dict
-        ``"digests"``: by module and name, those of the code that is restated, and of what is as
-        good. ``"rests_on"``: by piece, the names whose code counts. ``"files"``: by module and
-        fingerprint of its source, the names in it whose code is another. ``"pieces"``: by layer and
-        name of what is replaced, the piece. ``"left_out"``: by package, version, layer and name,
-        whose code keeps a piece from being in force there. ``"running"``: by package, the version
-        of the rest.
+        ``"digests"``: by module and name, the digests of the reimplemented code, and of equivalent
+        code. ``"rests_on"``: by piece, the names of the definitions that it depends on.
+        ``"files"``: by module and fingerprint of its source, the names in it whose code differs.
+        ``"pieces"``: by layer and name of what is replaced, the piece. ``"left_out"``: by package,
+        version, layer and name, the definition whose code differs, so that a piece is left out
+        there. ``"running"``: by package, the version of the other entries.
     """
     by_layer = pieces()
     names = {name for titles in by_layer.values() for name in titles.values()}
@@ -263,18 +265,18 @@ def tables(running, others):
 
 
 def as_good(module, definition):
-    """Return the digests of other code that is as good."""
+    """Return the digests of other code that is equivalent."""
     name = f"{module.name}:{definition}"
     return itertools.chain(*(one["digests"] for one in POLICY["as_good"] if one["name"] == name))
 
 
 def versions(running):
-    """Return the versions of what is running, by package."""
+    """Return the running versions, by package."""
     return {package: one.versions[package] for one in running for package in one.versions}
 
 
 def missing(package, installed, table):
-    """Return which pieces are not in force with a package, and by whose code, by layer and name."""
+    """Return the pieces left out with a package, by layer and name, and the changed definitions."""
     found = {}
     for layer, titles in table["pieces"].items():
         for title, piece in titles.items():
@@ -347,7 +349,7 @@ def document(table):
 
 
 def exceptions(left_out):
-    """Yield a table of what is left out, and where."""
+    """Yield a table of the pieces that are left out, and the versions."""
     where = {}
     for version, layers in left_out.items():
         for titles in layers.values():
@@ -372,7 +374,7 @@ def row(*cells):
 
 
 def owner(table, piece):
-    """Return the package that a piece restates."""
+    """Return the package with the original of a piece."""
     return package_of(table["rests_on"][piece][0])
 
 
@@ -384,7 +386,7 @@ def main(argv=None):
     )
     parser.add_argument("roots", nargs="*", metavar="ROOT", help="a folder of other versions")
     parser.add_argument(
-        "--check", action="store_true", help="change nothing; fail if the table is not as it was"
+        "--check", action="store_true", help="change nothing; fail if the table is out of date"
     )
     parser.add_argument(
         "--diff", action="store_true", help="change nothing; show the code that differs there"
@@ -411,7 +413,7 @@ def main(argv=None):
 
 
 def lost(found, table):
-    """Return the versions that a table has and another one would lose, as texts."""
+    """Return the versions in a table that another table does not have, as texts."""
     return [
         f"{package} {version}"
         for package, versions_ in table["left_out"].items()
@@ -421,7 +423,7 @@ def lost(found, table):
 
 
 def problems(found, table):
-    """Yield what a table does not have, or has otherwise, of the versions that it is about."""
+    """Yield the differences of a table from the running versions."""
     packages = dict(found["running"].items() & table["running"].items())
     old, new = (json.dumps(of(packages, one), indent=1).splitlines(True) for one in (table, found))
     yield from difflib.unified_diff(old, new, "checked in", "running")
@@ -434,7 +436,7 @@ def problems(found, table):
 
 
 def of(packages, table):
-    """Return of a table what some packages have in all their versions."""
+    """Return the parts of a table that some packages have in all their versions."""
     return {
         "digests": {
             name: digests
@@ -456,7 +458,7 @@ def of(packages, table):
 
 
 def differences(running, others):
-    """Yield diffs of code that is another in other versions than the running ones."""
+    """Yield diffs of code that differs between other versions and the running ones."""
     table = restated.table()
     for name, accepted in table["digests"].items():
         here = next(module for one in running if (module := one.module(name)))

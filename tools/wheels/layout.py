@@ -1,20 +1,20 @@
-"""What stands where in a wheel."""
+"""The places of libraries in a wheel."""
 
 import sys
 
 
 def layout(compiled, suffix):
-    """Return the libraries by their places in the wheel, and the table for `fastops._build_info`.
+    """Return the libraries by place in the wheel, and the table for `fastops._build_info`.
 
-    Modules that read no headers of TensorFlow stand beside their sources, the others in a folder of
-    the first release whose headers are, to the compiler, the same.
+    Modules that do not use TensorFlow's headers are placed beside their sources. Others are placed
+    in a folder for the first release whose headers are the same after preprocessing.
 
     Parameters
     ----------
     compiled
-        What `compiling` has written, by releases of TensorFlow.
+        The results of `compiling`, by release of TensorFlow.
     suffix
-        How the names of extensions end.
+        The suffix of file names of extensions.
     """
     files, builds, folders = {}, {}, {}
     for release, one in compiled.items():

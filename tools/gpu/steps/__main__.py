@@ -1,4 +1,4 @@
-"""Runs a step: ``python -m tools.gpu.steps REQUEST``, which `tools.gpu.proving` makes."""
+"""Run a step: ``python -m tools.gpu.steps REQUEST``, with a request made by `tools.gpu.proving`."""
 
 import importlib
 import json

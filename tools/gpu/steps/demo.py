@@ -1,4 +1,4 @@
-"""The demo: a small network learns digits, one image at a time, by stock and by fastops."""
+"""The demo: a small network learns digits, one image at a time, with stock and with fastops."""
 
 import json
 import subprocess

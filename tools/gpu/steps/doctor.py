@@ -1,4 +1,4 @@
-"""What is there: the device, its driver, the libraries, and which way a call goes."""
+"""Describe the environment: the device, its driver, the libraries, and the path of a call."""
 
 import ctypes
 import platform
@@ -59,7 +59,7 @@ def _there(request, devices):
 
 
 def _driver():
-    """Return which CUDA the driver is for."""
+    """Return the CUDA version of the driver."""
     version = ctypes.c_int(0)
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))

@@ -1,4 +1,4 @@
-"""The ladder on the device: small ops by the time of the host, large ones until they are done."""
+"""The ladder on the device: host time of small ops, and total time of large ops."""
 
 import importlib.util
 from contextlib import nullcontext
@@ -13,7 +13,8 @@ from .timing import in_turn
 FASTER = 3.0
 ABOVE_KERNEL = 1.5
 NOT_SLOWER = 0.97
-"""Of stock's speed; less what stock differs by from itself in the same rounds, which is no loss."""
+"""The least share of stock's speed, minus the difference of stock from itself in the same
+rounds."""
 
 SMALL = {
     "AddV2": ("xy", "add"),
@@ -25,7 +26,7 @@ SMALL = {
     "Relu": (["features"], "relu"),
     "Sigmoid": ("x", "sigmoid"),
 }
-"""Element-wise ops: their arguments, and what PyTorch calls them."""
+"""Elementwise ops, with their arguments and names in PyTorch."""
 
 SHAPE = (32,)
 
@@ -48,7 +49,7 @@ def run(request):
 
 
 def small(request, found, name, arguments, torch_name):
-    """Time a small op on each layer, and judge what it takes of the host."""
+    """Time a small op on each layer, and judge its host time."""
     import tensorflow as tf
 
     import fastops
@@ -81,7 +82,7 @@ def small(request, found, name, arguments, torch_name):
 
 
 def bare_kernel(request, op, names):
-    """Return the kernel of a call without the call, or `None`, and why there is none."""
+    """Return the bare kernel of a call, or `None`, and the reason why there is none."""
     from fastops._reports.floors import BareKernel
 
     try:
@@ -93,7 +94,7 @@ def bare_kernel(request, op, names):
 
 
 def torch_arm(request, name, values):
-    """Return the arm of PyTorch, where it is there and has the device."""
+    """Return the arm of PyTorch, if it is installed and has the device."""
     if importlib.util.find_spec("torch") is None:
         return {}
     import torch
@@ -124,7 +125,7 @@ def conv(request):
 
 
 def large(request, found, name, values, attrs):
-    """Time a large op until its result is there."""
+    """Time a large op until its result is computed."""
     import tensorflow as tf
 
     import fastops
@@ -152,7 +153,7 @@ def large(request, found, name, values, attrs):
 
 
 def launch(request, found):
-    """Time the launch of an empty kernel, where there are any."""
+    """Time the launch of an empty kernel, if the device has kernels."""
     if request.kind != "GPU":
         return
     from .launch import EmptyKernel
@@ -166,9 +167,9 @@ def launch(request, found):
 
 
 def everything(request):
-    """Return what waits for all that was given to the device."""
+    """Return a context manager that waits for all work of the device."""
     if request.kind == "CPU":
-        return nullcontext  # its calls end when their results are there
+        return nullcontext  # calls on the host end when their results are computed
     if importlib.util.find_spec("torch") is None:
         return synchronize
     import torch

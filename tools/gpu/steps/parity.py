@@ -1,7 +1,7 @@
-"""Each op that has a kernel on the device, called as the parity suite calls it, with inputs there.
+"""Call each op that has a kernel on the device, as in the parity suite, with inputs there.
 
-An op is a line of a journal when it is done, and another when it begins: a process that ended, or
-to which the device was lost, is followed by one that goes on behind that op.
+A journal has a line for each op that begins, and a line for each op that is done. If a process
+crashes or loses the device, the next process continues after that op.
 """
 
 import json
@@ -19,7 +19,7 @@ from .request import Findings, SkippedError, put
 QUICK = ("AddV2", "Mul", "Relu", "MatMul", "Softmax", "Sum", "Cast", "Transpose", "ConcatV2")
 
 ALONE = 180
-"""Seconds in which TensorFlow alone is to make the calls of one op."""
+"""The time limit in seconds for the calls of one op in TensorFlow alone."""
 
 MOST_SHOWN = 12
 
@@ -31,7 +31,7 @@ def run(request):
     journal = Journal(Path(request.out, "parity.jsonl"), request.resume)
     names = chosen(request)
     for name in journal.begun():
-        # It ended the process: does it do so without fastops?
+        # The op has ended the process. Find out whether it does so without fastops.
         journal.end(name, died=_stock_dies(request, name))
     kernels = kernels_of(request.kind)
     for name in names:
@@ -63,7 +63,7 @@ def chosen(request):
 
 
 class Journal:
-    """What is known of each op, in a file that outlives the process."""
+    """The results of each op, in a file that remains if the process crashes."""
 
     def __init__(self, path, resume):
         self._path = path
@@ -73,13 +73,13 @@ class Journal:
             path.unlink(missing_ok=True)
         text = path.read_text() if path.exists() else ""
         if not text.endswith("\n") and text:
-            text = text[: text.rfind("\n") + 1]  # a line that was cut off
+            text = text[: text.rfind("\n") + 1]  # drop an incomplete line
             path.write_text(text)
         for line in text.splitlines():
             self._note(json.loads(line))
 
     def begun(self):
-        """Return the ops that began twice and did not end: once may be a run that was cut off."""
+        """Return the ops that began twice and did not end. One time may be an interrupted run."""
         return [
             name
             for name, times in Counter(self._begun).items()
@@ -90,7 +90,7 @@ class Journal:
         self._write({"op": name, "begins": True})
 
     def leave(self, name):
-        """Take back that an op began."""
+        """Remove the record that an op began."""
         self._write({"op": name, "begins": False})
 
     def end(self, name, **found):
@@ -114,7 +114,7 @@ class Journal:
 
 
 def kernels_of(kind):
-    """Return the registrations of a kind of device, by op."""
+    """Return the kernel registrations of a kind of device, by op."""
     from tensorflow.python.framework import kernels
 
     found = {}
@@ -125,7 +125,7 @@ def kernels_of(kind):
 
 
 def calls(request, name, kernels):
-    """Yield the calls of an op: each several times, since a call may change what it is given."""
+    """Yield the calls of an op, each several times, since a call may change its inputs."""
     import tensorflow as tf
     from parity import cases, checks
 
@@ -140,13 +140,14 @@ def calls(request, name, kernels):
                 for same in checks.same_cases(name, types, mode, False)
             ]
         for same in drawn:
-            for case in {id(case): case for case in same}.values():  # one may stand there thrice
+            # The same case may occur several times.
+            for case in {id(case): case for case in same}.values():
                 place(case, kernel, request.device)
             yield same
 
 
 def _takes(kernel, types):
-    """Tell whether a kernel is for a combination of dtypes."""
+    """Tell whether a kernel supports a combination of dtypes."""
     return all(
         types[limit.name].as_datatype_enum in limit.allowed_values.list.type
         for limit in kernel.constraint
@@ -155,7 +156,7 @@ def _takes(kernel, types):
 
 
 def place(case, kernel, device):
-    """Put the inputs of a case where its kernel wants them."""
+    """Put the inputs of a case into the memory that its kernel expects."""
     import tensorflow as tf
 
     from fastops import _registry
@@ -179,9 +180,9 @@ def place(case, kernel, device):
 
 
 def compare(request, name, kernels):
-    """Hold the calls of an op against TensorFlow's; return what the journal has of it.
+    """Compare the calls of an op with TensorFlow's; return the result for the journal.
 
-    That is `None` where the time does not suffice.
+    Returns `None` if there is not enough time.
     """
     from parity import checks
 
@@ -204,18 +205,18 @@ def compare(request, name, kernels):
 
 
 def _differs_by_itself(same):
-    """Tell whether TensorFlow gives another result each time: the order of sums may be chance."""
+    """Tell whether the result varies in TensorFlow, where the order of sums may be random."""
     from parity import checks
 
     if any(case.draw.variables for case in same):
-        return False  # each run would begin with what the one before has left
+        return False  # each run would begin with the state left by the run before
     theirs = checks.reference(same[0].op_name)
     runs = [checks.outcome(theirs, **same[0].arguments) for _ in range(checks.ROUNDS)]
     return any(checks.difference(run, runs[0]) for run in runs[1:])
 
 
 def _alive(request):
-    """Tell whether the device still computes: after a fault it does nothing more."""
+    """Tell whether the device still computes; after a fault it does not."""
     import tensorflow as tf
 
     try:
@@ -226,7 +227,7 @@ def _alive(request):
 
 
 def _stock_dies(request, name):
-    """Make the calls of an op through TensorFlow alone, in a process; say whose its end is."""
+    """Make the calls of an op in TensorFlow alone, in a new process; tell who causes the crash."""
     asked = {"device": request.device, "place": request.place, "out": request.out}
     code = (
         f"import sys; sys.path.insert(0, {str(request.tree / 'tests')!r})\n"
@@ -241,7 +242,7 @@ def _stock_dies(request, name):
 
 
 def stock(request, name):
-    """Make the calls of an op through TensorFlow, as often as `compare` does."""
+    """Make the calls of an op in TensorFlow, as often as `compare` does."""
     from parity import checks, recipes
 
     recipes.load()
@@ -253,7 +254,7 @@ def stock(request, name):
         sys.exit(1)
 
 
-# What it comes to ---------------------------------------------------------------------------------
+# The result ---------------------------------------------------------------------------------
 
 
 def summary(names, journal):

@@ -15,7 +15,7 @@ RATE = 0.05
 
 
 class Perceptron:
-    """Three layers, and a step that goes down the gradient."""
+    """A perceptron of three layers, with a training step."""
 
     def __init__(self, device):
         import tensorflow as tf
@@ -96,7 +96,7 @@ def run(request):
 
 
 def _who(fastops):
-    """Say who ran the calls of functions, and why not the plan."""
+    """Return notes on how calls of functions ran, with the reasons of those without a plan."""
     for name, stats in fastops.stats().functions.items():
         left = f"{stats.tensorflow} by TensorFlow {stats.reasons}"
         yield f"{name}: {stats.plan} calls by plan, {left}"

@@ -11,7 +11,7 @@ from .request import Findings, SkippedError, put
 
 TESTS = ("tests/dispatch", "tests/plans")
 ERRORS = 99
-"""The exit status by which the program says that it found something."""
+"""The exit status of the program if it has found an error."""
 
 
 def run(request):
@@ -33,18 +33,18 @@ def run(request):
 
 
 def find(place):
-    """Return the command that is the program, empty where there is none."""
+    """Return the command of the program; empty if it is not installed."""
     if found := shutil.which("compute-sanitizer"):
         return [found]
     packed = place.glob("lib/python*/site-packages/nvidia/*/bin/compute-sanitizer")
     for path in packed:
-        # In the package its libraries are not where it looks for them.
+        # In the package, its libraries are not in the folder where it searches for them.
         return [str(path), "--injection-path", str(path.parents[1] / "lib")]
     return []
 
 
 def judge(found, request, program, what, command):
-    """Run Python under the program, and say whether that found anything."""
+    """Run Python under the program, and return a verdict on its findings."""
     options = ["--tool", "memcheck", "--error-exitcode", str(ERRORS), "--target-processes", "all"]
     log = Path(request.out, f"sanitizer-{what.replace(' ', '-')}.log")
     with log.open("w") as out:
@@ -68,7 +68,7 @@ def judge(found, request, program, what, command):
 
 
 def exercise(request):
-    """Call the ops of the ladder a few times, through fastops."""
+    """Call the ops of the ladder a few times, with fastops."""
     import numpy as np
 
     import fastops

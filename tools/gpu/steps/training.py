@@ -1,4 +1,4 @@
-"""Keras's fit under `fastops.install`: the weights that stock trains."""
+"""Keras's fit under `fastops.install` trains the same weights as stock."""
 
 import time
 
@@ -12,7 +12,7 @@ from .request import Findings, bits
 def run(request):
     import tensorflow as tf
 
-    # Sums may be added up in any order otherwise, and stock's own runs would differ.
+    # Otherwise the order of sums may vary, and stock's own runs would differ.
     tf.config.experimental.enable_op_determinism()
     found = Findings()
     found.table = [["model", "stock s", "fastops s"]]
@@ -27,7 +27,7 @@ def run(request):
 
 
 def hold(request, found, name, make):
-    """Train a model twice by stock and once by fastops, from the same start."""
+    """Train a model twice with stock and once with fastops, from the same initial weights."""
     import fastops
 
     first, _ = train(request, make)
