@@ -33,15 +33,16 @@ from fastops._tf.eager cimport recording
 
 cdef extern from *:
     """
-    // What this thread is doing: nothing of this; trying a replacement; or making a call in
-    // TensorFlow's way, in which nothing is replaced.
+    // What this thread does for verification: nothing (kPlain), a call of a stand-in that is being
+    // verified (kTrial), or TensorFlow's call, without stand-ins (kStock).
     enum FastopsWay { kPlain, kTrial, kStock };
     static thread_local FastopsWay fastops_way = kPlain;
-    // Of a trial: whose, the call's first argument, and whether TensorFlow was given the call.
+    // In a trial: the stand-in, the first argument of the call, and whether the call has fallen
+    // back.
     static thread_local PyObject* fastops_tried = nullptr;
     static thread_local PyObject* fastops_first = nullptr;
     static thread_local bool fastops_left = false;
-    // Whether this thread's verification keeps other calls with effects waiting.
+    // Whether this thread's verification makes calls with effects in other threads wait.
     static thread_local bool fastops_holds = false;
     """
     ctypedef enum Way "FastopsWay":
