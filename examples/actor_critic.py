@@ -86,7 +86,7 @@ def train_torch(environment, episodes, seed):
     torch.set_num_threads(1)
     generator = np.random.default_rng(seed)
     hidden, actor, critic = nn.Linear(4, UNITS), nn.Linear(UNITS, 2), nn.Linear(UNITS, 1)
-    parameters = [weight for one in (hidden, actor, critic) for weight in one.parameters()]
+    parameters = [weight for module in (hidden, actor, critic) for weight in module.parameters()]
     optimizer = torch.optim.Adam(parameters, RATE)
     lengths, took = [], []
     for episode in range(episodes):

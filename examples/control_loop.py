@@ -137,7 +137,9 @@ class Controller(tf.Module):
         self.process = tf.constant(GUST**2 * b @ b.T, tf.float32)
         self.sensors = tf.constant(np.diag(np.square(NOISE)), tf.float32)
         self.gains = tf.constant(feedback(a, b, period), tf.float32)
-        self.hidden, self.bias, self.output = (tf.constant(one, tf.float32) for one in weights)
+        self.hidden, self.bias, self.output = (
+            tf.constant(weight, tf.float32) for weight in weights
+        )
         self.estimate = tf.Variable(tf.zeros([4, 1]))
         self.covariance = tf.Variable(0.01 * tf.eye(4))
         self.command = tf.Variable(tf.zeros([1, 1]))

@@ -146,7 +146,9 @@ class Torch:
         )
         *convolutions, kernel, bias = weights
         kernel = kernel.reshape(4, 4, second, 10).transpose(3, 2, 0, 1).reshape(10, -1)
-        values = [one.transpose(3, 2, 0, 1) if one.ndim == 4 else one for one in convolutions]
+        values = [
+            value.transpose(3, 2, 0, 1) if value.ndim == 4 else value for value in convolutions
+        ]
         with torch.no_grad():
             for parameter, value in zip(
                 self.network.parameters(), [*values, kernel, bias], strict=True

@@ -130,7 +130,7 @@ def main():
 
     flows = nile.load_pandas().data["volume"].to_numpy(float)
     print(f"{len(flows)} years, {OPS} small ops in each step")
-    for kind in (one for one in KINDS if one in args.kinds):
+    for kind in (kind for kind in KINDS if kind in args.kinds):
         likelihood, state, covariance, micro = estimate(kind, flows, args.repeat)
         print(
             f"{kind}: log-likelihood {likelihood:.6f}, level {state[0, 0]:.4f} with deviation "

@@ -198,7 +198,7 @@ class Network(Layer):
     def _assess(self, x, labels):
         """Return the mean crossentropy in training, and the values toward which the states move."""
         losses = K.sparse_categorical_crossentropy(labels, self(x, True), from_logits=True)
-        return K.mean(losses), [one for layer in self.layers for one in layer.seen]
+        return K.mean(losses), [value for layer in self.layers for value in layer.seen]
 
     def train(self, optimizer, x, labels):
         """Make a training step on a batch; return the mean crossentropy before it."""
@@ -240,9 +240,9 @@ class Adam:
         """Make a step, given a gradient for each weight."""
         self.steps += 1
         variables = [
-            one
+            variable
             for weight, pair in zip(self.weights, self.moments, strict=True)
-            for one in (weight, *pair)
+            for variable in (weight, *pair)
         ]
         values = self.next(K.constant(self.steps), gradients)
         for variable, value in zip(variables, values, strict=True):

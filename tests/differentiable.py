@@ -341,7 +341,7 @@ def second(case, inputs, wanted, seed):
     with tf.GradientTape() as outer:
         outer.watch([*wanted, seed])
         gradients = first(case, inputs, wanted, seed)
-        gradients = [dense(one) for one in gradients if one is not None]
+        gradients = [dense(gradient) for gradient in gradients if gradient is not None]
     return outer.gradient(gradients, [*wanted, seed])
 
 

@@ -79,20 +79,22 @@ def names():
     from fastops._install.replay import targets as replayed
 
     found = dict.fromkeys(upstream.table()["kinds"])
-    found |= dict.fromkeys(one for one in strings() if exists(one))
-    some = [one.name for one in (*functions.FUNCTIONS, *methods.METHODS, *keras.FUNCTIONS)]
+    found |= dict.fromkeys(name for name in strings() if exists(name))
+    some = [
+        function.name for function in (*functions.FUNCTIONS, *methods.METHODS, *keras.FUNCTIONS)
+    ]
     for table in (replay.FUNCTIONS, replay.METHODS, replay.OBJECTS):
         some += [f"{space}.{name}" for space, of in table.items() for name in of.split()]
         some += list(table)
-    some += [f"tf.Tensor.{name}" for one in OPERATORS for name in one.names.split()]
-    some += [f"tensorflow.python.{one.name}" for one in (*helpers.HELPERS, *helpers.METHODS)]
-    some += [f"tf_keras.src.{one.name}" for one in helpers.TF_KERAS]
-    some += [f"keras.src.{one}" for one in (*helper.HELPERS, *helper.METHODS, *batches.METHODS)]
+    some += [f"tf.Tensor.{name}" for operator in OPERATORS for name in operator.names.split()]
+    some += [f"tensorflow.python.{helper.name}" for helper in (*helpers.HELPERS, *helpers.METHODS)]
+    some += [f"tf_keras.src.{helper.name}" for helper in helpers.TF_KERAS]
+    some += [f"keras.src.{name}" for name in (*helper.HELPERS, *helper.METHODS, *batches.METHODS)]
     for package, table in (("keras", objects.METHODS), ("tf_keras", objects.OF_TF_KERAS)):
         for kind, of in table.items():
             some += [
                 f"{package}.src.{kind}",
-                *(f"{package}.src.{kind}.{one}" for one in of.split()),
+                *(f"{package}.src.{kind}.{name}" for name in of.split()),
             ]
     some += [*library.UNASKED, *library.OF_TRAINING]
     for names in replayed.SETTINGS.values():
@@ -114,8 +116,8 @@ def names():
         "keras.src.tree.optree_impl",
     ]
     some += sorted(name for name in sys.modules if name.startswith("tensorflow.python.ops.gen_"))
-    found |= dict.fromkeys(re.sub(r"^tf\.", "tensorflow.", one) for one in some)
-    return [one for one in found if one.partition(".")[2] and exists(one)]
+    found |= dict.fromkeys(re.sub(r"^tf\.", "tensorflow.", name) for name in some)
+    return [name for name in found if name.partition(".")[2] and exists(name)]
 
 
 def strings():
@@ -229,7 +231,7 @@ class Program:
         self.again = 3
         if whole:
             self.make()
-        self.kept = [one.numpy() for one in self.variables()]
+        self.kept = [variable.numpy() for variable in self.variables()]
 
     def make(self):
         """Make the objects that take long to make."""
@@ -259,7 +261,12 @@ class Program:
         if not self.whole:
             return [self.other]
         of_keras = [*self.model.variables, *self.metric.variables, *self.optimizer.variables]
-        return [self.other, self.third, *(one._value for one in of_keras), *self.older.variables]
+        return [
+            self.other,
+            self.third,
+            *(variable._value for variable in of_keras),
+            *self.older.variables,
+        ]
 
     def sections(self):
         """Return functions, each of which returns a structure of values."""
@@ -322,7 +329,7 @@ class Program:
         structure = {"a": [1, (2, 3)], "b": 4}
         return [
             *nest.flatten(structure),
-            *nest.flatten(nest.map_structure(lambda one: one + 1, structure)),
+            *nest.flatten(nest.map_structure(lambda leaf: leaf + 1, structure)),
             *nest.flatten(nest.pack_sequence_as(structure, [1, 2, 3, 4])),
             tf.TensorShape([1, None]).rank,
             str(tf.as_dtype("float32")),
@@ -369,7 +376,7 @@ class Program:
             variables = self.model.trainable_variables
             self.optimizer.apply(tape.gradient(loss, variables), variables)
             self.metric.update_state(loss)
-            found += [loss, self.metric.result(), *(one.numpy() for one in variables)]
+            found += [loss, self.metric.result(), *(variable.numpy() for variable in variables)]
         return found
 
     def batches_of_keras(self):
@@ -395,8 +402,8 @@ class Program:
 
     def reset(self):
         """Restore the state before the program."""
-        for one, value in zip(self.variables(), self.kept, strict=True):
-            one.assign(value)
+        for variable, value in zip(self.variables(), self.kept, strict=True):
+            variable.assign(value)
 
 
 def digest(value, np):
@@ -404,11 +411,11 @@ def digest(value, np):
     if isinstance(value, dict):
         value = list(value.items())
     if isinstance(value, list | tuple):
-        return [digest(one, np) for one in value]
+        return [digest(item, np) for item in value]
     array = np.asarray(value)
     # An array of objects has addresses as its bytes; for example, a method replaces a property.
     if array.dtype == object:
-        return f"{array.shape} {[type(one).__name__ for one in array.flat]}"
+        return f"{array.shape} {[type(item).__name__ for item in array.flat]}"
     return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()[:8]}"
 
 

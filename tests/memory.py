@@ -46,7 +46,7 @@ def tensors_left():
     TensorFlow's own tests report those that are left after a test as leaks.
     """
     gc.collect()
-    return sum(isinstance(one, tf.Tensor | tf.TensorShape) for one in gc.get_objects())
+    return sum(isinstance(value, tf.Tensor | tf.TensorShape) for value in gc.get_objects())
 
 
 class Growth(NamedTuple):

@@ -27,7 +27,7 @@ def records(function, watched, *, leading=False):
         number of the record that made it and its index among the outputs of that record; as
         ``"x0"`` and so on if it is watched; and as `None` otherwise.
     """
-    names = {getattr(one, "handle", one)._id: f"x{i}" for i, one in enumerate(watched)}
+    names = {getattr(tensor, "handle", tensor)._id: f"x{i}" for i, tensor in enumerate(watched)}
     noted, alive = [], []
 
     def note(op_name, attrs, inputs, outputs, tangents, use_batch=False):
@@ -39,7 +39,7 @@ def records(function, watched, *, leading=False):
 
     pywrap_tfe.TFE_Py_RegisterJVPFunction(note)
     try:
-        with tf.autodiff.ForwardAccumulator(watched, [tf.identity(one) for one in watched]):
+        with tf.autodiff.ForwardAccumulator(watched, [tf.identity(tensor) for tensor in watched]):
             results = function()
     finally:
         pywrap_tfe.TFE_Py_RegisterJVPFunction(forwardprop._jvp_dispatch)

@@ -167,15 +167,19 @@ def stub():
 
 def _declaration(name, function):
     parameters, starred = [], False
-    for one in inspect.signature(function).parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not starred:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parameters.append("*")
             starred = True
-        kind = OF.get(name, {}).get(one.name) or BY_NAME.get(one.name, "Any")
-        text = f"{'**' * (one.kind is one.VAR_KEYWORD)}{one.name}: {kind}"
-        default = json.dumps(one.default) if isinstance(one.default, str) else repr(one.default)
-        parameters.append(text if one.default is one.empty else f"{text} = {default}")
-    inside = "".join(f"    {one},\n" for one in parameters)
+        kind = OF.get(name, {}).get(parameter.name) or BY_NAME.get(parameter.name, "Any")
+        text = f"{'**' * (parameter.kind is parameter.VAR_KEYWORD)}{parameter.name}: {kind}"
+        default = (
+            json.dumps(parameter.default)
+            if isinstance(parameter.default, str)
+            else repr(parameter.default)
+        )
+        parameters.append(text if parameter.default is parameter.empty else f"{text} = {default}")
+    inside = "".join(f"    {parameter},\n" for parameter in parameters)
     inside = f"\n{inside}" if inside else ""
     return f"def {name}({inside}) -> {RETURNED.get(name, 'tf.Tensor')}: ..."
 
@@ -184,15 +188,21 @@ def table():
     """Return the table of all functions, a part for each category."""
     parts = [BEGIN]
     for category, meaning in CATEGORIES.items():
-        found = [one for one in backend.describe().values() if one.category == category]
+        found = [
+            description
+            for description in backend.describe().values()
+            if description.category == category
+        ]
         below = "op" if category == "alias" else "adds" if category == "thicker" else "what"
         parts.append(f"\n### {category.title()}\n\n{meaning[:1].upper()}{meaning[1:]}.\n\n")
         parts.append(f"| function | {below} | TensorFlow | Keras 3 | differences |\n")
         parts.append("| --- | --- | --- | --- | --- |\n")
-        for one in found:
-            text = f"`{one.op}`" if one.op else one.adds
-            elsewhere = [f"`{name}`" if name else "" for name in (one.tensorflow, one.keras)]
-            cells = [f"`{one.name}`", text, *elsewhere, one.differs]
+        for description in found:
+            text = f"`{description.op}`" if description.op else description.adds
+            elsewhere = [
+                f"`{name}`" if name else "" for name in (description.tensorflow, description.keras)
+            ]
+            cells = [f"`{description.name}`", text, *elsewhere, description.differs]
             parts.append(f"| {' | '.join(cells)} |".replace("  ", " ") + "\n")
     return "".join([*parts, "\n", END])
 
@@ -215,7 +225,7 @@ def main(arguments=None):
         differs = True
         if check:
             name = str(path.relative_to(ROOT))
-            lines = (one.splitlines(keepends=True) for one in (old, text))
+            lines = (page.splitlines(keepends=True) for page in (old, text))
             sys.stdout.writelines(difflib.unified_diff(*lines, name, "expected"))
         else:
             path.write_text(text)

@@ -64,7 +64,7 @@ def headers(package, includes):
     """Return the headers of TensorFlow that fastops uses, as paths below its folder."""
     command = [
         *("g++", "-std=c++17", "-M", "-DINTEL_MKL", "-DNDEBUG", "-D_GLIBCXX_USE_CXX11_ABI=1"),
-        *(f"-I{package / 'include'}", *(f"-I{one}" for one in includes)),
+        *(f"-I{package / 'include'}", *(f"-I{include}" for include in includes)),
         *("-x", "c++", building.HELPERS / building.DEFINITIONS, "-include", "Python.h"),
     ]
     done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True)
@@ -102,7 +102,7 @@ def moved_symbols(tree, package):
         yield "there is no build, so no symbols were looked up"
         return
     used = {name for name, kind in cross.symbols(modules, "--dynamic") if kind == "U"}
-    exported = {name for one in libraries for name, _ in cross.symbols([one], "--dynamic")}
+    exported = {name for library in libraries for name, _ in cross.symbols([library], "--dynamic")}
     lacking = {name.partition("@")[0] for name in used} - {n.partition("@")[0] for n in exported}
     found = [name for name in cross.plain(lacking) if not cross.is_standard(name)]
     found = [name for name in found if not cross.ELSEWHERE.match(name)]

@@ -60,7 +60,7 @@ def unpack(wheel, place):
 def command(compiler, package, *, macos):
     """Return the compiler's command for a module."""
     include = package / "include"
-    defines = [one for one in systems.defines() if not (macos and one == "-DINTEL_MKL")]
+    defines = [define for define in systems.defines() if not (macos and define == "-DINTEL_MKL")]
     onednn = [f"-isystem{include / place}" for place in systems.ONEDNN_HEADERS]
     return [
         *(*shlex.split(compiler), "-std=c++17", "-O1", "-fPIC", f"-isystem{include}", *onednn),
@@ -181,7 +181,9 @@ def main(argv=None):
             print(f"{name} is not compiled:\n{text}")
         lacking = missing(sorted(place.glob("*.o")), libraries, macos=macos)
         print(f"{len(names) - len(failures)} of {len(names)} modules are compiled")
-        print(f"{len(lacking)} symbols are missing in {', '.join(one.name for one in libraries)}")
+        print(
+            f"{len(lacking)} symbols are missing in {', '.join(library.name for library in libraries)}"
+        )
         print("".join(f"  {name}\n" for name in lacking), end="")
     return 1 if failures or lacking else 0
 

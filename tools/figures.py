@@ -527,8 +527,8 @@ def main():
     if run.method["effort"] != "full" and not args.rough:
         parser.error(f"{args.run} is a quick run, of which no figure is to be told")
     kept = write(run, args.root, args.only)
-    for one in kept:
-        print(f"stays as it is, not measured: {one}", file=sys.stderr)
+    for name in kept:
+        print(f"stays as it is, not measured: {name}", file=sys.stderr)
     sys.exit(bool(kept))
 
 

@@ -27,7 +27,7 @@ def sections():
         for names, why in reasons.items():
             listed = " ".join(f"`{name}`" for name in names.split())
             lines.append(f"| {module} | {listed} | {why} |")
-    flat = [part for one in lines for part in (one if isinstance(one, list) else [one])]
+    flat = [part for line in lines for part in (line if isinstance(line, list) else [line])]
     return "\n".join(flat)
 
 

@@ -58,14 +58,14 @@ def read_snapshot(path):
     if (names := [op.name for op in ops]) != sorted(set(names)):
         raise LoadError(f"{path.name}: ops are not sorted or not unique")
     known = {version: {op.name: op for op in ops}}
-    for one in earlier(path):
-        difference = one.read_text()
-        found = _from_protos(one, restore(text, difference).values())
-        known[_version(one, difference)] = {op.name: op for op in found}
-        if gone := known[_version(one, difference)].keys() - known[version].keys():
+    for file in earlier(path):
+        difference = file.read_text()
+        found = _from_protos(file, restore(text, difference).values())
+        known[_version(file, difference)] = {op.name: op for op in found}
+        if gone := known[_version(file, difference)].keys() - known[version].keys():
             # No op has been removed so far. For a removed op, the functions would have to be made
             # of the earlier OpDef.
-            raise LoadError(f"{one.name}: {sorted(gone)} are no more, which no page mentions")
+            raise LoadError(f"{file.name}: {sorted(gone)} are no more, which no page mentions")
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Snapshot(version, digest, tuple(ops), first_seen(known))
 

@@ -100,7 +100,9 @@ def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
         if python in (chosen_pythons or rows) and tensorflow in (chosen_tensorflows or columns)
     ]
     edges = {rows[0], rows[-1]}, {columns[0], columns[-1]}
-    return sorted(found, key=lambda one: -(one.python in edges[0]) - (one.tensorflow in edges[1]))
+    return sorted(
+        found, key=lambda cell: -(cell.python in edges[0]) - (cell.tensorflow in edges[1])
+    )
 
 
 def interpreter(version):
@@ -145,11 +147,11 @@ def recorded(folder=None, file=RESULTS):
     found = {tuple(cell): {"cell": list(cell)} for cell in cells()}
     kept = json.loads(file.read_text()) if file.exists() else []
     here = sorted((folder or PLACE / "results").glob("*.json"))
-    for one in (*kept, *(json.loads(path.read_text()) for path in here)):
-        found[tuple(one["cell"])] = one
+    for result in (*kept, *(json.loads(path.read_text()) for path in here)):
+        found[tuple(result["cell"])] = result
     order = (pythons(), tensorflows())
-    known = [one for key, one in found.items() if key[0] in order[0] and key[1] in order[1]]
-    return sorted(known, key=lambda one: (one["cell"][2], *_place(one["cell"], order)))
+    known = [result for key, result in found.items() if key[0] in order[0] and key[1] in order[1]]
+    return sorted(known, key=lambda result: (result["cell"][2], *_place(result["cell"], order)))
 
 
 def _place(cell, order):
@@ -396,7 +398,7 @@ def outcomes(report):
     found = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
     skips = Counter()
     for test in ElementTree.fromstring(report).iter("testcase"):
-        [*bad] = (one for one in test if one.tag in ("failure", "error"))
+        [*bad] = (element for element in test if element.tag in ("failure", "error"))
         skipped = test.find("skipped")
         if bad:
             lines = (bad[0].get("message") or bad[0].text or "").strip().splitlines() or [""]
@@ -419,9 +421,9 @@ def ladder(run):
         if record["group"] == "ladder" and record["tag"] == "short" and record.get("samples")
     ]
     ratios = [
-        median(one["raw_ops"]) / median(one["fastops"])
-        for one in rows
-        if {"raw_ops", "fastops"} <= one.keys()
+        median(row["raw_ops"]) / median(row["fastops"])
+        for row in rows
+        if {"raw_ops", "fastops"} <= row.keys()
     ]
     if not ratios:
         raise FailedError("ladder: nothing was measured")
@@ -526,7 +528,7 @@ def main(argv=None):
     options = parser().parse_args(argv)
     console = Console(highlight=False)
     kerases = [
-        "" if one == "brought" else one for one in options.keras or ["brought", OLDEST_KERAS]
+        "" if keras == "brought" else keras for keras in options.keras or ["brought", OLDEST_KERAS]
     ]
     chosen = cells(options.python or (), options.tensorflow or (), kerases)
     if options.list:
@@ -552,7 +554,7 @@ def perform(chosen, options, console):
 
     def together(base):
         found = []
-        for cell in (one for one in chosen if one.base == base):
+        for cell in (candidate for candidate in chosen if candidate.base == base):
             runner = Runner(cell, workers, options.wheel, lambda step, cell=cell: say(cell, step))
             found.append(run(runner, options, alone))
             say(cell, shown(found[-1]))
@@ -561,7 +563,7 @@ def perform(chosen, options, console):
         return found
 
     with ThreadPoolExecutor(at_once) as pool:
-        groups = pool.map(together, dict.fromkeys(one.base for one in chosen))
+        groups = pool.map(together, dict.fromkeys(cell.base for cell in chosen))
         return [content for group in groups for content in group]
 
 

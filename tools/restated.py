@@ -72,7 +72,8 @@ class Installed:
         self.modules = {}
         self.versions = {}
         found = {
-            one.name: one.version for one in importlib.metadata.distributions(path=[str(root)])
+            distribution.name: distribution.version
+            for distribution in importlib.metadata.distributions(path=[str(root)])
         }
         for package, names in PACKAGES.items():
             for name in names:
@@ -90,7 +91,7 @@ class Installed:
         if name not in self.modules:
             path = self.root.joinpath(*name.split("."))
             files = (path.with_suffix(".py"), path / "__init__.py")
-            file = next((one for one in files if one.exists()), None)
+            file = next((file for file in files if file.exists()), None)
             self.modules[name] = file and Module(self, name, file.read_bytes())
         return self.modules[name]
 
@@ -114,7 +115,9 @@ class Module:
         self.source = source
         self.tree = ast.parse(source)
         self.definitions = restated.definitions(self.tree)
-        self.classes = {one.name: one for one in self.tree.body if isinstance(one, ast.ClassDef)}
+        self.classes = {
+            node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)
+        }
 
     @cached_property
     def imported(self):
@@ -123,12 +126,14 @@ class Module:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 found |= {
-                    one.asname or one.name: (one.name, None)
-                    for one in node.names
-                    if one.asname or "." not in one.name
+                    alias.asname or alias.name: (alias.name, None)
+                    for alias in node.names
+                    if alias.asname or "." not in alias.name
                 }
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                found |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+                found |= {
+                    alias.asname or alias.name: (node.module, alias.name) for alias in node.names
+                }
         return found
 
     def resolve(self, path):
@@ -218,7 +223,7 @@ def running_environment():
     """Return the folders from which this Python imports."""
     paths = [sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), *sys.path]
     found = [Installed(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir()]
-    return [one for one in found if one.versions]
+    return [folder for folder in found if folder.versions]
 
 
 def tables(running, others):
@@ -255,9 +260,11 @@ def tables(running, others):
     table = {"digests": digests, "rests_on": rests_on, "files": files, "pieces": by_layer}
     left_out = {
         package: {
-            one.versions[package]: missing(package, one, table)
-            for one in sorted((*running, *others), key=lambda one: one.order(package))
-            if package in one.versions
+            installed.versions[package]: missing(package, installed, table)
+            for installed in sorted(
+                (*running, *others), key=lambda installed: installed.order(package)
+            )
+            if package in installed.versions
         }
         for package in PLACES.values()
     }
@@ -267,12 +274,18 @@ def tables(running, others):
 def as_good(module, definition):
     """Return the digests of other code that is equivalent."""
     name = f"{module.name}:{definition}"
-    return itertools.chain(*(one["digests"] for one in POLICY["as_good"] if one["name"] == name))
+    return itertools.chain(
+        *(entry["digests"] for entry in POLICY["as_good"] if entry["name"] == name)
+    )
 
 
 def versions(running):
     """Return the running versions, by package."""
-    return {package: one.versions[package] for one in running for package in one.versions}
+    return {
+        package: installed.versions[package]
+        for installed in running
+        for package in installed.versions
+    }
 
 
 def missing(package, installed, table):
@@ -336,7 +349,7 @@ def document(table):
         counts = {
             layer: count
             for layer, titles in table["pieces"].items()
-            if (count := sum(owner(table, one) == package for one in titles.values()))
+            if (count := sum(owner(table, title) == package for title in titles.values()))
         }
         parts.append(f"\n## {package}\n\n")
         parts.append(row("layer", *map(short, found)))
@@ -461,17 +474,17 @@ def differences(running, others):
     """Yield diffs of code that differs between other versions and the running ones."""
     table = restated.table()
     for name, accepted in table["digests"].items():
-        here = next(module for one in running if (module := one.module(name)))
+        here = next(module for installed in running if (module := installed.module(name)))
         for installed in others:
             there = installed.module(name)
             for definition in restated.others(there.source, accepted) if there else ():
                 texts = [
                     [
                         f"{line}\n"
-                        for node in one.definitions.get(definition, ())
+                        for node in module.definitions.get(definition, ())
                         for line in ast.unparse(node).splitlines()
                     ]
-                    for one in (here, there)
+                    for module in (here, there)
                 ]
                 digest = restated.digests(there.source, [definition]).get(definition)
                 yield from difflib.unified_diff(

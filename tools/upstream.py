@@ -69,13 +69,13 @@ def sources():
 def imported(text):
     """Yield the imports of a source: the module, the name there or `None`, and the local name."""
     for module, names in _FROM.findall(text):
-        for one in names.strip("()").replace("\\", "").split(","):
-            name, _, alias = one.strip().partition(" as ")
+        for clause in names.strip("()").replace("\\", "").split(","):
+            name, _, alias = clause.strip().partition(" as ")
             if name:
                 yield module, name.strip(), (alias or name).strip()
     for names in _IMPORT.findall(text):
-        for one in names.split(","):
-            name, _, alias = one.strip().partition(" as ")
+        for clause in names.split(","):
+            name, _, alias = clause.strip().partition(" as ")
             if name:
                 yield name.strip(), None, (alias or name.partition(".")[0]).strip()
 
@@ -113,11 +113,11 @@ def reached(name):
     if name.startswith("tensorflow.keras"):  # this import would import Keras
         return
     for n in range(2, len(parts) + 1):
-        one = ".".join(parts[:n])
-        kind = kind_of(one)
+        prefix = ".".join(parts[:n])
+        kind = kind_of(prefix)
         if kind is None:
             return
-        yield one
+        yield prefix
         if kind not in ("module", "class"):
             return
 
@@ -132,9 +132,9 @@ def table():
         for source, name, _ in imported(_TEXT.sub("''", text)):
             needs |= {source, f"{source}.{name}"} & texts.keys()
         for title in _FOUND.findall(text):  # that part has to register the names first
-            needs |= {one for one, other in texts.items() if title in _REGISTERED.findall(other)}
+            needs |= {name for name, other in texts.items() if title in _REGISTERED.findall(other)}
         needs.discard(module)
-        needs = {one for one in needs if not any(other.startswith(f"{one}.") for other in needs)}
+        needs = {name for name in needs if not any(other.startswith(f"{name}.") for other in needs)}
         parts[module] = {"names": names, "needs": sorted(needs)}
         kinds |= {name: "any" if name in ANY else kind_of(name) for name in names}
         for title in _REGISTERED.findall(text):

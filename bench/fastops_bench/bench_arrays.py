@@ -53,7 +53,7 @@ SHORT = (
 
 
 def statements(text):
-    found = [one.strip() for line in text.strip().splitlines() for one in line.split(";")]
+    found = [call.strip() for line in text.strip().splitlines() for call in line.split(";")]
     return long_but(found, SHORT)
 
 

@@ -77,7 +77,7 @@ def lstm(module, variables):
         for kernel, recurrent, bias in variables:
             total = module.dot(x, kernel) + module.dot(hidden, recurrent)
             parts.append(module.bias_add(total, bias))
-        update, forget, output = (module.sigmoid(one) for one in parts[:3])
+        update, forget, output = (module.sigmoid(part) for part in parts[:3])
         cell = forget * cell + update * module.tanh(parts[3])
         hidden = output * module.tanh(cell)
         return hidden, [hidden, cell]

@@ -42,10 +42,10 @@ def keras_models():
         return [L.Dense(32, activation="relu"), L.Dense(32, activation="relu"), L.Dense(3)]
 
     def functional():
-        x = one = keras.Input((4,))
+        x = inputs = keras.Input((4,))
         for layer in perceptron():
             x = layer(x)
-        return keras.Model(one, x)
+        return keras.Model(inputs, x)
 
     class Subclassed(keras.Model):
         def __init__(self):
@@ -56,9 +56,9 @@ def keras_models():
             return self.out(self.other(self.one(x)))
 
     def attention():
-        one = keras.Input((8, 16))
-        x = L.LayerNormalization()(L.MultiHeadAttention(2, 8)(one, one) + one)
-        return keras.Model(one, L.Dense(3)(x))
+        inputs = keras.Input((8, 16))
+        x = L.LayerNormalization()(L.MultiHeadAttention(2, 8)(inputs, inputs) + inputs)
+        return keras.Model(inputs, L.Dense(3)(x))
 
     def convolutional():
         layers = [L.Conv2D(8, 3, activation="relu"), L.BatchNormalization(), L.MaxPooling2D()]

@@ -65,7 +65,7 @@ def test_programs(record, effort, quick, times, forked, name):
     for _ in range(times(runs, quick=1)):
         outputs = {}
         if effort == "once":
-            outputs = {arm: one.output for arm, one in forked(program, EXAMPLES).items()}
+            outputs = {arm: result.output for arm, result in forked(program, EXAMPLES).items()}
         outputs |= {arm: run(*commands[arm]) for arm in commands if arm not in outputs}
         computed = {}
         for arm, output in outputs.items():

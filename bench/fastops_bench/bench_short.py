@@ -95,7 +95,7 @@ def compare(record, effort, times, forked):
         for number in range(times(rounds, quick=1)):
             if effort == "once":
                 found = forked(program, folder)
-                results = {arm: (one.taken, one.output) for arm, one in found.items()}
+                results = {arm: (run.taken, run.output) for arm, run in found.items()}
             else:
                 results = {
                     arm: run([*COMMANDS[arm], *program], folder)

@@ -134,11 +134,13 @@ def _run(args, console, errors):
 
         args.html.write_text(page.render(run))
         console.print(f"wrote {args.html}", highlight=False, soft_wrap=True)
-    failures = [one for process in run.processes.values() for one in process["failed"]]
-    for one in failures:
-        errors.print(f"[bold red]failed:[/] {escape(one['name'])}", highlight=False, soft_wrap=True)
+    failures = [failure for process in run.processes.values() for failure in process["failed"]]
+    for failure in failures:
         errors.print(
-            escape("\n".join(one["why"].splitlines()[-3:])), highlight=False, soft_wrap=True
+            f"[bold red]failed:[/] {escape(failure['name'])}", highlight=False, soft_wrap=True
+        )
+        errors.print(
+            escape("\n".join(failure["why"].splitlines()[-3:])), highlight=False, soft_wrap=True
         )
     return 1 if failures else 0
 

@@ -109,7 +109,9 @@ def show(before, after, console):
         table.add_row(Text(change.name), *cells, *last, style=styles.get(change.verdict, "dim"))
     console.print(table)
     verdicts = [change.verdict for change in found]
-    counts = ", ".join(f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts))
+    counts = ", ".join(
+        f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)
+    )
     middle = geometric_mean(change.factor for change in found)
     console.print(
         f"{len(found)} calls: {counts}; geometric mean of the changes {middle:.3f}. "

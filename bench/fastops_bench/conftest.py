@@ -99,9 +99,9 @@ def forked():
             for arm, command in COMMANDS.items():
                 arms[arm] = Forks(command, environment)
                 stack.callback(arms[arm].end)
-        for one in arms.values():
-            one.begin(program, folder)
-        results = {arm: one.result() for arm, one in arms.items()}
+        for forks in arms.values():
+            forks.begin(program, folder)
+        results = {arm: forks.result() for arm, forks in arms.items()}
         for result in results.values():
             result.check()
         return results

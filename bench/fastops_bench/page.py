@@ -175,9 +175,9 @@ def _left_out(run):
     reasons = {}
     for name, process in run.processes.items():
         for kind in ("failed", "skipped"):
-            for one in process[kind]:
-                why = one["why"].strip().splitlines()[-1] if one["why"].strip() else kind
-                reasons.setdefault((name, kind, why), []).append(one["name"])
+            for item in process[kind]:
+                why = item["why"].strip().splitlines()[-1] if item["why"].strip() else kind
+                reasons.setdefault((name, kind, why), []).append(item["name"])
     if not reasons:
         return ""
     items = "".join(

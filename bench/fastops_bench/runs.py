@@ -140,8 +140,8 @@ class Run:
 
     def rows(self, group=None, process=MAIN):
         """Return the races of a process. Those of the first process include the arms of peers."""
-        races = [one for one in self.records(process, group) if one.get("samples")]
-        found = [Row(one["label"], one["samples"], one) for one in races]
+        races = [record for record in self.records(process, group) if record.get("samples")]
+        found = [Row(race["label"], race["samples"], race) for race in races]
         return self._with_peers(found) if process == MAIN else found
 
     def groups(self):

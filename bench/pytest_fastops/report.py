@@ -23,15 +23,15 @@ def show(found, terminal):
     terminal : object
         pytest's reporter.
     """
-    measured = [one for one in found if one["samples"]]
+    measured = [comparison for comparison in found if comparison["samples"]]
     if measured:
         _print(COLUMNS, map(_line, measured), terminal)
-    tails = [(one, arm) for one in measured for arm in one["tail"]]
+    tails = [(comparison, arm) for comparison in measured for arm in comparison["tail"]]
     if tails:
         terminal.write_line("Nanoseconds of single calls:")
         lines = [
-            [one["name"], arm, *(f"{one['tail'][arm][at]:,}" for at in TAIL[2:])]
-            for one, arm in tails
+            [comparison["name"], arm, *(f"{comparison['tail'][arm][at]:,}" for at in TAIL[2:])]
+            for comparison, arm in tails
         ]
         _print(TAIL, lines, terminal)
     if len(measured) < len(found):
@@ -50,16 +50,16 @@ def _print(columns, lines, terminal):
     terminal.write(capture.get())
 
 
-def _line(one):
-    spread = "" if one["spread"] is None else f"{one['spread']:.1%}"
-    paths = ", ".join(f"{count:g} {path}" for path, count in one["paths"].items())
+def _line(comparison):
+    spread = "" if comparison["spread"] is None else f"{comparison['spread']:.1%}"
+    paths = ", ".join(f"{count:g} {path}" for path, count in comparison["paths"].items())
     return [
-        one["name"],
-        f"{one['median']:,.0f}",
+        comparison["name"],
+        f"{comparison['median']:,.0f}",
         spread,
-        one["baseline"],
-        _ratio(one["ratio"], one["interval"]),
-        _ratio(one["null"], one["null_interval"]),
+        comparison["baseline"],
+        _ratio(comparison["ratio"], comparison["interval"]),
+        _ratio(comparison["null"], comparison["null_interval"]),
         paths,
     ]
 

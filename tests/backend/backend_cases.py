@@ -85,13 +85,13 @@ class Outcome:
     def __str__(self):
         if self.error is not None:
             return f"{type(self.error).__name__}: {self.error}"
-        return str([one[:3] for one in self.results])
+        return str([result[:3] for result in self.results])
 
 
 def outcome(call, module, inputs, seed, around=lambda run: run()):
     """Make a call, pass its results through `around`, and return the `Outcome`."""
     np.random.seed(seed)
-    if any(one in call for one in ("random", "dropout", "truncated")):
+    if any(word in call for word in ("random", "dropout", "truncated")):
         # Cached kernels would continue the sequence of a seed.
         context.context().clear_kernel_cache()
 
@@ -102,7 +102,9 @@ def outcome(call, module, inputs, seed, around=lambda run: run()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = around(run)
-            return Outcome([plain(one) for one in tf.nest.flatten(result, expand_composites=True)])
+            return Outcome(
+                [plain(leaf) for leaf in tf.nest.flatten(result, expand_composites=True)]
+            )
     except Exception as error:
         return Outcome([], error)
 

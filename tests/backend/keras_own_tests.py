@@ -47,8 +47,8 @@ class Outcomes:
         self.why = {}
 
     def pytest_collection_modifyitems(self, items):
-        others = [one for one in items if RESETS in one.name]
-        items[:] = [one for one in items if RESETS not in one.name]
+        others = [item for item in items if RESETS in item.name]
+        items[:] = [item for item in items if RESETS not in item.name]
         items += others if self.last else []
 
     def pytest_runtest_logreport(self, report):
@@ -83,7 +83,7 @@ def run(files, arguments, last):
     options = ["-q", "--no-header", "--no-summary", "--noconftest", "--import-mode=importlib"]
     options += ["-p", "no:cacheprovider", "-p", "no:benchmark", "-c", os.devnull]
     options += ["--continue-on-collection-errors"]
-    options += ["--rootdir", os.path.commonpath([Path(one).parent for one in files])]
+    options += ["--rootdir", os.path.commonpath([Path(file).parent for file in files])]
     before = sys.stdout
     with open(os.devnull, "w") as sys.stdout:
         try:
@@ -106,9 +106,9 @@ def main(arguments=None):
     version = (root / "src" / "version.py").read_text()
     if keras.__version__ not in version:
         parser.error(f"{root} is not the installed version, Keras {keras.__version__}")
-    files = [root / "src" / one for one in FILES]
-    files = [one for one in files if not chosen.only or one.name in chosen.only]
-    if missing := [str(one) for one in files if not one.exists()]:
+    files = [root / "src" / file for file in FILES]
+    files = [file for file in files if not chosen.only or file.name in chosen.only]
+    if missing := [str(file) for file in files if not file.exists()]:
         parser.error(f"no {', '.join(missing)}")
     options = ["-k", chosen.k] if chosen.k else []
 

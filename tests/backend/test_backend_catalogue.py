@@ -45,7 +45,7 @@ def test_docstrings_describe_the_parameters(name):
     assert ("\nParameters\n----------\n" in doc) == bool(parameters), name
     section = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
     named = re.findall(r"^([\w*][\w*, ]*) :", section, re.MULTILINE)
-    shown = [one.strip("* ") for names in named for one in names.split(",")]
+    shown = [name.strip("* ") for names in named for name in names.split(",")]
     shown += re.findall(r"^\*\*(\w+)$", section, re.MULTILINE)
     shown += re.findall(r"^(\w+)$", section, re.MULTILINE)
     assert sorted(shown) == sorted(parameters), name
@@ -68,8 +68,8 @@ def test_examples_print_what_they_show(name):
 @pytest.mark.parametrize("column", ["tensorflow", "keras"])
 def test_suggested_replacements_exist(column):
     keras = pytest.importorskip("keras")
-    for one in backend.describe().values():
-        if name := getattr(one, column):
+    for description in backend.describe().values():
+        if name := getattr(description, column):
             found = {"tf": tf, "keras": keras}[name.partition(".")[0]]
             # Attributes that only an instance has.
             for part in name.removesuffix(".numpy").split(".")[1:]:

@@ -40,15 +40,15 @@ def pure_functions():
         return tf.nn.relu(first) * tf.cast(second, x.dtype), states
 
     def of_closures(x, states):
-        return x @ kernel + parts[0], [one * SCALE for one in states]
+        return x @ kernel + parts[0], [state * SCALE for state in states]
 
     def of_helpers(x, states):
         return helper(x), list(map(helper, states))
 
     def of_loops(x, states):
         total = x
-        for i, one in enumerate(states):
-            total += one * float(i)
+        for i, state in enumerate(states):
+            total += state * float(i)
         return total if len(states) > 1 else sum(states), states
 
     def of_lists(x, states):
@@ -56,15 +56,15 @@ def pure_functions():
 
     def of_lists_that_it_makes(x, states):
         made = []
-        for one in states:
-            made.append(one + x)
+        for state in states:
+            made.append(state + x)
         return x, made
 
     def of_inner_functions(x, states):
-        def inner(one):
-            return one + x
+        def inner(state):
+            return state + x
 
-        return inner(x), [inner(one) for one in states]
+        return inner(x), [inner(state) for state in states]
 
     return [value for value in locals().values() if callable(value)]
 
@@ -158,7 +158,7 @@ def impure_functions():
     return [value for value in locals().values() if callable(value)]
 
 
-@pytest.mark.parametrize("function", pure_functions(), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("function", pure_functions(), ids=lambda function: function.__name__)
 def test_pure_steps_are_replayed(function):
     x, states = tf.constant([[0.5]]), (tf.constant([[0.25]]),)
     # The code of a function is read only when the function comes a second time.
@@ -173,16 +173,16 @@ def test_pure_steps_are_replayed(function):
     assert found.describe()["replayed"] == 1
 
 
-@pytest.mark.parametrize("function", impure_functions(), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("function", impure_functions(), ids=lambda function: function.__name__)
 def test_impure_steps_are_not_replayed(function):
     for _ in range(3):
         assert replayed_if_pure(function) is function
 
 
 def test_objects_that_are_not_functions_are_returned_unchanged():
-    for one in (print, K.exp, Pure(helper), type("A", (), {})(), object().__str__):
+    for value in (print, K.exp, Pure(helper), type("A", (), {})(), object().__str__):
         for _ in range(3):
-            assert replayed_if_pure(one) is one
+            assert replayed_if_pure(value) is value
 
 
 def test_a_changed_global_of_a_step_is_noticed(monkeypatch):

@@ -89,8 +89,8 @@ def in_function(inputs):
         def traced(given):
             inputs.update(given)
             flat = tf.nest.flatten(run(), expand_composites=True)
-            others.extend(plain(one) for one in flat if not tf.is_tensor(one))
-            return [one for one in flat if tf.is_tensor(one)]
+            others.extend(plain(value) for value in flat if not tf.is_tensor(value))
+            return [value for value in flat if tf.is_tensor(value)]
 
         return [*traced(tensors), *others]
 
@@ -125,12 +125,17 @@ def with_gradients(inputs):
             tape.watch(watched)
             flat = tf.nest.flatten(run(), expand_composites=True)
             total = [
-                tf.reduce_sum(one) for one in flat if tf.is_tensor(one) and one.dtype.is_floating
+                tf.reduce_sum(value)
+                for value in flat
+                if tf.is_tensor(value) and value.dtype.is_floating
             ]
         if not total:
             return flat
         gradients = tape.gradient(total, watched)
-        return [*flat, *(tf.convert_to_tensor(one) for one in gradients if one is not None)]
+        return [
+            *flat,
+            *(tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None),
+        ]
 
     return around
 
@@ -173,7 +178,7 @@ def test_warnings():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 eval(call, {**world(), "K": module})
-            kinds.append([one.category for one in caught])
+            kinds.append([warning.category for warning in caught])
         assert kinds[0] == kinds[1], call
     backend.clear_session()
     reference.clear_session()

@@ -13,7 +13,11 @@ from fastops_bench.backend_calls import CALLS
 import fastops
 from fastops import backend, ops
 
-ALIASES = [one.name for one in backend.describe().values() if one.category == "alias"]
+ALIASES = [
+    description.name
+    for description in backend.describe().values()
+    if description.category == "alias"
+]
 
 ELSEWHERE = {
     "moving_average_update": "for each of two dtypes, TensorFlow makes the first call",
@@ -49,7 +53,7 @@ def test_calls_run_only_kernels(name, fresh):
         eval(CALLS[name], inputs)
     fastops.reset_stats()
     eval(CALLS[name], inputs)
-    assert not {one: found.reasons for one, found in fastops.stats().ops.items() if found.reasons}
+    assert not {name: found.reasons for name, found in fastops.stats().ops.items() if found.reasons}
 
 
 def test_an_alias_takes_positional_and_keyword_arguments(fresh):

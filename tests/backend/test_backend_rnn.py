@@ -45,13 +45,13 @@ def test_steps_run_only_kernels(fresh):
     fastops.reset_stats()
     backend.rnn(plain, X, [STATE])
     found = fastops.stats().ops
-    assert {name: one.direct for name, one in found.items() if name != "ReadVariableOp"} == {
+    assert {name: counts.direct for name, counts in found.items() if name != "ReadVariableOp"} == {
         "Unpack": 1,
         "MatMul": 5,
         "Maximum": 5,
         "Pack": 1,
     }
-    assert not any(one.reasons for one in found.values())
+    assert not any(counts.reasons for counts in found.values())
 
 
 def test_inputs_without_timesteps():
@@ -119,12 +119,12 @@ def test_a_replayable_step(fresh):
 def test_gradients_of_a_replayable_step():
     replayed = backend.replayable(step)
     gradients = []
-    for one in (step, replayed, replayed, replayed):
+    for function in (step, replayed, replayed, replayed):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(backend.rnn(one, X, [STATE])[1] ** 2)
+            loss = tf.reduce_sum(backend.rnn(function, X, [STATE])[1] ** 2)
         gradients.append(tape.gradient(loss, [KERNEL, RECURRENT]))
-    for one in gradients[1:]:
-        assert same(gradients[0], one)
+    for gradient in gradients[1:]:
+        assert same(gradients[0], gradient)
 
 
 def test_a_replayable_function_depends_on_the_settings():

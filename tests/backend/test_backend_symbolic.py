@@ -16,7 +16,7 @@ def test_functions_of_placeholders():
     function = backend.function([x, y], {"total": total, "parts": parts})
     found = function([np.ones((2, 3)), np.ones((3, 4))])
     assert found["total"] == 16.0
-    assert [one.shape for one in found["parts"]] == [(1, 4), (1, 4)]
+    assert [tensor.shape for tensor in found["parts"]] == [(1, 4), (1, 4)]
     assert backend.function(product, hidden)(np.full((2, 2), 2.5)).tolist() == [[1.5] * 2] * 2
 
 
@@ -27,7 +27,7 @@ def test_symbols_have_the_attributes_of_symbolic_tensors():
     assert repr(x) == "<Symbol x: shape=(2, 3), dtype=float32>"
     assert x[0].shape == (3,)
     assert (1.0 - x * 2.0 + x).shape == (2, 3)
-    assert [one.shape for one in x] == [(3,), (3,)]
+    assert [tensor.shape for tensor in x] == [(3,), (3,)]
     with pytest.raises(TypeError, match="no value"):
         bool(x)
     with pytest.raises(TypeError, match="no length"):

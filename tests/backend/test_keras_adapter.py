@@ -66,8 +66,8 @@ def functions(name):
 @pytest.mark.parametrize("name", ["", *MODULES])
 def test_public_names_and_signatures(name):
     theirs, ours = (
-        importlib.import_module(f"{one.__name__}.{name}".rstrip("."))
-        for one in (reference, adapter)
+        importlib.import_module(f"{package.__name__}.{name}".rstrip("."))
+        for package in (reference, adapter)
     )
     compared = 0
     for attribute, value in vars(theirs).items():
@@ -139,14 +139,16 @@ def world(kind="tensors"):
     """Return the inputs by name, as tensors, arrays or Keras variables, or with other dtypes."""
     found = inputs()
     if kind == "variables":
-        found = {name: keras.Variable(one, dtype=one.dtype.name) for name, one in found.items()}
+        found = {
+            name: keras.Variable(value, dtype=value.dtype.name) for name, value in found.items()
+        }
     elif kind != "arrays":
         if kind != "tensors":
             found = {
-                name: np.nan_to_num(one * 4).astype(kind) if one.dtype == np.float32 else one
-                for name, one in found.items()
+                name: np.nan_to_num(value * 4).astype(kind) if value.dtype == np.float32 else value
+                for name, value in found.items()
             }
-        found = {name: tf.constant(one) for name, one in found.items()}
+        found = {name: tf.constant(value) for name, value in found.items()}
     sparse = tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4))
     return found | {"sparse": sparse}
 
@@ -177,11 +179,11 @@ def outcome(call, module, given, around=as_it_is):
         warnings.simplefilter("ignore")
         try:
             flat = tf.nest.flatten(around(run, given), expand_composites=True)
-            found = Outcome([plain(one) for one in flat])
+            found = Outcome([plain(value) for value in flat])
         except Exception as error:
             found = Outcome([], error)
         states = [generator, global_state.get_global_attribute("global_seed_generator")]
-        found.results += [plain(one.state.value) for one in states]
+        found.results += [plain(generator.state.value) for generator in states]
     return found
 
 
@@ -247,14 +249,14 @@ def test_tensors_without_elements(kind):
 
 def in_function(run, given):
     """Trace a call, with its tensors as arguments of the traced function."""
-    tensors = {name: one for name, one in given.items() if isinstance(one, tf.Tensor)}
+    tensors = {name: value for name, value in given.items() if isinstance(value, tf.Tensor)}
     others = []
 
     @tf.function(autograph=False)
     def traced(tensors):
         flat = tf.nest.flatten(run({**given, **tensors}), expand_composites=True)
-        others.extend(plain(one) for one in flat if not tf.is_tensor(one))
-        return [one for one in flat if tf.is_tensor(one)]
+        others.extend(plain(value) for value in flat if not tf.is_tensor(value))
+        return [value for value in flat if tf.is_tensor(value)]
 
     return [*traced(tensors), *others]
 
@@ -270,9 +272,13 @@ def with_gradients(run, given):
     with tf.GradientTape() as tape:
         tape.watch(watched)
         flat = tf.nest.flatten(run(given), expand_composites=True)
-        total = [tf.reduce_sum(one) for one in flat if tf.is_tensor(one) and one.dtype.is_floating]
+        total = [
+            tf.reduce_sum(value)
+            for value in flat
+            if tf.is_tensor(value) and value.dtype.is_floating
+        ]
     found = tape.gradient(total, watched) if total else []
-    return [*flat, *(tf.convert_to_tensor(one) for one in found if one is not None)]
+    return [*flat, *(tf.convert_to_tensor(gradient) for gradient in found if gradient is not None)]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -287,7 +293,10 @@ def test_gradients_with_respect_to_variables():
             total = tf.reduce_sum(run(given))
         held = [given[name].value for name in ("x", "y", "w", "kernel", "image")]
         found = tape.gradient(total, held)
-        return [total, *(tf.convert_to_tensor(one) for one in found if one is not None)]
+        return [
+            total,
+            *(tf.convert_to_tensor(gradient) for gradient in found if gradient is not None),
+        ]
 
     some = [*SOME, "K.numpy.take(x, rows, axis=0)", "K.numpy.concatenate([x, y])"]
     compare([call for call in some if "cast" not in call], world("variables"), around)
@@ -296,12 +305,14 @@ def test_gradients_with_respect_to_variables():
 def test_symbolic_values():
     for call in SOME:
         given = {
-            name: keras.KerasTensor(one.shape, one.dtype) if one.dtype == np.float32 else one
-            for name, one in inputs().items()
+            name: keras.KerasTensor(value.shape, value.dtype)
+            if value.dtype == np.float32
+            else value
+            for name, value in inputs().items()
         }
         shapes = []
         for module in (reference, adapter):
-            named = {name: one for name, one in given.items() if name in call}
+            named = {name: value for name, value in given.items() if name in call}
 
             def run(K, call=call, module=module, **named):  # noqa: N803
                 return eval(call, {**named, "K": module})
@@ -344,7 +355,7 @@ def test_settings_of_keras_are_read_in_every_call():
                     eval(compiled, names)
                 with frames() as found:
                     eval(compiled, names)
-                assert not [one for one in found if "/backend/tensorflow/" in one], call
+                assert not [file for file in found if "/backend/tensorflow/" in file], call
         finally:
             set_it(before)
 

@@ -51,9 +51,9 @@ def test_the_sources_give_exactly_the_registered_reasons():
 
 def test_sentences_differ_and_contain_no_particulars():
     known = [*reasons.REFUSALS.values()]
-    sentences = {one.sentence for one in known}
+    sentences = {reason.sentence for reason in known}
     assert len(sentences) == len(known)
-    assert {one.area for one in known} == reasons.AREAS.keys()
+    assert {reason.area for reason in known} == reasons.AREAS.keys()
     assert not [sentence for sentence in sentences if "{" in sentence or sentence.endswith(".")]
 
 

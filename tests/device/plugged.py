@@ -185,4 +185,4 @@ def here(*values):
 def places(value):
     """Return the device of each tensor in a structure, and the device whose memory it uses."""
     flat = tf.nest.flatten(value, expand_composites=True)
-    return [(one.device, one.backing_device) for one in flat if one is not None]
+    return [(value.device, value.backing_device) for value in flat if value is not None]

@@ -395,12 +395,14 @@ def check_variables(device):
                 epsilon=epsilon, grad=delta,
             )  # fmt: skip
             values = (v, first, second)
-            reads = (m.ReadVariableOp(resource=one.handle, dtype=tf.float32) for one in values)
+            reads = (
+                m.ReadVariableOp(resource=variable.handle, dtype=tf.float32) for variable in values
+            )
             return before, between, *reads
 
         want, paths = settled(device, program)
         assert distinct(paths) == {THERE}, paths
-        assert all(one.device.endswith(f"{plugged.TYPE}:{number}") for one in want)
+        assert all(value.device.endswith(f"{plugged.TYPE}:{number}") for value in want)
         np.testing.assert_array_equal(want[0], floats(3) + floats(3, seed=3))
 
 
@@ -447,7 +449,7 @@ def test_gradients(device):
 
     want, paths = settled(device, program)
     assert distinct(paths) == {THERE}, paths
-    assert all(one.device.endswith(FIRST_DEVICE) for one in tf.nest.flatten(want))
+    assert all(leaf.device.endswith(FIRST_DEVICE) for leaf in tf.nest.flatten(want))
 
 
 @within("plugged_in")
@@ -484,7 +486,7 @@ def test_gradients_across_devices(device):
         return product, total, loss, tape.gradient(loss, [x, y, z])
 
     want, _ = settled(device, program)
-    assert [one.device[-5:] for one in want[:3]] == ["EST:0", "CPU:0", "EST:1"]
+    assert [value.device[-5:] for value in want[:3]] == ["EST:0", "CPU:0", "EST:1"]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def left_to_tensorflow(body, *args):
     (seen,) = fastops.stats().functions.values()
     assert seen.plan == 0, seen
     fastops.reset_stats()
-    return {one["reason"] for one in ours.describe()} | set(seen.reasons)
+    return {row["reason"] for row in ours.describe()} | set(seen.reasons)
 
 
 def check_values(device):
@@ -99,7 +99,7 @@ def test_variables(device):
 
         ours = function(body)
         results = [ours(x) for _ in range(4)]
-        seen = [one.plan for one in fastops.stats().functions.values()]
+        seen = [function.plan for function in fastops.stats().functions.values()]
         return seen, results, total.read_value(), count.read_value(), total.device
 
     (_, *want) = program(tf.function)

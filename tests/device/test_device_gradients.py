@@ -28,7 +28,7 @@ def prepared(device, case):
     call = case, inputs, inputs, values(like.shape, like.dtype, 7)
     derivatives(*call)
     want, work = device.work_of(lambda: derivatives(*call))
-    assert not any(isinstance(one, Failure) for one in want), want
+    assert not any(isinstance(value, Failure) for value in want), want
     return call, want, work
 
 
@@ -164,10 +164,10 @@ def test_errors_are_tensorflows(device):
         return said
 
     want = program()
-    assert any(isinstance(one, str) for one in want)
+    assert any(isinstance(value, str) for value in want)
     with fastops.accelerated():
         for _ in range(3):
-            assert [str(one) for one in program()] == [str(one) for one in want]
+            assert [str(value) for value in program()] == [str(value) for value in want]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_methods_of_variables(device):
             got = program(*call)
             assert_same(got[:3], want[:3])
             assert got[3] == want[3], call
-            tensors, others = (list(filter(tf.is_tensor, one[:2])) for one in (got, want))
+            tensors, others = (list(filter(tf.is_tensor, results[:2])) for results in (got, want))
             assert places(tensors) == places(others), call
 
 
@@ -273,13 +273,15 @@ def test_training_in_threads(device):
         for _ in range(10):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(tf.square(tf.tanh(x @ w + b) - y))
-            for one, gradient in zip((w, b), tape.gradient(loss, (w, b)), strict=True):
-                one.assign_sub(0.1 * gradient)
+            for variable, gradient in zip((w, b), tape.gradient(loss, (w, b)), strict=True):
+                variable.assign_sub(0.1 * gradient)
         return loss, w.read_value(), b.read_value()
 
     def in_threads():
         with ThreadPoolExecutor(4) as pool:
-            return [one.result() for one in [pool.submit(train, *pair) for pair in variables()]]
+            return [
+                future.result() for future in [pool.submit(train, *pair) for pair in variables()]
+            ]
 
     want = [train(*pair) for pair in variables()]
     with fastops.accelerated():

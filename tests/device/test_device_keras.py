@@ -124,7 +124,7 @@ def test_changes_between_two_calls(device):
         answers = []
         for i in range(5):
             change(i)
-            answers += [model(one) for one in (x, y, z, x, x)]
+            answers += [model(inputs) for inputs in (x, y, z, x, x)]
         return answers
 
     want = run()
@@ -234,7 +234,7 @@ def check_training(make):
         seen = fastops.stats().methods
     assert seen[LAYER].replayed >= 5
     assert seen[APPLY].replayed >= 5
-    assert all(one.endswith(FIRST_DEVICE) for one in want[-1])
+    assert all(place.endswith(FIRST_DEVICE) for place in want[-1])
 
 
 @within("plugged_in")
@@ -355,8 +355,8 @@ def test_replays_do_not_wait_for_the_device(device):
         with device.held():
             got = [model(x) for _ in range(3)]
         assert native_runs(model) == before + 3
-    for one in got:
-        assert_same_bits(one.numpy(), want)
+    for value in got:
+        assert_same_bits(value.numpy(), want)
 
 
 @within("plugged_in")

@@ -150,7 +150,11 @@ def test_optimizers(device):
                 with tf.GradientTape() as tape:
                     loss = tf.reduce_mean(tf.square(x @ w.value - y))
                 optimizer.apply([tape.gradient(loss, w.value)], [w])
-            return loss, w.value.read_value(), [one.numpy() for one in optimizer.variables]
+            return (
+                loss,
+                w.value.read_value(),
+                [variable.numpy() for variable in optimizer.variables],
+            )
 
         unchanged(device, program, tries=True)
 

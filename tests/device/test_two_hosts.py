@@ -86,7 +86,7 @@ def test_programs_on_both_devices():
         return product, total, tape.gradient(total, [x, y])
 
     want, _ = unchanged(program)
-    assert [one.device[-5:] for one in want[:2]] == ["CPU:1", "CPU:0"]
+    assert [value.device[-5:] for value in want[:2]] == ["CPU:1", "CPU:0"]
 
 
 @within("two_hosts")
@@ -162,7 +162,7 @@ def test_a_layer_with_a_device_scope_in_its_call():
 
     def program():
         made = [layer(x) for _ in range(4)]
-        return made, [one.device for one in made]
+        return made, [value.device for value in made]
 
     (_, places), _ = unchanged(program)
     assert all(place.endswith("CPU:1") for place in places)

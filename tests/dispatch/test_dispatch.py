@@ -335,13 +335,13 @@ LISTS_OF_NUMBERS += (
 def test_lists_of_numbers_convert_as_tensorflow_converts_them(value):
     variable = tf.Variable([1.0, 2.0])
     for dtype in ("float32", "float64", "int32", "int64", "uint8", "uint64", "complex64", "bool"):
-        one = tf.cast(tf.constant([1, 2]), dtype)
-        assert_same_outcome("AddV2", x=one, y=value)
-        assert_same_outcome("AddV2", x=value, y=one)
-        assert_same_outcome("SelectV2", condition=tf.constant([True, False]), t=value, e=one)
-        assert_same_outcome("SelectV2", condition=value, t=one, e=one)
+        tensor = tf.cast(tf.constant([1, 2]), dtype)
+        assert_same_outcome("AddV2", x=tensor, y=value)
+        assert_same_outcome("AddV2", x=value, y=tensor)
+        assert_same_outcome("SelectV2", condition=tf.constant([True, False]), t=value, e=tensor)
+        assert_same_outcome("SelectV2", condition=value, t=tensor, e=tensor)
         assert_same_outcome("Cast", x=value, DstT=tf.as_dtype(dtype))
-        assert_same_outcome("Fill", dims=[2], value=one[0])
+        assert_same_outcome("Fill", dims=[2], value=tensor[0])
     assert_same_outcome("AddV2", x=value, y=value)
     assert_same_outcome("AddV2", x=value, y=variable)
     assert_same_outcome("AddV2", x=variable, y=value)
@@ -395,7 +395,7 @@ def test_caches_are_not_reported_as_leaks():
     """TensorFlow's own tests search the garbage collector's objects for leftover tensors."""
 
     def tensors():
-        return sum(type(one) is type(x) for one in gc.get_objects())
+        return sum(type(value) is type(x) for value in gc.get_objects())
 
     x = tf.ones([2, 3, 5])
     gc.collect()  # collect what other tests have left
@@ -531,7 +531,7 @@ def test_a_variable_is_read_when_it_is_used():
     for _ in range(3):
         seen.append(ops.identity(input=variable))
         ops.assign_add_variable_op(resource=variable.handle, value=tf.constant([1.0, 1.0]))
-    assert [one.numpy()[0] for one in seen] == [1.0, 2.0, 3.0]
+    assert [value.numpy()[0] for value in seen] == [1.0, 2.0, 3.0]
     assert variable.numpy().tolist() == [4.0, 5.0]
 
 
@@ -659,7 +659,7 @@ def test_lists_and_numbers_share_their_dtype():
 
 def test_heterogeneous_lists():
     want = check("IdentityN", input=[A, tf.constant([1, 2]), tf.constant("a")])
-    assert [one.dtype for one in want] == [tf.float32, tf.int32, tf.string]
+    assert [value.dtype for value in want] == [tf.float32, tf.int32, tf.string]
     check("IdentityN", input=[tf.constant("a"), A, tf.constant([1, 2])])
 
 

@@ -118,7 +118,7 @@ def test_gradients_of_single_ops(op_name):
             tape.watch(inputs)
             out = getattr(m, op_name)(**arguments)
         flat = tf.nest.flatten(out)
-        return [[tape.gradient(one, tensor) for tensor in inputs] for one in flat], flat
+        return [[tape.gradient(target, tensor) for tensor in inputs] for target in flat], flat
 
     both(program)
 
@@ -149,10 +149,10 @@ def test_gradients_are_none_where_tensorflows_are():
             integers = m.Cast(x=X, DstT=tf.int32)
             back = m.Cast(x=integers, DstT=tf.float32)
             kept = m.Mul(x=X, y=stopped)
-        return [tape.gradient(one, X) for one in (unrelated, stopped, back, kept)]
+        return [tape.gradient(target, X) for target in (unrelated, stopped, back, kept)]
 
     want = both(program)
-    assert [one is None for one in want] == [True, True, True, False]
+    assert [gradient is None for gradient in want] == [True, True, True, False]
 
 
 def test_the_argument_given_as_none_reaches_gradients_as_in_tensorflow():
@@ -231,9 +231,9 @@ def test_gradients_through_reads_and_gathers():
             read = m.ReadVariableOp(resource=handle, dtype=tf.float32)
             rows = m.ResourceGather(resource=handle, indices=ints([0, 3, 0]), dtype=tf.float32)
             cells = m.ResourceGatherNd(resource=handle, indices=ints([[1, 1]]), dtype=tf.float32)
-            h, k, n = (m.Mul(x=one, y=one) for one in (read, rows, cells))
-        return [tape.gradient(one, handle) for one in (h, k, n)], [
-            tape.gradient(one, variable) for one in (h, k, n)
+            h, k, n = (m.Mul(x=tensor, y=tensor) for tensor in (read, rows, cells))
+        return [tape.gradient(target, handle) for target in (h, k, n)], [
+            tape.gradient(target, variable) for target in (h, k, n)
         ]
 
     both(program)
@@ -253,7 +253,7 @@ def test_tapes_pause_and_reset():
             other.reset()
             other.watch(X)
             late = m.Tanh(x=X)
-        return [tape.gradient(one, X) for one in (h, k, n)], other.gradient(late, X)
+        return [tape.gradient(target, X) for target in (h, k, n)], other.gradient(late, X)
 
     assert both(program)[0][1] is None
 
@@ -323,7 +323,7 @@ def test_forward_accumulators():
             h = m.Mul(x=m.Sin(x=X), y=variable)
             parts = m.Unpack(value=h, num=3, axis=0)
             constant = m.Exp(x=Y)
-        return [accumulator.jvp(one) for one in (h, parts, constant)]
+        return [accumulator.jvp(tensor) for tensor in (h, parts, constant)]
 
     assert both(program)[2] is None
 

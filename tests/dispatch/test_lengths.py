@@ -53,7 +53,7 @@ def test_gradients_of_calls_with_a_new_length():
             tape.watch(values)
             packed = ops.pack(values=values, axis=0)
             want = tf.raw_ops.Pack(values=values, axis=0)
-            targets = [tf.reduce_sum(one * weights, 1) for one in (packed, want)]
+            targets = [tf.reduce_sum(target * weights, 1) for target in (packed, want)]
         assert_same(tape.gradient(targets[0], values), tape.gradient(targets[1], values))
     assert fastops.stats().ops["Pack"].reasons == {"first_call": 1}
 

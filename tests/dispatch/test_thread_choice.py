@@ -70,7 +70,7 @@ def test_results_are_the_same_in_all_threads(op_name):
 
 
 def keys_of(op):
-    return {one["bytes"]: one for one in counters.cached_keys(op)[-1]["threads"]}
+    return {row["bytes"]: row for row in counters.cached_keys(op)[-1]["threads"]}
 
 
 def test_the_faster_threads_are_known_after_some_calls():
@@ -86,7 +86,7 @@ def test_the_faster_threads_are_known_after_some_calls():
     fastops.clear_cache()
     for _ in range(2):
         ops.softmax(logits=x)
-    assert [one["threads"] for one in keys_of(ops.softmax).values()] == ["auto"]
+    assert [row["threads"] for row in keys_of(ops.softmax).values()] == ["auto"]
 
 
 def test_kernels_without_tasks_are_not_timed_for_long():

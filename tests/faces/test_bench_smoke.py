@@ -32,12 +32,12 @@ def test_every_suite_runs_and_every_target_is_compared(tmp_path):
 
     assert not [process["failed"] for process in tried.processes.values() if process["failed"]]
     measured = {record["suite"] for record in tried.records()}
-    skipped = {one["name"].partition(":")[0] for one in tried.processes["main"]["skipped"]}
+    skipped = {test["name"].partition(":")[0] for test in tried.processes["main"]["skipped"]}
     skipped = {name.removeprefix("bench_") for name in skipped}
     assert measured | skipped == set(SUITES)
     labels = {record["label"] for record in tried.records(group="ladder")}
     assert len({label.split()[0] for label in labels}) >= 40
-    assert {"ladder", "functions"} <= {one["group"] for one in tried.records("plain")}
+    assert {"ladder", "functions"} <= {record["group"] for record in tried.records("plain")}
 
     kept = list(report.promises(tried))
     assert sum(promise.verdict in ("PASS", "MISS") for promise in kept) >= 90

@@ -49,7 +49,7 @@ def test_every_public_name_is_in_the_reference(pages):
 
 def test_the_backend_is_in_the_reference_and_keras_texts_are_not(pages):
     page = pages["reference/fastops.backend.md"]
-    assert {one.name for one in backend.describe().values()} <= {
+    assert {description.name for description in backend.describe().values()} <= {
         *re.findall(r"{ #fastops\.backend\.(\w+) }", page),
         *reference.MODULES["fastops.backend.experimental"][0].__all__,
     }
@@ -262,7 +262,7 @@ def test_every_message_is_in_troubleshooting():
 def test_messages_that_never_reach_users_exist():
     for place in NOT_MET:
         path, _, message = place.partition(": ")
-        given = {one for _, one in said(ROOT / "fastops" / path)}
+        given = {message for _, message in said(ROOT / "fastops" / path)}
         assert message in given if message else given, place
 
 

@@ -204,7 +204,7 @@ def test_kalman_filter():
     assert head == "100 years, 20 small ops in each step"
     assert [line.split(":")[0] for line in lines] == ["numpy", "tensorflow", "replayed", "fastops"]
     for line in lines:
-        numbers = [float(one) for one in re.findall(r"-?\d+\.\d+", line)]
+        numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", line)]
         assert numbers == pytest.approx([want.llf, level, deviation, slope], rel=1e-6, abs=1e-4)
 
 

@@ -61,7 +61,7 @@ def test_the_order_in_which_actors_finish_does_not_matter(rollouts, monkeypatch)
     first, second = (played(rollouts, monkeypatch, 3, 4, 1, True) for _ in range(2))
     assert first[0] == second[0]
     assert np.shape(first[0]) == (4, 3)
-    assert [one.tobytes() for one in first[1]] == [one.tobytes() for one in second[1]]
+    assert [array.tobytes() for array in first[1]] == [array.tobytes() for array in second[1]]
     assert first[1][0].tobytes() != rollouts.initial(1)[0].tobytes(), "the weights have not changed"
     assert first[2].tolist() == np.sum(first[0][1:], axis=0).tolist()
     assert played(rollouts, monkeypatch, 3, 4, 2, True)[0] != first[0]
@@ -114,5 +114,5 @@ def test_results_are_the_same_on_a_local_cluster(rollouts, monkeypatch):
     pytest.importorskip("ray", reason="see the extra 'rollouts'")
     lengths, weights, *_ = played(rollouts, monkeypatch, 2, 6, 0, True)
     digest = hashlib.sha256(b"".join(map(np.ndarray.tobytes, weights))).hexdigest()
-    returns = " ".join(",".join(map(str, one)) for one in lengths)
+    returns = " ".join(",".join(map(str, lengths_)) for lengths_ in lengths)
     assert results("--rounds=6") == [f"returns: {returns}", f"weights: {digest}"]

@@ -36,10 +36,13 @@ def outcome(function, *args, **kwargs):
 
 def flat(result):
     """Return a nest of values as a list of its structure and its leaves, with their types."""
-    leaves = [one for one in tf.nest.flatten(result) if one is not None]
+    leaves = [leaf for leaf in tf.nest.flatten(result) if leaf is not None]
     return [
         str(tf.nest.map_structure(type, result)),
-        *(np.asarray(one) if isinstance(one, (np.ndarray, np.generic)) else one for one in leaves),
+        *(
+            np.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+            for leaf in leaves
+        ),
     ]
 
 
@@ -50,7 +53,7 @@ def compare(g, fetches, feed_dict=None, *, executor="plan", calls=3):
         want = outcome(theirs.run, fetches, feed_dict)
         got = outcome(mine.run, fetches, feed_dict)
         assert difference(flat(got), flat(want)) is None
-    executors = [one["executor"] for one in mine.describe()]
+    executors = [row["executor"] for row in mine.describe()]
     assert executor is None or executors == [executor], mine.describe()
     return mine, want
 
@@ -71,7 +74,7 @@ def test_the_classes_are_tensorflow_s():
     assert not isinstance(tf.constant(1.0), graph.Output)
     assert isinstance(y.op, graph.Operation)
     assert isinstance(y.dtype, graph.DataType)
-    assert [one.name for one in g.get_operations()] == ["x", "y"]
+    assert [operation.name for operation in g.get_operations()] == ["x", "y"]
     assert g.get_operation_by_name("y") is y.op
     assert g.get_tensor_by_name("y:0") is y
 
@@ -104,7 +107,7 @@ def built(op, arguments):
     """Return the graph of one call, in a name scope, on a device, after a control dependency."""
     with tf.Graph().as_default() as g:
         inputs = tf.nest.map_structure(
-            lambda one: v1.placeholder(one.dtype, one.shape) if tf.is_tensor(one) else one,
+            lambda leaf: v1.placeholder(leaf.dtype, leaf.shape) if tf.is_tensor(leaf) else leaf,
             arguments,
         )
         first = tf.no_op("first")
@@ -418,7 +421,7 @@ def test_strings_as_feeds():
         for _ in range(2):
             want = outcome(theirs.run, y, {x: value})
             assert difference(flat(outcome(mine.run, y, {x: value})), flat(want)) is None
-    assert [one["executor"] for one in mine.describe()] == ["plan"]
+    assert [row["executor"] for row in mine.describe()] == ["plan"]
 
 
 def test_errors_of_wrong_calls_after_a_plan_exists(xyz):
@@ -432,7 +435,7 @@ def test_errors_of_wrong_calls_after_a_plan_exists(xyz):
         assert isinstance(want, Failure)
         assert outcome(mine.run, z, {x: value, a: 1.0}) == want
     assert_same_bits(mine.run(z, {x: [1.0], a: 1.0}), np.float32([3.0]))
-    assert [one["executor"] for one in mine.describe()] == ["plan"]
+    assert [row["executor"] for row in mine.describe()] == ["plan"]
 
 
 def test_kernels_that_fail():
@@ -449,7 +452,7 @@ def test_kernels_that_fail():
     ):
         mine, theirs = graph.Session(g), v1.Session(graph=g)
         for feed in (good, good, bad, bad, good):
-            got, want = (outcome(one.run, fetches, feed) for one in (mine, theirs))
+            got, want = (outcome(session.run, fetches, feed) for session in (mine, theirs))
             assert difference(flat(got), flat(want)) is None
             assert isinstance(want, Failure) == (feed is bad)
         (described,) = mine.describe()
@@ -477,14 +480,14 @@ def test_state_is_in_one_place():
         for fetches in (
             init, v, r, more, [v, r], pure, looked, put, got, number, numbers, [v, pure]
         ):  # fmt: skip
-            got_, want = (outcome(one.run, fetches, {x: 3.0}) for one in (mine, theirs))
+            got_, want = (outcome(session.run, fetches, {x: 3.0}) for session in (mine, theirs))
             assert difference(flat(got_), flat(want)) is None
-    executors = {tuple(one["fetches"]): one["executor"] for one in mine.describe()}
-    for one in (pure, v, [v, pure]):
-        names = tuple(g.as_graph_element(tensor).name for tensor in tf.nest.flatten(one))
+    executors = {tuple(row["fetches"]): row["executor"] for row in mine.describe()}
+    for fetch in (pure, v, [v, pure]):
+        names = tuple(g.as_graph_element(tensor).name for tensor in tf.nest.flatten(fetch))
         assert executors.pop(names) == "plan"
     assert set(executors.values()) == {"tensorflow"}
-    assert all(one["reason"] for one in mine.describe() if one["executor"] == "tensorflow")
+    assert all(row["reason"] for row in mine.describe() if row["executor"] == "tensorflow")
 
 
 def test_random_numbers_follow_their_seeds():
@@ -506,7 +509,7 @@ def test_the_graph_grows(xyz):
     for _ in range(3):
         assert_same_bits(session.run(more, {x: [1.0]}), np.float32([9.0]))
         assert_same_bits(session.run([y, "more:0"], {x: [1.0]})[1], np.float32([9.0]))
-    assert {one["executor"] for one in session.describe()} == {"plan"}
+    assert {row["executor"] for row in session.describe()} == {"plan"}
 
 
 def test_the_default_session(xyz):
@@ -518,7 +521,7 @@ def test_the_default_session(xyz):
             assert_same_bits(z.eval({x: [1.0]}), np.float32([3.0]))
             y.op.run({x: [1.0]})
             session.run(z, {x: [1.0]})
-    assert {one["executor"] for one in session.describe()} == {"plan"}
+    assert {row["executor"] for row in session.describe()} == {"plan"}
     theirs = v1.Session(graph=g)
     theirs.close()
     want = outcome(theirs.run, z, {x: [1.0]})
@@ -539,8 +542,8 @@ def test_the_default_graph():
 def test_other_methods_of_a_session(xyz):
     g, x, _, y, z = xyz
     session = graph.Session(g)
-    assert [one.name for one in session.list_devices()] == [
-        one.name for one in v1.Session(graph=g).list_devices()
+    assert [device.name for device in session.list_devices()] == [
+        device.name for device in v1.Session(graph=g).list_devices()
     ]
     for _ in range(3):
         assert_same_bits(session.make_callable(z, [x])([1.0]), np.float32([3.0]))
@@ -588,7 +591,7 @@ def test_devices(xyz):
     assert session.describe() == []
     for _ in range(3):
         assert_same_bits(session.run(z, {x: [1.0]}), np.float32([3.0]))
-    assert [one["executor"] for one in session.describe()] == ["plan"]
+    assert [row["executor"] for row in session.describe()] == ["plan"]
     with tf.Graph().as_default() as g, tf.device("/GPU:7"):
         nowhere = tf.constant(1.0) * 2.0
     compare(g, nowhere, executor=None)
@@ -668,13 +671,13 @@ def twins(g, init):
 
 def executor_of(session, *fetches):
     """Return the executor that runs some fetches, and the reason if it is TensorFlow's."""
-    found = [session.graph.as_graph_element(one) for one in fetches]
-    tensors = [one.name for one in found if isinstance(one, tf.Tensor)]
-    targets = [one.name for one in found if isinstance(one, tf.Operation)]
+    found = [session.graph.as_graph_element(fetch) for fetch in fetches]
+    tensors = [element.name for element in found if isinstance(element, tf.Tensor)]
+    targets = [element.name for element in found if isinstance(element, tf.Operation)]
     (described,) = [
-        one
-        for one in session.describe()
-        if (one["fetches"], one["targets"]) == (tensors, targets)
+        row
+        for row in session.describe()
+        if (row["fetches"], row["targets"]) == (tensors, targets)
     ]  # fmt: skip
     return described["executor"], described["reason"]
 
@@ -744,7 +747,7 @@ def test_variables(name):
     for _ in range(4):
         run(y)
         run(v)
-    assert {one["executor"] for one in mine.describe() if one["fetches"]} == {"plan"}
+    assert {row["executor"] for row in mine.describe() if row["fetches"]} == {"plan"}
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "bool", "complex64", "int64", "string", "uint8"])
@@ -756,12 +759,14 @@ def test_variables_of_other_dtypes(dtype):
         change = v.assign(x).op
         init = v1.global_variables_initializer()
     mine, _, run = twins(g, init)
-    for one in ([b"", b"d"], [b"e", b"f"]):
-        one = one if dtype == "string" else np.asarray([len(one[0]), 1], x.dtype.as_numpy_dtype)
-        run(change, {x: one})
+    for value in ([b"", b"d"], [b"e", b"f"]):
+        value = (
+            value if dtype == "string" else np.asarray([len(value[0]), 1], x.dtype.as_numpy_dtype)
+        )
+        run(change, {x: value})
         run(v)
-    run(change, {x: one})
-    executors = [executor_of(mine, one) for one in (change, v)]
+    run(change, {x: value})
+    executors = [executor_of(mine, fetches) for fetches in (change, v)]
     assert executors == [("plan", None)] * 2
 
 
@@ -868,8 +873,8 @@ def test_writes_beside_branches():
         mine.run(then, {flag: True})
         run([v.initializer, w.initializer])
         run(apart, {flag: True})
-    for one in (inside, then):
-        executor, reason = executor_of(mine, one)
+    for target in (inside, then):
+        executor, reason = executor_of(mine, target)
         assert executor == "tensorflow"
         in_a_function = text_of("read_in_function", "cond reads v")
         assert reason == in_a_function or reason.startswith(text_of("access_order"))
@@ -902,14 +907,16 @@ def variables_at_random(random):
         values, made = [x], []
         ordered = random.random() < 0.7
         for _ in range(random.integers(2, 9)):
-            with tf.control_dependencies([one for one in made if ordered or random.random() < 0.4]):
+            with tf.control_dependencies(
+                [operation for operation in made if ordered or random.random() < 0.4]
+            ):
                 v, other = (variables[i] for i in random.choice(4, 2, replace=False))
                 value = values[random.integers(len(values))]
                 change = CHANGES[random.integers(len(CHANGES))]
-                one = g.as_graph_element(change(v, value, other, flag))
-            made.append(one if isinstance(one, tf.Operation) else one.op)
-            values += [one] if isinstance(one, tf.Tensor) else []
-        chosen = [one for one in (*made, *values[1:]) if random.random() < 0.5]
+                operation = g.as_graph_element(change(v, value, other, flag))
+            made.append(operation if isinstance(operation, tf.Operation) else operation.op)
+            values += [operation] if isinstance(operation, tf.Tensor) else []
+        chosen = [element for element in (*made, *values[1:]) if random.random() < 0.5]
         return g, chosen or made[-1:], x, flag, variables
 
 
@@ -1273,11 +1280,11 @@ def test_frozen_graphs(source, tmp_path):
 
 def test_names_of_inputs_and_outputs(tmp_path):
     with tf.Graph().as_default() as g:
-        one = v1.placeholder(tf.float32, [], name="in/one")
+        placeholder = v1.placeholder(tf.float32, [], name="in/one")
         two = v1.placeholder(tf.float32, [], name="in/two")
-        parts = tf.split(tf.stack([one, two], name="both"), 2, name="parts")
+        parts = tf.split(tf.stack([placeholder, two], name="both"), 2, name="parts")
         tf.subtract(*[tf.reshape(part, []) for part in parts], name="less")
-        tf.unique(tf.stack([one, one]), name="only")
+        tf.unique(tf.stack([placeholder, placeholder]), name="only")
     path = tmp_path / "g.pb"
     graph.save(g, path)
     model = graph.load(path)

@@ -24,7 +24,7 @@ def main():
     chosen = [
         title
         for title in SUBJECTS
-        if not options.titles or any(one.lower() in title.lower() for one in options.titles)
+        if not options.titles or any(part.lower() in title.lower() for part in options.titles)
     ]
     failed, never = 0, set()
     seeds = itertools.count(options.seed)

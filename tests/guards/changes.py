@@ -103,7 +103,7 @@ def _of(value, path, modules):
     elif isinstance(value, types.MappingProxyType | tuple | frozenset | weakref.ref):
         inner = [value()] if isinstance(value, weakref.ref) else value
         inner = list(inner.values()) if isinstance(inner, types.MappingProxyType) else inner
-        yield None, [(one, f"{path}[{i}]") for i, one in enumerate(inner)]
+        yield None, [(part, f"{path}[{i}]") for i, part in enumerate(inner)]
     elif not type(value).__module__.startswith(("tensorflow", "builtins", "threading", "_")) or (
         isinstance(value, dict | list | set)
     ):
@@ -193,7 +193,7 @@ def _others(value):
         return [value + 1]
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
         return [value + 1]
-    if isinstance(value, tuple) and value and all(isinstance(one, int) for one in value):
+    if isinstance(value, tuple) and value and all(isinstance(item, int) for item in value):
         return [(value[0] + 1, *value[1:])]
     if isinstance(value, types.FunctionType):
         return [_doubled(value)]

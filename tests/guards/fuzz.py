@@ -41,7 +41,7 @@ class Subject:
 
     def variables(self):
         """Return the variables that a call may change."""
-        return list({id(one): one for one in _variables(self.instance)}.values())
+        return list({id(variable): variable for variable in _variables(self.instance)}.values())
 
 
 def _variables(instance):
@@ -127,7 +127,7 @@ def _changed(subject, change, values, live, count):
 
 
 def _values(variables):
-    return [(one, one.numpy()) for one in variables]
+    return [(variable, variable.numpy()) for variable in variables]
 
 
 def _replayed(subject):
@@ -148,7 +148,7 @@ def _called(subject, values, live):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = outcome(subject.call)
-        now = [_value(one) for one, _ in values]
+        now = [_value(variable) for variable, _ in values]
     finally:
         set_live(False)
         # A failed call of a layer may leave a scope open, which would affect the next call.

@@ -103,14 +103,16 @@ def test_inputs_that_are_not_tensors(kind):
         assert paths["AddV2"] == paths["FloorMod"] == paths["Pack"] == ["tensorflow:input_type"]
     else:
         assert distinct(paths) == {"tensorflow:input_type"}, paths
-    composites = [one[0] for one in want if isinstance(one, list) and isinstance(one[0], str)]
+    composites = [
+        result[0] for result in want if isinstance(result, list) and isinstance(result[0], str)
+    ]
     assert composites == {
         "ragged": ["RaggedTensor"] * 3,
         "ragged twice": ["RaggedTensor"] * 3,
         "sparse": ["SparseTensor"] * 2,
     }.get(kind, [])
     if kind == "keras symbol":
-        assert {one.kind for one in want} == {ValueError}
+        assert {failure.kind for failure in want} == {ValueError}
 
 
 def test_ragged_tensors_by_their_parts():
@@ -387,13 +389,16 @@ def test_optionals():
         full = m.OptionalFromValue(components=[X, tf.constant("text")])
         empty = m.OptionalNone()
         return (
-            [m.OptionalHasValue(optional=one) for one in (full, empty, m.Identity(input=full))],
+            [
+                m.OptionalHasValue(optional=optional)
+                for optional in (full, empty, m.Identity(input=full))
+            ],
             m.OptionalGetValue(optional=full, **kinds),
             outcome(m.OptionalGetValue, optional=empty, **kinds),
         )
 
     want, paths = settled(program)
-    assert [one.numpy() for one in want[0]] == [True, False, True]
+    assert [value.numpy() for value in want[0]] == [True, False, True]
     assert want[2].kind is tf.errors.InvalidArgumentError
     assert paths.pop("OptionalGetValue") == ["capi:op", "tensorflow:kernel_error"]
     assert distinct(paths) == {"capi:op", "capi:dtype"}, paths
@@ -426,8 +431,8 @@ def test_variables_and_their_handles():
         return [unnamed(result) for result in results]
 
     want, paths = settled(program)
-    assert [bool(one) for one in want[1:3]] == [True, False]
-    failures = [one.kind for one in want if isinstance(one, Failure)]
+    assert [bool(value) for value in want[1:3]] == [True, False]
+    failures = [failure.kind for failure in want if isinstance(failure, Failure)]
     assert failures == [
         tf.errors.FailedPreconditionError,
         *[tf.errors.InvalidArgumentError] * 5,
@@ -520,13 +525,13 @@ def test_queues():
         late = outcome(m.QueueEnqueueV2, handle=queue, components=[X[0], tf.constant("late")])
         upto = m.QueueDequeueUpToV2(handle=queue, n=TWO + 3, **kinds)
         empty = outcome(m.QueueDequeueV2, handle=queue, **kinds)
-        sizes = [m.QueueSizeV2(handle=one) for one in (queue, padding, priority)]
+        sizes = [m.QueueSizeV2(handle=handle) for handle in (queue, padding, priority)]
         closed = m.QueueIsClosedV2(handle=queue)
         return several, first, upto, sizes, closed, unnamed(wrong), unnamed(late), unnamed(empty)
 
     want, paths = settled(program)
     assert [size.numpy() for size in want[3]] == [0, 1, 2]
-    assert [one.kind for one in want[-3:]] == [
+    assert [failure.kind for failure in want[-3:]] == [
         tf.errors.InvalidArgumentError,
         tf.errors.CancelledError,
         tf.errors.OutOfRangeError,
@@ -679,7 +684,7 @@ def test_strings_as_attributes():
         "ReduceJoin": [DIRECT] * 6 + ["tensorflow:first_call"] * 2,
         "StringUpper": [DIRECT] * 2 + ["tensorflow:first_call"],
     }
-    assert [one.kind for one in want if isinstance(one, Failure)] == [
+    assert [failure.kind for failure in want if isinstance(failure, Failure)] == [
         UnicodeEncodeError,
         TypeError,
         tf.errors.InvalidArgumentError,

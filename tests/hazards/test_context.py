@@ -288,11 +288,11 @@ def test_inputs_that_live_on_another_device():
         for scope in (None, "CPU:0", "CPU:1"):
             for order in ((here, there), (there, here)):
                 fastops.clear_cache()
-                for one in order:  # the first of the two prepares kernels for both
+                for inputs in order:  # the first of the two prepares kernels for both
                     with tf.device(scope):
-                        _, paths = settled(partial(calls_with, here=here, one=one))
+                        _, paths = settled(partial(calls_with, here=here, one=inputs))
                     path = OTHER if scope == "CPU:1" else DIRECT
-                    if one is there and elsewhere:
+                    if inputs is there and elsewhere:
                         path = INPUT
                     assert distinct(paths) == {path}, (values.dtype, scope, paths)
 

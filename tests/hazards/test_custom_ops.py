@@ -65,7 +65,9 @@ def load(path):
         assert len(op.outputs) == len(gradients) == len(op.inputs) + 1
         factor = tf.constant(np.prod(op.get_attr("factors")), op.get_attr("T"))
         total = gradients[count]
-        return [factor * (one + total) for one in gradients[:count]] + [*gradients[count + 1 :]]
+        return [factor * (gradient + total) for gradient in gradients[:count]] + [
+            *gradients[count + 1 :]
+        ]
 
     return given
 
@@ -150,7 +152,7 @@ def test_errors_of_kernels(reference):
         ]
 
     want, paths = settled(program, reference)
-    assert [one.kind for one in want if hasattr(one, "kind")] == [
+    assert [failure.kind for failure in want if hasattr(failure, "kind")] == [
         tf.errors.OutOfRangeError,
         tf.errors.OutOfRangeError,
         tf.errors.UnimplementedError,
@@ -282,7 +284,7 @@ def test_gradients(reference):
         ]
 
     want, paths = settled(program, reference)
-    assert all(one is not None for one in want)
+    assert all(gradient is not None for gradient in want)
     for op_name in ("FastopsTestScale", "FastopsTestMix"):
         assert paths[op_name] == [DIRECT, "tensorflow:graph", DIRECT]
 

@@ -88,7 +88,9 @@ class Replicas:
     def flat(self, results):
         """Return the values of all results on all replicas, in one list."""
         return [
-            one for result in results for one in self.strategy.experimental_local_results(result)
+            value
+            for result in results
+            for value in self.strategy.experimental_local_results(result)
         ]
 
     def value(self):
@@ -125,7 +127,7 @@ def test_mirrored_replicas():
         return flat + [replicas.strategy.reduce(kind, loss, axis=None) for kind in ("SUM", "MEAN")]
 
     want, paths = settled(program)
-    y, _, first, second, _, _, *reduced, total, mean = (one.numpy().tolist() for one in want)
+    y, _, first, second, _, _, *reduced, total, mean = (value.numpy().tolist() for value in want)
     assert (y, first, second) == ([[49, 100]], 149, 709)
     assert reduced == [[[104, 152], [148, 216]]] * 2
     assert (total, mean) == (858, 429)
@@ -272,7 +274,7 @@ def test_variables_of_parameter_servers():
     with strategy.scope():
         shards = tf.Variable(tf.ones([2, 2]))
         bias = tf.Variable(0.5)
-    places = [tf.DeviceSpec.from_string(one.device) for one in (*shards.variables, bias)]
+    places = [tf.DeviceSpec.from_string(variable.device) for variable in (*shards.variables, bias)]
     assert [(place.job, place.task) for place in places] == [("ps", 0), ("ps", 1), ("ps", 0)]
 
     def here(m):

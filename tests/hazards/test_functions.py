@@ -113,10 +113,10 @@ def watch_replays():
         grown = growth(getattr(replays, name), times(full))
         print(f"{name}: {grown}, {times(full)} calls")
         assert not grown.exceeds(), name
-    functions = [one for one in vars(replays).values() if isinstance(one, fastops.Function)]
+    functions = [value for value in vars(replays).values() if isinstance(value, fastops.Function)]
     assert len(functions) == 9
-    for one in functions:
-        for row in one.describe():
+    for function in functions:
+        for row in function.describe():
             assert row["executor"] == "plan", row
 
 

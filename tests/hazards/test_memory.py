@@ -366,7 +366,7 @@ def run(op, arguments, times):
 def counts(op, arguments):
     flat = [*arguments.values(), arguments, op, None, True]
     flat += [item for value in arguments.values() if isinstance(value, list) for item in value]
-    return [sys.getrefcount(one) for one in flat if id(one) not in (id(None), id(True))]
+    return [sys.getrefcount(value) for value in flat if id(value) not in (id(None), id(True))]
 
 
 @pytest.mark.parametrize("kind", calls_of_every_kind())
@@ -434,7 +434,7 @@ def test_results_are_freed_when_they_are_dropped():
         result = ops.add_v2(x=x, y=x)
         parts = ops.unpack(value=x, num=2)
         top = ops.top_kv2(input=x, k=1)
-    gone = [weakref.ref(one) for one in (result, *parts, *top)]
+    gone = [weakref.ref(value) for value in (result, *parts, *top)]
     assert fastops.stats().direct == 6
     del result, parts, top
     assert [ref() for ref in gone] == [None] * 5

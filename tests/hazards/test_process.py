@@ -185,7 +185,7 @@ def test_forks_after_use():
         fastops.reset_stats()
         results = [call(m) for _ in range(3)]
         return tf.nest.map_structure(
-            lambda one: one.numpy() if isinstance(one, tf.Tensor) else one, results
+            lambda leaf: leaf.numpy() if isinstance(leaf, tf.Tensor) else leaf, results
         ), paths()
 
     children = {

@@ -289,9 +289,9 @@ class Bystander:
 def test_other_threads_run_while_a_kernel_computes(path):
     x, small = tf.random.stateless_normal([400, 400], [1, 2]), tf.ones([2, 2])
     with fastops.options(path=path):
-        for one in (x, small):
-            took(ops.mat_mul, a=one, b=one)
-            _, seen = took(ops.mat_mul, a=one, b=one)
+        for tensor in (x, small):
+            took(ops.mat_mul, a=tensor, b=tensor)
+            _, seen = took(ops.mat_mul, a=tensor, b=tensor)
             assert seen == {"direct": DIRECT, "capi": "capi:options"}[path]
         with Bystander() as bystander:
             assert bystander.often(lambda: ops.mat_mul(a=x, b=x))

@@ -140,8 +140,8 @@ def body_of(value):
 def leaves(value):
     """Yield the items of nested lists."""
     if isinstance(value, list):
-        for one in value:
-            yield from leaves(one)
+        for item in value:
+            yield from leaves(item)
     else:
         yield value
 
@@ -294,9 +294,9 @@ def test_parameters_are_documented():
         wanted = [parameter.name for parameter in parameters(value)]
         section = numpydoc.parse(value.__doc__).sections.get("Parameters", "")
         found = [
-            one.strip().lstrip("*")
+            name.strip().lstrip("*")
             for head, _ in (numpydoc.entries(section) if section else ())
-            for one in head.partition(" : ")[0].split(",")
+            for name in head.partition(" : ")[0].split(",")
         ]
         if wanted != found:
             departs.append(name)
@@ -376,7 +376,7 @@ def test_ops_have_plain_defaults():
 
 
 def test_only_names_of_keras_are_exempt_from_the_rules():
-    described = {one.name for one in backend.describe().values()}
+    described = {description.name for description in backend.describe().values()}
     assert {name.rpartition(".")[2] for name in KERAS} == described
 
 

@@ -245,7 +245,7 @@ def install(site, name, files, *requires):
     """Make up a package."""
     folder = site / f"{name}-1.0.dist-info"
     folder.mkdir(parents=True)
-    needs = "".join(f"Requires-Dist: {one}\n" for one in requires)
+    needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}")
     (folder / "RECORD").write_text("".join(f"{file},,\n" for file in files))
     for file in files:
@@ -286,7 +286,7 @@ def test_packages_for_the_first_proof_are_in_the_first_tier(tmp_path):
 
 def test_the_requirements_of_tests_are_those_of_pyproject():
     required = packing.requirements("test")
-    names = {packing.name_of(one) for one in required}
+    names = {packing.name_of(requirement) for requirement in required}
     assert {"numpy", "pytest", "pytest-benchmark", "hypothesis", "scikit-learn"} <= names
     assert not any(name.startswith("fastops") or name == "ray" for name in names)
 

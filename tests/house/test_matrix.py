@@ -195,7 +195,7 @@ def test_local_results_take_precedence_over_checked_in_ones(tmp_path):
     matrix.Record(matrix.Cell("3.12", "2.20"), tmp_path / "results").keep(failure="of today")
     found = matrix.recorded(tmp_path / "results", file)
     assert len(found) == 12  # 3.9 is no longer supported
-    given = {one["cell"][0]: one for one in found if len(one) > 1}
+    given = {row["cell"][0]: row for row in found if len(row) > 1}
     assert given.keys() == {"3.11", "3.12"}
     assert given["3.12"]["failure"] == "of today"
 
@@ -246,11 +246,11 @@ def test_a_cell_that_was_not_run_says_so():
 
 
 def test_failures_are_on_the_page():
-    one = result()
-    one["tests"] |= {"failed": 1, "failures": [["tests.test_a.test_b", "a | b"]]}
-    text = matrix_page.render([one])
+    failing = result()
+    failing["tests"] |= {"failed": 1, "failures": [["tests.test_a.test_b", "a | b"]]}
+    text = matrix_page.render([failing])
     assert "| 3.12 | 2.20 | 3.15 | `tests.test_a.test_b` | a \\| b |\n" in text
-    assert not matrix.good(one)
+    assert not matrix.good(failing)
 
 
 def test_another_keras_has_a_table_of_its_own():
@@ -269,10 +269,10 @@ def test_parity_has_a_column_for_each_tensorflow():
 
 
 def test_long_lists_are_not_checked_in(tmp_path):
-    one = result()
-    one["tests"]["failures"] = [[f"test_{i}", ""] for i in range(100)]
-    one["tests"]["skips"] = {f"reason {i}": 1 for i in range(100)}
-    matrix_page.write([one], tmp_path / "matrix.json", tmp_path / "matrix.md")
+    outcome = result()
+    outcome["tests"]["failures"] = [[f"test_{i}", ""] for i in range(100)]
+    outcome["tests"]["skips"] = {f"reason {i}": 1 for i in range(100)}
+    matrix_page.write([outcome], tmp_path / "matrix.json", tmp_path / "matrix.md")
     [kept] = json.loads((tmp_path / "matrix.json").read_text())
     assert len(kept["tests"]["failures"]) == len(kept["tests"]["skips"]) == 20
 

@@ -123,7 +123,7 @@ def test_layouts_and_functions_without_a_header_are_in_compat():
 def test_entries_were_checked_in_each_supported_version(header):
     """Add a new version of TensorFlow to an entry after checking its sources and binaries."""
     running = ".".join(tf.version.VERSION.split(".")[:2])
-    supported = list(dict.fromkeys(".".join(one.split(".")[:2]) for one in wheels.RELEASES))
+    supported = list(dict.fromkeys(".".join(release.split(".")[:2]) for release in wheels.RELEASES))
     for entry in entries(header.read_text()):
         assert entry.checked == supported, entry.name
         assert running in entry.checked, entry.name

@@ -32,8 +32,12 @@ def test_wheels_cover_the_supported_versions():
     minors = {release.rpartition(".")[0] for release in wheels.RELEASES}
     assert all(needs._in_range(f"{minor}.0", versions) for minor in minors)
     kind = "Programming Language :: Python :: 3."
-    named = [one for one in PYPROJECT["project"]["classifiers"] if one.startswith(kind)]
-    assert [one.rpartition(" ")[2] for one in named] == [*wheels.PYTHONS]
+    named = [
+        classifier
+        for classifier in PYPROJECT["project"]["classifiers"]
+        if classifier.startswith(kind)
+    ]
+    assert [classifier.rpartition(" ")[2] for classifier in named] == [*wheels.PYTHONS]
     assert wheels.releases("3.13") == ["2.20.0", "2.21.0"]
 
 
@@ -49,9 +53,9 @@ def test_pinned_versions_satisfy_the_build_requirements():
 @pytest.mark.parametrize("folder", ["tools", "tools/pep517", "tests", "bench"])
 def test_modules_on_the_path_do_not_hide_modules_of_python(folder):
     # CPython 3.10 would import a `site` from there, and the environment would have no packages.
-    modules = [one for one in (ROOT / folder).iterdir() if one.suffix == ".py"]
-    packages = [one.parent for one in (ROOT / folder).glob("*/__init__.py")]
-    names = {one.stem for one in modules + packages}
+    modules = [path for path in (ROOT / folder).iterdir() if path.suffix == ".py"]
+    packages = [path.parent for path in (ROOT / folder).glob("*/__init__.py")]
+    names = {path.stem for path in modules + packages}
     assert names
     assert names.isdisjoint(sys.stdlib_module_names)
 
@@ -127,16 +131,16 @@ def test_the_bill_of_materials():
     assert bill.bill("1.0", builds, files) == bill.bill("1.0", builds, files)
     assert made["bomFormat"] == "CycloneDX"
     assert made["metadata"]["component"]["purl"] == "pkg:pypi/fastops@1.0"
-    purls = [one["purl"] for one in made["components"] if "purl" in one]
+    purls = [component["purl"] for component in made["components"] if "purl" in component]
     assert purls[:2] == ["pkg:pypi/tensorflow@2.19.0", "pkg:pypi/tensorflow@2.20.0"]
-    (library,) = (one for one in made["components"] if one["type"] == "file")
+    (library,) = (component for component in made["components"] if component["type"] == "file")
     assert library["hashes"][0]["content"] == hashlib.sha256(b"a").hexdigest()
-    references = [one["bom-ref"] for one in made["components"]]
+    references = [component["bom-ref"] for component in made["components"]]
     assert len({*references}) == len(references)
     assert made["dependencies"][0]["dependsOn"] == references
     licensed = (ROOT / "THIRD_PARTY_LICENSES.md").read_text()
-    for one in made["components"]:
-        for terms in one.get("licenses", ()):
+    for component in made["components"]:
+        for terms in component.get("licenses", ()):
             assert terms["license"]["id"] in licensed
     other = json.loads(bill.bill("1.0", builds, files | {"fastops/a.so": b"c"}))
     assert other["serialNumber"] != made["serialNumber"]

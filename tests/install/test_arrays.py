@@ -87,7 +87,7 @@ def test_no_python_of_tensorflow_runs(dtype):
 
 MATRIX = floats(4, 6)
 IN_C = [
-    *((one, None) for one in (MATRIX.T, MATRIX[::2, ::-1], np.asfortranarray(MATRIX))),
+    *((array, None) for array in (MATRIX.T, MATRIX[::2, ::-1], np.asfortranarray(MATRIX))),
     *((MATRIX.astype(">f4"), None), (np.broadcast_to(MATRIX[0], (3, 6)), None)),
     *((np.array(1.5), None), (np.float32(1.5), None), (np.int8(3), None)),
     *((np.array(["a", "\u00e4b"]), None), (np.array([b"a\0", b"b"]), None)),
@@ -191,7 +191,7 @@ def test_operators_are_fast(name):
         for pair in ((x, array), (array, x), (x, array.astype("float64"))):
             for _ in range(3):
                 function(*pair)
-            entered = [one for one in frames(function, pair, {}) if one != "__array__"]
+            entered = [frame for frame in frames(function, pair, {}) if frame != "__array__"]
             assert not entered, entered
 
 

@@ -129,7 +129,7 @@ def makes(function, *args, **kwargs):
 
 def create(kind, values, options):
     made = [outcome(kind, (values(step),), options) for step in range(TIMES)]
-    return [described(one) for one in made], made
+    return [described(variable) for variable in made], made
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -188,10 +188,10 @@ def test_each_variable_has_its_own_value():
     def run():
         value = tf.constant(M)
         made = [tf.Variable(value) for _ in range(TIMES)]
-        for step, one in enumerate(made):
-            one.assign_add(M * step)
-            one.scatter_nd_add([[0, 0]], [10.0])
-        return value, *[one.read_value() for one in made]
+        for step, variable in enumerate(made):
+            variable.assign_add(M * step)
+            variable.scatter_nd_add([[0, 0]], [10.0])
+        return value, *[variable.read_value() for variable in made]
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -214,7 +214,9 @@ def test_variables_share_no_mutable_objects():
 def test_nothing_is_kept_alive():
     with fastops.accelerated():
         made = [tf.Variable(tf.constant(M), name="kept") for _ in range(TIMES)]
-        ends = [weakref.ref(one) for one in made] + [weakref.ref(one.handle) for one in made]
+        ends = [weakref.ref(variable) for variable in made] + [
+            weakref.ref(variable.handle) for variable in made
+        ]
         del made
         gc.collect()
         assert [end() for end in ends] == [None] * len(ends)
@@ -538,7 +540,7 @@ def test_generators():
             made = tf.random.Generator.from_seed(step)
             other = tf.random.Generator.from_state([1, step, 0], "philox")
             found += [made.normal([2]), made.state.read_value(), other.uniform([2])]
-            found += [one.normal([1]) for one in other.split(2)]
+            found += [generator.normal([1]) for generator in other.split(2)]
             found.append(described(made.state))
         return found
 

@@ -290,4 +290,4 @@ def test_threads_that_make_the_first_call_together():
     with fastops.accelerated(), ThreadPoolExecutor(8) as pool:
         fastops.clear_cache()
         results = list(pool.map(lambda _: np.array(tf.math.atan(X)), range(64)))
-    assert all(np.array_equal(one, want) for one in results)
+    assert all(np.array_equal(result, want) for result in results)

@@ -1068,12 +1068,12 @@ def test_properties_of_shapes(name):
 def test_shapes_together():
     def run():
         kinds, seen = (tf.TensorShape, OwnShape), []
-        for kind, one in itertools.product(kinds, SHAPES):
+        for kind, shape in itertools.product(kinds, SHAPES):
             for other in (*DIMS, OwnShape([2])):
-                seen.append(shown(outcome(kind(one).concatenate, (other,), {})))
-                seen.append(shown(outcome(kind(one).__add__, (other,), {})))
-            seen.append(shown(outcome(kind(one).concatenate, (), {"other": [2]})))
-            seen.append(shown(outcome(kind(one).concatenate, ([1], [2]), {})))
+                seen.append(shown(outcome(kind(shape).concatenate, (other,), {})))
+                seen.append(shown(outcome(kind(shape).__add__, (other,), {})))
+            seen.append(shown(outcome(kind(shape).concatenate, (), {"other": [2]})))
+            seen.append(shown(outcome(kind(shape).concatenate, ([1], [2]), {})))
         return seen
 
     want, got = in_both(run, only=LAYERS)

@@ -109,7 +109,7 @@ def test_the_original_objects_are_restored():
     assert all(one is other for (_, one), (_, other) in zip(before, after, strict=True))
     # While `install` is active, `targets` finds only the lowest and the highest layer.
     assert {name for name, _ in replaced} < {name for name, _ in before}
-    assert all(isinstance(one, replacement.Replacement) for _, one in replaced)
+    assert all(isinstance(value, replacement.Replacement) for _, value in replaced)
 
 
 def test_install_and_uninstall_can_be_repeated():
@@ -196,9 +196,9 @@ def faulty(monkeypatch, problem, **more):
 
     def some():
         found = list(fine())
-        wrong = next(one for one in found if one.name == "tf.Tensor.__mul__")
-        yield from (one._replace(**more) for one in (*found[:3], wrong._replace(make=make)))
-        yield from (one._replace(**more) for one in found[3:] if one is not wrong)
+        wrong = next(target for target in found if target.name == "tf.Tensor.__mul__")
+        yield from (target._replace(**more) for target in (*found[:3], wrong._replace(make=make)))
+        yield from (target._replace(**more) for target in found[3:] if target is not wrong)
 
     monkeypatch.setattr(targets, "operator_targets", some)
 

@@ -50,7 +50,7 @@ def gradient(case, inputs, wanted, seed):
         tape.watch(wanted)
         output = case.call(*inputs)
     gradients = tape.gradient(output, wanted, output_gradients=seed)
-    return [dense(one) for one in gradients if one is not None]
+    return [dense(gradient) for gradient in gradients if gradient is not None]
 
 
 def second(case, inputs, wanted, seed):
@@ -71,7 +71,7 @@ def programs(case):
         except tf.errors.OpError:  # there is no kernel
             continue
         seed = values(like.shape, like.dtype, 7)
-        for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
+        for wanted in [inputs, *([source] for source in inputs if len(inputs) > 1)]:
             for watched in ([*inputs, seed], [inputs[0]], [seed]):
                 for program in (gradient, second):
                     yield (
@@ -83,7 +83,7 @@ def programs(case):
 
 @pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
 def test_records_of_a_rule(op):
-    found = [one for case in CASES if case.op == op for one in programs(case)]
+    found = [program for case in CASES if case.op == op for program in programs(case)]
 
     def noted():
         return [records(lambda p=p, a=a: p(*a), watched) for p, a, watched in found]
@@ -333,8 +333,10 @@ def many(order, function, x, w):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = function()
-        gradients = [one for one in tape.gradient(y, [x, w]) if one is not None] + [y]
-        targets = [one * (i + 0.5) for i in range(3 * order) for one in gradients]
+        gradients = [gradient for gradient in tape.gradient(y, [x, w]) if gradient is not None] + [
+            y
+        ]
+        targets = [gradient * (i + 0.5) for i in range(3 * order) for gradient in gradients]
     return outer.gradient(targets, [x, w])
 
 
@@ -343,7 +345,7 @@ def forward(order, function, x, w):
     tangent = tf.ones_like(x)
     with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
         gradients = nested(min(order, 2), function, x, w)
-    products = [accumulator.jvp(one) for one in gradients or () if one is not None]
+    products = [accumulator.jvp(gradient) for gradient in gradients or () if gradient is not None]
     with tf.GradientTape() as tape:
         with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
             y = function()
@@ -517,7 +519,7 @@ def test_records_of_a_replayed_layer(name):
 
 
 def natively():
-    return sum(one.describe()["native"] for one in methods())
+    return sum(method.describe()["native"] for method in methods())
 
 
 def test_many_targets_of_a_replayed_layer():

@@ -33,7 +33,7 @@ def installed():
 
 def plans(function):
     """Return the executor of each signature of a function."""
-    return [one["executor"] for one in function._fastops_caller.describe()]
+    return [row["executor"] for row in function._fastops_caller.describe()]
 
 
 @pytest.mark.quick
@@ -322,7 +322,7 @@ def test_optional_values(kind, monkeypatch):
         assert type(got) is type(want)
         if kind != "dataset":
             tf.nest.assert_same_structure(got, want, expand_composites=True)
-            flat = [tf.nest.flatten(one, expand_composites=True) for one in (got, want)]
+            flat = [tf.nest.flatten(result, expand_composites=True) for result in (got, want)]
             assert_same(*flat)
         if type(want) is dict:
             assert [*got] == [*want]
@@ -373,12 +373,14 @@ def test_several_steps_by_one_call_of_keras():
 
 def test_keras():
     gc.collect()
-    before = {id(one) for one in gc.get_objects() if isinstance(one, PlansBeside)}
+    before = {id(value) for value in gc.get_objects() if isinstance(value, PlansBeside)}
     mine = trained(installed=True)
     new = [
-        one for one in gc.get_objects() if isinstance(one, PlansBeside) and id(one) not in before
+        plans
+        for plans in gc.get_objects()
+        if isinstance(plans, PlansBeside) and id(plans) not in before
     ]
-    described = [case for one in new for case in one.describe()]
+    described = [case for plans in new for case in plans.describe()]
     assert len(described) >= 5
     assert {case["executor"] for case in described} == {"plan"}, described
     want = trained(installed=False)

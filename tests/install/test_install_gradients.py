@@ -49,7 +49,7 @@ def test_rule(case):
         except Exception:  # there is no kernel, so the failures are compared
             like = inputs[0]
         seed = values(like.shape, like.dtype, 7)
-        for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
+        for wanted in [inputs, *([source] for source in inputs if len(inputs) > 1)]:
             calls.append((case, inputs, wanted, seed))
     wants = [derivatives(*call) for call in calls]
     with fastops.accelerated():
@@ -94,12 +94,14 @@ def test_forward_over_reverse(op):
     case = next(case for case in CASES if case.op == op and case.taken)
     dtype = case.dtypes[0]
     inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
-    tangents = [values(one.shape, dtype, i + 3) for i, one in enumerate(inputs)]
+    tangents = [values(source.shape, dtype, i + 3) for i, source in enumerate(inputs)]
 
     def products():
         with tf.autodiff.ForwardAccumulator(inputs, tangents) as forward:
-            gradients = [dense(one) for one in first(case, inputs, inputs) if one is not None]
-        return [forward.jvp(one) for one in gradients]
+            gradients = [
+                dense(gradient) for gradient in first(case, inputs, inputs) if gradient is not None
+            ]
+        return [forward.jvp(gradient) for gradient in gradients]
 
     want = products()
     with fastops.accelerated():
@@ -417,7 +419,7 @@ def test_variables():
         with tf.GradientTape() as tape:
             y = raw.Sum(input=raw.Mul(x=v, y=scalar), axis=[0, 1])
         gradients = tape.gradient(y, [v, scalar, other], unconnected_gradients=zero)
-        return gradients, [one.name for one in tape.watched_variables()]
+        return gradients, [variable.name for variable in tape.watched_variables()]
 
     for zero in ("none", "zero"):
         assert_unchanged(
@@ -561,10 +563,10 @@ def test_nothing_stays_alive():
                 tape.watch(x)
                 y = raw.Mul(x=x, y=raw.AddV2(x=x, y=Y[0]))
             gradient = tape.gradient(y, x)
-        gone = [weakref.ref(one) for one in (x, y, tape, gradient)]
+        gone = [weakref.ref(value) for value in (x, y, tape, gradient)]
         del x, y, tape, gradient
         gc.collect()
-        assert [one() for one in gone] == [None] * 4
+        assert [reference() for reference in gone] == [None] * 4
 
 
 def test_the_originals_come_back():
@@ -764,10 +766,10 @@ def test_an_unread_variable_keeps_nothing_alive():
         for _ in range(3):
             v = tf.Variable([3.0, 4.0])
             after = v.assign(d)
-            gone = [weakref.ref(one) for one in (v, v.handle, after)]
+            gone = [weakref.ref(value) for value in (v, v.handle, after)]
             del v, after
             gc.collect()
-            assert [one() for one in gone] == [None] * 3
+            assert [reference() for reference in gone] == [None] * 3
 
 
 def test_tapes_watch_variables():

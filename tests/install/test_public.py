@@ -217,9 +217,9 @@ def lists(*names):
     """Yield values for a parameter that takes a list of tensors."""
     for dtype in (*NUMERIC, tf.bool, tf.string):
         for shape in ((3,), (2, 3), (1, 0, 2)):
-            one = make(dtype, *shape)
-            yield FAST, [one, make(dtype, *shape, seed=1)]
-            yield FAST, (one, one, one)
+            tensor = make(dtype, *shape)
+            yield FAST, [tensor, make(dtype, *shape, seed=1)]
+            yield FAST, (tensor, tensor, tensor)
     yield from ((ANY, []), (ANY, [M]), (ANY, (M,)), (ANY, M), (ANY, [M, V]), (ANY, [M, N]))
     yield from (
         (ANY, [M, F]),
@@ -1090,7 +1090,7 @@ def test_arrays_in_place_of_tensors(name):
                 if (changed := with_arrays(args, which, dtype)) is not None:
                     calls.append((changed, kwargs))
     original = find(name)
-    wants = [outcome(original, *one) for one in calls]
+    wants = [outcome(original, *call) for call in calls]
     with fastops.accelerated():
         function = find(name)
         for _ in range(2):

@@ -150,8 +150,8 @@ def spying(function):
     return unittest.mock.Mock(side_effect=function)
 
 
-def calls_of(one):
-    return one.call_count if isinstance(one, unittest.mock.Mock) else one.calls
+def calls_of(spy):
+    return spy.call_count if isinstance(spy, unittest.mock.Mock) else spy.calls
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +163,10 @@ def wanted():
         for make in (counting, spying):
             run = programs()[program]
             run()
-            one = make(getattr(holder, attribute))
-            with unittest.mock.patch.object(holder, attribute, one):
+            replacement = make(getattr(holder, attribute))
+            with unittest.mock.patch.object(holder, attribute, replacement):
                 result = outcome(run)
-            found[name, make] = calls_of(one), result
+            found[name, make] = calls_of(replacement), result
     return found
 
 
@@ -179,14 +179,14 @@ def test_a_function_that_is_replaced_between_calls(wanted, name, make):
         run = programs()[program]
         for _ in range(6):
             want = run()
-        one = make(getattr(holder, attribute))
-        with unittest.mock.patch.object(holder, attribute, one):
+        replacement = make(getattr(holder, attribute))
+        with unittest.mock.patch.object(holder, attribute, replacement):
             for i in range(1, 4):
                 assert_same(outcome(run), result)
-                assert calls_of(one) == i * times
+                assert calls_of(replacement) == i * times
         for _ in range(6):
             assert_same(run(), want)
-        assert calls_of(one) == 3 * times
+        assert calls_of(replacement) == 3 * times
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -194,25 +194,25 @@ def test_a_function_that_is_replaced_before_the_first_call(wanted, name):
     holder, attribute, program = PLACES[name]
     times, result = wanted[name, counting]
     with fastops.accelerated():
-        one = counting(getattr(holder, attribute))
+        replacement = counting(getattr(holder, attribute))
         run = programs()[program]
         run()
-        with unittest.mock.patch.object(holder, attribute, one):
+        with unittest.mock.patch.object(holder, attribute, replacement):
             assert_same(outcome(run), result)
-        assert calls_of(one) == times
+        assert calls_of(replacement) == times
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_function_that_is_replaced_before_install(wanted, name):
     holder, attribute, program = PLACES[name]
     times, result = wanted[name, counting]
-    one = counting(getattr(holder, attribute))
+    replacement = counting(getattr(holder, attribute))
     run = programs()[program]
     run()
-    with unittest.mock.patch.object(holder, attribute, one), fastops.accelerated():
+    with unittest.mock.patch.object(holder, attribute, replacement), fastops.accelerated():
         for i in range(1, 7):
             assert_same(outcome(run), result)
-            assert calls_of(one) == i * times
+            assert calls_of(replacement) == i * times
 
 
 def test_a_function_replaced_by_another_one_of_tensorflow(monkeypatch):
@@ -295,7 +295,9 @@ def test_recordings_of_the_same_code_of_libraries_share_a_guard():
     def own():
         return tf.matmul
 
-    codes = [(one.__code__, one.__globals__) for one in (keras.ops.matmul, keras.ops.add)]
+    codes = [
+        (function.__code__, function.__globals__) for function in (keras.ops.matmul, keras.ops.add)
+    ]
     guard = lookups.of_codes(codes)
     assert lookups.of_codes(reversed(codes)) is guard
     assert lookups.of_codes(codes[:1]) is not guard

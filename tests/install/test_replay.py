@@ -106,7 +106,7 @@ CALLS = [
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=[one[0] for one in CALLS])
+@pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=[call[0] for call in CALLS])
 def test_other_values_of_the_same_signature(stock, name, arguments, options):
     function = find(name)
     assert type(function).__name__ != "function"
@@ -135,7 +135,7 @@ def test_kinds_of_results(stock):
         got = assert_replayed(function, *args)
         assert type(got) is type(want), name
         if isinstance(want, tuple | list):
-            assert [type(one) for one in got] == [type(one) for one in want], name
+            assert [type(value) for value in got] == [type(value) for value in want], name
         assert not difference(got, want), name
 
 
@@ -192,10 +192,10 @@ def words(seed):
 def state(value):
     """Return the content of a composite tensor, or of a list of composite tensors."""
     if isinstance(value, list | tuple):
-        return [state(one) for one in value]
+        return [state(item) for item in value]
     if isinstance(value, tf.Tensor) or not hasattr(value, "__dict__"):
         return value
-    return [type(value).__name__, *((name, state(one)) for name, one in vars(value).items())]
+    return [type(value).__name__, *((name, state(item)) for name, item in vars(value).items())]
 
 
 COMPOSITE = [
@@ -222,7 +222,7 @@ COMPOSITE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments"), COMPOSITE, ids=[one[0] for one in COMPOSITE])
+@pytest.mark.parametrize(("name", "arguments"), COMPOSITE, ids=[call[0] for call in COMPOSITE])
 def test_composite_tensors(name, arguments):
     function = find(name)
     for seed in (0, 1, 2, 0, 1, 2, 0, 1, 2):
@@ -306,7 +306,7 @@ DIFFERENTIABLE = [
 
 
 def _gradients(function, args, options):
-    sources = [one for one in args if isinstance(one, tf.Tensor)]
+    sources = [arg for arg in args if isinstance(arg, tf.Tensor)]
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(sources)
         with tf.GradientTape() as tape:
@@ -424,7 +424,7 @@ def test_code_that_a_collection_runs_is_not_recorded():
 
 def test_replays_share_prepared_ops():
     def records():
-        return sum(type(one) is Record for one in gc.get_objects())
+        return sum(type(value) is Record for value in gc.get_objects())
 
     function = replayed("tf.roll")
     learn(function, t(3), 1, 0)
@@ -463,8 +463,8 @@ def test_constants_are_returned_in_buffers_of_their_own(stock):
     results = [tf.signal.hann_window(4) for _ in range(5)]
     assert_same(results, [stock["tf.signal.hann_window"](4)] * 5)
     assert frames(tf.signal.hann_window, (4,), {}) == []
-    assert len({id(one) for one in results}) == 5
-    addresses = {tf.experimental.dlpack.to_dlpack(one) is None for one in results}
+    assert len({id(result) for result in results}) == 5
+    addresses = {tf.experimental.dlpack.to_dlpack(result) is None for result in results}
     assert addresses == {False}
 
 
@@ -612,7 +612,7 @@ def test_errors_after_random_numbers(stock):
     tf.random.set_seed(3)
     got = [function(rows), outcome(function, (rows + 5,), {}), function(rows)]
     assert isinstance(want[1], Failure)
-    assert [type(one) for one in got] == [type(one) for one in want]
+    assert [type(value) for value in got] == [type(value) for value in want]
     assert got[1].kind == want[1].kind
     assert_same([got[0], got[2]], [want[0], want[2]])
 
@@ -727,7 +727,7 @@ def test_the_recorded_call_may_be_the_first(stock):
     with fastops.options(on_fallback="raise"):
         for _ in range(5):
             assert_same(function(x), stock["tf.norm"](x))
-    assert all("callbacks" not in one.reasons for one in fastops.stats().ops.values())
+    assert all("callbacks" not in counts.reasons for counts in fastops.stats().ops.values())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -817,4 +817,4 @@ def test_replays_keep_no_argument_and_no_result():
     gone.append(weakref.ref(result))
     del x, result
     gc.collect()
-    assert [one() for one in gone] == [None, None, None]
+    assert [reference() for reference in gone] == [None, None, None]

@@ -47,7 +47,7 @@ def test_ops_are_counted_all_the_same():
     wanted = fastops.stats().ops
     fastops.reset_stats()
     assert_same(function(X, [0]), before)
-    counted = {name: one.direct for name, one in fastops.stats().ops.items()}
+    counted = {name: counts.direct for name, counts in fastops.stats().ops.items()}
     assert function.describe()["native"] == 2
     assert set(counted) <= set(wanted)
     assert sum(counted.values()) > 1
@@ -78,7 +78,7 @@ def test_profiles_see_every_op():
     learn(function, X, [0])
     with fastops.profile() as profile:
         function(X, [0])
-    assert sum(one.calls for one in profile.ops.values()) > 1
+    assert sum(counts.calls for counts in profile.ops.values()) > 1
     assert function.describe()["native"] == 1
 
 
@@ -106,8 +106,8 @@ def test_values_and_sizes_that_python_has_read(function):
     replayed = Replayed(function, find("tf.roll").passed)
     rows = [[1.0, -1.0, 2.0], [-9.0, -1.0, -2.0], [1.0, 1.0, 1.0]]
     learn(replayed, tf.constant(rows[0]))
-    for one in (*rows, *reversed(rows)):
-        assert_same(replayed(tf.constant(one)), function(tf.constant(one)))
+    for row in (*rows, *reversed(rows)):
+        assert_same(replayed(tf.constant(row)), function(tf.constant(row)))
     assert replayed.describe()["native"] > 1
 
 
@@ -124,11 +124,11 @@ def test_variables_are_read_and_tapes_watch_them():
     with VariableWatcher() as watcher:
         model(X)
     seen = watcher.watched_variables()
-    assert {id(one) for one in seen} == {id(one.value) for one in model.weights}
+    assert {id(variable) for variable in seen} == {id(weight.value) for weight in model.weights}
 
 
 def natively():
-    return sum(one.describe()["native"] for one in methods())
+    return sum(method.describe()["native"] for method in methods())
 
 
 def test_a_kernel_that_fails_after_an_assignment():

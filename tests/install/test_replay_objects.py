@@ -254,7 +254,7 @@ def test_gradients(name):
                 tape.watch(x)
                 op = OPERATORS[name](seed)
                 held = tf.nest.flatten(list(op.parameters.values()))
-                held = [one for one in held if tf.is_tensor(one)]
+                held = [value for value in held if tf.is_tensor(value)]
                 tape.watch(held)
                 values = [op.matvec(x), op.solvevec(x), op.trace()]
             found.append([tape.gradient(value, [x, *held]) for value in values])
@@ -468,7 +468,7 @@ def test_replays_keep_no_objects_alive():
         seen = [weakref.ref(op), weakref.ref(table), weakref.ref(op._matrix)]
         del op, table
         gc.collect()
-        assert [one() for one in seen] == [None] * 3
+        assert [reference() for reference in seen] == [None] * 3
 
 
 # ---------------------------------------------------------------------------------------------

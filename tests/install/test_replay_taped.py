@@ -23,7 +23,7 @@ L = keras.layers
 
 
 def natively():
-    return sum(one.describe()["native"] for one in methods())
+    return sum(method.describe()["native"] for method in methods())
 
 
 def compare(program, at_least=CALLS // 2):
@@ -42,9 +42,9 @@ def dense(activation):
 
 
 def two_outputs():
-    one = keras.Input((4,))
-    hidden = L.Dense(6, activation="relu")(one)
-    return keras.Model(one, [L.Dense(2)(hidden), L.Dense(1)(hidden), hidden])
+    inputs = keras.Input((4,))
+    hidden = L.Dense(6, activation="relu")(inputs)
+    return keras.Model(inputs, [L.Dense(2)(hidden), L.Dense(1)(hidden), hidden])
 
 
 def shared():
@@ -79,8 +79,8 @@ def test_gradients(name):
             with tf.GradientTape() as tape:
                 tape.watch(X)
                 results = tf.nest.flatten(model(X, training=True))
-                loss = tf.add_n([tf.reduce_sum(one * one) for one in results])
-            watched = [one.shape for one in tape.watched_variables()]
+                loss = tf.add_n([tf.reduce_sum(result * result) for result in results])
+            watched = [variable.shape for variable in tape.watched_variables()]
             found += [loss, watched, *tape.gradient(loss, [X, *model.trainable_variables])]
         return [*found, *model.get_weights()]
 
@@ -116,7 +116,7 @@ def test_gradients_of_gradients():
                     inner.watch(X)
                     loss = tf.reduce_sum(model(X) ** 3)
                 slopes = inner.gradient(loss, [X, *model.trainable_variables])
-                total = tf.add_n([tf.reduce_sum(one * one) for one in slopes])
+                total = tf.add_n([tf.reduce_sum(slope * slope) for slope in slopes])
             found += outer.gradient(total, model.trainable_variables)
         return found
 
@@ -130,7 +130,7 @@ def test_persistent_tapes_and_unconnected_outputs():
         for _ in range(CALLS):
             with tf.GradientTape(persistent=True) as tape:
                 logits, value, hidden = model(X)
-            sources = [one.value for one in model.trainable_variables]
+            sources = [variable.value for variable in model.trainable_variables]
             for target in (logits, value, hidden, [value, logits]):
                 for how in ("none", "zero"):
                     found += tape.gradient(target, sources, None, how)
@@ -187,7 +187,7 @@ def test_tapes_watch_the_variables_of_replays():
         for _ in range(CALLS):
             with tf.GradientTape(), VariableWatcher() as watcher:
                 model(X)
-            found.append([one.shape for one in watcher.watched_variables()])
+            found.append([variable.shape for variable in watcher.watched_variables()])
         return found
 
     compare(program)
@@ -232,12 +232,12 @@ def test_ops_are_counted_and_profiled(moments):
     with tf.GradientTape() as tape:
         tape.watch(X)
         moments(X, [0])
-    counted = {name: one.direct for name, one in fastops.stats().ops.items()}
+    counted = {name: counts.direct for name, counts in fastops.stats().ops.items()}
     before = moments.describe()["native"]
     with tf.GradientTape() as tape, fastops.profile() as profile:
         tape.watch(X)
         moments(X, [0])
-    assert {name: one.calls for name, one in profile.ops.items()} == counted
+    assert {name: counts.calls for name, counts in profile.ops.items()} == counted
     assert moments.describe()["native"] == before
 
 

@@ -83,8 +83,8 @@ def test_calls_enter_no_python(name):
 def gradients(function, v, w, **options):
     with tf.GradientTape(**options) as tape:
         result = [part for part in tf.nest.flatten(function(v, w)) if part.dtype.is_floating]
-    watched = [id(one) for one in tape.watched_variables()]
-    names = [name for name, one in (("v", v), ("w", w)) if id(one) in watched]
+    watched = [id(variable) for variable in tape.watched_variables()]
+    names = [name for name, variable in (("v", v), ("w", w)) if id(variable) in watched]
     return tape.gradient(result, [v, w]) if result else None, names
 
 
@@ -112,7 +112,7 @@ def test_tapes_that_watch_nothing_or_a_part(name):
             found.append(tape.gradient(result, [v, w]))
             with tf.GradientTape() as tape, tape.stop_recording():
                 FUNCTIONS[name](v, w)
-            found.append([one is v for one in tape.watched_variables()])
+            found.append([variable is v for variable in tape.watched_variables()])
         return found
 
     want, got = in_both(run)
@@ -234,8 +234,8 @@ def test_attributes_of_results_are_kept():
         x = tf.constant(M)
         functions = (tf.zeros_like, tf.experimental.numpy.zeros_like, tf.zeros_initializer())
         return [
-            [sorted(vars(function(one)))]
-            for function, one in zip(functions, (x, x, [2]), strict=True)
+            [sorted(vars(function(argument)))]
+            for function, argument in zip(functions, (x, x, [2]), strict=True)
             for _ in range(CALLS)
         ]
 

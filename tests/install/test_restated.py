@@ -73,8 +73,8 @@ def test_formatting_comments_docstrings_and_annotations_do_not_count():
             if isinstance(node, ast.FunctionDef):
                 node.returns = ast.Constant("something")
                 node.body.insert(0, ast.Expr(ast.Constant("Something else.")))
-                for one in (*node.args.args, *node.args.kwonlyargs):
-                    one.annotation = ast.Constant("something")
+                for arg in (*node.args.args, *node.args.kwonlyargs):
+                    arg.annotation = ast.Constant("something")
         other = ast.unparse(ast.fix_missing_locations(tree))
         accepted = restated.table()["digests"][module]
         assert restated.digests(other, accepted) == restated.digests(source, accepted)
@@ -224,10 +224,10 @@ def test_recordings_of_keras_need_unchanged_code_of_its_global_state(table):
 
 def test_equivalent_code_is_listed_with_a_reason():
     digests = restated.table()["digests"]
-    for one in tool.POLICY["as_good"]:
-        module, _, definition = one["name"].partition(":")
-        assert set(one["digests"]) < set(digests[module][definition])
-        assert re.fullmatch(r"[A-Z].*\.", one["why"])
+    for entry in tool.POLICY["as_good"]:
+        module, _, definition = entry["name"].partition(":")
+        assert set(entry["digests"]) < set(digests[module][definition])
+        assert re.fullmatch(r"[A-Z].*\.", entry["why"])
 
 
 def test_the_tool_names_versions_that_would_be_lost():
@@ -252,7 +252,7 @@ def test_the_tool_finds_the_names_in_code(tmp_path):
     module = tool.Installed(tmp_path).module("one")
 
     def names(definition):
-        return {f"{one.name}:{name}" for one, name in module.calls(definition)}
+        return {f"{owner.name}:{name}" for owner, name in module.calls(definition)}
 
     assert names("f") == {"two:g", "two:k", "two:B.__init__"}
     assert names("A.method") == {"one:A.other", "two:B.inherited", "one:f"}

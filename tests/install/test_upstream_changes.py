@@ -117,7 +117,7 @@ def said_by_doctor():
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("fault", [one for one in faults.FAULTS if one != "class"])
+@pytest.mark.parametrize("fault", [fault for fault in faults.FAULTS if fault != "class"])
 def test_a_missing_class_of_keras(fault):
     """Keras 3.16 has removed the class `TensorFlowTrainer`."""
     before = {layer: in_force(layer) for layer in targets.LAYERS}

@@ -402,7 +402,7 @@ def mixed():
         resized,
         second_order,
     ]
-    return [*found, *(one.numpy() for one in model.variables)]
+    return [*found, *(variable.numpy() for variable in model.variables)]
 
 
 def test_results_are_the_same_and_each_layer_is_compared():
@@ -477,9 +477,9 @@ def test_errors_are_tensorflows():
 # ---------------------------------------------------------------------------------------------
 
 
-def contents(one):
+def contents(stand_in):
     """Return the bytes of the struct of a stand-in, without its reference count."""
-    return ctypes.string_at(id(one), type(one).__basicsize__)[8:]
+    return ctypes.string_at(id(stand_in), type(stand_in).__basicsize__)[8:]
 
 
 def test_without_verification_stand_ins_are_restored():

@@ -19,7 +19,7 @@ from fastops._shell import bench
 
 
 def main(*arguments):
-    return command.main([str(one) for one in arguments])
+    return command.main([str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_the_choice_of_peers(tmp_path):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "python").touch()
     found = list(peers.processes(tmp_path, ["ladder", "serving", "tape"]))
-    assert [(one.name, one.suites) for one in found] == [
+    assert [(process.name, process.suites) for process in found] == [
         ("torch", ["ladder", "serving"]),
         ("onnxruntime", ["serving"]),
     ]
@@ -278,5 +278,7 @@ def test_packages_have_all_files_for_measuring():
     (patterns,) = re.findall(r"^include = (\[.*\])$", PYPROJECT, re.MULTILINE)
     found = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
     folders = {path.parent for path in suites.HERE.rglob("*.py")}
-    assert {".".join(one.relative_to(suites.HERE.parent).parts) for one in folders} <= set(found)
+    assert {".".join(folder.relative_to(suites.HERE.parent).parts) for folder in folders} <= set(
+        found
+    )
     assert "pytest_fastops" in found

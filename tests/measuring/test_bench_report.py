@@ -133,12 +133,12 @@ def test_the_page_is_one_file(run):
     assert text.count("<svg") == text.count("</svg>") == 6
     assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|@import", text)
     addresses = set(re.findall(r'(?:href|src)="([^"]*)"', text))
-    assert {one for one in addresses if not one.startswith(("#", "data:,"))} == set()
+    assert {address for address in addresses if not address.startswith(("#", "data:,"))} == set()
     assert "A &lt;processor&gt;" in text
     assert "x[0] &lt; y" in text
     ids = re.findall(r' id="([^"]*)"', text)
     assert len(ids) == len(set(ids))
-    assert {one[1:] for one in addresses if one.startswith("#")} <= set(ids)
+    assert {address[1:] for address in addresses if address.startswith("#")} <= set(ids)
     for words in ("Where dispatch stops mattering", "p99.9", "To hold", "sonnet is not installed"):
         assert words in text
 

@@ -20,7 +20,7 @@ ELSEWHERE = {
 }
 """Files with tables of times outside of blocks, with the reason."""
 
-FILES = ["README.md", "bench/README.md", *(f"docs/{one.name}" for one in ROOT.glob("docs/*.md"))]
+FILES = ["README.md", "bench/README.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 
 
 @pytest.fixture

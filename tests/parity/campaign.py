@@ -313,7 +313,9 @@ class Campaign:
                 task = child.task
                 yield task, found
                 if isinstance(found, Crash):
-                    busy = {one.connection: one for one in busy.values() if one is not child}
+                    busy = {
+                        child_.connection: child_ for child_ in busy.values() if child_ is not child
+                    }
                     rest = after_crash(found)
                     if rest is not None:
                         child.give(rest)

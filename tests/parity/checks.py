@@ -299,7 +299,12 @@ def outlined(derivatives):
     if isinstance(derivatives, Failure):
         return derivatives
     return tf.nest.map_structure(
-        lambda one: one if one is None else (one.dtype, one.shape, one.device), derivatives
+        lambda derivative: (
+            derivative
+            if derivative is None
+            else (derivative.dtype, derivative.shape, derivative.device)
+        ),
+        derivatives,
     )
 
 

@@ -156,14 +156,14 @@ def _shape_twists(tensor):
         tensor if tensor.dtype not in CONTAINERS else tf.bitcast(tensor, CONTAINERS[tensor.dtype])
     )
     values = np.asarray(values.numpy())
-    one = np.asarray(b"a" if tensor.dtype == tf.string else 1, values.dtype)
+    single = np.asarray(b"a" if tensor.dtype == tf.string else 1, values.dtype)
     twists = {
         "one rank more": values[None],
-        "a scalar": one,
-        "a vector of one element": one.reshape(1),
+        "a scalar": single,
+        "a vector of one element": single.reshape(1),
         "an empty vector": np.zeros([0], values.dtype),
         "empty, of rank 3": np.zeros([2, 0, 3], values.dtype),
-        "one element, of rank 9": one.reshape([1] * 9),
+        "one element, of rank 9": single.reshape([1] * 9),
     }
     if values.ndim:
         twists["one row more"] = np.concatenate([values, values[:1]])

@@ -197,7 +197,7 @@ def run(campaign, tasks, journal, progress=lambda task: None):
             for name in sums:
                 sums[name] += bag[name]
             report.problems += bag["problems"]
-    report.deaths = judged(campaign, [crash for one in records for crash in one["crashes"]])
+    report.deaths = judged(campaign, [crash for record in records for crash in record["crashes"]])
     return report
 
 

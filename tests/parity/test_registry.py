@@ -72,20 +72,20 @@ class TestOp:
         found = suite.of(op_name).findings["values"][op_name]
         assert len(found) == len(WORLDS) * len(cases.combinations(op_name))
         assert_no_problems(found)
-        assert {path for one in found for path in one["paths"]} == {path_of(op_name)}
+        assert {path for finding in found for path in finding["paths"]} == {path_of(op_name)}
 
     def test_gradients(self, suite, op_name):
         """First and second gradients and the jvp of direct calls are TensorFlow's."""
         found = suite.of(op_name).findings["gradients"][op_name]
         assert len(found) == len(cases.combinations(op_name))
         assert_no_problems(found)
-        assert {path for one in found for path in one["paths"]} <= {path_of(op_name)}
+        assert {path for finding in found for path in finding["paths"]} <= {path_of(op_name)}
 
     def test_graphs(self, suite, op_name):
         """In a function, the op builds the same node as TensorFlow's."""
         found = suite.of(op_name).findings["graphs"][op_name]
         assert_no_problems(found)
-        assert any(one["cases"] for one in found)
+        assert any(finding["cases"] for finding in found)
 
     def test_malformed_calls(self, suite, op_name):
         """At least five malformed calls raise TensorFlow's exception, or crash TensorFlow."""
@@ -115,7 +115,7 @@ def path_of(op_name):
 
 
 def assert_no_problems(found):
-    assert not [problem for one in found for problem in one["problems"]]
+    assert not [problem for finding in found for problem in finding["problems"]]
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_gradients_were_compared(everything):
     compared = {
         name
         for name, found in everything.findings["gradients"].items()
-        if any(one["paths"].get("direct") for one in found)
+        if any(finding["paths"].get("direct") for finding in found)
     }
     assert len(compared) >= 150
 

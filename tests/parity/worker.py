@@ -81,16 +81,16 @@ def main():
         check = options.check + THOROUGH * options.thorough
         found = []
         perform(Task(check, op_name), lambda step, call: None, found.append)
-        paths = sum((Counter(one.paths) for one in found), start=Counter())
+        paths = sum((Counter(finding.paths) for finding in found), start=Counter())
         print(
-            f"{op_name}: {len(found)} combinations, {sum(one.cases for one in found)} cases, "
+            f"{op_name}: {len(found)} combinations, {sum(finding.cases for finding in found)} cases, "
             f"{dict(paths)}, {time.perf_counter() - begin:.1f} s",
-            *(f"  {one.types}: {one.rejected}" for one in found if one.rejected),
-            *[f"  ! {problem}" for one in found for problem in one.problems][:MOST_SHOWN],
+            *(f"  {finding.types}: {finding.rejected}" for finding in found if finding.rejected),
+            *[f"  ! {problem}" for finding in found for problem in finding.problems][:MOST_SHOWN],
             sep="\n",
             flush=True,
         )
-        failed |= any(one.problems for one in found)
+        failed |= any(finding.problems for finding in found)
     sys.exit(failed)
 
 

@@ -396,7 +396,9 @@ def test_calls_that_tensorflow_runs_skip_known_checks(monkeypatch):
     assert calls == [fast._traced]
     with fastops.profile() as report:
         fast(X, 2.0)
-    assert [(one.executor, one.calls) for one in report.functions] == [("tensorflow", 1)]
+    assert [(function.executor, function.calls) for function in report.functions] == [
+        ("tensorflow", 1)
+    ]
     with tf.GradientTape() as tape:
         tape.watch(X)
         fast(X, 2.0)
@@ -422,8 +424,8 @@ SCALAR = tf.convert_to_tensor(2.0)  # TensorFlow caches this tensor, and uses it
 
 
 def linear(x, k=2.0, *rest, bias=DEFAULT, flags=None):
-    for one in rest:
-        x = x + one
+    for value in rest:
+        x = x + value
     return x * k + bias if flags is None else (x * k if flags["negative"] else x - k)
 
 
@@ -496,7 +498,7 @@ def test_arguments(name):
             for v, value in zip(V, before, strict=True):
                 v.assign(value)
     described = fast.describe()
-    assert {one["executor"] for one in described} == {"plan"}, described
+    assert {row["executor"] for row in described} == {"plan"}, described
     tracings = [f.experimental_get_tracing_count() for f in (fast, traced)]
     assert tracings[0] == tracings[1]
 
@@ -534,7 +536,7 @@ def test_numbers_that_an_input_signature_turns_into_tensors():
     for args in ((SCALAR, 2.0), (S, 2.0), (2.0, S), (2.0, 2.0), (1, 2.0), (S, SCALAR)):
         for _ in range(3):
             assert_same(fast(*args), fast._traced(*args))
-    assert {one["executor"] for one in fast.describe()} == {"plan"}
+    assert {row["executor"] for row in fast.describe()} == {"plan"}
     assert fast.experimental_get_tracing_count() == 1
 
 
@@ -782,7 +784,7 @@ def test_input_signature_and_relaxed_shapes():
     for size in (1, 3, 7, 3):
         for _ in range(2):
             assert_same(fast(make("float32", size)), fast._traced(make("float32", size)))
-    assert {one["executor"] for one in fast.describe()} == {"plan"}
+    assert {row["executor"] for row in fast.describe()} == {"plan"}
     assert fast.experimental_get_tracing_count() == 1
     relaxed = fastops.function(lambda x: x * 2.0, reduce_retracing=True)
     for size in range(1, 6):
@@ -1062,7 +1064,7 @@ def test_memory_is_flat():
         dead.append(weakref.ref(y))
     del y
     gc.collect()
-    assert not [one for one in dead if one() is not None]
+    assert not [reference for reference in dead if reference() is not None]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1199,7 +1201,7 @@ def test_profiles_belong_to_threads():
         thread.start()
         thread.join()
     fast(X)
-    assert [one.calls for report in (outer, inner) for one in report.functions] == [1, 1]
+    assert [function.calls for report in (outer, inner) for function in report.functions] == [1, 1]
 
 
 def test_pictures(tmp_path, monkeypatch):

@@ -153,7 +153,7 @@ def test_traced_functions():
     for _ in range(3):
         squared(X)
     report = fastops.explain(squared, X)
-    (executor,) = {one.executor for one in report.functions}
+    (executor,) = {function.executor for function in report.functions}
     (events,) = validated(report).values()
     assert [e["args"].get("executor") for e in events if "squared" in e["name"]] == [executor]
 
@@ -198,9 +198,9 @@ def test_profiles_of_several_threads_at_once():
     for thread in threads:
         thread.join()
     found = [validated(report) for report in reports]
-    assert len({number for one in found for number in one}) == 4
-    for one in found:
-        (events,) = one.values()
+    assert len({number for tracks in found for number in tracks}) == 4
+    for tracks in found:
+        (events,) = tracks.values()
         assert names(events).count("Neg") == 20
 
 
@@ -523,7 +523,7 @@ def test_spans_are_nested():
     nest(root, [Span(str(place), "program", *part) for place, part in enumerate(parts)])
 
     def shape(span):
-        return span.name, span.start, span.stop, [shape(one) for one in span.inner]
+        return span.name, span.start, span.stop, [shape(inner) for inner in span.inner]
 
     assert shape(root) == (
         "root", 0, 100,

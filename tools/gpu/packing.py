@@ -250,14 +250,21 @@ def tiers(site):
     site : Path
         The folder of the packages.
     """
-    installed = {name_of(one.metadata["Name"]): one for one in distributions(path=[str(site)])}
+    installed = {
+        name_of(distribution.metadata["Name"]): distribution
+        for distribution in distributions(path=[str(site)])
+    }
     first, left = set(), [*FIRST]
     while left:
         name = left.pop()
         if name not in installed or name in first:
             continue
         first.add(name)
-        left += [name_of(one) for one in installed[name].requires or () if "extra ==" not in one]
+        left += [
+            name_of(requirement)
+            for requirement in installed[name].requires or ()
+            if "extra ==" not in requirement
+        ]
     found = {"tensorflow": [], "programs": [], "cudnn": [], "others": []}
     for name, distribution in installed.items():
         if name in ("pip", "fastops"):
@@ -273,7 +280,7 @@ def _tier(distribution, file, first):
         if part[1] in FIRST_LIBRARIES:
             return "tensorflow"
         return "cudnn" if part[1] in CUDNN else "others"
-    if distribution not in first or any(re.fullmatch(one, file) for one in PROGRAMS):
+    if distribution not in first or any(re.fullmatch(pattern, file) for pattern in PROGRAMS):
         return "programs"
     return "tensorflow"
 

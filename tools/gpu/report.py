@@ -43,7 +43,7 @@ def _number(what, found, bound, unit, judged):
 
 def outcome(verdicts):
     """Return the outcome of a step with these verdicts."""
-    judged = [one["holds"] for one in verdicts if one["holds"] is not None]
+    judged = [verdict["holds"] for verdict in verdicts if verdict["holds"] is not None]
     if not judged:
         return OPEN
     return PASSED if all(judged) else FAILED
@@ -100,10 +100,10 @@ class Report:
 def step_lines(name, step):
     """Return the result of a step as lines of text."""
     lines = [f"{name}: {step['outcome']}, {step['seconds']:.0f} s"]
-    for one in step.get("verdicts", ()):
-        sign = {True: "holds", False: "FAILS", None: "open"}[one["holds"]]
-        found = ", ".join(filter(None, (str(one["found"]), one["bound"])))
-        lines.append(f"  {sign:<6} {one['what']}" + (f": {found}" if found else ""))
+    for verdict in step.get("verdicts", ()):
+        sign = {True: "holds", False: "FAILS", None: "open"}[verdict["holds"]]
+        found = ", ".join(filter(None, (str(verdict["found"]), verdict["bound"])))
+        lines.append(f"  {sign:<6} {verdict['what']}" + (f": {found}" if found else ""))
     for row in step.get("table", ()):
         lines.append("    " + "  ".join(f"{cell:<16}" for cell in row).rstrip())
     lines += [f"  - {note}" for note in step.get("notes", ())]

@@ -175,7 +175,7 @@ def signature(value):
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    given = [one for one in found.parameters.values() if one.name != "self"]
+    given = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
     return str(found.replace(parameters=given))
 
 

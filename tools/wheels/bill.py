@@ -61,7 +61,10 @@ def bill(version, builds, files):
         },
         "components": components,
         "dependencies": [
-            {"ref": subject["bom-ref"], "dependsOn": [one["bom-ref"] for one in components]}
+            {
+                "ref": subject["bom-ref"],
+                "dependsOn": [component["bom-ref"] for component in components],
+            }
         ],
     }
     # The serial number depends only on the content.

@@ -17,12 +17,12 @@ def layout(compiled, suffix):
         The suffix of file names of extensions.
     """
     files, builds, folders = {}, {}, {}
-    for release, one in compiled.items():
-        folder = folders.setdefault(one["interface"], f"_builds/tf{release.replace('.', '_')}")
-        builds.setdefault(folder, []).append(one["known_by"])
-        for name, library in one["libraries"].items():
+    for release, build in compiled.items():
+        folder = folders.setdefault(build["interface"], f"_builds/tf{release.replace('.', '_')}")
+        builds.setdefault(folder, []).append(build["known_by"])
+        for name, library in build["libraries"].items():
             package, _, place = (name.replace(".", "/") + suffix).partition("/")
-            between = f"{folder}/" if name in one["readers"] else ""
+            between = f"{folder}/" if name in build["readers"] else ""
             if files.setdefault(f"{package}/{between}{place}", library) != library:
                 sys.exit(
                     f"{name} is compiled otherwise for TensorFlow {release}, and reads nothing"

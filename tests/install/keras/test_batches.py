@@ -40,13 +40,14 @@ def seedless():
 
 def plain(value):
     return tf.nest.map_structure(
-        lambda one: (one.dtype.name, tuple(one.shape), one.numpy().tobytes(), one.device), value
+        lambda leaf: (leaf.dtype.name, tuple(leaf.shape), leaf.numpy().tobytes(), leaf.device),
+        value,
     )
 
 
 def eagerly(dataset):
     """Return the elements of two epochs."""
-    return [[plain(one) for one in dataset] for _ in range(2)]
+    return [[plain(element) for element in dataset] for _ in range(2)]
 
 
 def in_graphs(dataset):
@@ -86,7 +87,7 @@ def as_a_dataset(dataset):
     mapped = dataset.map(lambda *element: element).take(2)
     assert isinstance(dataset, tf.data.Dataset)
     return (
-        [plain(one) for one in mapped],
+        [plain(element) for element in mapped],
         dataset.cardinality().numpy(),
         dataset.options().autotune.enabled,
     )
@@ -245,7 +246,7 @@ def test_under_a_tape():
             dataset = ArrayDataAdapter(x, batch_size=2).get_tf_dataset()
             with tf.GradientTape() as tape:
                 tape.watch(x)
-                y = sum(tf.reduce_sum(one) for one in dataset)
+                y = sum(tf.reduce_sum(batch) for batch in dataset)
             assert y == 6
             assert tape.gradient(y, x) is None
 
@@ -256,7 +257,7 @@ def test_batches_are_not_tensors_of_the_program():
         for size in (2, 3, 8):
             for _ in range(2):
                 found = list(ArrayDataAdapter(x, batch_size=size).get_tf_dataset())
-                assert all(one is not x for one in found)
+                assert all(batch is not x for batch in found)
 
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.array(3)])
@@ -292,7 +293,7 @@ def test_threads_share_an_iterator():
             found = []
 
             def work(iterator=iterator, found=found):
-                found.extend(int(one[0]) for one in iterator)
+                found.extend(int(batch[0]) for batch in iterator)
 
             threads = [threading.Thread(target=work) for _ in range(4)]
             for thread in threads:
@@ -318,7 +319,7 @@ def test_after_uninstall_keras_makes_the_pipeline(pipelines):
         assert vars(ArrayDataAdapter)["get_tf_dataset"] == original
     assert vars(ArrayDataAdapter)["get_tf_dataset"] is original
     assert array_data_adapter.ArrayDataAdapter is ArrayDataAdapter
-    assert [one.numpy().tolist() for one in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert [batch.numpy().tolist() for batch in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     pipelines.clear()
     kept.get_tf_dataset()
     assert len(pipelines) == 1
@@ -335,12 +336,12 @@ class Seen(keras.callbacks.Callback):
         self.all = []
 
     def on_train_batch_end(self, batch, logs=None):
-        self.all.append((batch, {name: float(one) for name, one in logs.items()}))
+        self.all.append((batch, {name: float(value) for name, value in logs.items()}))
 
     on_test_batch_end = on_train_batch_end
 
     def on_predict_batch_end(self, batch, logs=None):
-        self.all.append((batch, [np.asarray(one).tobytes() for one in logs["outputs"]]))
+        self.all.append((batch, [np.asarray(output).tobytes() for output in logs["outputs"]]))
 
 
 def weights_of_samples(model, x, y, seen):
@@ -387,7 +388,7 @@ def test_loops(eagerly, several, pipelines, capsys):
             yield fit(model, x, y, seen).history
         yield model.evaluate(x, y, batch_size=8, verbose=1, callbacks=[seen])
         yield model.predict(x, batch_size=16, verbose=0, callbacks=[seen]).tobytes()
-        yield [one.numpy().tobytes() for one in model.variables]
+        yield [variable.numpy().tobytes() for variable in model.variables]
         yield seen.all
         # The number of progress lines depends on time.
         last = capsys.readouterr().out.rpartition("\r")[2]

@@ -98,8 +98,8 @@ def operators(accelerated, *, numbers=True):
     yield from (call(M, BIAS), call(BIAS, M), call(K, BIAS), call(BIAS, K), call(N, WHOLE))
     yield from (call(1, 2), call(1.5, 2), call(M), call(), call(x1=M, x2=M), call(M, M, M))
     yield from (call(M, x2=K), call(M, y=M), call(K, HALF), call(WHOLE, K))
-    yield from (call(one, other) for one in (F, M, K, 1.5) for other in ODD)
-    yield from (call(one, other) for one in ODD for other in (F, M, K, 1.5))
+    yield from (call(operand, other) for operand in (F, M, K, 1.5) for other in ODD)
+    yield from (call(operand, other) for operand in ODD for other in (F, M, K, 1.5))
 
 
 def elementwise():
@@ -124,7 +124,7 @@ def products():
     yield from (fast(M, COLUMN), fast(K, COLUMN), fast(V, COLUMN), call(M, HALF), call(M, WHOLE))
     yield from (call(M), call(x1=M, x2=COLUMN), call(M, 2.0), call(2.0, M), call(M, K))
     yield from (call(M, other) for other in ODD)
-    yield from (call(one, COLUMN) for one in ODD)
+    yield from (call(operand, COLUMN) for operand in ODD)
 
 
 def reductions(accelerated):

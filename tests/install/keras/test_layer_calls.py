@@ -79,7 +79,7 @@ def nested():
 def notes_of(layer):
     found = []
     while layer is not None:
-        found.append((list(layer.notes), [one.numpy() for one in layer.losses]))
+        found.append((list(layer.notes), [loss.numpy() for loss in layer.losses]))
         layer = layer.inner
     return found
 
@@ -137,8 +137,8 @@ def test_models_and_their_built_in_layers():
     def program():
         model = Model()
         with tf.GradientTape() as tape:
-            result = [model(X, training=one) for one in (False, True, False, True)]
-            loss = tf.add_n([tf.reduce_sum(one) for one in result])
+            result = [model(X, training=training) for training in (False, True, False, True)]
+            loss = tf.add_n([tf.reduce_sum(output) for output in result])
         return result, tape.gradient(loss, model.trainable_variables)
 
     both(program, taken=None)
@@ -164,7 +164,7 @@ def test_masks():
         masked = tf.identity(X)
         keras.src.backend.set_keras_mask(masked, tf.constant([True, False]))
         results.append(layer(masked))
-        return results, layer.given, [one._keras_mask for one in results]
+        return results, layer.given, [result._keras_mask for result in results]
 
     both(program, taken=CALLS - 1)
 
@@ -374,7 +374,7 @@ def test_scopes_of_keras_functions_and_graphs():
         layer, plain = Scaled(), Doubled()
         layer(X)
         plain(X)
-        weights = [one.value for one in layer.trainable_variables]
+        weights = [variable.value for variable in layer.trainable_variables]
         stateless = layer.stateless_call(weights, [], X, return_losses=True)
         traced = tf.function(lambda x: layer(x))(X)
         with tf.Graph().as_default():
@@ -409,10 +409,10 @@ def test_threads():
     with fastops.accelerated():
         before = layer_call().taken
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert layer_call().taken == before + 8 * 200 * 3
     assert not wrong
 

@@ -128,8 +128,8 @@ def taped(run):
     variables = [K, SQUARE, BIAS, DOUBLE]
     with tf.GradientTape(persistent=True) as tape:
         result = run()
-    watched = {id(one) for one in tape.watched_variables()}
-    slopes = outcome(tape.gradient, (result, [one.value for one in variables]), {})
+    watched = {id(variable) for variable in tape.watched_variables()}
+    slopes = outcome(tape.gradient, (result, [variable.value for variable in variables]), {})
     return result, slopes, sorted(watched)
 
 

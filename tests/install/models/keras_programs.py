@@ -20,10 +20,10 @@ def perceptron():
 
 
 def functional():
-    one = keras.Input((4,))
-    x = L.Dense(8, activation="tanh")(one)
-    x = L.LayerNormalization()(L.Add()([x, L.Dense(8)(one)]))
-    return keras.Model(one, [L.Dense(3, activation="softmax")(x), x]), floats(2, 4)
+    inputs = keras.Input((4,))
+    x = L.Dense(8, activation="tanh")(inputs)
+    x = L.LayerNormalization()(L.Add()([x, L.Dense(8)(inputs)]))
+    return keras.Model(inputs, [L.Dense(3, activation="softmax")(x), x]), floats(2, 4)
 
 
 def convolutional():
@@ -47,9 +47,9 @@ def bidirectional():
 
 
 def attention():
-    one = keras.Input((5, 8))
-    x = L.LayerNormalization()(L.MultiHeadAttention(2, 4, dropout=0.2)(one, one) + one)
-    return keras.Model(one, L.Dense(2)(L.GlobalMaxPooling1D()(x))), floats(2, 5, 8)
+    inputs = keras.Input((5, 8))
+    x = L.LayerNormalization()(L.MultiHeadAttention(2, 4, dropout=0.2)(inputs, inputs) + inputs)
+    return keras.Model(inputs, L.Dense(2)(L.GlobalMaxPooling1D()(x))), floats(2, 5, 8)
 
 
 def embedding():
@@ -128,9 +128,9 @@ def plain(value):
             }
         return str(array.dtype), array.shape, array.tobytes(), attributes
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value).__name__, [plain(one) for one in value]
+        return type(value).__name__, [plain(item) for item in value]
     return repr(value)
 
 
@@ -149,20 +149,20 @@ def compare(program, *, replayed=True, native=False):
     is False). With `native`, some replays must have run by kernels alone.
     """
     begin()
-    expected = [plain(one) for one in program()]
+    expected = [plain(value) for value in program()]
     begin()
     with fastops.accelerated(), contextlib.ExitStack() as stack:
         subjects = []
         PROBES.append(subjects)
         stack.callback(PROBES.pop)
-        given = [plain(one) for one in program()]
-        known = [told(one, name) for one, name in subjects]
+        given = [plain(value) for value in program()]
+        known = [told(instance, name) for instance, name in subjects]
     assert len(given) == len(expected)
     for number, (one, other) in enumerate(zip(given, expected, strict=True)):
         assert one == other, f"result {number}: {one}, not {other}"
     if subjects and replayed is not None:
-        assert all(one["replayed"] for one in known) == replayed, known
-    assert not native or all(one["native"] for one in known), known
+        assert all(description["replayed"] for description in known) == replayed, known
+    assert not native or all(description["native"] for description in known), known
 
 
 def begin():

@@ -38,7 +38,7 @@ def assign(model):
 
 
 def set_weights(model):
-    model.set_weights([one * 0.5 for one in model.get_weights()])
+    model.set_weights([weight * 0.5 for weight in model.get_weights()])
 
 
 def assign_behind_keras(model):
@@ -453,8 +453,8 @@ def test_eager_functions_and_other_contexts():
 
 def test_shared_layers_and_copies():
     def program():
-        one = L.Dense(4, activation="relu")
-        first, other = (keras.Sequential([keras.Input((4,)), one, L.Dense(n)]) for n in (2, 3))
+        layer = L.Dense(4, activation="relu")
+        first, other = (keras.Sequential([keras.Input((4,)), layer, L.Dense(n)]) for n in (2, 3))
         copied = keras.models.clone_model(first)
         copied.set_weights(first.get_weights())
         x = floats(2, 4)
@@ -465,7 +465,7 @@ def test_shared_layers_and_copies():
             yield other(x)
             yield copied(x)
             if number == CALLS:
-                one.kernel.assign(tf.ones((4, 4)))
+                layer.kernel.assign(tf.ones((4, 4)))
 
     compare(program)
 

@@ -155,7 +155,9 @@ LEFT = {"use_ema", "gradient_accumulation_steps"}
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), VARIANTS, ids=lambda one: one if isinstance(one, str) else " ".join(one)
+    ("name", "arguments"),
+    VARIANTS,
+    ids=lambda case: case if isinstance(case, str) else " ".join(case),
 )
 def test_optimizers(name, arguments):
     def program():
@@ -247,8 +249,8 @@ def test_loops(make, optimizer):
         loss = keras.losses.MeanSquaredError()
         metric = keras.metrics.Mean()
         chosen = keras.optimizers.get(optimizer)
-        for one in (model, loss):
-            probe(one)
+        for instance in (model, loss):
+            probe(instance)
         for number in range(2 * CALLS):
             with tf.GradientTape() as tape:
                 y = model(x + float(number), training=True)
@@ -272,8 +274,8 @@ def test_fit(kind, eagerly):
         if kind == "subclassed":
             model, y = Subclassed(), y % 2
         elif kind == "functional":
-            one = keras.Input((4,))
-            model = keras.Model(one, L.Dense(3)(L.Dropout(0.2)(L.Dense(8)(one))))
+            inputs = keras.Input((4,))
+            model = keras.Model(inputs, L.Dense(3)(L.Dropout(0.2)(L.Dense(8)(inputs))))
         else:
             model, _ = perceptron()
         model.compile(
@@ -285,7 +287,7 @@ def test_fit(kind, eagerly):
         if eagerly and kind != "subclassed":
             probe(model, "train_step")
         history = model.fit(x, y, batch_size=8, epochs=2, verbose=0, validation_data=(x, y))
-        yield {name: [float(one) for one in of] for name, of in history.history.items()}
+        yield {name: [float(value) for value in of] for name, of in history.history.items()}
         yield model.evaluate(x, y, verbose=0)
         yield model.predict(x, verbose=0)
         yield model.train_on_batch(x[:8], y[:8])
@@ -303,7 +305,7 @@ def test_weights_of_samples_and_classes():
         weights = np.linspace(0, 1, 24)
         probe(model, "train_step")
         history = model.fit(x, y, sample_weight=weights, batch_size=4, epochs=2, verbose=0)
-        yield {name: [float(one) for one in of] for name, of in history.history.items()}
+        yield {name: [float(value) for value in of] for name, of in history.history.items()}
         yield model.variables
 
     compare(program)

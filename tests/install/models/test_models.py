@@ -282,7 +282,7 @@ def test_many_models_are_forgotten():
             known = type(model).__call__
             del model
         gc.collect()
-        assert [one() for one in references] == [None] * 3
+        assert [reference() for reference in references] == [None] * 3
         assert known.describe()["recorded"] == 0
 
 
@@ -384,7 +384,7 @@ def test_explanations_name_the_replayed_objects():
         (only,) = fastops.explain(model, x).methods
         assert (only.name, only.reason, only.calls) == (f"Sequential {model.name}", None, 1)
         report = fastops.explain(subclassed, x)
-        found = {one.name: one.reason for one in report.methods}
+        found = {method.name: method.reason for method in report.methods}
         assert found[f"Subclassed {subclassed.name}"] == "the class is not one of Keras's"
         assert found[f"Dense {subclassed.hidden.name}"] is None
         assert "replayed" in str(report)

@@ -173,7 +173,7 @@ def test_a_zip_that_opens_a_tape():
         given = opening(tape, gradients(variables, 1))
         optimizer.apply_gradients(zip(given, variables, strict=True))
         tape.__exit__(None, None, None)
-        yield [one.shape for one in tape.watched_variables()]
+        yield [variable.shape for variable in tape.watched_variables()]
         yield state(optimizer, variables)
 
     compare(program)
@@ -187,7 +187,7 @@ ODD = {
     "nothing": lambda pairs: [],
     "no gradients": lambda pairs: [(None, variable) for _, variable in pairs],
     "a pair without a gradient": lambda pairs: [(None, pairs[0][1]), *pairs[1:]],
-    "arrays": lambda pairs: [(one.numpy(), variable) for one, variable in pairs],
+    "arrays": lambda pairs: [(gradient.numpy(), variable) for gradient, variable in pairs],
     "another dtype": lambda pairs: [(tf.cast(one, tf.float64), two) for one, two in pairs],
     "another shape": lambda pairs: [(tf.ones((7,)), variable) for _, variable in pairs],
     "variables": lambda pairs: [(variable, variable) for _, variable in pairs],
@@ -394,10 +394,10 @@ def test_scopes_around_a_step():
             given = gradients(variables, number)
             with tf.GradientTape() as tape:
                 optimizer.apply_gradients(zip(given, variables, strict=True))
-            yield [one.name for one in tape.watched_variables()]
+            yield [variable.name for variable in tape.watched_variables()]
             with tape_lib.VariableWatcher() as watcher:
                 optimizer.apply_gradients(zip(given, variables, strict=True))
-            yield [one.name for one in watcher.watched_variables()]
+            yield [variable.name for variable in watcher.watched_variables()]
             yield traced(*given)
             with strategy.scope():
                 yield outcome(optimizer.apply_gradients, list(zip(given, variables, strict=True)))
@@ -415,7 +415,7 @@ def test_watched_variables_of_a_step(make):
         for number in range(CALLS):
             with tape_lib.VariableWatcher() as watcher:
                 optimizer.apply_gradients(paired(variables, number))
-            yield sorted(one.name for one in watcher.watched_variables())
+            yield sorted(variable.name for variable in watcher.watched_variables())
 
     compare(program)
 
@@ -425,10 +425,10 @@ def test_steps_keep_nothing_alive():
         variables, optimizer = parameters(), O.Adam(0.1)
         list(steps(optimizer, variables))
         assert told(optimizer, "apply_gradients")["replayed"]
-        dropped = [weakref.ref(one) for one in (optimizer, *variables)]
+        dropped = [weakref.ref(value) for value in (optimizer, *variables)]
         del variables, optimizer
         gc.collect()
-        assert not any(one() for one in dropped)
+        assert not any(reference() for reference in dropped)
 
 
 def test_without_keras(monkeypatch):

@@ -91,16 +91,22 @@ class Drawn(NamedTuple):
         """Return a result without the random values, so that two results can be compared."""
         outputs = result if isinstance(result, (list, tuple)) else [result]
         return type(result), [
-            [one.dtype, one.shape, one.device, one.backing_device, self.arrange(one.numpy())]
+            [
+                output.dtype,
+                output.shape,
+                output.device,
+                output.backing_device,
+                self.arrange(output.numpy()),
+            ]
             if place in self.outputs
-            else one
-            for place, one in enumerate(outputs)
+            else output
+            for place, output in enumerate(outputs)
         ]
 
     def fulfilled(self, arguments, result):
         """Tell whether a result is a possible draw of a call."""
         outputs = result if isinstance(result, (list, tuple)) else [result]
-        return self.holds(arguments, *(one.numpy() for one in outputs))
+        return self.holds(arguments, *(output.numpy() for output in outputs))
 
 
 def _bytes(tensor):

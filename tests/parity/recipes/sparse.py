@@ -364,7 +364,9 @@ def serialize_rows(d):
 
 def serialized(maker, *tensors):
     """Return serialized sparse tensors, one per row."""
-    return tf.stack([tf.raw_ops.SerializeSparse(**sparse(maker, *one, SPARSE)) for one in tensors])
+    return tf.stack(
+        [tf.raw_ops.SerializeSparse(**sparse(maker, *tensor, SPARSE)) for tensor in tensors]
+    )
 
 
 ROWS = (((4, 4), (1, 8, 9, 15)), ((4, 3), (0, 11)), ((2, 7), ()))
@@ -425,7 +427,7 @@ def crosses(d, kinds):
             sparse(maker, *column, "indices values shapes")
             for maker, column in zip(makers, columns, strict=True)
         ]
-        call = {name: [one[name] for one in features] for name in features[0]}
+        call = {name: [feature[name] for feature in features] for name in features[0]}
         rows = columns[0][0][0]
         for dense in ([], [makers[0](rows, 2)], [maker(rows, 1) for maker in makers]):
             yield call | {"dense_inputs": dense}
@@ -581,7 +583,7 @@ def ragged_gather(d):
         for indices in ((), (0,), (4,), (2, 3), (2, 1, 3)):
             if rows or 0 in indices:
                 yield {
-                    "params_nested_splits": [d.Tsplits.const(one) for one in splits],
+                    "params_nested_splits": [d.Tsplits.const(split) for split in splits],
                     "params_dense_values": d.Tvalues(*shape),
                     "indices": d.Tindices.below(max(rows, 1), *indices),
                     "OUTPUT_RAGGED_RANK": len(splits) + len(indices) - 1,
@@ -610,7 +612,7 @@ def ragged_range(d):
 def ragged_to_sparse(d):
     for splits, shape in NESTED:
         yield {
-            "rt_nested_splits": [d.Tsplits.const(one) for one in splits],
+            "rt_nested_splits": [d.Tsplits.const(split) for split in splits],
             "rt_dense_values": d.T(*shape),
         }
 
@@ -636,7 +638,7 @@ def ragged_to_dense(d):
             "shape": d.Tshape.const(shape),
             "values": d.T(*values),
             "default_value": d.T(*default),
-            "row_partition_tensors": [d.Tindex.const(one) for one in partitions],
+            "row_partition_tensors": [d.Tindex.const(partition) for partition in partitions],
             "row_partition_types": kinds.split(),
         }
 

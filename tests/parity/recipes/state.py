@@ -539,7 +539,11 @@ def none_removes(types):
 
 NO_TABLE = "no table supports such keys and values"
 mismatched("LookupTableFindV2 LookupTableExportV2", NO_TABLE, none_has)
-mismatched("LookupTableInsertV2 LookupTableImportV2", "no mutable table supports such keys and values", none_takes)
+mismatched(
+    "LookupTableInsertV2 LookupTableImportV2",
+    "no mutable table supports such keys and values",
+    none_takes,
+)
 mismatched("LookupTableRemoveV2", "no table supports such keys", none_removes)
 
 

@@ -23,7 +23,7 @@ def run(request):
         "driver": _driver(),
         "GPUs": _describe_gpus(tf),
     }
-    devices = [one.name for one in tf.config.list_logical_devices()]
+    devices = [device.name for device in tf.config.list_logical_devices()]
     found.verdicts.append(holds(f"there is a {request.device}", _there(request, devices), devices))
     empty = request.stand_ins()
     if empty:
@@ -71,7 +71,7 @@ def _driver():
 def _describe_gpus(tf):
     details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
     names = [
-        f"{one.get('device_name')} ({'.'.join(map(str, one.get('compute_capability', ())))})"
-        for one in details
+        f"{detail.get('device_name')} ({'.'.join(map(str, detail.get('compute_capability', ())))})"
+        for detail in details
     ]
     return ", ".join(names) or "none"

@@ -55,10 +55,10 @@ def small(request, found, name, arguments, torch_name):
     import fastops
 
     random = np.random.default_rng(0)
-    values = {one: random.normal(size=SHAPE).astype(np.float32) for one in arguments}
-    names = {one: put(value, request.device) for one, value in values.items()}
+    values = {argument: random.normal(size=SHAPE).astype(np.float32) for argument in arguments}
+    names = {argument: put(value, request.device) for argument, value in values.items()}
     op = getattr(fastops.raw_ops, name)
-    statement = f"op({', '.join(f'{one}={one}' for one in arguments)})"
+    statement = f"op({', '.join(f'{argument}={argument}' for argument in arguments)})"
     stock = names | {"op": getattr(tf.raw_ops, name)}
     ours = names | {"op": op}
     arms = {"fastops": (statement, ours), "raw_ops": (statement, stock)}
@@ -69,7 +69,7 @@ def small(request, found, name, arguments, torch_name):
     same = _bits(eval(statement, ours)) == _bits(eval(statement, stock))
     timed = in_turn(arms, everything(request), **brief(request))
     times = timed["raw_ops"].median / timed["fastops"].median
-    found.figures[name] = {arm: one._asdict() for arm, one in timed.items()}
+    found.figures[name] = {arm: timing._asdict() for arm, timing in timed.items()}
     found.verdicts.append(holds(f"{name}: bits of stock", same))
     found.verdicts.append(at_least(f"{name}: faster than tf.raw_ops", times, FASTER, " times"))
     what = f"{name}: host time above the bare kernel"
@@ -102,7 +102,7 @@ def torch_arm(request, name, values):
     if request.kind == "GPU" and not torch.cuda.is_available():
         return {}
     device = "cpu" if request.kind == "CPU" else f"cuda:{request.device.partition(':')[2] or 0}"
-    tensors = {one: torch.tensor(value, device=device) for one, value in values.items()}
+    tensors = {argument: torch.tensor(value, device=device) for argument, value in values.items()}
     statement = f"op({', '.join(tensors)})"
     return {"torch": (statement, tensors | {"op": getattr(torch, name)})}
 
@@ -111,7 +111,7 @@ def matmul(request):
     """Return the inputs of a large product of matrices, and its attributes."""
     size = 4096 if request.kind != "CPU" else 768
     random = np.random.default_rng(1)
-    matrices = {one: random.normal(size=(size, size)).astype(np.float32) for one in "ab"}
+    matrices = {argument: random.normal(size=(size, size)).astype(np.float32) for argument in "ab"}
     return matrices, {}
 
 
@@ -130,8 +130,8 @@ def large(request, found, name, values, attrs):
 
     import fastops
 
-    names = {one: put(value, request.device) for one, value in values.items()} | attrs
-    statement = f"op({', '.join(f'{one}={one}' for one in names)})"
+    names = {argument: put(value, request.device) for argument, value in values.items()} | attrs
+    statement = f"op({', '.join(f'{argument}={argument}' for argument in names)})"
     arms = {
         "fastops": (statement, names | {"op": getattr(fastops.raw_ops, name)}),
         "raw_ops": (statement, names | {"op": getattr(tf.raw_ops, name)}),
@@ -145,7 +145,7 @@ def large(request, found, name, values, attrs):
     options = brief(request) | {"block": 0.05, "whole": True}
     timed = in_turn(arms, everything(request), **options)
     times = timed["raw_ops"].median / timed["fastops"].median
-    found.figures[f"large {name}"] = {arm: one._asdict() for arm, one in timed.items()}
+    found.figures[f"large {name}"] = {arm: timing._asdict() for arm, timing in timed.items()}
     noise = abs(1 - timed["raw_ops again"].median / timed["raw_ops"].median)
     bound = NOT_SLOWER - noise
     found.verdicts.append(at_least(f"large {name}: speed of stock", times, bound, " times"))
@@ -161,7 +161,7 @@ def launch(request, found):
     kernel = EmptyKernel(int(request.device.partition(":")[2] or 0))
     arms = {"empty kernel": ("kernel()", {"kernel": kernel})}
     timed = in_turn(arms, kernel.synchronize, **brief(request))
-    found.figures["launch"] = {arm: one._asdict() for arm, one in timed.items()}
+    found.figures["launch"] = {arm: timing._asdict() for arm, timing in timed.items()}
     median = timed["empty kernel"].median
     found.notes.append(f"an empty kernel is launched, through ctypes, in {median:.2f} us")
 

@@ -130,7 +130,9 @@ def calls(request, name, kernels):
     from parity import cases, checks
 
     for types in cases.combinations(name):
-        kernel = next((one for one in kernels if _takes(one, types)), None)
+        kernel = next(
+            (registration for registration in kernels if _takes(registration, types)), None
+        )
         if kernel is None or cases.rejection(name, types):
             continue
         with tf.device(request.device):
@@ -175,7 +177,7 @@ def place(case, kernel, device):
         if own.get(name, name) in inputs:
             where = "CPU:0" if own.get(name, name) in kernel.host_memory_arg else device
             case.arguments[name] = tf.nest.map_structure(
-                lambda one, where=where: there(one, where), value
+                lambda tensor, where=where: there(tensor, where), value
             )
 
 
@@ -261,22 +263,22 @@ def summary(names, journal):
     found = Findings()
     ended = {name: journal.ended[name] for name in names if name in journal.ended}
     paths = Counter()
-    for one in ended.values():
-        paths.update(one.get("paths", {}))
+    for row in ended.values():
+        paths.update(row.get("paths", {}))
     compared = [
-        name for name, one in ended.items() if set(one.get("paths", {})) - {"TensorFlow raises"}
+        name for name, row in ended.items() if set(row.get("paths", {})) - {"TensorFlow raises"}
     ]
-    differ = {name: one["problems"] for name, one in ended.items() if one.get("problems")}
-    died = {name: one["died"] for name, one in ended.items() if one.get("died")}
+    differ = {name: row["problems"] for name, row in ended.items() if row.get("problems")}
+    died = {name: row["died"] for name, row in ended.items() if row.get("died")}
     ours = [name for name, whose in died.items() if whose == "fastops"]
     found.figures = {
         "ops": len(names),
         "compared": len(compared),
-        "calls": sum(one.get("calls", 0) for one in ended.values()),
+        "calls": sum(row.get("calls", 0) for row in ended.values()),
         "paths": dict(paths.most_common()),
         "differ": differ,
         "died": died,
-        "by op": {name: one.get("paths", {}) for name, one in ended.items()},
+        "by op": {name: row.get("paths", {}) for name, row in ended.items()},
     }
     found.verdicts = [
         at_least("ops compared", len(compared), 1),

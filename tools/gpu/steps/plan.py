@@ -79,17 +79,17 @@ def run(request):
     options = {"rounds": 5, "block": 0.002} if request.quick else {}
     timed = in_turn(arms, synchronize, **options)
     whole = in_turn(arms, synchronize, whole=True, **options)
-    for what, one in (("of the host", timed), ("until it is done", whole)):
-        times = one["function"].median / one["plan"].median
+    for what, timings in (("of the host", timed), ("until it is done", whole)):
+        times = timings["function"].median / timings["plan"].median
         verdict = at_least(f"faster than tf.function, {what}", times, FASTER, " times")
         found.verdicts.append(verdict)
     found.figures = {
-        "host": {arm: one._asdict() for arm, one in timed.items()},
-        "whole": {arm: one._asdict() for arm, one in whole.items()},
+        "host": {arm: timing._asdict() for arm, timing in timed.items()},
+        "whole": {arm: timing._asdict() for arm, timing in whole.items()},
     }
     found.table = [["", "plan us", "tf.function us", "eager us"]]
-    for what, one in (("host", timed), ("until done", whole)):
-        found.table.append([what, *(f"{one[arm].median:.1f}" for arm in steps)])
+    for what, timings in (("host", timed), ("until done", whole)):
+        found.table.append([what, *(f"{timings[arm].median:.1f}" for arm in steps)])
     if not any(stats.plan for stats in fastops.stats().functions.values()):
         found.verdicts.append(undecided("the plan runs", "all calls were TensorFlow's"))
     return found
