@@ -266,9 +266,9 @@ def take_turns(loops, ticks, block, period):
 
 def count_differences(loops):
     """Count differences after giving each loop the readings of the other one."""
-    found = [loop.outcome() for loop in loops]
+    outcomes = [loop.outcome() for loop in loops]
     again = [other.replay(loop.readings) for loop, other in zip(loops, loops[::-1], strict=True)]
-    return sum(map(operator.ne, itertools.chain(*again), itertools.chain(*found)))
+    return sum(map(operator.ne, itertools.chain(*again), itertools.chain(*outcomes)))
 
 
 # The report --------------------------------------------------------------------------------------

@@ -132,8 +132,7 @@ def within(fixture):
 
 @contextmanager
 def logged_lines():
-    """Collect the lines that TensorFlow logs in the `with` block, without times and source
-    positions."""
+    """Collect the lines that TensorFlow logs in the `with` block, without times and places."""
     lines = []
     with tempfile.TemporaryFile() as target:
         kept = os.dup(2)
@@ -149,8 +148,7 @@ def logged_lines():
 
 
 def serve():
-    """Run the tests whose names arrive through the standard input: the main program of a
-    `Process`."""
+    """Run the tests named on the standard input: the main program of a `Process`."""
     with Connection(os.dup(0)) as connection, open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
         atexit.register(faulthandler.dump_traceback_later, SECONDS, exit=True)

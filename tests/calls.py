@@ -55,8 +55,7 @@ def in_both(run, **options):
 
 
 def gradients(function, args, kwargs):
-    """Return the gradients of a call's results with respect to its floating tensors and the
-    variable."""
+    """Return the gradients of a call's results by its floating tensors and the variable."""
     sources = [getattr(x, "_value", x) for x in (*args, *kwargs.values())]
     sources = [x for x in sources if is_differentiable(x)]
     if not sources:
@@ -118,8 +117,8 @@ def assert_unchanged(name, calls, layers):
             shown = f"{args} {kwargs}"[:300]
             for _ in range(2):
                 got = outcome(function, args, kwargs)
-                if got is not want and (found := difference(got, want)):
-                    problems.append(f"{shown}: {found}")
+                if got is not want and (differing := difference(got, want)):
+                    problems.append(f"{shown}: {differing}")
                     break
             else:
                 if accelerated and isinstance(want, Failure):
@@ -129,8 +128,8 @@ def assert_unchanged(name, calls, layers):
     with fastops.accelerated():
         function = find(name)
         for (_, args, kwargs), want, want_slope in zip(calls, wants, want_slopes, strict=True):
-            if found := difference(slopes(function, args, kwargs, want), want_slope):
-                problems.append(f"gradients of {args} {kwargs}: {found}"[:300])
+            if differing := difference(slopes(function, args, kwargs, want), want_slope):
+                problems.append(f"gradients of {args} {kwargs}: {differing}"[:300])
     assert not problems, (
         "\n".join(problems[:25]) + f"\n{len(problems)} problems, {len(calls)} calls"
     )

@@ -15,8 +15,7 @@ COMPLEX = (tf.complex64, tf.complex128)
 
 
 def ints(value, dtype=tf.int32):
-    """Return integers (axes, a shape) as a tensor in host memory, whatever other devices there
-    are."""
+    """Return integers (axes, a shape) as a tensor in host memory, also beside other devices."""
     with tf.device("CPU:0"):
         return tf.constant(value, dtype)
 

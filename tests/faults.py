@@ -78,8 +78,8 @@ def names():
     from fastops._install.replay import functions as replay
     from fastops._install.replay import targets as replayed
 
-    found = dict.fromkeys(upstream.table()["kinds"])
-    found |= dict.fromkeys(name for name in strings() if exists(name))
+    candidates = dict.fromkeys(upstream.table()["kinds"])
+    candidates |= dict.fromkeys(name for name in strings() if exists(name))
     some = [
         function.name for function in (*functions.FUNCTIONS, *methods.METHODS, *keras.FUNCTIONS)
     ]
@@ -116,8 +116,8 @@ def names():
         "keras.src.tree.optree_impl",
     ]
     some += sorted(name for name in sys.modules if name.startswith("tensorflow.python.ops.gen_"))
-    found |= dict.fromkeys(re.sub(r"^tf\.", "tensorflow.", name) for name in some)
-    return [name for name in found if name.partition(".")[2] and exists(name)]
+    candidates |= dict.fromkeys(re.sub(r"^tf\.", "tensorflow.", name) for name in some)
+    return [name for name in candidates if name.partition(".")[2] and exists(name)]
 
 
 def strings():
@@ -270,7 +270,7 @@ class Program:
 
     def sections(self):
         """Return functions, each of which returns a structure of values."""
-        found = [
+        values = [
             self.operators,
             self.functions,
             self.gradients,
@@ -280,10 +280,10 @@ class Program:
             self.ops_of_keras,
         ]
         return (
-            found
+            values
             if not self.whole
             else [
-                *found,
+                *values,
                 self.call_of_traced,
                 self.replayed,
                 self.call_of_keras,
@@ -369,15 +369,15 @@ class Program:
         ]
 
     def training_of_keras(self):
-        found = []
+        values = []
         for _ in range(self.again):
             with self.tf.GradientTape() as tape:
                 loss = self.loss(self.y, self.model(self.x, training=True))
             variables = self.model.trainable_variables
             self.optimizer.apply(tape.gradient(loss, variables), variables)
             self.metric.update_state(loss)
-            found += [loss, self.metric.result(), *(variable.numpy() for variable in variables)]
-        return found
+            values += [loss, self.metric.result(), *(variable.numpy() for variable in variables)]
+        return values
 
     def batches_of_keras(self):
         served = self.served
@@ -390,15 +390,15 @@ class Program:
 
     def run(self):
         """Return the outcome of each section, by name: a digest of values, or the exception."""
-        found = {}
+        by_section = {}
         for section in self.sections():
             try:
                 result = section()
             except Exception as problem:
-                found[section.__name__] = re.sub("0x[0-9a-f]+", "0x", f"{problem!r}"[:300])
+                by_section[section.__name__] = re.sub("0x[0-9a-f]+", "0x", f"{problem!r}"[:300])
             else:
-                found[section.__name__] = digest(result, self.np)
-        return found
+                by_section[section.__name__] = digest(result, self.np)
+        return by_section
 
     def reset(self):
         """Restore the state before the program."""
@@ -427,19 +427,19 @@ def leftovers(placed):
     """Return the names that are still replaced: patch points, and attributes of any module."""
     from fastops._install.replacement import Replacement
 
-    found = [
+    left = [
         f"{holder.__name__}.{attribute}"
         for holder, attribute, original in placed
         if vars(holder).get(attribute) is not original
     ]
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("tensorflow", "keras", "tf_keras") and module is not None:
-            found += [
+            left += [
                 f"{name}.{attribute}"
                 for attribute, value in list(vars(module).items())
                 if issubclass(type(value), Replacement)
             ]
-    return found
+    return left
 
 
 def ask(program, faults, say):
@@ -593,11 +593,11 @@ class Worker:
 
 def one_by_one(chosen, every=False):
     """Return handfuls of one fault each: for every name one fault in turn, or all that fit."""
-    found = []
+    singles = []
     for i, name in enumerate(chosen):
         some = fitting(name)
-        found += [[(name, fault)] for fault in (some if every else some[i % len(some) :][:1])]
-    return found
+        singles += [[(name, fault)] for fault in (some if every else some[i % len(some) :][:1])]
+    return singles
 
 
 def handfuls(chosen, size, seed):

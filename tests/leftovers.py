@@ -70,7 +70,7 @@ def is_kept(path):
 
 def children():
     """Return the command lines of the running children of this process, by process id."""
-    found = {}
+    commands = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, parent = (folder / "stat").read_text().rpartition(") ")[2].split()[:2]
@@ -80,5 +80,5 @@ def children():
                 os.waitpid(int(folder.name), os.WNOHANG)
             else:
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(folder.name)] = command.decode(errors="replace")
-    return found
+                commands[int(folder.name)] = command.decode(errors="replace")
+    return commands

@@ -78,13 +78,13 @@ def difference(got, want):
         if len(got) != len(want):
             return f"{len(got)} items, not {len(want)}"
         for place, (one, other) in enumerate(zip(got, want, strict=True)):
-            if found := difference(one, other):
-                return f"[{place}]: {found}"
+            if differing := difference(one, other):
+                return f"[{place}]: {differing}"
         return None
     if isinstance(want, tf.Tensor):
-        for what in ("dtype", "shape", "device", "backing_device"):
-            if getattr(got, what) != getattr(want, what):
-                return f"{what} {getattr(got, what)}, not {getattr(want, what)}"
+        for attribute in ("dtype", "shape", "device", "backing_device"):
+            if getattr(got, attribute) != getattr(want, attribute):
+                return f"{attribute} {getattr(got, attribute)}, not {getattr(want, attribute)}"
         if want.dtype in (tf.resource, tf.variant):
             return None
         return difference(np.asarray(got.numpy()), np.asarray(want.numpy()))
@@ -120,8 +120,8 @@ def difference_of_arrays(got, want):
 
 def assert_same(got, want):
     """Assert that two results are the same: structure, dtype, shape, device and every bit."""
-    found = difference(got, want)
-    assert found is None, found
+    differing = difference(got, want)
+    assert differing is None, differing
 
 
 def assert_same_bits(got, want):
@@ -219,15 +219,15 @@ def free_ports(count):
     before they are used. Processes search in different ranges.
     """
     with ExitStack() as stack:
-        found = []
+        ports = []
         begin = 20_000 + 10 * os.getpid() % 10_000
         for port in itertools.chain(range(begin, 30_000), range(20_000, begin)):
             probe = stack.enter_context(socket.socket())
             with suppress(OSError):
                 probe.bind(("localhost", port))
-                found.append(port)
-            if len(found) == count:
-                return found
+                ports.append(port)
+            if len(ports) == count:
+                return ports
 
 
 def one_in(count, values):

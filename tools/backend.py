@@ -188,7 +188,7 @@ def table():
     """Return the table of all functions, a part for each category."""
     parts = [BEGIN]
     for category, meaning in CATEGORIES.items():
-        found = [
+        rows = [
             description
             for description in backend.describe().values()
             if description.category == category
@@ -197,7 +197,7 @@ def table():
         parts.append(f"\n### {category.title()}\n\n{meaning[:1].upper()}{meaning[1:]}.\n\n")
         parts.append(f"| function | {below} | TensorFlow | Keras 3 | differences |\n")
         parts.append("| --- | --- | --- | --- | --- |\n")
-        for description in found:
+        for description in rows:
             text = f"`{description.op}`" if description.op else description.adds
             elsewhere = [
                 f"`{name}`" if name else "" for name in (description.tensorflow, description.keras)

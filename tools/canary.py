@@ -175,11 +175,13 @@ def main(argv=None):
             print(f"- {line}")
     print("\n## Build and tests\n")
     if failure is None and not options.no_tests:
-        found = runner.tests("quick")
-        print(f"- {found['passed']} passed, {found['failed']} failed, {found['skipped']} skipped")
-        for name, message in found["failures"]:
+        counts = runner.tests("quick")
+        print(
+            f"- {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+        )
+        for name, message in counts["failures"]:
             print(f"- {name}: {message}")
-        return int(bool(found["failed"]))
+        return int(bool(counts["failed"]))
     print(f"- {failure or 'it builds'}")
     return int(failure is not None)
 

@@ -151,9 +151,9 @@ def missing(objects, libraries, *, macos):
 
 def is_standard(name):
     """Tell whether a name belongs to the C or C++ library."""
-    found = re.match(r"(typeinfo for |vtable for |VTT for )?(.*)", name)[2]
+    stem = re.match(r"(typeinfo for |vtable for |VTT for )?(.*)", name)[2]
     own = ("std::", "operator new", "operator delete", "__cxx", "__gnu_cxx::")
-    return found.startswith(own) or re.fullmatch(r"[a-z0-9_]+", found) is not None
+    return stem.startswith(own) or re.fullmatch(r"[a-z0-9_]+", stem) is not None
 
 
 def main(argv=None):
@@ -181,9 +181,8 @@ def main(argv=None):
             print(f"{name} is not compiled:\n{text}")
         lacking = missing(sorted(place.glob("*.o")), libraries, macos=macos)
         print(f"{len(names) - len(failures)} of {len(names)} modules are compiled")
-        print(
-            f"{len(lacking)} symbols are missing in {', '.join(library.name for library in libraries)}"
-        )
+        shown = ", ".join(library.name for library in libraries)
+        print(f"{len(lacking)} symbols are missing in {shown}")
         print("".join(f"  {name}\n" for name in lacking), end="")
     return 1 if failures or lacking else 0
 

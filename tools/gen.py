@@ -81,8 +81,7 @@ def report(changed):
 
 
 def take(found, facts, ops=load.OPS, facts_file=load.FACTS):
-    """Save the OpDefs of the running TensorFlow: in full for the newest, as a difference for
-    others.
+    """Save the OpDefs of the running TensorFlow: in full, or as a difference for older ones.
 
     Parameters
     ----------

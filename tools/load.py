@@ -32,14 +32,14 @@ class LoadError(Exception):
 
 
 @contextmanager
-def context(what):
+def context(subject):
     """Make every error inside name the object that it is about."""
     try:
         yield
     except LoadError as error:
-        raise LoadError(f"{what}: {error}") from None
+        raise LoadError(f"{subject}: {error}") from None
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise LoadError(f"{what}: {type(error).__name__}: {error}") from error
+        raise LoadError(f"{subject}: {type(error).__name__}: {error}") from error
 
 
 def load(ops=OPS, policy=POLICY, facts=FACTS):
@@ -60,8 +60,8 @@ def read_snapshot(path):
     known = {version: {op.name: op for op in ops}}
     for file in earlier(path):
         difference = file.read_text()
-        found = _from_protos(file, restore(text, difference).values())
-        known[_version(file, difference)] = {op.name: op for op in found}
+        earlier_ops = _from_protos(file, restore(text, difference).values())
+        known[_version(file, difference)] = {op.name: op for op in earlier_ops}
         if gone := known[_version(file, difference)].keys() - known[version].keys():
             # No op has been removed so far. For a removed op, the functions would have to be made
             # of the earlier OpDef.
@@ -76,11 +76,11 @@ def _version(path, text):
 
 
 def _from_protos(path, protos):
-    found = []
+    changes = []
     for proto in protos:
         with context(f"{path.name}, op {proto.name}"):
-            found.append(opdef.from_proto(proto))
-    return found
+            changes.append(opdef.from_proto(proto))
+    return changes
 
 
 def earlier(path=OPS):
@@ -115,8 +115,8 @@ def difference(text, other):
 def restore(text, difference):
     """Return all OpDefs of another TensorFlow, by name, given its difference from the snapshot."""
     lacks = {line.removeprefix(LACKS) for line in difference.splitlines() if line.startswith(LACKS)}
-    found = parse(text) | parse(difference)
-    return {name: op for name, op in sorted(found.items()) if name not in lacks}
+    op_defs = parse(text) | parse(difference)
+    return {name: op for name, op in sorted(op_defs.items()) if name not in lacks}
 
 
 def written(text, difference):
@@ -149,7 +149,7 @@ def first_seen(known):
                 if "=" in feature and feature.partition("=")[0] in lacked:
                     continue  # a value of a new attribute
                 since.setdefault(name, {})[feature] = ".".join(after.split(".")[:2])
-    return {name: dict(sorted(found.items())) for name, found in sorted(since.items())}
+    return {name: dict(sorted(features.items())) for name, features in sorted(since.items())}
 
 
 def _features(op):
@@ -185,13 +185,13 @@ def read_policy(path, snapshot, facts):
 
     def matching(table, patterns):
         """Return the ops for patterns; each must match one."""
-        found = []
+        matches = []
         for pattern in patterns:
             names = [name for name in ops if fnmatchcase(name, pattern)]
             if not names:
                 raise LoadError(f"{path.name}, [{table}]: no op matches {pattern!r}")
-            found += names
-        return found
+            matches += names
+        return matches
 
     for table in ("names", "raw_names", "renames", "defaults", "replacements"):
         known(table, data.get(table, {}))

@@ -92,7 +92,7 @@ def tensorflows():
 def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
     """Return the cells of some or all versions, the corners of the matrix first."""
     rows, columns = pythons(), tensorflows()
-    found = [
+    chosen = [
         Cell(python, tensorflow, keras)
         for keras in kerases
         for python in rows
@@ -101,7 +101,7 @@ def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
     ]
     edges = {rows[0], rows[-1]}, {columns[0], columns[-1]}
     return sorted(
-        found, key=lambda cell: -(cell.python in edges[0]) - (cell.tensorflow in edges[1])
+        chosen, key=lambda cell: -(cell.python in edges[0]) - (cell.tensorflow in edges[1])
     )
 
 
@@ -109,8 +109,8 @@ def interpreter(version):
     """Return the path of an interpreter; raise `FailedError` if there is none."""
     places = [*sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin")), None]
     for place in places:
-        if found := shutil.which(f"python{version}", path=place and str(place)):
-            return found
+        if path := shutil.which(f"python{version}", path=place and str(place)):
+            return path
     raise FailedError(f"there is no python{version} here")
 
 
@@ -125,9 +125,9 @@ class Record:
         self.content = json.loads(self.file.read_text()) if self.file.exists() else {}
         self.content |= {"cell": list(cell)}
 
-    def keep(self, **found):
+    def keep(self, **results):
         """Add results, and write the file completely or not at all."""
-        self.content |= found
+        self.content |= results
         self.file.parent.mkdir(parents=True, exist_ok=True)
         incomplete = self.file.with_suffix(".incomplete")
         incomplete.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
@@ -135,22 +135,22 @@ class Record:
 
     def has(self, step, extent):
         """Tell whether a step was completed without failures; for tests, the requested ones."""
-        found = self.content.get(step)
-        if step == "tests" and found:
-            enough = found["extent"] in (extent, "whole")
-            return enough and not found["failed"]
-        return found is not None and "failure" not in self.content
+        result = self.content.get(step)
+        if step == "tests" and result:
+            enough = result["extent"] in (extent, "whole")
+            return enough and not result["failed"]
+        return result is not None and "failure" not in self.content
 
 
 def recorded(folder=None, file=RESULTS):
     """Return the results of cells: the checked-in ones, replaced by newer ones from here."""
-    found = {tuple(cell): {"cell": list(cell)} for cell in cells()}
+    results = {tuple(cell): {"cell": list(cell)} for cell in cells()}
     kept = json.loads(file.read_text()) if file.exists() else []
     here = sorted((folder or PLACE / "results").glob("*.json"))
     for result in (*kept, *(json.loads(path.read_text()) for path in here)):
-        found[tuple(result["cell"])] = result
+        results[tuple(result["cell"])] = result
     order = (pythons(), tensorflows())
-    known = [result for key, result in found.items() if key[0] in order[0] and key[1] in order[1]]
+    known = [result for key, result in results.items() if key[0] in order[0] and key[1] in order[1]]
     return sorted(known, key=lambda result: (result["cell"][2], *_place(result["cell"], order)))
 
 
@@ -258,17 +258,16 @@ class Runner:
         self._once("dependencies", "--no-build-isolation", "--editable", ".[test]")
 
     def _install(self):
-        """Install a wheel, and put its files into the copy, so that tests use the installed
-        files."""
+        """Install a wheel, and put its files into the copy, so that the tests use them."""
         tag = f"cp{self.cell.python.replace('.', '')}"
-        found = sorted(self._wheels.glob(f"fastops-*{tag}-*.whl"))
-        if not found:
+        wheels = sorted(self._wheels.glob(f"fastops-*{tag}-*.whl"))
+        if not wheels:
             raise FailedError(f"wheel: {self._wheels} has none for CPython {self.cell.python}")
-        self.pip("wheel", "--no-deps", "--force-reinstall", found[-1])
-        self._once("dependencies", f"{found[-1]}[test]")
+        self.pip("wheel", "--no-deps", "--force-reinstall", wheels[-1])
+        self._once("dependencies", f"{wheels[-1]}[test]")
         for left in (self.tree / "fastops").rglob("*.so"):
             left.unlink()
-        with zipfile.ZipFile(found[-1]) as wheel:
+        with zipfile.ZipFile(wheels[-1]) as wheel:
             wheel.extractall(self.tree)
 
     def _once(self, step, *arguments):
@@ -320,10 +319,10 @@ class Runner:
         status, text = self.call("tests", *command, check=False)
         if not report.exists():
             raise FailedError(f"tests: {reason(text) or f'exit status {status}'}")
-        found = outcomes(report.read_text()) | {"extent": extent}
-        if status and not found["failed"]:
-            found |= {"failed": 1, "failures": [["the run itself", reason(text)]]}
-        return found
+        result = outcomes(report.read_text()) | {"extent": extent}
+        if status and not result["failed"]:
+            result |= {"failed": 1, "failures": [["the run itself", reason(text)]]}
+        return result
 
     def ladder(self):
         """Measure the ladder, and return its geometric mean."""
@@ -364,8 +363,10 @@ def copy(source, target):
     Built files in the copy stay.
     """
     listed = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
-    found = subprocess.run(["git", *listed], cwd=source, check=True, capture_output=True, text=True)
-    names = {name for name in found.stdout.split("\0") if name and (source / name).is_file()}
+    listing = subprocess.run(
+        ["git", *listed], cwd=source, check=True, capture_output=True, text=True
+    )
+    names = {name for name in listing.stdout.split("\0") if name and (source / name).is_file()}
     manifest = target / ".copied"
     before = set(manifest.read_text().split("\0")) if manifest.exists() else set()
     for name in before - names:
@@ -381,9 +382,9 @@ def copy(source, target):
 def state():
     """Return git's hash of the folder fastops, and whether it has uncommitted changes."""
     name = ["git", "rev-parse", "--short=10", "HEAD:fastops"]
-    found = subprocess.run(name, cwd=ROOT, check=True, capture_output=True, text=True)
+    listing = subprocess.run(name, cwd=ROOT, check=True, capture_output=True, text=True)
     changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "fastops"], cwd=ROOT)
-    return found.stdout.strip() + ("+" if changed.returncode else "")
+    return listing.stdout.strip() + ("+" if changed.returncode else "")
 
 
 def reason(text):
@@ -395,7 +396,7 @@ def reason(text):
 
 def outcomes(report):
     """Return how many tests passed, failed and were skipped, from a report in JUnit format."""
-    found = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
+    counts = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
     skips = Counter()
     for test in ElementTree.fromstring(report).iter("testcase"):
         [*bad] = (element for element in test if element.tag in ("failure", "error"))
@@ -403,14 +404,14 @@ def outcomes(report):
         if bad:
             lines = (bad[0].get("message") or bad[0].text or "").strip().splitlines() or [""]
             name = f"{test.get('classname')}.{test.get('name')}"
-            found["failures"].append([name, lines[0][:200]])
-            found["failed"] += 1
+            counts["failures"].append([name, lines[0][:200]])
+            counts["failed"] += 1
         elif skipped is not None:
             skips[skipped.get("message") or ""] += 1
-            found["skipped"] += 1
+            counts["skipped"] += 1
         else:
-            found["passed"] += 1
-    return found | {"skips": dict(skips.most_common())}
+            counts["passed"] += 1
+    return counts | {"skips": dict(skips.most_common())}
 
 
 def ladder(run):
@@ -455,13 +456,13 @@ def run(runner, options, alone):
         tested = {"state": state()}
         for step in options.steps if options.again else steps:
             if step == "tests":
-                found = runner.tests(options.tests)
+                result = runner.tests(options.tests)
             elif step == "ladder":
                 with alone:
-                    found = runner.ladder()
+                    result = runner.ladder()
             else:
-                found = runner.parity()
-            record.keep(**{step: found | tested})
+                result = runner.parity()
+            record.keep(**{step: result | tested})
     except FailedError as failed:
         record.keep(failure=str(failed))
     return record.content
@@ -553,14 +554,14 @@ def perform(chosen, options, console):
             console.print(f"{cell!s:<14} {text}")
 
     def together(base):
-        found = []
+        results = []
         for cell in (candidate for candidate in chosen if candidate.base == base):
             runner = Runner(cell, workers, options.wheel, lambda step, cell=cell: say(cell, step))
-            found.append(run(runner, options, alone))
-            say(cell, shown(found[-1]))
+            results.append(run(runner, options, alone))
+            say(cell, shown(results[-1]))
         if options.drop:
             shutil.rmtree(PLACE / str(base), ignore_errors=True)
-        return found
+        return results
 
     with ThreadPoolExecutor(at_once) as pool:
         groups = pool.map(together, dict.fromkeys(cell.base for cell in chosen))

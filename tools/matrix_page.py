@@ -134,8 +134,8 @@ def _parity(results):
     yield "bit.\n\n"
     yield _row("", *(f"{result['versions']['tensorflow-cpu']}" for result in results))
     yield _row("---", *["---:"] * len(results))
-    for what in (name for name in results[0]["parity"] if name != "state"):
-        yield _row(what, *(f"{result['parity'][what]:,}" for result in results))
+    for figure in (name for name in results[0]["parity"] if name != "state"):
+        yield _row(figure, *(f"{result['parity'][figure]:,}" for result in results))
     yield (
         "\nTwo kinds of calls are left out with TensorFlow 2.19. `Transpose` and\n"
         "`ConjugateTranspose` with negative numbers in the permutation read and write memory\n"

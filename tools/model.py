@@ -31,8 +31,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Policy:
-    """The content of policy.toml, with patterns resolved to ops. Each field is a table of the
-    file."""
+    """The content of policy.toml, with patterns resolved to ops. Each field is a table."""
 
     names: dict[str, str] = field(default_factory=dict)
     raw_names: dict[str, str] = field(default_factory=dict)

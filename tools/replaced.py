@@ -242,7 +242,7 @@ def render():
         ),
         keras_functions=rows(keras_functions.FUNCTIONS),
         helpers="".join(
-            row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()
+            row(f"`{name}`", handled) for name, handled in (helper.HELPERS | helper.METHODS).items()
         )
         + "".join(
             row(f"`{name}`", "makes no pipeline until asked: small batches of arrays of numbers")

@@ -71,14 +71,14 @@ class Installed:
         self.root = Path(root)
         self.modules = {}
         self.versions = {}
-        found = {
+        versions = {
             distribution.name: distribution.version
             for distribution in importlib.metadata.distributions(path=[str(root)])
         }
         for package, names in PACKAGES.items():
             for name in names:
-                if name in found:
-                    self.versions[package] = found[name]
+                if name in versions:
+                    self.versions[package] = versions[name]
         if (self.root / "inspect.py").exists():
             self.versions["Python"] = self.root.name.removeprefix("python")
 
@@ -122,19 +122,19 @@ class Module:
     @cached_property
     def imported(self):
         """The imports of the module: by name, the other module, and the name there or `None`."""
-        found = {}
+        imports = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
-                found |= {
+                imports |= {
                     alias.asname or alias.name: (alias.name, None)
                     for alias in node.names
                     if alias.asname or "." not in alias.name
                 }
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                found |= {
+                imports |= {
                     alias.asname or alias.name: (node.module, alias.name) for alias in node.names
                 }
-        return found
+        return imports
 
     def resolve(self, path):
         """Return the module and name of the definition to which a dotted name refers.
@@ -166,10 +166,9 @@ class Module:
         return None
 
     def calls(self, definition):
-        """Return the definitions that the code of a definition names, and constructors of
-        classes."""
+        """Return the definitions that the code of a definition names, and constructors."""
         owner = definition.rpartition(".")[0]
-        found = set()
+        names = set()
         for part in ast.walk(ast.Module(self.definitions[definition][0].body, [])):
             for node, suffix in ((part, ""), (getattr(part, "func", None), ".__init__")):
                 if isinstance(node, (ast.Attribute, ast.Name)):
@@ -177,8 +176,8 @@ class Module:
                     if owner and path.startswith(("self.", "cls.")):
                         path = f"{owner}.{path.partition('.')[2]}"
                     if re.fullmatch(r"[\w.]+", path):
-                        found.add(self.resolve(path + suffix))
-        return found - {None, (self, definition)}
+                        names.add(self.resolve(path + suffix))
+        return names - {None, (self, definition)}
 
 
 def package_of(name):
@@ -188,11 +187,15 @@ def package_of(name):
 
 def pieces():
     """Return the originals of everything that is replaced, by layer and name."""
-    found = {}
+    originals = {}
     for layer, title, piece in targets.originals():
-        if piece is None or found.setdefault(layer, {}).setdefault(title, piece) != piece:
+        if piece is None or originals.setdefault(layer, {}).setdefault(title, piece) != piece:
             raise SystemExit(f"{layer}, {title}: there are several originals, or none")
-    return {layer: dict(sorted(found[layer].items())) for layer in targets.LAYERS if layer in found}
+    return {
+        layer: dict(sorted(originals[layer].items()))
+        for layer in targets.LAYERS
+        if layer in originals
+    }
 
 
 def called(name, running):
@@ -213,17 +216,17 @@ def find(name, running):
     """Return the module and the definition of an original, by name."""
     module, _, definition = name.partition(":")
     for installed in running:
-        found = installed.module(module)
-        if found is not None and definition in found.definitions:
-            return found, definition
+        source = installed.module(module)
+        if source is not None and definition in source.definitions:
+            return source, definition
     raise SystemExit(f"there is no {name}")
 
 
 def running_environment():
     """Return the folders from which this Python imports."""
     paths = [sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), *sys.path]
-    found = [Installed(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir()]
-    return [folder for folder in found if folder.versions]
+    installed = [Installed(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir()]
+    return [folder for folder in installed if folder.versions]
 
 
 def tables(running, others):
@@ -290,7 +293,7 @@ def versions(running):
 
 def missing(package, installed, table):
     """Return the pieces left out with a package, by layer and name, and the changed definitions."""
-    found = {}
+    pieces_left = {}
     for layer, titles in table["pieces"].items():
         for title, piece in titles.items():
             for part in table["rests_on"][piece]:
@@ -302,8 +305,8 @@ def missing(package, installed, table):
                     module is None
                     or definition in table["files"][name][restated.fingerprint(module.source)]
                 ):
-                    found.setdefault(layer, {}).setdefault(title, part)
-    return found
+                    pieces_left.setdefault(layer, {}).setdefault(title, part)
+    return pieces_left
 
 
 HEAD = """\
@@ -345,19 +348,19 @@ def document(table):
     """Return the text of docs/versions.md."""
     running = ", ".join(map(" ".join, sorted(table["running"].items(), reverse=True)))
     parts = [HEAD.format(running=running)]
-    for package, found in table["left_out"].items():
+    for package, pieces_left in table["left_out"].items():
         counts = {
             layer: count
             for layer, titles in table["pieces"].items()
             if (count := sum(owner(table, title) == package for title in titles.values()))
         }
         parts.append(f"\n## {package}\n\n")
-        parts.append(row("layer", *map(short, found)))
-        parts.append(row("---", *("---:" for _ in found)))
+        parts.append(row("layer", *map(short, pieces_left)))
+        parts.append(row("---", *("---:" for _ in pieces_left)))
         for layer, count in counts.items():
-            cells = (count - len(layers.get(layer, ())) for layers in found.values())
+            cells = (count - len(layers.get(layer, ())) for layers in pieces_left.values())
             parts.append(row(layer, *(n if n == count else f"{n} of {count}" for n in cells)))
-        parts += exceptions(found)
+        parts += exceptions(pieces_left)
     return "".join(parts)
 
 
@@ -369,13 +372,13 @@ def exceptions(left_out):
             for title, part in titles.items():
                 where.setdefault((title, part), []).append(short(version))
     groups = {}
-    for (title, part), found in where.items():
+    for (title, part), releases in where.items():
         title = title.removeprefix("keras.src.").removeprefix("backend.tensorflow.")
-        groups.setdefault((", ".join(found), part), []).append(f"`{title}`")
+        groups.setdefault((", ".join(releases), part), []).append(f"`{title}`")
     if groups:
         yield f"\n{row('of', 'left out is', 'because of another')}{row('---', '---', '---')}"
-    for (found, part), titles in groups.items():
-        yield row(found, ", ".join(titles), f"`{part.replace(':', '.')}`")
+    for (releases, part), titles in groups.items():
+        yield row(releases, ", ".join(titles), f"`{part.replace(':', '.')}`")
 
 
 def short(version):
@@ -414,9 +417,9 @@ def main(argv=None):
         return 0
     table = tables(running, others)
     if options.check:
-        found = list(problems(table, restated.table()))
-        print("".join(found), end="")
-        return 1 if found else 0
+        wrong = list(problems(table, restated.table()))
+        print("".join(wrong), end="")
+        return 1 if wrong else 0
     if (missed := lost(table, restated.table())) and not options.drop:
         print(f"no ROOT has {', '.join(missed)}: give one for each, or --drop", file=sys.stderr)
         return 2
@@ -425,13 +428,13 @@ def main(argv=None):
     return 0
 
 
-def lost(found, table):
+def lost(new, table):
     """Return the versions in a table that another table does not have, as texts."""
     return [
         f"{package} {version}"
-        for package, versions_ in table["left_out"].items()
-        for version in versions_
-        if version not in found["left_out"].get(package, {})
+        for package, releases in table["left_out"].items()
+        for version in releases
+        if version not in new["left_out"].get(package, {})
     ]
 
 

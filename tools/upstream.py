@@ -54,7 +54,7 @@ _FOUND = re.compile(r'= find\("([^"]+)"\)')
 
 def sources():
     """Return the source of each module by name, all its files as one text."""
-    found = {}
+    texts = {}
     for part in PARTS:
         folder = ROOT / "fastops" / part
         paths = [*folder.rglob("*.py*"), *folder.parent.glob(f"{part}.p*")]
@@ -62,8 +62,8 @@ def sources():
             if path.suffix in (".py", ".pyx", ".pxd") and "tables" not in path.parts:
                 name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
                 name = name.removesuffix(".__init__")
-                found[name] = found.get(name, "") + path.read_text() + "\n"
-    return found
+                texts[name] = texts.get(name, "") + path.read_text() + "\n"
+    return texts
 
 
 def imported(text):
@@ -83,11 +83,11 @@ def imported(text):
 def names_in(module, text):
     """Return the names of objects of other packages that a source uses."""
     text = _TEXT.sub("''", text)
-    aliases, found = {}, set()
+    aliases, names = {}, set()
     for source, name, alias in imported(text):
         if source.partition(".")[0] in PACKAGES:
             aliases[alias] = f"{source}.{name}" if name else source
-            found |= {source, aliases[alias]}
+            names |= {source, aliases[alias]}
     if module.startswith(("fastops._install.keras.", "fastops._install.models.")):
         aliases["keras"] = "keras.src"  # in these modules, arguments of this name are this module
     if module.startswith("fastops._install.helpers."):
@@ -95,8 +95,8 @@ def names_in(module, text):
     for chain in _CHAIN.findall(text):
         first, _, rest = chain.partition(".")
         if first in aliases and rest:
-            found |= set(reached(f"{aliases[first]}.{rest}"))
-    return {name for name in found if not name.endswith("__") and kind_of(name) is not None}
+            names |= set(reached(f"{aliases[first]}.{rest}"))
+    return {name for name in names if not name.endswith("__") and kind_of(name) is not None}
 
 
 def kind_of(name):
@@ -150,8 +150,8 @@ def table():
 
 def versions():
     """Return the running versions."""
-    found = {"TensorFlow": tf.__version__, "Keras": keras.__version__}
-    return found | {"tf_keras": tf_keras.__version__}
+    running = {"TensorFlow": tf.__version__, "Keras": keras.__version__}
+    return running | {"tf_keras": tf_keras.__version__}
 
 
 def main(argv=None):

@@ -178,6 +178,6 @@ def inputs(module):
     """Return all inputs by name, as tensors and variables of TensorFlow, and ``K``, the module."""
     import tensorflow as tf
 
-    found = {name: tf.constant(value) for name, value in arrays().items()}
+    tensors = {name: tf.constant(value) for name, value in arrays().items()}
     array = arrays()["x"]
-    return {**found, "K": module, "variable": tf.Variable(array), "array": array}
+    return {**tensors, "K": module, "variable": tf.Variable(array), "array": array}

@@ -53,8 +53,8 @@ SHORT = (
 
 
 def statements(text):
-    found = [call.strip() for line in text.strip().splitlines() for call in line.split(";")]
-    return long_but(found, SHORT)
+    calls = [call.strip() for line in text.strip().splitlines() for call in line.split(";")]
+    return long_but(calls, SHORT)
 
 
 def arms(statement):

@@ -126,8 +126,8 @@ def test_chain(length, race):
     names = {"x": x, "function": function, "kernel": kernel}
     arms = [Arm("plan", "function(x)", names), Arm("kernel", "kernel()", names)]
     np.testing.assert_array_equal(arms[0].result(), chain(x))
-    (found,) = function.describe()
-    assert found["nodes"] >= length
+    (row,) = function.describe()
+    assert row["nodes"] >= length
     race("chain", str(length), arms)
 
 

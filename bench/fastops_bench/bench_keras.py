@@ -96,10 +96,10 @@ def keras_call(name):
 
 
 OPTIMIZERS = {
-    "Adam": lambda of: of.Adam(1e-4),
-    "SGD with momentum": lambda of: of.SGD(1e-4, momentum=0.9),
-    "RMSprop": lambda of: of.RMSprop(1e-4),
-    "AdamW": lambda of: of.AdamW(1e-4),
+    "Adam": lambda optimizers: optimizers.Adam(1e-4),
+    "SGD with momentum": lambda optimizers: optimizers.SGD(1e-4, momentum=0.9),
+    "RMSprop": lambda optimizers: optimizers.RMSprop(1e-4),
+    "AdamW": lambda optimizers: optimizers.AdamW(1e-4),
 }
 
 

@@ -31,19 +31,26 @@ def normal(*shape):
 
 DISTRIBUTIONS = {
     "Normal": (
-        lambda of: of.Normal(loc=[0.0, 1.0, 2.0], scale=[1.0, 2.0, 3.0]),
+        lambda distributions: distributions.Normal(loc=[0.0, 1.0, 2.0], scale=[1.0, 2.0, 3.0]),
         [0.5, 1.0, 1.5],
     ),
     "MultivariateNormalDiag": (
-        lambda of: of.MultivariateNormalDiag(loc=[0.0, 1.0, 2.0], scale_diag=[1.0, 2.0, 3.0]),
+        lambda distributions: distributions.MultivariateNormalDiag(
+            loc=[0.0, 1.0, 2.0], scale_diag=[1.0, 2.0, 3.0]
+        ),
         [0.5, 1.0, 1.5],
     ),
-    "Categorical": (lambda of: of.Categorical(logits=[0.1, 0.2, 0.3, 0.4]), [0, 2, 1]),
+    "Categorical": (
+        lambda distributions: distributions.Categorical(logits=[0.1, 0.2, 0.3, 0.4]),
+        [0, 2, 1],
+    ),
     "Gamma": (
-        lambda of: of.Gamma(concentration=[1.0, 2.0, 3.0], rate=[1.0, 1.0, 2.0]),
+        lambda distributions: distributions.Gamma(
+            concentration=[1.0, 2.0, 3.0], rate=[1.0, 1.0, 2.0]
+        ),
         [0.5, 1.0, 1.5],
     ),
-    "Bernoulli": (lambda of: of.Bernoulli(logits=[0.1, 0.2, 0.3]), [0, 1, 1]),
+    "Bernoulli": (lambda distributions: distributions.Bernoulli(logits=[0.1, 0.2, 0.3]), [0, 1, 1]),
 }
 
 

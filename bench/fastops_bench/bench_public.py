@@ -122,12 +122,12 @@ def _count_ops(arm):
 
 def _profile(call):
     """Store the kernel time of a call under `install`, and its ops that were not direct."""
-    found = []
+    operations = []
     for _ in range(BLOCKS):
         with fastops.profile() as profile:
             call.installed.result()
-        found.append(profile.kernel_ns)
-    call.kernel = median(found)
+        operations.append(profile.kernel_ns)
+    call.kernel = median(operations)
     call.detours = [
         f"{name}: {detour.reason}" + f" ({detour.detail})" * bool(detour.detail)
         for name, op in profile.ops.items()
@@ -152,8 +152,8 @@ def test_public(family, effort, wanted, record):
     chosen = [recipe for recipe in recipes.of(family) if wanted(recipe.title)]
     if len(chosen) in (0, len(recipes.of(family))):  # the filter names the family, or there is none
         chosen = recipes.of(family)[:: 1 if effort == "full" else 10]
-    found = {"full": (ROUNDS, BLOCK), "quick": (7, 5e-5), "once": (1, 1e-6)}[effort]
-    calls = list(measure(chosen, *found))
+    effort_settings = {"full": (ROUNDS, BLOCK), "quick": (7, 5e-5), "once": (1, 1e-6)}[effort]
+    calls = list(measure(chosen, *effort_settings))
     for call in calls:
         record("public", call.recipe.title, samples=call.samples, **call.about())
     assert not [call.recipe.title for call in calls if call.differs]

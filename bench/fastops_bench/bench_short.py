@@ -94,8 +94,8 @@ def compare(record, effort, times, forked):
         samples = {arm: [] for arm in COMMANDS}
         for number in range(times(rounds, quick=1)):
             if effort == "once":
-                found = forked(program, folder)
-                results = {arm: (run.taken, run.output) for arm, run in found.items()}
+                outcomes = forked(program, folder)
+                results = {arm: (run.taken, run.output) for arm, run in outcomes.items()}
             else:
                 results = {
                     arm: run([*COMMANDS[arm], *program], folder)

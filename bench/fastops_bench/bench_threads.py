@@ -119,5 +119,5 @@ def torch_arm(statement, values):
     for name, order in (("x", (0, 3, 1, 2)), ("y", (3, 2, 0, 1))):
         if name in tensors and tensors[name].ndim == 4:
             tensors[name] = tensors[name].permute(order).contiguous()
-    found = {**vars(torch), **vars(torch.nn.functional)}
-    return Arm("torch", statement, found | tensors)
+    functions = {**vars(torch), **vars(torch.nn.functional)}
+    return Arm("torch", statement, functions | tensors)

@@ -150,17 +150,17 @@ def plan(args):
     effort = "quick" if args.quick else "once" if args.once else "full"
     settings = {"wanted": args.filter, "tag": args.tag, "effort": effort}
     beside = {} if args.peers is None else {PEERS: str(args.peers.absolute())}
-    found = [Process(MAIN, args.suites, environment=beside, **settings)]
+    processes = [Process(MAIN, args.suites, environment=beside, **settings)]
     plain = [name for name in args.suites if SUITES[name].plain]
     if plain and effort != "quick":
         without = {"TF_ENABLE_ONEDNN_OPTS": "0"}
-        found.append(Process(PLAIN, plain, marked="onednn", environment=without, **settings))
+        processes.append(Process(PLAIN, plain, marked="onednn", environment=without, **settings))
     if args.peers is not None:
         if not peers.found(args.peers):
             message = f"no peer is in {args.peers}: `python -m fastops_bench.peers {args.peers}`"
             raise StoppedError(f"{message} makes their environments", 2)
-        found += peers.processes(args.peers, args.suites, **settings)
-    return found
+        processes += peers.processes(args.peers, args.suites, **settings)
+    return processes
 
 
 def measure(args, console):
@@ -189,12 +189,12 @@ def measure(args, console):
 
 
 def _follow(process, run, tell):
-    found = {"versions": {}, "records": [], "failed": [], "skipped": []}
+    content = {"versions": {}, "records": [], "failed": [], "skipped": []}
     done = total = 0
     for event in process.start():
         kind = event["event"]
         if kind == "process":
-            found["versions"] = event["versions"]
+            content["versions"] = event["versions"]
             run.machine = run.machine or event["machine"]
         elif kind == "names" and process.name == MAIN:
             raise StoppedError(_nothing(process, event["names"]), 2)
@@ -207,23 +207,23 @@ def _follow(process, run, tell):
             done += 1
             tell(completed=min(done, total))
             if kind == "done":
-                found["records"] += event["records"]
+                content["records"] += event["records"]
             else:
-                found[kind].append({"name": event["name"], "why": event["why"]})
+                content[kind].append({"name": event["name"], "why": event["why"]})
         elif kind == "end":
-            _check(process, event, found)
+            _check(process, event, content)
     tell(completed=total, total=total, now="")
-    return found
+    return content
 
 
-def _check(process, event, found):
+def _check(process, event, content):
     """Raise an error if a process crashed: pytest's status after a complete run is 0, 1 or 5."""
-    if event["status"] not in (0, 1, 5) and not found["failed"]:
+    if event["status"] not in (0, 1, 5) and not content["failed"]:
         raise StoppedError(
             f"the process {process.name} ended with status {event['status']}:\n{event['output']}"
         )
     if event["status"] < 0:
-        found["failed"].append({"name": process.name, "why": event["output"]})
+        content["failed"].append({"name": process.name, "why": event["output"]})
 
 
 def _nothing(process, names):

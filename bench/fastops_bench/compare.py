@@ -94,27 +94,27 @@ def show(before, after, console):
     ValueError
         If the runs have nothing in common.
     """
-    found = sorted(changes(before, after), key=lambda change: -abs(math.log(change.factor)))
-    if not found:
+    differing = sorted(changes(before, after), key=lambda change: -abs(math.log(change.factor)))
+    if not differing:
         raise ValueError("the runs have no call in common")
     title = "Times faster than the baseline, before and after"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(("call", "before", "after", "change", "95 %", "noise", "")):
         table.add_column(column, justify="right" if 0 < number < 6 else "left")
     styles = {"faster": "green", "slower": "red"}
-    for change in found:
+    for change in differing:
         span = "" if change.low is None else f"{change.low:.2f} to {change.high:.2f}"
         cells = (f"{change.before:.2f}", f"{change.after:.2f}", f"{change.factor:.3f}", span)
         last = (f"{change.noise:.3f}", change.verdict)
         table.add_row(Text(change.name), *cells, *last, style=styles.get(change.verdict, "dim"))
     console.print(table)
-    verdicts = [change.verdict for change in found]
+    verdicts = [change.verdict for change in differing]
     counts = ", ".join(
         f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)
     )
-    middle = geometric_mean(change.factor for change in found)
+    middle = geometric_mean(change.factor for change in differing)
     console.print(
-        f"{len(found)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
+        f"{len(differing)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
         f"What is not fastops' takes {drift(before, after):.2f} times as long as before: "
         "that is the machine, and no part of the changes. Of many calls a few differ without a "
         "cause: those of which a second pair of runs says the same have changed.",

@@ -109,7 +109,7 @@ def _pictures(run, suite):
 
 
 def _sweeps(swept, name):
-    found = []
+    pictures = []
     for number, ((of, along), arms) in enumerate(swept.items()):
         crossings = sweeps.crossings(arms) if along == "elements" else {}
         marked = [(arm, place) for arm, place in crossings.items() if place is not None]
@@ -118,14 +118,14 @@ def _sweeps(swept, name):
         for arm, place in crossings.items():
             where = "not up to the last size" if place is None else f"{place:,.0f}"
             beside = sweeps.dispatch(arms[arm], arms["kernel"])
-            found.append([of, arm, f"{beside:,.0f}", where])
-    if found:
+            pictures.append([of, arm, f"{beside:,.0f}", where])
+    if pictures:
         yield (
             "<p>Where dispatch stops mattering: from the dotted line on, what a call takes beside "
             f"its kernel is less than {sweeps.SHARE:.0%} of it.</p>"
         )
         columns = ["op", "by", "beside the kernel, ns", "from so many elements on"]
-        yield _table(report.Table("", "", columns, found))
+        yield _table(report.Table("", "", columns, pictures))
 
 
 def _tails(singles):

@@ -408,5 +408,5 @@ def alone(svg):
     """Return a picture as a separate file, with fixed colours."""
     head = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
     background = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    svg = re.sub(r"(<svg [^>]*>)", lambda found: found[1] + background, svg, count=1)
+    svg = re.sub(r"(<svg [^>]*>)", lambda match: match[1] + background, svg, count=1)
     return head + svg.replace(INK, "#1d2429")

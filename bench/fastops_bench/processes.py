@@ -93,14 +93,14 @@ class Process:
 
     def _environment(self, folder):
         """Let a peer's interpreter import the benchmarks, and nothing else of this environment."""
-        found = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         # Waiting threads of NumPy and PyTorch would take time from the next measurement.
-        found |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        variables |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         if self.libraries:
-            found[LIBRARIES] = self.libraries
+            variables[LIBRARIES] = self.libraries
         if self.python != sys.executable:
             for package in (fastops_bench, pytest_fastops):
                 source = Path(package.__file__).resolve().parent
                 (folder / source.name).symlink_to(source)
-            found["PYTHONPATH"] = str(folder)
-        return os.environ | found | self.environment
+            variables["PYTHONPATH"] = str(folder)
+        return os.environ | variables | self.environment

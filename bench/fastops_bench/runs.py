@@ -165,13 +165,13 @@ class Run:
 
     def _scales(self, rows, theirs):
         """Return, by group, how many times longer NumPy takes here than in a peer's process."""
-        found = {}
+        scales = {}
         for row in rows:
             other = theirs.get((row.about["group"], row.label))
             if other and row.has("numpy") and other.has("numpy"):
                 ratio = row.time("numpy") / other.time("numpy")
-                found.setdefault(row.about["group"], []).append(ratio)
-        return {group: median(ratios) for group, ratios in found.items()}
+                scales.setdefault(row.about["group"], []).append(ratio)
+        return {group: median(ratios) for group, ratios in scales.items()}
 
 
 def _scaled(row, scale):

@@ -8,15 +8,15 @@ SHARE = 0.1
 
 def series(rows):
     """Return the sweeps: by group and axis, for each arm its positions and nanoseconds."""
-    found = {}
+    swept = {}
     for row in rows:
         sweep = row.about.get("sweep")
         if sweep:
-            arms = found.setdefault((sweep["of"], sweep["along"]), {})
+            arms = swept.setdefault((sweep["of"], sweep["along"]), {})
             for arm in row.samples:
                 arms.setdefault(arm, []).append((sweep["at"], row.time(arm)))
     return {
-        key: {arm: sorted(points) for arm, points in arms.items()} for key, arms in found.items()
+        key: {arm: sorted(points) for arm, points in arms.items()} for key, arms in swept.items()
     }
 
 

@@ -82,8 +82,8 @@ class Teller:
         return of_tag and (not self._wanted or any(part in text for part in self._wanted))
 
     def pytest_collection_finish(self, session):
-        found = [{"name": self._names[i.nodeid], "tag": tag_of(i)} for i in session.items]
-        self.tell("collected", tests=found)
+        tests = [{"name": self._names[i.nodeid], "tag": tag_of(i)} for i in session.items]
+        self.tell("collected", tests=tests)
 
     def pytest_collectreport(self, report):
         if report.failed:

@@ -120,8 +120,8 @@ def candidate_and_baseline(call, args, kwargs, baseline):
     return Arm("candidate", statement, names), _arm(other), title
 
 
-def _arm(of):
-    statement, names, scope = of
+def _arm(function):
+    statement, names, scope = function
     return Arm("baseline", statement, names, scope)
 
 
@@ -158,9 +158,9 @@ def measure(name, title, candidate, baseline, *, rounds, block, tail):
     for _ in range(rounds):
         race.round()
     late = race.call(partial(_tail, [candidate, baseline], tail)) if tail else {}
-    found = Comparison(name, title, race.samples(), paths, reasons, late)
+    comparison = Comparison(name, title, race.samples(), paths, reasons, late)
     race.close()
-    return found, candidate.calls
+    return comparison, candidate.calls
 
 
 def _paths(arm):
@@ -170,11 +170,11 @@ def _paths(arm):
         before = _counts(fastops.stats())
         arm.repeat(COUNTED)
         after = _counts(fastops.stats())
-    found = []
+    events = []
     for was, now in zip(before, after, strict=True):
         grown = {name: (count - was.get(name, 0)) / COUNTED for name, count in now.items()}
-        found.append({name: count for name, count in grown.items() if count > 0})
-    return found
+        events.append({name: count for name, count in grown.items() if count > 0})
+    return events
 
 
 def _counts(stats):

@@ -99,18 +99,20 @@ class OpBenchmark:
 
     def _judge(self):
         options = self._request.config.option
-        least, found = options.fastops_min_ratio, self.comparison
-        if least is not None and found.ratio is not None:
-            low, high = found.interval
-            if (found.ratio if high is None else high) < least:
+        least, comparison = options.fastops_min_ratio, self.comparison
+        if least is not None and comparison.ratio is not None:
+            low, high = comparison.interval
+            if (comparison.ratio if high is None else high) < least:
                 span = "" if high is None else f" ({low:.2f} to {high:.2f})"
                 pytest.fail(
-                    f"{found.ratio:.2f}{span} times faster than {found.baseline}; "
+                    f"{comparison.ratio:.2f}{span} times faster than {comparison.baseline}; "
                     f"--fastops-min-ratio asks for {least:g}",
                     pytrace=False,
                 )
-        if options.fastops_fail_on_fallback and found.reasons:
-            reasons = ", ".join(f"{why}: {count:g} a call" for why, count in found.reasons.items())
+        if options.fastops_fail_on_fallback and comparison.reasons:
+            reasons = ", ".join(
+                f"{why}: {count:g} a call" for why, count in comparison.reasons.items()
+            )
             pytest.fail(f"ops left the direct path ({reasons})", pytrace=False)
 
 
@@ -126,11 +128,11 @@ class NoFallback:
 
     def check(self):
         """Fail the test if there are such ops."""
-        found = self.fallbacks()
-        if found:
+        fallbacks = self.fallbacks()
+        if fallbacks:
             lines = [
                 f"{name}: {reason} ({fastops.REASONS[reason]}), {count} calls"
-                for name, reasons in found.items()
+                for name, reasons in fallbacks.items()
                 for reason, count in reasons.items()
             ]
             pytest.fail("\n".join(["ops left the direct path", *lines]), pytrace=False)

@@ -13,7 +13,7 @@ UNMEASURED = (
 )
 
 
-def show(found, terminal):
+def show(comparisons, terminal):
     """Write a line for each comparison, and the tails of the distributions.
 
     Parameters
@@ -23,7 +23,7 @@ def show(found, terminal):
     terminal : object
         pytest's reporter.
     """
-    measured = [comparison for comparison in found if comparison["samples"]]
+    measured = [comparison for comparison in comparisons if comparison["samples"]]
     if measured:
         _print(COLUMNS, map(_line, measured), terminal)
     tails = [(comparison, arm) for comparison in measured for arm in comparison["tail"]]
@@ -34,7 +34,7 @@ def show(found, terminal):
             for comparison, arm in tails
         ]
         _print(TAIL, lines, terminal)
-    if len(measured) < len(found):
+    if len(measured) < len(comparisons):
         terminal.write_line(UNMEASURED)
 
 

@@ -30,9 +30,9 @@ class Verification:
     def pytest_runtest_call(self):
         before = len(fastops.verified().differences)
         result = yield
-        found = fastops.verified().differences[before:]
-        if found and self.mode == "raise":
-            pytest.fail("\n".join(found), pytrace=False)
+        differences = fastops.verified().differences[before:]
+        if differences and self.mode == "raise":
+            pytest.fail("\n".join(differences), pytrace=False)
         return result
 
     def pytest_terminal_summary(self, terminalreporter):

@@ -33,8 +33,7 @@ def cases():
 
 
 def step_of(module):
-    """Return a step of a simple recurrent network that is written with the functions of a
-    module."""
+    """Return a step of a simple recurrent network, written with functions of a module."""
     weights = tf.constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
 
     def step(x, states):
@@ -48,20 +47,20 @@ def step_of(module):
 
 def world(kind="tensors"):
     """Return the inputs by name, as tensors, variables or arrays, or with another float type."""
-    found = arrays()
+    values = arrays()
     rng = np.random.default_rng(3)
-    found["state"] = rng.normal(size=(2, 4)).astype(np.float32)
-    found["probabilities"] = rng.dirichlet(np.ones(4), (2, 6)).astype(np.float32)
-    array = found["x"]
+    values["state"] = rng.normal(size=(2, 4)).astype(np.float32)
+    values["probabilities"] = rng.dirichlet(np.ones(4), (2, 6)).astype(np.float32)
+    array = values["x"]
     if kind.startswith("float"):
-        found = {n: v.astype(kind) if v.dtype == np.float32 else v for n, v in found.items()}
+        values = {n: v.astype(kind) if v.dtype == np.float32 else v for n, v in values.items()}
         array = array.astype(kind)
     elif kind == "variables":
-        found = {n: tf.Variable(v) for n, v in found.items()}
+        values = {n: tf.Variable(v) for n, v in values.items()}
     if kind not in ("variables", "arrays"):
-        found = {n: tf.constant(v) for n, v in found.items()}
+        values = {n: tf.constant(v) for n, v in values.items()}
     return {
-        **found,
+        **values,
         "array": array,
         "variable": tf.Variable(array),
         "sparse": tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4)),
@@ -119,16 +118,15 @@ def plain(value):
     return kind, value
 
 
-def differ(expected, found, within=0.0):
-    """Return a description of how two outcomes differ, `None` if they do not. Floats may differ by
-    a distance."""
-    if type(expected.error) is not type(found.error):
-        return f"{expected} became {found}"
-    if len(expected.results) != len(found.results):
-        return f"{len(expected.results)} results became {len(found.results)}"
-    for one, other in zip(expected.results, found.results, strict=True):
+def differ(expected, got, within=0.0):
+    """Describe how two outcomes differ, floats by more than a distance; `None` if they do not."""
+    if type(expected.error) is not type(got.error):
+        return f"{expected} became {got}"
+    if len(expected.results) != len(got.results):
+        return f"{len(expected.results)} results became {len(got.results)}"
+    for one, other in zip(expected.results, got.results, strict=True):
         if one != other and not (distance := _distance(one, other)) <= within:
-            return f"{expected} became {found}, by {distance}"
+            return f"{expected} became {got}, by {distance}"
     return None
 
 

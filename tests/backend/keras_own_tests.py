@@ -59,8 +59,7 @@ class Outcomes:
 
 
 def put_in_place():
-    """Make Keras's operations call the adapter. Return a function that undoes this, and the counter
-    of calls."""
+    """Make Keras's operations call the adapter. Return a function that undoes this, and counts."""
     from keras.src import backend
 
     adapter = importlib.import_module("fastops.backend.keras")
@@ -122,14 +121,14 @@ def main(arguments=None):
         for i in range(chosen.times):
             fastops.reset_stats()
             last = i == chosen.times - 1
-            found = run(files, options, last)
+            latest = run(files, options, last)
             calls = fastops.stats()
             counted = {"direct": calls.direct, "capi": calls.capi, "tensorflow": calls.tensorflow}
-            print(json.dumps({"pass": i + 1, **Counter(found.of.values()), **counted}), flush=True)
-            for name in sorted(expected.of.keys() | found.of.keys()):
-                before, now = expected.of.get(name), found.of.get(name)
+            print(json.dumps({"pass": i + 1, **Counter(latest.of.values()), **counted}), flush=True)
+            for name in sorted(expected.of.keys() | latest.of.keys()):
+                before, now = expected.of.get(name), latest.of.get(name)
                 if before != now and (last or RESETS not in name):
-                    others[name] = {"before": before, "now": now, "why": found.why.get(name)}
+                    others[name] = {"before": before, "now": now, "why": latest.why.get(name)}
     finally:
         undo()
     for name, change in others.items():

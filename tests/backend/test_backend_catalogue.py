@@ -1,5 +1,4 @@
-"""The descriptions of the backend's functions, their docstrings and examples, the stub and the
-table."""
+"""Descriptions, docstrings and examples of the backend's functions; the stub and the table."""
 
 import doctest
 import inspect
@@ -27,13 +26,13 @@ def test_stub_and_table_are_what_the_tool_writes(capsys):
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - OWN))
 def test_each_function_is_described(name):
-    found = backend.describe(name)
-    assert found.category in CATEGORIES
-    assert (found.op is None) == (found.category != "alias")
-    assert found.adds or found.category == "alias"
+    description = backend.describe(name)
+    assert description.category in CATEGORIES
+    assert (description.op is None) == (description.category != "alias")
+    assert description.adds or description.category == "alias"
     doc = FUNCTIONS[name].__doc__
-    assert found.category.title() in doc.replace("An alias", "Alias")
-    for one in (found.tensorflow, found.keras):
+    assert description.category.title() in doc.replace("An alias", "Alias")
+    for one in (description.tensorflow, description.keras):
         assert one in re.sub(r"\s+", " ", doc)
 
 
@@ -70,10 +69,10 @@ def test_suggested_replacements_exist(column):
     keras = pytest.importorskip("keras")
     for description in backend.describe().values():
         if name := getattr(description, column):
-            found = {"tf": tf, "keras": keras}[name.partition(".")[0]]
+            value = {"tf": tf, "keras": keras}[name.partition(".")[0]]
             # Attributes that only an instance has.
             for part in name.removesuffix(".numpy").split(".")[1:]:
-                found = getattr(found, part)
+                value = getattr(value, part)
 
 
 def test_the_catalogue_prints_as_a_table():

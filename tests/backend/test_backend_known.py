@@ -163,14 +163,14 @@ def test_pure_steps_are_replayed(function):
     x, states = tf.constant([[0.5]]), (tf.constant([[0.25]]),)
     # The code of a function is read only when the function comes a second time.
     assert replayed_if_pure(function) is function
-    found = replayed_if_pure(function)
-    assert type(found) is Pure
-    assert replayed_if_pure(function) is found
+    wrapped = replayed_if_pure(function)
+    assert type(wrapped) is Pure
+    assert replayed_if_pure(function) is wrapped
     for _ in range(4):
-        expected, result = function(x, states), found(x, states)
+        expected, result = function(x, states), wrapped(x, states)
         for one, other in zip(*map(tf.nest.flatten, (expected, result)), strict=True):
             assert one.numpy().tobytes() == other.numpy().tobytes()
-    assert found.describe()["replayed"] == 1
+    assert wrapped.describe()["replayed"] == 1
 
 
 @pytest.mark.parametrize("function", impure_functions(), ids=lambda function: function.__name__)

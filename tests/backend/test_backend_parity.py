@@ -1,5 +1,4 @@
-"""Compare each function with that of tf_keras, bit for bit: eager calls, functions, gradients,
-errors."""
+"""Compare each function with tf_keras's, bit for bit: eager calls, functions, gradients, errors."""
 
 import inspect
 import warnings
@@ -31,7 +30,7 @@ KINDS = {
 }
 
 OTHER = {
-    "placeholder": "a graph's tensor, of another class than tf_keras's; shapes are compared below",
+    "placeholder": "a graph's tensor, of another class than in tf_keras; shapes are compared",
     "function": "takes placeholders: see test_backend_symbolic.py",
 }
 """Names of functions whose results differ from tf_keras by design, with the reason."""
@@ -72,8 +71,8 @@ def test_eager_calls(name, kind):
         if kind == "arrays" and isinstance(expected.error, AttributeError):
             continue  # tf_keras accepts only tensors here; fastops accepts arrays
         for _ in range(2):  # TensorFlow makes the first call
-            found = outcome(call, backend, world(kind), SEEDS[call])
-            if (why := differ(expected, found)) is not None:
+            got = outcome(call, backend, world(kind), SEEDS[call])
+            if (why := differ(expected, got)) is not None:
                 different.append(f"{call}: {why}")
     assert not different, "\n".join(different)
 
@@ -104,16 +103,15 @@ def test_calls_in_functions(name):
         inputs = world()
         expected = outcome(call, reference, inputs, SEEDS[call], in_function(inputs))
         inputs = world()
-        found = outcome(call, backend, inputs, SEEDS[call], in_function(inputs))
+        got = outcome(call, backend, inputs, SEEDS[call], in_function(inputs))
         within = 1e-6 if name in NEARLY else 0.0
-        if (why := differ(expected, found, within)) is not None:
+        if (why := differ(expected, got, within)) is not None:
             different.append(f"{call}: {why}")
     assert not different, "\n".join(different)
 
 
 def with_gradients(inputs):
-    """Return a function that appends to the results of a call the gradients of the sum of all
-    results."""
+    """Return a function that appends gradients of the sum of all results to the results."""
     watched = [
         value
         for value in inputs.values()
@@ -148,8 +146,8 @@ def test_gradients(name):
         expected = outcome(call, reference, inputs, SEEDS[call], with_gradients(inputs))
         for _ in range(2):
             inputs = world()
-            found = outcome(call, backend, inputs, SEEDS[call], with_gradients(inputs))
-            if (why := differ(expected, found)) is not None:
+            got = outcome(call, backend, inputs, SEEDS[call], with_gradients(inputs))
+            if (why := differ(expected, got)) is not None:
                 different.append(f"{call}: {why}")
     assert not different, "\n".join(different)
 
@@ -157,11 +155,11 @@ def test_gradients(name):
 def test_random_numbers_of_a_global_seed():
     for call in ("K.random_normal((2, 3))", "K.dropout(x, 0.5)", "K.random_uniform((4,))"):
         try:
-            found = []
+            numbers = []
             for module in (reference, backend):
                 tf.random.set_seed(5)
-                found.append(outcome(call, module, world(), 9))
-            assert differ(*found) is None
+                numbers.append(outcome(call, module, world(), 9))
+            assert differ(*numbers) is None
         finally:
             context.context()._set_global_seed(None)
 

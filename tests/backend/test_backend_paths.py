@@ -53,7 +53,9 @@ def test_calls_run_only_kernels(name, fresh):
         eval(CALLS[name], inputs)
     fastops.reset_stats()
     eval(CALLS[name], inputs)
-    assert not {name: found.reasons for name, found in fastops.stats().ops.items() if found.reasons}
+    assert not {
+        name: counts.reasons for name, counts in fastops.stats().ops.items() if counts.reasons
+    }
 
 
 def test_an_alias_takes_positional_and_keyword_arguments(fresh):

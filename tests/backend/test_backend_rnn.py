@@ -1,5 +1,4 @@
-"""`rnn`: how often steps run, which steps are replayed, and how states and structures are passed
-on."""
+"""`rnn`: how often steps run, which are replayed, and how states and structures are passed on."""
 
 import numpy as np
 import pytest
@@ -83,8 +82,8 @@ def test_eager_and_traced_results_are_the_same(unroll):
         def call(x, options=options):
             return backend.rnn(step, x, [STATE], unroll=unroll, **options)
 
-        found, traced = call(X), tf.function(call)(X)
-        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(traced), strict=True):
+        eager, traced = call(X), tf.function(call)(X)
+        for one, other in zip(tf.nest.flatten(eager), tf.nest.flatten(traced), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
 
 
@@ -104,9 +103,9 @@ def test_a_replayable_step(fresh):
     assert replayed.__name__ == "step"
     for _ in range(3):
         assert same(backend.rnn(replayed, X, [STATE]), expected)
-    found = replayed.describe()
-    assert (found["replayed"], found["refused"]) == (1, 0)
-    assert found["native"] > 0
+    description = replayed.describe()
+    assert (description["replayed"], description["refused"]) == (1, 0)
+    assert description["native"] > 0
     KERNEL.assign(KERNEL * 2.0)
     try:
         changed = backend.rnn(step, X, [STATE])

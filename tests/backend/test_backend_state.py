@@ -53,8 +53,8 @@ def test_the_settings_file_of_keras_is_read(tmp_path, monkeypatch, text, expecte
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     if text is not None:
         (tmp_path / "keras.json").write_text(text)
-    found = Settings()
-    assert (found.floatx, found.epsilon, found.image_data_format) == expected
+    settings = Settings()
+    assert (settings.floatx, settings.epsilon, settings.image_data_format) == expected
 
 
 def test_each_graph_counts_its_own_uids():
@@ -63,26 +63,26 @@ def test_each_graph_counts_its_own_uids():
     with tf.Graph().as_default():
         assert backend.get_uid("a") == 1
     assert backend.get_uid("a") == 3
-    found = []
-    thread = threading.Thread(target=lambda: found.append(backend.get_uid("a")))
+    uids = []
+    thread = threading.Thread(target=lambda: uids.append(backend.get_uid("a")))
     thread.start()
     thread.join()
-    assert found == [1]
+    assert uids == [1]
     backend.clear_session()
     assert backend.get_uid("a") == 1
 
 
 def test_the_learning_phase_of_a_thread():
-    found = []
+    phases = []
     with backend.scope(learning_phase=1):
         assert backend.learning_phase() == 1
         assert tf.function(lambda: backend.learning_phase() + tf.constant(0))().numpy() == 1
         assert backend.in_train_phase(1.0, 2.0) == 1.0
         assert backend.in_test_phase(1.0, 2.0) == 2.0
-        thread = threading.Thread(target=lambda: found.append(backend.learning_phase()))
+        thread = threading.Thread(target=lambda: phases.append(backend.learning_phase()))
         thread.start()
         thread.join()
-    assert (found, backend.learning_phase()) == ([0], 0)
+    assert (phases, backend.learning_phase()) == ([0], 0)
     with pytest.raises(ValueError, match="0 or 1"), backend.scope(learning_phase=2):
         pass
 

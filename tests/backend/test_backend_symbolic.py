@@ -14,9 +14,9 @@ def test_functions_of_placeholders():
     hidden = backend.relu(product - 1.0, max_value=3.0)
     total, parts = backend.sum(hidden), tf.split(hidden, 2, axis=0)
     function = backend.function([x, y], {"total": total, "parts": parts})
-    found = function([np.ones((2, 3)), np.ones((3, 4))])
-    assert found["total"] == 16.0
-    assert [tensor.shape for tensor in found["parts"]] == [(1, 4), (1, 4)]
+    result = function([np.ones((2, 3)), np.ones((3, 4))])
+    assert result["total"] == 16.0
+    assert [tensor.shape for tensor in result["parts"]] == [(1, 4), (1, 4)]
     assert backend.function(product, hidden)(np.full((2, 2), 2.5)).tolist() == [[1.5] * 2] * 2
 
 

@@ -73,13 +73,13 @@ def test_public_names_and_signatures(name):
     for attribute, value in vars(theirs).items():
         if attribute.startswith("_") or inspect.ismodule(value):
             continue
-        found = getattr(ours, attribute)
+        own = getattr(ours, attribute)
         if inspect.isfunction(value):
-            assert inspect.signature(found) == inspect.signature(value), attribute
-            assert found.__name__ == value.__name__
-            assert found.__doc__ == value.__doc__
+            assert inspect.signature(own) == inspect.signature(value), attribute
+            assert own.__name__ == value.__name__
+            assert own.__doc__ == value.__doc__
         else:
-            assert found is value, attribute
+            assert own is value, attribute
         compared += 1
     assert compared > 0
 
@@ -137,20 +137,20 @@ def test_fastops_does_not_import_the_adapter():
 
 def world(kind="tensors"):
     """Return the inputs by name, as tensors, arrays or Keras variables, or with other dtypes."""
-    found = inputs()
+    values = inputs()
     if kind == "variables":
-        found = {
-            name: keras.Variable(value, dtype=value.dtype.name) for name, value in found.items()
+        values = {
+            name: keras.Variable(value, dtype=value.dtype.name) for name, value in values.items()
         }
     elif kind != "arrays":
         if kind != "tensors":
-            found = {
+            values = {
                 name: np.nan_to_num(value * 4).astype(kind) if value.dtype == np.float32 else value
-                for name, value in found.items()
+                for name, value in values.items()
             }
-        found = {name: tf.constant(value) for name, value in found.items()}
+        values = {name: tf.constant(value) for name, value in values.items()}
     sparse = tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4))
-    return found | {"sparse": sparse}
+    return values | {"sparse": sparse}
 
 
 @contextmanager
@@ -179,12 +179,12 @@ def outcome(call, module, given, around=as_it_is):
         warnings.simplefilter("ignore")
         try:
             flat = tf.nest.flatten(around(run, given), expand_composites=True)
-            found = Outcome([plain(value) for value in flat])
+            result = Outcome([plain(value) for value in flat])
         except Exception as error:
-            found = Outcome([], error)
+            result = Outcome([], error)
         states = [generator, global_state.get_global_attribute("global_seed_generator")]
-        found.results += [plain(generator.state.value) for generator in states]
-    return found
+        result.results += [plain(generator.state.value) for generator in states]
+    return result
 
 
 def compare(some, given, around=as_it_is, times=3):
@@ -277,8 +277,11 @@ def with_gradients(run, given):
             for value in flat
             if tf.is_tensor(value) and value.dtype.is_floating
         ]
-    found = tape.gradient(total, watched) if total else []
-    return [*flat, *(tf.convert_to_tensor(gradient) for gradient in found if gradient is not None)]
+    gradients = tape.gradient(total, watched) if total else []
+    return [
+        *flat,
+        *(tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None),
+    ]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -292,10 +295,10 @@ def test_gradients_with_respect_to_variables():
         with tf.GradientTape() as tape:
             total = tf.reduce_sum(run(given))
         held = [given[name].value for name in ("x", "y", "w", "kernel", "image")]
-        found = tape.gradient(total, held)
+        gradients = tape.gradient(total, held)
         return [
             total,
-            *(tf.convert_to_tensor(gradient) for gradient in found if gradient is not None),
+            *(tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None),
         ]
 
     some = [*SOME, "K.numpy.take(x, rows, axis=0)", "K.numpy.concatenate([x, y])"]
@@ -317,8 +320,8 @@ def test_symbolic_values():
             def run(K, call=call, module=module, **named):  # noqa: N803
                 return eval(call, {**named, "K": module})
 
-            found = reference.compute_output_spec(run, None, **named)
-            shapes.append((found.shape, found.dtype))
+            result = reference.compute_output_spec(run, None, **named)
+            shapes.append((result.shape, result.dtype))
         assert shapes[0] == shapes[1], call
         for module in (reference, adapter):
             with pytest.raises((ValueError, TypeError, AttributeError)):
@@ -353,9 +356,9 @@ def test_settings_of_keras_are_read_in_every_call():
                 names = {"K": adapter, "x": x, "t": labels, "image": image}
                 for _ in range(3):
                     eval(compiled, names)
-                with frames() as found:
+                with frames() as files:
                     eval(compiled, names)
-                assert not [file for file in found if "/backend/tensorflow/" in file], call
+                assert not [file for file in files if "/backend/tensorflow/" in file], call
         finally:
             set_it(before)
 
@@ -391,15 +394,15 @@ def test_under_install():
 @contextmanager
 def frames():
     """Yield a list to which the Keras files are appended whose Python code runs."""
-    found = []
+    files = []
 
     def note(frame, event, argument):
         if event == "call" and "/keras/src/" in frame.f_code.co_filename:
-            found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+            files.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
 
     sys.setprofile(note)
     try:
-        yield found
+        yield files
     finally:
         sys.setprofile(None)
 
@@ -420,12 +423,12 @@ def test_replays_run_kernels_and_no_python_of_keras(name, kind):
         except Exception:
             continue  # compared above
         fastops.reset_stats()
-        with frames() as found:
+        with frames() as files:
             eval(code, names)
         counted = fastops.stats()
         some += 1
         if kind == "tensors":
-            assert not found, call
+            assert not files, call
             assert counted.tensorflow == counted.capi == 0, f"{call}: {counted}"
         run += counted.direct > 0
     least = {"core": 0.3, "image": 0.5, "numpy": 0.6, "random": 0.0}

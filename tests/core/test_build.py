@@ -107,8 +107,7 @@ def source_of(library):
 
 
 def make_wheel(place, builds):
-    """Make a folder as a wheel installs it, with the extensions that use TensorFlow's headers in a
-    subfolder."""
+    """Make a folder as a wheel installs it, with some extensions in a subfolder for a build."""
     tree = place / "fastops"
     for path in PACKAGE.rglob("*"):
         link = tree / path.relative_to(PACKAGE)
@@ -169,8 +168,7 @@ def test_a_wheel_loads_the_extensions_that_fit(tmp_path):
 
 
 def test_the_kernel_runs_if_tensorflow_lacks_a_symbol(tmp_path):
-    """The extensions of this test look up a softmax primitive under a name that no TensorFlow
-    exports."""
+    """The extensions here look up a softmax primitive under a name that does not exist."""
     tree = make_wheel(tmp_path, KNOWN)
     symbol, missing = (
         f"19MklSoftmaxPrimitiveIfE7{name}E".encode() for name in ("Execute", "Missing")
@@ -213,8 +211,7 @@ PyMODINIT_FUNC PyInit__dispatch() { return PyModule_Create(&module); }
 
 
 def test_if_nothing_fits_the_import_fails_and_the_process_continues(tmp_path):
-    """There is no build at all, no build for this TensorFlow, or a build whose extension lacks a
-    symbol."""
+    """There is no build, none for this TensorFlow, or one whose extension lacks a symbol."""
     trees = [
         make_wheel(tmp_path / "none", None),
         make_wheel(tmp_path / "other", {"_builds/tf2_19": KNOWN["_builds/tf2_19"]}),

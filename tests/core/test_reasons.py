@@ -1,5 +1,4 @@
-"""The registry of reasons: numbers and names agree, and the sources use exactly the registered
-ids."""
+"""The registry of reasons: numbers match names, and the sources use exactly these ids."""
 
 import re
 from pathlib import Path

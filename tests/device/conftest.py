@@ -9,8 +9,7 @@ from apart import Process
 
 @pytest.fixture(scope="module")
 def plugged_in():
-    """Yield a process that has loaded the device. Each tensor on the device has its own block of
-    memory."""
+    """Yield a process with the device, in which each tensor has its own block of memory."""
     process = Process(plugged.load)
     yield process
     process.end()
@@ -18,8 +17,7 @@ def plugged_in():
 
 @pytest.fixture(scope="module")
 def pooled():
-    """Yield a process that has loaded the device. TensorFlow allocates tensors in large blocks, as
-    on GPUs."""
+    """Yield a process with the device, in which tensors share large blocks, as on GPUs."""
     process = Process(partial(plugged.load, pool=True))
     yield process
     process.end()

@@ -58,8 +58,7 @@ def library():
 
 
 def load(pool=False):
-    """Load the device into this process, which must have no context yet. Return the arguments of
-    its tests.
+    """Load the device into this process, which must have no context; return tests' arguments.
 
     With a pool, TensorFlow allocates tensors in large blocks, as it does on GPUs. Without a pool,
     each tensor has its own block, which is freed together with the tensor.

@@ -97,8 +97,7 @@ def exact_calls(m, x, y, flag):
 
 @within("plugged_in")
 def test_values_are_the_hosts(device):
-    """Values equal the host's, and bits, placement, kernels and copies equal TensorFlow's on the
-    device."""
+    """Values are the host's; placement, kernels and copies are TensorFlow's on the device."""
     check_values(device)
 
 
@@ -155,8 +154,7 @@ def test_sizes_of_zero(device):
 
 @within("plugged_in")
 def test_where_calls_are_placed(device):
-    """TensorFlow places calls by the device scope, the place of the inputs, and the available
-    kernels."""
+    """TensorFlow places calls by device scope, place of inputs, and available kernels."""
     (on_host,), (on_first,), (on_second,) = (
         here(floats(3)),
         there(floats(3)),
@@ -216,8 +214,7 @@ def test_copies_are_those_of_tensorflow(device):
 
 @within("plugged_in")
 def test_arguments_in_host_memory(device):
-    """Kernels take shapes and axes in host memory, on whatever device they are; some results stay
-    there."""
+    """Shapes and axes are copied to host memory for kernels; some results stay there."""
     (x,) = there(floats(2, 3))
     axes = [[0], np.int32([0]), *here(np.int32([0])), *there(np.int32([0]))]
     axes += [tf.cast(there(np.int64([0]))[0], tf.int32)]  # this one is in the device's memory
@@ -310,8 +307,7 @@ def test_options_choose_the_path(device):
 
 @within("plugged_in")
 def test_changes_that_drop_kernels(device):
-    """A kernel is made for one setting of soft placement and determinism, and dropped when they
-    change."""
+    """Kernels are dropped when the settings of soft placement or determinism change."""
     (x,) = there(floats(3))
     for _ in range(2):
         ops.exp(x=x)
@@ -331,8 +327,7 @@ def test_changes_that_drop_kernels(device):
 
 @within("plugged_in")
 def test_observers(device):
-    """With op callbacks or TensorFlow's profiler, calls fall back to TensorFlow, and each call is
-    seen."""
+    """Op callbacks and TensorFlow's profiler see each call, because calls fall back."""
     (x,) = there(floats(3))
     for _ in range(2):
         ops.exp(x=x)
@@ -369,8 +364,7 @@ def test_variables_with_a_pool(device):
 
 
 def check_variables(device):
-    """Check that updates of variables happen in place, or on a copy if another reference to the
-    tensor exists."""
+    """Check that variables are updated in place, or copied if their tensor has other references."""
     for number in range(2):
 
         def program(m, number=number):
@@ -408,8 +402,7 @@ def check_variables(device):
 
 @within("plugged_in")
 def test_random_numbers(device):
-    """Calls without a seed draw different numbers; calls with a seed share TensorFlow's
-    sequence."""
+    """Calls without a seed draw different numbers; with one, they share TensorFlow's sequence."""
 
     def draw(m, **seeds):
         return m.RandomUniform(shape=[4], dtype=tf.float32, **seeds)
@@ -513,8 +506,7 @@ def test_errors_that_are_raised_at_once(device):
 
 @within("plugged_in")
 def test_errors_that_arrive_later(device):
-    """The call returns normally. The next call that waits for the device, or a copy, raises as in
-    TensorFlow."""
+    """The call returns; the next call that waits for the device raises, as in TensorFlow."""
     x, y = there([1.0, np.nan], [1.0])
     for call in (
         lambda m: m.CheckNumerics(tensor=x, message="found"),
@@ -537,8 +529,7 @@ def test_errors_that_arrive_later(device):
 
 @within("plugged_in")
 def test_memory_is_not_freed_too_early(device):
-    """Tensors may be dropped before the device has read them, and results may outlive all
-    inputs."""
+    """Tensors may be dropped before the device reads them, and results may outlive inputs."""
 
     def program(m):
         results = []
@@ -613,8 +604,7 @@ def test_asynchronous_executors(device):
 
 @within("plugged_in")
 def test_bare_kernels(device):
-    """A `BareKernel`, against which calls are measured, gives the device the same work as the
-    call."""
+    """A `BareKernel`, to which calls are compared, gives the device the same work as a call."""
     (x, table), (y,), (axis,) = there(floats(3), floats(3, 4)), here(floats(3)), here(AXIS)
     for op, arguments in (
         (raw_ops.AddV2, {"x": x, "y": x}),
@@ -645,8 +635,7 @@ def test_the_devices_option_says_where_calls_are_direct(device):
     want = tf.tanh(x @ x) * 2.0
 
     def refused():
-        """Return whether a function has no plan. A function with a plan may still run in
-        TensorFlow."""
+        """Tell whether a function has no plan. One with a plan may still run in TensorFlow."""
         traced = fastops.function(lambda a: tf.tanh(a @ a) * 2.0)
         for _ in range(4):
             assert_same(traced(x), want)

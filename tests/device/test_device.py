@@ -1,5 +1,4 @@
-"""Tests of the test device itself, without fastops: that it detects the mistakes that it is made
-for."""
+"""The test device itself, without fastops, detects the mistakes for which it was made."""
 
 import os
 import signal
@@ -51,8 +50,7 @@ def test_there_are_two_devices(device):
 
 @within("plugged_in")
 def test_streams_lag_behind(device):
-    """An op returns before its result is computed, and later ops see the results of earlier
-    ones."""
+    """An op returns before its result is computed; later ops see the results of earlier ones."""
     x, y = there(floats(3), floats(3, seed=1))
     device.synchronize()
     with device.held():
@@ -68,8 +66,7 @@ def test_streams_lag_behind(device):
 
 @within("plugged_in")
 def test_order_is_kept_across_streams_and_devices(device):
-    """Copies have their own streams. They wait for the computing streams, and these wait for
-    copies."""
+    """Copies have their own streams, which wait for the computing streams, and vice versa."""
     device.delay(300)
     (total,) = there(np.zeros(4, "f"))
     want = np.zeros(4, "f")

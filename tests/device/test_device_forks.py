@@ -23,8 +23,7 @@ def forking():
 
 @within("forking")
 def test_forks(device):
-    """A forked child can use the host, as in TensorFlow. The device's threads exist only in the
-    parent."""
+    """A forked child can use only the host, as in TensorFlow; the parent keeps the device."""
     (x,), (y,) = there(floats(3)), here(floats(3))
     v = tf.Variable(floats(3))
 
@@ -41,8 +40,8 @@ def test_forks(device):
 
     def numbers(m, call):
         fastops.reset_stats()
-        found = [call(m).numpy() for _ in range(3)]
-        return found, fastops.stats().direct
+        drawn = [call(m).numpy() for _ in range(3)]
+        return drawn, fastops.stats().direct
 
     def on_the_device():
         v.assign_add(x)

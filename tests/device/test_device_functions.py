@@ -39,8 +39,7 @@ def settled(device, body, *args, attempts=3):
 
 
 def left_to_tensorflow(body, *args):
-    """Compare a function that gets no plan with TensorFlow's; return the reasons why it has
-    none."""
+    """Compare a function without a plan with TensorFlow's; return the reasons."""
     traced, ours = tf.function(body), fastops.function(body)
     for _ in range(4):
         got, want = ours(*args), traced(*args)
@@ -111,8 +110,7 @@ def test_variables(device):
 
 @within("plugged_in")
 def test_the_second_device(device):
-    """A function has a plan if all of it runs on the second device; otherwise TensorFlow runs
-    it."""
+    """A function has a plan if it runs only on the second device; otherwise it falls back."""
     (x,) = there(floats(3, 3), number=1)
 
     def body(a):
@@ -240,15 +238,15 @@ def test_errors_that_arrive_later(device):
     (x,) = there([1.0, np.nan])
     body = tf.function(lambda a: tf.debugging.check_numerics(a * 2.0, "found"))
     planned = fastops.function(body.python_function, executor="plan")
-    found = []
+    failures = []
     for function in (body, planned, planned):
         device.synchronize()
         late = function(x)
         device.synchronize()
-        found.append(failure(late.numpy))
+        failures.append(failure(late.numpy))
         device.mend()
-    assert found[0] == found[1] == found[2]
-    assert found[0].kind is tf.errors.InternalError
+    assert failures[0] == failures[1] == failures[2]
+    assert failures[0].kind is tf.errors.InternalError
     fastops.reset_stats()
 
 

@@ -89,8 +89,7 @@ def test_axes_that_are_on_a_device(device):
 
 @within("plugged_in")
 def test_device_scopes(device):
-    """Device scopes around the tape, around its gradients alone, and around parts of what it
-    records."""
+    """Device scopes are around the tape, its gradients alone, or parts of the recorded calls."""
     x, y = floats(3, 4), floats(4, 3)
 
     def program(around, at_last):
@@ -120,20 +119,19 @@ def test_device_scopes(device):
 
 @within("plugged_in")
 def test_output_gradients_may_be_on_any_device(device):
-    """Initial ones are made on the device that TensorFlow chooses; given output gradients may be on
-    any."""
+    """Initial ones are on the device that TensorFlow chooses; output gradients are on any."""
     x, (y,), (z,) = tf.constant(floats(3)), here(floats(3)), there(floats(3), number=1)
 
     def program():
-        found = []
+        gradients = []
         for seed in (None, x, y, z):
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch([x, y, z])
                 a, b, c = tf.identity(x), raw.Square(x=y), x * z
-            for of in (a, b, c, x, y, [a, c]):
-                if seed is None or not isinstance(of, list):
-                    found.append(tape.gradient(of, [x, y, z], output_gradients=seed))
-        return found
+            for sources in (a, b, c, x, y, [a, c]):
+                if seed is None or not isinstance(sources, list):
+                    gradients.append(tape.gradient(sources, [x, y, z], output_gradients=seed))
+        return gradients
 
     want, _ = unchanged(device, program)
     with fastops.accelerated():
@@ -148,7 +146,7 @@ def test_errors_are_tensorflows(device):
 
     def program():
         said = []
-        for of, seeds in (
+        for sources, seeds in (
             (tf.cast(x, tf.int32), None),
             (x * x, [x, x]),
             (x * x, tf.constant(floats(2))),
@@ -156,7 +154,11 @@ def test_errors_are_tensorflows(device):
         ):
             with tf.GradientTape() as tape:
                 tape.watch(x)
-                value = x * of if isinstance(of, tf.Tensor) and of.dtype == x.dtype else of
+                value = (
+                    x * sources
+                    if isinstance(sources, tf.Tensor) and sources.dtype == x.dtype
+                    else sources
+                )
             try:
                 said.append(tape.gradient(value, x, output_gradients=seeds))
             except Exception as error:

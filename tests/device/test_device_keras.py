@@ -1,5 +1,4 @@
-"""Keras's models under `install`, with a device that comes before the host: replays run on the
-device.
+"""Keras's models under `install` with a device that comes before the host: replays run on it.
 
 A replay gives the device the same work as Keras's own Python code, with no more copies.
 """
@@ -68,8 +67,7 @@ def replayed(device, call, calls=8, name=LAYER):
 
 
 def left_to_keras(call, calls=8, name=LAYER):
-    """Compare calls that must not be replayed with Keras's own; return the reasons for not
-    replaying."""
+    """Compare calls that must not be replayed with Keras's own; return the reasons."""
     want = call()
     with fastops.accelerated():
         fastops.reset_stats()
@@ -103,8 +101,7 @@ def test_models_with_a_pool(device):
 
 @within("plugged_in")
 def test_changes_between_two_calls(device):
-    """Changes of weights (in place and replaced), of trainability, and of the argument's device are
-    seen."""
+    """Changes of weights, of trainability, and of the argument's device are seen."""
     model, other = perceptron(), perceptron(seed=7)
     (x,), (y,), (z,) = there(floats(2, 3)), here(floats(2, 3)), there(floats(2, 3), number=1)
 
@@ -154,8 +151,7 @@ def test_models_on_the_second_device(device):
 
 @within("plugged_in")
 def test_device_scopes(device):
-    """In a device scope Keras's own code runs, and recordings from outside of the scope are not
-    used."""
+    """In a device scope Keras's own code runs; recordings from outside are not used."""
     model = perceptron()
     (x,) = there(floats(2, 3))
     replayed(device, lambda: model(x))
@@ -239,8 +235,7 @@ def check_training(make):
 
 @within("plugged_in")
 def test_batches_of_arrays(device):
-    """Arrays are cut into batches on the host, as in Keras's pipeline, for eager loops and for
-    graphs."""
+    """Arrays are cut on the host, as in Keras's pipeline, for eager loops and for graphs."""
     x, y = floats(10, 3), np.arange(10)
     take = tf.function(lambda iterator: iterator.get_next())
 
@@ -361,8 +356,7 @@ def test_replays_do_not_wait_for_the_device(device):
 
 @within("plugged_in")
 def test_memory_is_released(device):
-    """Memory of models is released, and of arguments that are dropped before the device has read
-    them."""
+    """Memory of models, and of arguments that are dropped before they are read, is released."""
 
     def program():
         model = perceptron()

@@ -161,8 +161,7 @@ def test_optimizers(device):
 
 @within("plugged_in")
 def test_models(device):
-    """A model that is called, trained, and used for prediction has the same weights and
-    predictions."""
+    """A model that is called and trained has the same weights and predictions."""
     x, y = floats(16, 3), floats(16, 2)
 
     def program():
@@ -184,8 +183,7 @@ def test_models(device):
 
 @within("plugged_in")
 def test_random_numbers(device):
-    """A seeded sequence continues on whatever path a call takes; stateless calls depend only on
-    their seed."""
+    """Seeded sequences continue on all paths; stateless calls depend only on their seed."""
 
     def program():
         tf.random.set_seed(3)
@@ -219,8 +217,7 @@ def test_data_and_structures(device):
 
 @within("plugged_in")
 def test_memory_is_released(device):
-    """A program leaves no more memory on the device after runs under `install` than after runs
-    without."""
+    """A program leaves no more memory in use on the device under `install` than without."""
     (x,) = there(floats(16, 16))
     variable = tf.Variable(floats(16))
 

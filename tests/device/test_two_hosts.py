@@ -1,5 +1,4 @@
-"""Two logical devices of the host: they share memory, but are different devices with copies between
-them.
+"""Two logical devices of the host, which share memory but have copies between them.
 
 tests/hazards/test_context.py tests their scopes and the paths of single calls.
 """
@@ -32,8 +31,7 @@ def split():
 
 
 def unchanged(program):
-    """Compare a program under `install` and without. Return the result without `install`, and
-    `stats`."""
+    """Compare a program under `install` and without; return TensorFlow's result and `stats`."""
     for _ in range(2):
         want = program()
     with fastops.accelerated():
@@ -51,8 +49,7 @@ def on(number, value):
 
 @within("two_hosts")
 def test_programs_on_either_device():
-    """On the first device all calls are direct. On the second, calls take the `capi` path or
-    TensorFlow's."""
+    """On the first device calls are direct; on the second they take `capi` or TensorFlow's path."""
     for number in range(2):
 
         def program(number=number):

@@ -1,5 +1,4 @@
-"""Tapes, accumulators and vectorised maps give the same derivatives as with `tf.raw_ops`, bit for
-bit.
+"""Tapes, accumulators and vectorised maps: the same derivatives as with `tf.raw_ops`.
 
 Each program takes the module of ops as its argument.
 """

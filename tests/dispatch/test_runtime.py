@@ -395,7 +395,7 @@ def test_tables_queues_and_lists():
         m.LookupTableImportV2(
             table_handle=table, keys=np.array([b"a", b"b"]), values=np.array([1, 2])
         )
-        found = m.LookupTableFindV2(
+        values = m.LookupTableFindV2(
             table_handle=table, keys=np.array([b"b", b"?"]), default_value=np.array(-1)
         )
         size = m.LookupTableSizeV2(table_handle=table)
@@ -415,7 +415,7 @@ def test_tables_queues_and_lists():
         popped = m.TensorListPopBack(
             input_handle=items, element_shape=tf.constant([4]), element_dtype=tf.float32
         ).tensor
-        return found, size, taken, several, stacked, popped
+        return values, size, taken, several, stacked, popped
 
     want = program(tf.raw_ops)
     for _ in range(2):
@@ -534,7 +534,7 @@ def onednn_programs():
 
 def onednn_results(module, times=1):
     """Return the results of `onednn_programs` as lists of dtype, shape and bytes."""
-    found = {}
+    results = {}
     for name, arguments in onednn_programs().items():
         arguments = {
             key: tf.nest.map_structure(
@@ -545,18 +545,18 @@ def onednn_results(module, times=1):
         op = getattr(module, name.split()[0])
         for _ in range(times):
             result = op(**arguments)
-        found[name] = [
+        results[name] = [
             (part.dtype.name, part.shape.as_list(), part.numpy().tobytes().hex())
             # Other outputs of a batch normalisation are scratch space.
             for part in tf.nest.flatten(result)[:3]
         ]
-    return found
+    return results
 
 
 def test_the_kernels_of_this_tensorflow_are_the_default():
     want = onednn_results(tf.raw_ops)
-    found = onednn_results(raw_ops, times=2)
-    assert [name for name in want if found[name] != want[name]] == []
+    results = onednn_results(raw_ops, times=2)
+    assert [name for name in want if results[name] != want[name]] == []
     assert fastops.stats().direct >= len(want)
 
 
@@ -578,9 +578,9 @@ def test_with_onednn_off_results_are_those_of_tensorflow_without_onednn():
     )
     onednn_results(raw_ops, times=2)  # the other setting's kernels are cached beside these
     with fastops.options(onednn="off"):
-        found = onednn_results(raw_ops, times=2)
+        results = onednn_results(raw_ops, times=2)
         off = fastops.stats()
-    assert [name for name in want if found[name] != want[name]] == []
+    assert [name for name in want if results[name] != want[name]] == []
     assert {key["onednn"] for key in counters.cached_keys(ops.mat_mul)} == {True, False}
     assert off.direct >= 2 * len(want)
 

@@ -93,8 +93,8 @@ def test_kernels_without_tasks_are_not_timed_for_long():
     x = tf.constant([1.0, 2.0])
     for _ in range(20):
         ops.add_v2(x=x, y=x)
-    (found,) = keys_of(ops.add_v2).values()
-    assert (found["threads"], found["caller_ns"]) == ("caller", 0)
+    (row,) = keys_of(ops.add_v2).values()
+    assert (row["threads"], row["caller_ns"]) == ("caller", 0)
     # For another shape of the same size the kernel may schedule tasks; then it is timed again.
     wide = tf.constant(floats(1, 60_000))
     tall = tf.constant(floats(60_000, 1))
@@ -130,9 +130,9 @@ def test_a_profile_shows_where_tasks_ran():
     for threads, expected in (("caller", 5), ("pool", 0)):
         with fastops.options(threads=threads):
             report = fastops.explain(calls)
-        found = report.ops["Softmax"]
-        assert (found.direct, found.in_caller) == (5, expected)
-        assert found.to_dict()["in_caller"] == expected
+        counts = report.ops["Softmax"]
+        assert (counts.direct, counts.in_caller) == (5, expected)
+        assert counts.to_dict()["in_caller"] == expected
         assert ("in caller" in str(report)) == (threads == "caller")
 
 
@@ -148,10 +148,10 @@ def test_a_sum_over_many_blocks_does_not_overflow_the_stack():
         with fastops.options(threads="caller", on_fallback="raise"):
             for onednn in ("auto", "off"):
                 with fastops.options(onednn=onednn):
-                    found.append(ops.mat_mul(**arguments))
-                    found.append(ops.batch_mat_mul_v2(**deep))
+                    calls.append(ops.mat_mul(**arguments))
+                    calls.append(ops.batch_mat_mul_v2(**deep))
 
-    found = []
+    calls = []
     for onednn in ("auto", "off"):
         with fastops.options(onednn=onednn):
             ops.mat_mul(**arguments)
@@ -163,9 +163,9 @@ def test_a_sum_over_many_blocks_does_not_overflow_the_stack():
         thread.join()
     finally:
         threading.stack_size(before)
-    assert len(found) == 4
-    assert_same(found[0], want)
-    assert_same(found[1], want_deep)
+    assert len(calls) == 4
+    assert_same(calls[0], want)
+    assert_same(calls[1], want_deep)
 
 
 def test_several_threads_may_choose_at_once():

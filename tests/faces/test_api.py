@@ -228,8 +228,8 @@ def test_one_object_per_op_under_threads(fresh):
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: _registry.op("AddV2"), range(64)))
-    assert len(set(map(id, found))) == 1
+        objects = list(pool.map(lambda _: _registry.op("AddV2"), range(64)))
+    assert len(set(map(id, objects))) == 1
 
 
 def test_pickle_of_an_op_whose_library_is_not_loaded():

@@ -180,15 +180,15 @@ NOT_MET = {
 def said(path):
     """Yield the classes and messages of the exceptions of a source, with … for varying parts."""
     text = path.read_text()
-    for found in SAYS.finditer(text):
-        for end in range(found.end(), len(text)):
+    for match in SAYS.finditer(text):
+        for end in range(match.end(), len(text)):
             if text[end] == ")":
                 try:
-                    call = ast.parse(f"f{text[found.end() - 1 : end + 1]}", mode="eval").body
+                    call = ast.parse(f"f{text[match.end() - 1 : end + 1]}", mode="eval").body
                 except SyntaxError:
                     continue  # a match inside of a string or of an inner pair
                 if (message := template(call.args[0], text) if call.args else None) is not None:
-                    yield found[1] or found[2], message
+                    yield match[1] or match[2], message
                 break
 
 
@@ -200,8 +200,8 @@ def template(node, text):
         return "".join(
             value.value if isinstance(value, ast.Constant) else "…" for value in node.values
         )
-    if isinstance(node, ast.Name) and (found := re.search(rf'\b{node.id} = (f?".+")$', text, re.M)):
-        return template(ast.parse(found[1], mode="eval").body, text)
+    if isinstance(node, ast.Name) and (match := re.search(rf'\b{node.id} = (f?".+")$', text, re.M)):
+        return template(ast.parse(match[1], mode="eval").body, text)
     return None
 
 
@@ -333,15 +333,15 @@ def test_files_that_are_named_exist():
         for text in quoted(page):
             if named.fullmatch(text) and not text.startswith(MADE):
                 end = "/" + text.removeprefix("../").rstrip("/")
-                found = [path for path in there if path.endswith(end)]
-                assert found or fnmatch.filter(there, f"*{end}"), (page.name, text)
+                paths = [path for path in there if path.endswith(end)]
+                assert paths or fnmatch.filter(there, f"*{end}"), (page.name, text)
 
 
 def test_names_of_the_package_exist():
     for page in PROSE:
         for text in quoted(page):
-            if (found := re.match(r"fastops(\.\w+)+", text)) and found[0] not in ABSENT:
-                assert pkgutil.resolve_name(found[0]) is not None, page.name
+            if (match := re.match(r"fastops(\.\w+)+", text)) and match[0] not in ABSENT:
+                assert pkgutil.resolve_name(match[0]) is not None, page.name
     for name in ABSENT:
         with pytest.raises((AttributeError, ImportError)):
             pkgutil.resolve_name(name)

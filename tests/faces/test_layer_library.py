@@ -160,15 +160,15 @@ def test_steps_are_replayed_and_see_what_is_changed(layers):
             network.assess = network._assess
         adam = layers.Adam(network.weights)
         x, y = tf.constant(drawn(9, 5)), tf.constant([0, 1, 2] * 3)
-        found = [network.train(adam, x, y).numpy() for _ in range(6)]
+        history = [network.train(adam, x, y).numpy() for _ in range(6)]
         network.weights[0].assign_add(network.weights[0])
-        found += [network.train(adam, x, y).numpy(), *network(x).numpy().ravel()]
-        return network, found
+        history += [network.train(adam, x, y).numpy(), *network(x).numpy().ravel()]
+        return network, history
 
-    network, found = losses(again=False)
+    network, history = losses(again=False)
     assert network.assess.describe()["replayed"] == 1
-    assert found == losses(again=True)[1]
-    assert len(set(found)) == len(found)
+    assert history == losses(again=True)[1]
+    assert len(set(history)) == len(history)
 
 
 def test_training_on_the_digits_is_the_same_as_with_tf_keras():

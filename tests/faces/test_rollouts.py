@@ -69,7 +69,7 @@ def test_the_order_in_which_actors_finish_does_not_matter(rollouts, monkeypatch)
 
 def of_cluster(folder):
     """Return the processes whose environment names this folder."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             variables = (process / "environ").read_bytes()
@@ -77,8 +77,8 @@ def of_cluster(folder):
         except OSError:
             continue
         if f"RAY_TMPDIR={folder}".encode() in variables and not ended:
-            found.append(process.name)
-    return found
+            processes.append(process.name)
+    return processes
 
 
 def results(*arguments):
@@ -114,5 +114,5 @@ def test_results_are_the_same_on_a_local_cluster(rollouts, monkeypatch):
     pytest.importorskip("ray", reason="see the extra 'rollouts'")
     lengths, weights, *_ = played(rollouts, monkeypatch, 2, 6, 0, True)
     digest = hashlib.sha256(b"".join(map(np.ndarray.tobytes, weights))).hexdigest()
-    returns = " ".join(",".join(map(str, lengths_)) for lengths_ in lengths)
+    returns = " ".join(",".join(map(str, episodes)) for episodes in lengths)
     assert results("--rounds=6") == [f"returns: {returns}", f"weights: {digest}"]

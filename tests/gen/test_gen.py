@@ -356,9 +356,9 @@ def kept(tmp_path):
     return tmp_path / "ops.pbtxt"
 
 
-def take(found, ops):
+def take(text, ops):
     facts = ops.with_name("facts.toml")
-    gen.take(found, lambda: "facts", ops, facts)
+    gen.take(text, lambda: "facts", ops, facts)
     return facts.exists()
 
 

@@ -173,8 +173,8 @@ def test_gradients():
         value = make("float32", 3)
         tape.watch(value)
         z = value * (value * value if tf.reduce_sum(value) > 0.0 else -value) ** 3
-    _, found = compare(g, slope, {x: value.numpy()}, executor=None)
-    np.testing.assert_allclose(found, tape.gradient(z, value), rtol=1e-5)
+    _, gradients = compare(g, slope, {x: value.numpy()}, executor=None)
+    np.testing.assert_allclose(gradients, tape.gradient(z, value), rtol=1e-5)
 
 
 def small():
@@ -671,9 +671,9 @@ def twins(g, init):
 
 def executor_of(session, *fetches):
     """Return the executor that runs some fetches, and the reason if it is TensorFlow's."""
-    found = [session.graph.as_graph_element(fetch) for fetch in fetches]
-    tensors = [element.name for element in found if isinstance(element, tf.Tensor)]
-    targets = [element.name for element in found if isinstance(element, tf.Operation)]
+    elements = [session.graph.as_graph_element(fetch) for fetch in fetches]
+    tensors = [element.name for element in elements if isinstance(element, tf.Tensor)]
+    targets = [element.name for element in elements if isinstance(element, tf.Operation)]
     (described,) = [
         row
         for row in session.describe()

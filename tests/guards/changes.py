@@ -47,7 +47,7 @@ def changes(root, title, modules=()):
     modules : sequence of module
         Modules whose attributes may be changed.
     """
-    found, seen = [], set()
+    result, seen = [], set()
     queue = deque([(root, title)])
     queue.extend((module, module.__name__) for module in modules)
     while queue and len(seen) < MOST:
@@ -57,9 +57,9 @@ def changes(root, title, modules=()):
         seen.add(id(value))
         for change, inner in _of(value, path, modules):
             if change is not None:
-                found.append(change)
+                result.append(change)
             queue.extend(inner)
-    return found
+    return result
 
 
 def _is_leaf(value):

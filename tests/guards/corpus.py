@@ -292,5 +292,5 @@ SUBJECTS = {
 
 def subject(title):
     """Return a new `Subject`."""
-    make, of = SUBJECTS[title]
-    return make(of)
+    make, build = SUBJECTS[title]
+    return make(build)

@@ -45,8 +45,8 @@ class Subject:
 
 
 def _variables(instance):
-    found = getattr(instance, "variables", [])
-    return found() if callable(found) else found
+    variables = getattr(instance, "variables", [])
+    return variables() if callable(variables) else variables
 
 
 def fuzz(subject, title, seed=0, most=None):

@@ -32,9 +32,9 @@ def run_threads(threads, work, meddle, pause):
     """
     made, failures, stop = [], [], threading.Event()
 
-    def attempt(what, *args):
+    def attempt(call, *args):
         try:
-            what(*args)
+            call(*args)
         except BaseException:
             failures.append(traceback.format_exc())
 

@@ -115,19 +115,19 @@ def begun():
 
 def in_threads(*functions):
     """Call functions at the same time, each in its own thread, and return their results."""
-    found = [None] * len(functions)
+    results = [None] * len(functions)
 
     def work(place, function):
-        found[place] = outcome(function)
+        results[place] = outcome(function)
 
     threads = [threading.Thread(target=work, args=item) for item in enumerate(functions)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for result in found:
+    for result in results:
         assert not isinstance(result, Failure), result
-    return found
+    return results
 
 
 # ---------------------------------------------------------------------------------------------

@@ -153,19 +153,19 @@ def test_scopes_of_threads():
         took(ops.neg, x=x)
     took(ops.neg, x=x)
     together = threading.Barrier(2)
-    found = {}
+    paths = {}
 
     def work(device):
         with tf.device(device):
             together.wait(30)
-            found[device] = {(ops.neg(x=x).device[-5:]) for _ in range(2000)}
+            paths[device] = {(ops.neg(x=x).device[-5:]) for _ in range(2000)}
 
     threads = [threading.Thread(target=work, args=(device,)) for device in (None, "CPU:1")]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {None: {"CPU:0"}, "CPU:1": {"CPU:1"}}, found
+    assert paths == {None: {"CPU:0"}, "CPU:1": {"CPU:1"}}, paths
     seen = fastops.stats().ops["Neg"]
     assert (seen.direct, seen.reasons) == (2000, {"first_call": 2, "device": 2000}), seen
 
@@ -264,13 +264,13 @@ def test_without_soft_placement():
 # ---------------------------------------------------------------------------------------------
 
 
-def calls_with(m, here, one):
+def calls_with(m, here, there):
     return (
-        m.Identity(input=one),
-        m.Pack(values=[here, one, here], axis=0),
-        m.ConcatV2(values=[here, one], axis=tf.constant(1)),
-        m.Equal(x=one, y=here),
-        m.IdentityN(input=[here, one, tf.constant(1)]),
+        m.Identity(input=there),
+        m.Pack(values=[here, there, here], axis=0),
+        m.ConcatV2(values=[here, there], axis=tf.constant(1)),
+        m.Equal(x=there, y=here),
+        m.IdentityN(input=[here, there, tf.constant(1)]),
     )
 
 
@@ -290,7 +290,7 @@ def test_inputs_that_live_on_another_device():
                 fastops.clear_cache()
                 for inputs in order:  # the first of the two prepares kernels for both
                     with tf.device(scope):
-                        _, paths = settled(partial(calls_with, here=here, one=inputs))
+                        _, paths = settled(partial(calls_with, here=here, there=inputs))
                     path = OTHER if scope == "CPU:1" else DIRECT
                     if inputs is there and elsewhere:
                         path = INPUT
@@ -463,15 +463,15 @@ def test_policies_of_threads():
     """A policy applies only to the thread that sets it."""
     (near,), (far,) = on("CPU:0", floats(2)), on("CPU:1", floats(2))
     check("AddV2", x=near, y=near)
-    found = []
+    paths = []
     with policy("explicit"):
-        thread = threading.Thread(target=lambda: found.append(attempt(ops.add_v2, x=near, y=far)))
+        thread = threading.Thread(target=lambda: paths.append(attempt(ops.add_v2, x=near, y=far)))
         thread.start()
         thread.join()
-        found.append(attempt(ops.add_v2, x=near, y=far))
-    assert_same(found[0], (near + far, INPUT))
-    assert found[1][0].kind is tf.errors.InvalidArgumentError, found
-    assert_same(found[1][1], INPUT)
+        paths.append(attempt(ops.add_v2, x=near, y=far))
+    assert_same(paths[0], (near + far, INPUT))
+    assert paths[1][0].kind is tf.errors.InvalidArgumentError, paths
+    assert_same(paths[1][1], INPUT)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -564,12 +564,12 @@ def test_traces_are_exported(tmp_path):
             tf.function(lambda y: m.Exp(x=m.Tanh(x=y)))(tf.constant(X))
             tf.summary.trace_export("trace", step=0)
         (path,) = directory.glob("events*")
-        found = []
+        graphs = []
         for event in tf.compat.v1.train.summary_iterator(str(path)):
             for value in event.summary.value:
                 for data in value.tensor.string_val:
-                    found += ops_of(tf.compat.v1.RunMetadata.FromString(data))
-        return [function for function in found if "Tanh" in function[0]]
+                    graphs += ops_of(tf.compat.v1.RunMetadata.FromString(data))
+        return [function for function in graphs if "Tanh" in function[0]]
 
     want = exported(tf.raw_ops, tmp_path / "tensorflow")
     assert len(want) == 1

@@ -267,8 +267,7 @@ def test_forks_that_exit_like_other_processes():
 
 
 def test_an_interrupt_in_the_middle_of_calls():
-    """At whatever instruction it comes, a call is made completely or not at all, and later ones
-    work.
+    """At whatever instruction it comes, a call is made or not made, and later calls work.
 
     Cases that fail in TensorFlow are left out: if it is interrupted while it converts a list, or a
     number for a gradient, it sometimes crashes. Scopes are entered and left without interrupts,

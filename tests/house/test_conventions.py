@@ -73,8 +73,8 @@ OTHER_NAMES = {
 def public():
     """Yield names and objects of the public API, without ops and TensorFlow's objects."""
     modules = {name: reference.names(module) for name, (module, _) in reference.MODULES.items()}
-    for module_name, found in (modules | {plugin.NAME: plugin.public()}).items():
-        for name, value in found.items():
+    for module_name, values in (modules | {plugin.NAME: plugin.public()}).items():
+        for name, value in values.items():
             if not callable(value) or reference.is_tensorflows(value):
                 continue
             yield f"{module_name}.{name}", value
@@ -293,12 +293,12 @@ def test_parameters_are_documented():
     for name, value in CALLABLES.items():
         wanted = [parameter.name for parameter in parameters(value)]
         section = numpydoc.parse(value.__doc__).sections.get("Parameters", "")
-        found = [
+        named = [
             name.strip().lstrip("*")
             for head, _ in (numpydoc.entries(section) if section else ())
             for name in head.partition(" : ")[0].split(",")
         ]
-        if wanted != found:
+        if wanted != named:
             departs.append(name)
     hold("parameters", departs)
 
@@ -353,10 +353,12 @@ def test_functions_have_an_example():
 
 def test_ops_take_only_keywords_and_a_name_at_the_end():
     for name, op in OPS.items():
-        found = list(inspect.signature(op).parameters.values())
-        assert {parameter.kind for parameter in found} == {inspect.Parameter.KEYWORD_ONLY}, name
-        assert found[-1].name == "name", name
-        assert found[-1].default is None, name
+        parameters = list(inspect.signature(op).parameters.values())
+        assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}, (
+            name
+        )
+        assert parameters[-1].name == "name", name
+        assert parameters[-1].default is None, name
 
 
 def test_ops_have_plain_defaults():

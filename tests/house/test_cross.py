@@ -46,7 +46,7 @@ def test_ops_that_were_added_removed_and_changed():
     after = before.replace('name: "Acos"', 'name: "Acorn"').replace(
         'name: "seed2"', 'name: "seed3"'
     )
-    found = list(canary.moved_ops(after))
-    assert found[1:3] == ["came: Acorn", "went: Acos"]
-    assert "is other: RandomUniform" in found
+    lines = list(canary.moved_ops(after))
+    assert lines[1:3] == ["came: Acorn", "went: Acos"]
+    assert "is other: RandomUniform" in lines
     assert list(canary.moved_ops(before))[1:] == []

@@ -318,8 +318,8 @@ def test_code_for_other_gpus_becomes_zeros():
     content = b"before" * 3 + binary + b"after"
     reduced = reducing.reduce(content, 90)
     assert len(reduced) == len(content)
-    found = {letter for letter in "abcde" if code(letter) in reduced}
-    assert found == {"b", "e"}
+    letters = {letter for letter in "abcde" if code(letter) in reduced}
+    assert letters == {"b", "e"}
     assert reduced.startswith(b"before")
     assert reduced.endswith(b"after")
     headers = [entry[:3] for entries in reducing.fat_binaries(reduced) for entry in entries]

@@ -125,10 +125,10 @@ import fastops
     from fastops import _dispatch
 import numpy as np
 """
-    found = list(imports(text))
-    assert ("_core", "conversion") in found
-    assert ("_core.reasons", "R_OP") in found
-    assert ("_core.reasons", "R_ASYNC") in found
-    assert ("", None) in found
-    assert ("", "_dispatch") in found
-    assert not [source for source, _ in found if "numpy" in source]
+    names = list(imports(text))
+    assert ("_core", "conversion") in names
+    assert ("_core.reasons", "R_OP") in names
+    assert ("_core.reasons", "R_ASYNC") in names
+    assert ("", None) in names
+    assert ("", "_dispatch") in names
+    assert not [source for source, _ in names if "numpy" in source]

@@ -47,9 +47,9 @@ def test_the_matrix_has_the_versions_that_pyproject_supports():
 
 
 def test_corner_cells_come_first():
-    found = [(cell.python, cell.tensorflow) for cell in matrix.cells()]
-    assert set(found[:4]) == {(p, t) for p in ("3.10", "3.13") for t in ("2.19", "2.21")}
-    assert len(set(found)) == 12
+    pairs = [(cell.python, cell.tensorflow) for cell in matrix.cells()]
+    assert set(pairs[:4]) == {(p, t) for p in ("3.10", "3.13") for t in ("2.19", "2.21")}
+    assert len(set(pairs)) == 12
 
 
 def test_some_cells_are_chosen():
@@ -78,10 +78,10 @@ def test_the_number_of_jobs_fits_cores_and_memory(monkeypatch, cores, gigabytes,
 
 
 def test_outcomes_of_a_report():
-    found = matrix.outcomes(REPORT)
-    assert (found["passed"], found["failed"], found["skipped"]) == (1, 2, 2)
-    assert found["failures"][0] == ["tests.test_a.test_two", "assert 1 == 2"]
-    assert found["skips"] == {"no ray": 2}
+    outcome = matrix.outcomes(REPORT)
+    assert (outcome["passed"], outcome["failed"], outcome["skipped"]) == (1, 2, 2)
+    assert outcome["failures"][0] == ["tests.test_a.test_two", "assert 1 == 2"]
+    assert outcome["skips"] == {"no ray": 2}
 
 
 def test_the_mean_of_a_ladder():
@@ -193,9 +193,9 @@ def test_local_results_take_precedence_over_checked_in_ones(tmp_path):
     file = tmp_path / "matrix.json"
     file.write_text(json.dumps([result(), result("3.11"), result("3.9")]))
     matrix.Record(matrix.Cell("3.12", "2.20"), tmp_path / "results").keep(failure="of today")
-    found = matrix.recorded(tmp_path / "results", file)
-    assert len(found) == 12  # 3.9 is no longer supported
-    given = {row["cell"][0]: row for row in found if len(row) > 1}
+    results = matrix.recorded(tmp_path / "results", file)
+    assert len(results) == 12  # 3.9 is no longer supported
+    given = {row["cell"][0]: row for row in results if len(row) > 1}
     assert given.keys() == {"3.11", "3.12"}
     assert given["3.12"]["failure"] == "of today"
 
@@ -262,8 +262,8 @@ def test_another_keras_has_a_table_of_its_own():
 
 
 def test_parity_has_a_column_for_each_tensorflow():
-    found = {"ops compared": 615, "differences from TensorFlow": 0, "state": "0123456789"}
-    text = matrix_page.render([result(parity=found), result("3.12", "2.21", parity=found)])
+    parity = {"ops compared": 615, "differences from TensorFlow": 0, "state": "0123456789"}
+    text = matrix_page.render([result(parity=parity), result("3.12", "2.21", parity=parity)])
     assert "|  | 2.20.0 | 2.21.0 |\n" in text
     assert "| ops compared | 615 | 615 |\n" in text
 

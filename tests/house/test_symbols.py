@@ -203,10 +203,10 @@ def library():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_tensorflow_exports_the_functions(library, name):
     address = ctypes.addressof(ctypes.c_char.in_dll(library, FUNCTIONS[name].text))
-    found = Found()
-    assert ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found))
-    assert Path(found.file.decode()).name == LIBRARY
-    assert found.address == address
+    info = Found()
+    assert ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
+    assert Path(info.file.decode()).name == LIBRARY
+    assert info.address == address
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -189,9 +189,9 @@ def places(program):
         program()
     finally:
         sys.setprofile(None)
-    found = {}
-    for caller, of, callee in (*calls, *built_in):
-        namespace = spaces[of]
+    holders = {}
+    for caller, space, callee in (*calls, *built_in):
+        namespace = spaces[space]
         if str(namespace.get("__name__")).partition(".")[0] not in lookups.PACKAGES:
             continue
         for path in lookups.paths(caller)[0]:
@@ -201,8 +201,8 @@ def places(program):
             holder, name = place
             value = holder[name]
             if value is callee or getattr(value, "__code__", None) is callee:
-                found[holder["__name__"], name] = holder
-    return found
+                holders[holder["__name__"], name] = holder
+    return holders
 
 
 def follow(path, namespace):

@@ -63,8 +63,8 @@ def compare(calls):
     with fastops.accelerated():
         for (function, args, kwargs), want in zip(calls, wants, strict=True):
             for _ in range(2):
-                found = difference(outcome(function, args, kwargs), want)
-                assert not found, f"{args} {kwargs}: {found}"
+                differing = difference(outcome(function, args, kwargs), want)
+                assert not differing, f"{args} {kwargs}: {differing}"
 
 
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])

@@ -268,13 +268,13 @@ def test_handles_know_the_shape_in_functions():
 
 def test_gradients():
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             v, fixed = tf.Variable(M + step), tf.Variable(M, trainable=False)
             with tf.GradientTape() as tape:
                 result = v * fixed
-            found.append((tape.gradient(result, [v, fixed]), tape.watched_variables() == (v,)))
-        return str(found)
+            results.append((tape.gradient(result, [v, fixed]), tape.watched_variables() == (v,)))
+        return str(results)
 
     want, got = in_both(run)
     assert got == want
@@ -282,20 +282,20 @@ def test_gradients():
 
 def test_within_tapes_and_accumulators():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
             x = tf.constant(M)
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(x)
                 v = tf.Variable(x * 2.0)
-                found.append(described(v))
+                results.append(described(v))
                 result = v * x
             with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
                 w = tf.Variable(x * 3.0)
-                found.append(described(w))
+                results.append(described(w))
                 tangent = accumulator.jvp(w * x)
-            found.append((tape.gradient(result, [x, v]), tangent))
-        return found
+            results.append((tape.gradient(result, [x, v]), tangent))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -315,18 +315,18 @@ def test_under_a_tape_tensorflow_makes_variables():
 
 def test_in_scopes():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
             with tf.name_scope("outer"):
-                found.append(described(tf.Variable(M)))
+                results.append(described(tf.Variable(M)))
                 with tf.name_scope("inner"):
-                    found.append(described(tf.Variable(M, name="weight")))
-            found.append(described(tf.Variable(M)))
+                    results.append(described(tf.Variable(M, name="weight")))
+            results.append(described(tf.Variable(M)))
             with tf.device("CPU:0"):
-                found.append(described(tf.Variable(M)))
+                results.append(described(tf.Variable(M)))
             with tf.init_scope():
-                found.append(described(tf.Variable(M)))
-        return found
+                results.append(described(tf.Variable(M)))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -334,7 +334,7 @@ def test_in_scopes():
 
 def test_variable_creators_of_users():
     def run():
-        found, seen = [], []
+        results, seen = [], []
 
         def creator(following, **kwargs):
             seen.append(sorted(kwargs))
@@ -342,11 +342,11 @@ def test_variable_creators_of_users():
 
         for _ in range(TIMES):
             with tf.variable_creator_scope(creator):
-                found.append(described(tf.Variable(M)))
+                results.append(described(tf.Variable(M)))
             with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
-                found.append(type(tf.Variable(M)).__name__)
-            found.append(described(tf.Variable(M)))
-        return found, seen
+                results.append(type(tf.Variable(M)).__name__)
+            results.append(described(tf.Variable(M)))
+        return results, seen
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -354,11 +354,13 @@ def test_variable_creators_of_users():
 
 def test_in_graphs():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
             with tf.Graph().as_default() as graph:
                 v = tf.Variable(M)
-                found.append((type(v.handle).__name__, [op.type for op in graph.get_operations()]))
+                results.append(
+                    (type(v.handle).__name__, [op.type for op in graph.get_operations()])
+                )
             module = tf.Module()
 
             @tf.function
@@ -367,8 +369,8 @@ def test_in_graphs():
                     module.v = tf.Variable(M)
                 return module.v + x
 
-            found.append((traced(tf.constant(1.0)), described(module.v)))
-        return found
+            results.append((traced(tf.constant(1.0)), described(module.v)))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -376,11 +378,11 @@ def test_in_graphs():
 
 def test_another_default_graph():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
-            found.append(tf.Variable(M)._graph_key == tf.compat.v1.get_default_graph()._graph_key)
+            results.append(tf.Variable(M)._graph_key == tf.compat.v1.get_default_graph()._graph_key)
             tf.compat.v1.reset_default_graph()
-        return found
+        return results
 
     want, got = in_both(run)
     assert got == want == [True] * TIMES
@@ -449,11 +451,11 @@ def test_subclasses():
             self.value_given = value
 
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             one, odd = Mine(M + step), Odd(step)
-            found.append((described(one), one.mine, type(odd).__name__, odd.value_given))
-        return found
+            results.append((described(one), one.mine, type(odd).__name__, odd.value_given))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -461,7 +463,7 @@ def test_subclasses():
 
 def test_checkpoints(tmp_path):
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             v = tf.Variable(M + step, name="weight")
             path = tf.train.Checkpoint(v=v).write(str(tmp_path / f"{step}"))
@@ -471,8 +473,8 @@ def test_checkpoints(tmp_path):
             status = late.read(path)
             late.v = tf.Variable(M * 0.0, name="weight")
             status.assert_consumed()
-            found += [restored.read_value(), late.v.read_value()]
-        return found
+            results += [restored.read_value(), late.v.read_value()]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -535,14 +537,14 @@ def test_a_template_may_be_dropped_while_a_variable_is_made(monkeypatch):
 
 def test_generators():
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             made = tf.random.Generator.from_seed(step)
             other = tf.random.Generator.from_state([1, step, 0], "philox")
-            found += [made.normal([2]), made.state.read_value(), other.uniform([2])]
-            found += [generator.normal([1]) for generator in other.split(2)]
-            found.append(described(made.state))
-        return found
+            results += [made.normal([2]), made.state.read_value(), other.uniform([2])]
+            results += [generator.normal([1]) for generator in other.split(2)]
+            results.append(described(made.state))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)

@@ -58,8 +58,11 @@ OF_TF_KERAS = {".".join(helper.name.split(".")[-2:]) for helper in functions.TF_
 
 def test_every_helper_is_patched_in():
     helpers = [*functions.HELPERS, *functions.METHODS, *functions.STANDARD]
-    found = [*targets.functions().values(), *((t.layer, t.name, t.make) for t in targets.methods())]
-    names = [name for _, name, _ in found if name not in OF_TF_KERAS]
+    patched = [
+        *targets.functions().values(),
+        *((t.layer, t.name, t.make) for t in targets.methods()),
+    ]
+    names = [name for _, name, _ in patched if name not in OF_TF_KERAS]
     assert set(names) == answer.registered() - OF_TF_KERAS
     assert len(names) == len(helpers)
 
@@ -75,10 +78,10 @@ def test_uninstall_restores_the_originals():
     before = [vars(holder)[name] for holder, name in places]
     with fastops.accelerated(only=LAYERS):
         for (holder, name), original in zip(places, before, strict=True):
-            found = vars(holder)[name]
-            assert isinstance(found, answer.Answer)
-            assert found.original is original
-            assert found.__doc__ == original.__doc__
+            value = vars(holder)[name]
+            assert isinstance(value, answer.Answer)
+            assert value.original is original
+            assert value.__doc__ == original.__doc__
     assert all(
         vars(holder)[name] is original
         for (holder, name), original in zip(places, before, strict=True)

@@ -69,8 +69,8 @@ def assert_each_unchanged(calls, path="direct"):
                 fastops.reset_stats()
                 got = outcome(function, *args, **kwargs)
                 seen = fastops.stats()
-                found = difference(got, want)
-                assert found is None, f"{function} {args} {kwargs}: {found}"
+                differing = difference(got, want)
+                assert differing is None, f"{function} {args} {kwargs}: {differing}"
             taken = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
             if path is not None:
                 taken = [name for name, count in taken.items() if count]
@@ -85,8 +85,8 @@ def assert_all_unchanged(calls):
         fastops.reset_stats()
         for _ in range(2):
             for call, want in zip(calls, wants, strict=True):
-                found = difference(outcome(*call), want)
-                assert found is None, f"{call}: {found}"
+                differing = difference(outcome(*call), want)
+                assert differing is None, f"{call}: {differing}"
         return fastops.stats()
 
 
@@ -195,10 +195,10 @@ def faulty(monkeypatch, problem, **more):
         raise problem
 
     def some():
-        found = list(fine())
-        wrong = next(target for target in found if target.name == "tf.Tensor.__mul__")
-        yield from (target._replace(**more) for target in (*found[:3], wrong._replace(make=make)))
-        yield from (target._replace(**more) for target in found[3:] if target is not wrong)
+        sound = list(fine())
+        wrong = next(target for target in sound if target.name == "tf.Tensor.__mul__")
+        yield from (target._replace(**more) for target in (*sound[:3], wrong._replace(make=make)))
+        yield from (target._replace(**more) for target in sound[3:] if target is not wrong)
 
     monkeypatch.setattr(targets, "operator_targets", some)
 

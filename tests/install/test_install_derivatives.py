@@ -83,10 +83,10 @@ def programs(case):
 
 @pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
 def test_records_of_a_rule(op):
-    found = [program for case in CASES if case.op == op for program in programs(case)]
+    chosen = [program for case in CASES if case.op == op for program in programs(case)]
 
     def noted():
-        return [records(lambda p=p, a=a: p(*a), watched) for p, a, watched in found]
+        return [records(lambda p=p, a=a: p(*a), watched) for p, a, watched in chosen]
 
     want = noted()
     with fastops.accelerated():
@@ -94,7 +94,7 @@ def test_records_of_a_rule(op):
             reset_counters()
             got = noted()
     assert RULES[op].taken
-    for (_, args, _), a, b in zip(found, want, got, strict=True):
+    for (_, args, _), a, b in zip(chosen, want, got, strict=True):
         assert a == b, f"{op} of {args[1]}"
 
 
@@ -317,13 +317,13 @@ def persistent(order, function, x, w):
     """Differentiate with one tape that records its own gradients."""
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
-        y, found = function(), []
+        y, gradients = function(), []
         for _ in range(order - 1):
-            found.append(tape.gradient(y, [x, w]))
-            y = found[-1][0]
+            gradients.append(tape.gradient(y, [x, w]))
+            y = gradients[-1][0]
             if y is None:
-                return found
-    return found, tape.gradient(y, [x, w]), tape.gradient(y, w)
+                return gradients
+    return gradients, tape.gradient(y, [x, w]), tape.gradient(y, w)
 
 
 def many(order, function, x, w):
@@ -378,8 +378,8 @@ def hold(names, order, mode, seed):
     want = program()
     with fastops.accelerated():
         for _ in range(2):
-            found = difference(program(), want)
-            assert found is None, f"{mode}, {order}, {' of '.join(names[::-1])}: {found}"
+            differing = difference(program(), want)
+            assert differing is None, f"{mode}, {order}, {' of '.join(names[::-1])}: {differing}"
 
 
 def test_every_rule_is_composed():

@@ -259,16 +259,16 @@ def test_iterators_and_threads():
     dataset = tf.data.Dataset.range(2000)
     step = tf.function(lambda iterator: iterator.get_next() * 2)
     iterator = iter(dataset)
-    found = []
+    results = []
     threads = [
-        threading.Thread(target=lambda: found.extend(int(step(iterator)) for _ in range(500)))
+        threading.Thread(target=lambda: results.extend(int(step(iterator)) for _ in range(500)))
         for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == list(range(0, 4000, 2))
+    assert sorted(results) == list(range(0, 4000, 2))
 
 
 def trained(installed):

@@ -55,8 +55,8 @@ def test_rule(case):
     with fastops.accelerated():
         for call, want in zip(calls, wants, strict=True):
             for _ in range(2):
-                found = difference(derivatives(*call), want)
-                assert found is None, f"{case.op} of {call[1][0].dtype.name}: {found}"
+                differing = difference(derivatives(*call), want)
+                assert differing is None, f"{case.op} of {call[1][0].dtype.name}: {differing}"
             if isinstance(want[1], Failure):
                 continue
             reset_counters()
@@ -66,7 +66,7 @@ def test_rule(case):
 
 
 def test_zero_is_positive():
-    """This holds even if TensorFlow's cache has the tensor of -0.0 under the key 0.0."""
+    """TensorFlow's cache may have the tensor of -0.0 under the key 0.0, which must not matter."""
     assert (
         python(
             """
@@ -135,8 +135,8 @@ def assert_unchanged(*functions, rules=(), tape=None):
         for function, want in (*zip(functions, wants, strict=True),) * 2:
             before = method.taken
             reset_counters()
-            found = difference(attempt(function), want)
-            assert found is None, found
+            differing = difference(attempt(function), want)
+            assert differing is None, differing
             if tape is not None:
                 assert method.taken - before == tape
             if rules is not None:
@@ -285,8 +285,8 @@ def test_threads():
 
     def work(i):
         for _ in range(50):
-            if found := difference(gradient(i), wants[i]):
-                failures.append(found)
+            if differing := difference(gradient(i), wants[i]):
+                failures.append(differing)
 
     with fastops.accelerated():
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]

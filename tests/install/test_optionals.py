@@ -55,11 +55,11 @@ def uses(value):
     optional = made_of(given)
     yield repr(optional.element_spec), type(optional).__name__, isinstance(optional, Optional)
     yield optional.has_value().numpy()
-    found = optional.get_value()
-    assert found is not given
-    yield plain(found) if given is not None else None
-    if isinstance(found, dict):
-        found["more"] = None
+    held = optional.get_value()
+    assert held is not given
+    yield plain(held) if given is not None else None
+    if isinstance(held, dict):
+        held["more"] = None
         yield list(optional.get_value())
 
 

@@ -1100,8 +1100,8 @@ def test_arrays_in_place_of_tensors(name):
                     continue  # if two arguments are wrong, TensorFlow names either of them
                 if isinstance(want, np.generic):  # two NaNs of this class are not equal
                     got, want = np.asarray(got), np.asarray(want)
-                found = difference(got, want)
-                assert not found, f"{args} {kwargs}: {found}"[:500]
+                differing = difference(got, want)
+                assert not differing, f"{args} {kwargs}: {differing}"[:500]
 
 
 ON_ARRAYS = (

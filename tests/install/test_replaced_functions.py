@@ -63,7 +63,7 @@ def is_asked(module, name):
 def stock():
     """Return by program the functions it looks up, how often it calls each, and its result."""
     assert not fastops.is_installed()
-    found = {}
+    rows_by_program = {}
     for name, program in programs().items():
         for _ in range(2):
             program()
@@ -73,8 +73,8 @@ def stock():
                 result = outcome(program)
             if count[0]:
                 rows.append((holder, attribute, count[0], result))
-        found[name] = rows
-    return found
+        rows_by_program[name] = rows
+    return rows_by_program
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -158,7 +158,7 @@ def calls_of(spy):
 def wanted():
     """Return, by place and replacement, the number of its calls, and the result."""
     assert not fastops.is_installed()
-    found = {}
+    results = {}
     for name, (holder, attribute, program) in PLACES.items():
         for make in (counting, spying):
             run = programs()[program]
@@ -166,8 +166,8 @@ def wanted():
             replacement = make(getattr(holder, attribute))
             with unittest.mock.patch.object(holder, attribute, replacement):
                 result = outcome(run)
-            found[name, make] = calls_of(replacement), result
-    return found
+            results[name, make] = calls_of(replacement), result
+    return results
 
 
 @pytest.mark.parametrize("make", [counting, spying])

@@ -26,8 +26,8 @@ X = tf.constant(floats(3, 4))
 
 def moments():
     """Return a new stand-in for `tf.nn.moments`, without recordings."""
-    of = find("tf.nn.moments")
-    return Replayed(of.original, of.passed, (), of.settings)
+    stand_in = find("tf.nn.moments")
+    return Replayed(stand_in.original, stand_in.passed, (), stand_in.settings)
 
 
 def learn(function, *args, **kwargs):
@@ -83,12 +83,12 @@ def test_profiles_see_every_op():
 
 
 def test_other_values_and_sizes_that_depend_on_values():
-    of = find("tf.repeat")
-    function = Replayed(of.original, of.passed, (), of.settings)
+    stand_in = find("tf.repeat")
+    function = Replayed(stand_in.original, stand_in.passed, (), stand_in.settings)
     for counts in ([1, 2], [1, 2], [1, 2], [1, 2], [1, 2], [1, 2], [2, 1], [0, 5], [1, 2]):
         counts = tf.constant(counts)
         got = function(tf.constant([3.0, 4.0]), counts)
-        assert_same(got, of.original(tf.constant([3.0, 4.0]), counts))
+        assert_same(got, stand_in.original(tf.constant([3.0, 4.0]), counts))
 
 
 def by_value(x):

@@ -164,12 +164,12 @@ def test_linear_operators_are_replayed(method):
 
 def test_a_composition_of_one_operator_with_itself_or_another():
     def run():
-        found = []
+        results = []
         for seed in range(CALLS):
             a, b = full(seed), full(seed + 1)
             for pair in ([a, a], [a, b], [b, a]):
-                found.append(L.LinearOperatorComposition(pair).matvec(row(seed)))
-        return found
+                results.append(L.LinearOperatorComposition(pair).matvec(row(seed)))
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -190,17 +190,17 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_operators_that_change(change):
     def run():
-        op, found = full(2, is_self_adjoint=True), []
+        op, results = full(2, is_self_adjoint=True), []
         for _ in range(CALLS):
-            found.append(
+            results.append(
                 [attempt(ASKED[method], op, row(3), square(3)) for method in METHODS_TRIED]
             )
         CHANGES[change](op)
         for _ in range(CALLS):
-            found.append(
+            results.append(
                 [attempt(ASKED[method], op, row(3), square(3)) for method in METHODS_TRIED]
             )
-        return found
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -214,11 +214,11 @@ def test_operators_of_variables():
     v = tf.Variable(spd(1))
 
     def run():
-        op, found = L.LinearOperatorFullMatrix(v), []
+        op, results = L.LinearOperatorFullMatrix(v), []
         for i in range(CALLS):
             v.assign(spd(i))
-            found.append((op.matvec(row(1)), op.to_dense() + 0.0))
-        return found
+            results.append((op.matvec(row(1)), op.to_dense() + 0.0))
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -233,11 +233,11 @@ def test_operators_of_users():
             return super()._matmul(x, adjoint, adjoint_arg) * self.factor
 
     def run():
-        op, found = Doubled(spd(1)), []
+        op, results = Doubled(spd(1)), []
         for i in range(CALLS):
             Doubled.factor = float(i)
-            found.append(op.matmul(square(1)))
-        return found
+            results.append(op.matmul(square(1)))
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -247,7 +247,7 @@ def test_operators_of_users():
 @pytest.mark.parametrize("name", ["FullMatrix, with hints", "Diag", "Toeplitz", "LowRankUpdate"])
 def test_gradients(name):
     def run():
-        found = []
+        results = []
         for seed in range(CALLS):
             x = row(seed)
             with tf.GradientTape(persistent=True) as tape:
@@ -257,8 +257,8 @@ def test_gradients(name):
                 held = [value for value in held if tf.is_tensor(value)]
                 tape.watch(held)
                 values = [op.matvec(x), op.solvevec(x), op.trace()]
-            found.append([tape.gradient(value, [x, *held]) for value in values])
-        return found
+            results.append([tape.gradient(value, [x, *held]) for value in values])
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -294,64 +294,64 @@ def contents(table):
 
 
 def use_static():
-    found = []
+    results = []
     for i in range(CALLS):
         table = static(VALUES + float(i))
-        found.append((table.lookup(WORDS), table[WORDS[:2]], table.size(), contents(table)))
-    return found
+        results.append((table.lookup(WORDS), table[WORDS[:2]], table.size(), contents(table)))
+    return results
 
 
 def use_mutable(**options):
-    found, table, other = [], mutable(**options), mutable(**options)
+    results, table, other = [], mutable(**options), mutable(**options)
     for i in range(CALLS):
         table.insert(WORDS, VALUES + float(i))
-        found.append((table.lookup(WORDS), other.lookup(WORDS), table.size(), contents(table)))
+        results.append((table.lookup(WORDS), other.lookup(WORDS), table.size(), contents(table)))
         other.insert(WORDS[i % 3 :], VALUES[i % 3 :])
-        found.append((table[WORDS], other[WORDS], other.size(), contents(other)))
+        results.append((table[WORDS], other[WORDS], other.size(), contents(other)))
         other.remove(WORDS[:2])
-        found.append((table.lookup(WORDS), other.lookup(WORDS), other.size()))
-    return found
+        results.append((table.lookup(WORDS), other.lookup(WORDS), other.size()))
+    return results
 
 
 def use_dense(**options):
-    found, table = [], dense(**options)
+    results, table = [], dense(**options)
     for i in range(CALLS):
         table.insert(NUMBERS + i, NUMBERS * i)
-        found.append((table.lookup(NUMBERS), table[NUMBERS], table.size(), contents(table)))
+        results.append((table.lookup(NUMBERS), table[NUMBERS], table.size(), contents(table)))
         table.insert_or_assign(NUMBERS, NUMBERS + 40)
-        found.append((table.lookup(NUMBERS), contents(table)))
+        results.append((table.lookup(NUMBERS), contents(table)))
         table.erase(NUMBERS[:1])
         table.remove(NUMBERS[1:2])
-        found.append((table.lookup(NUMBERS), table.size(), contents(table)))
-    return found
+        results.append((table.lookup(NUMBERS), table.size(), contents(table)))
+    return results
 
 
 def use_sparse_keys():
-    table, found = static(), []
+    table, results = static(), []
     for i in range(CALLS):
         keys = tf.SparseTensor([[0, i % 2], [1, 1]], WORDS[:2], [2, 2])
-        found.append(table.lookup(keys).values)
-        found.append(table.lookup(tf.ragged.constant([["a"], ["b", "z"]])).flat_values)
-    return found
+        results.append(table.lookup(keys).values)
+        results.append(table.lookup(tf.ragged.constant([["a"], ["b", "z"]])).flat_values)
+    return results
 
 
 def use_wrongly():
-    found, tables = [], (static(), mutable(), dense())
+    results, tables = [], (static(), mutable(), dense())
     for table in tables:
         for _ in range(CALLS):
-            found.append(attempt(table.lookup, tf.constant([1.5])))
-            found.append(attempt(table.lookup, None))
-            found.append(attempt(table.lookup, WORDS, name="given"))
+            results.append(attempt(table.lookup, tf.constant([1.5])))
+            results.append(attempt(table.lookup, None))
+            results.append(attempt(table.lookup, WORDS, name="given"))
     for table in tables[1:]:
         for _ in range(CALLS):
-            found.append(attempt(table.insert, WORDS, tf.constant([1.0])))
-            found.append(attempt(table.insert, NUMBERS, NUMBERS[:1]))
-            found.append(attempt(table.insert, NUMBERS[:2], NUMBERS, name="given"))
-            found.append(table.size())
+            results.append(attempt(table.insert, WORDS, tf.constant([1.0])))
+            results.append(attempt(table.insert, NUMBERS, NUMBERS[:1]))
+            results.append(attempt(table.insert, NUMBERS[:2], NUMBERS, name="given"))
+            results.append(table.size())
     for _ in range(CALLS):  # the reserved keys for empty and deleted entries
-        found.append(attempt(tables[2].insert, tf.constant([-2], tf.int64), NUMBERS[:1]))
-        found.append(attempt(tables[2].lookup, tf.constant([-3], tf.int64)))
-    return found
+        results.append(attempt(tables[2].insert, tf.constant([-2], tf.int64), NUMBERS[:1]))
+        results.append(attempt(tables[2].lookup, tf.constant([-3], tf.int64)))
+    return results
 
 
 USES = {
@@ -478,14 +478,14 @@ def test_replays_keep_no_objects_alive():
 
 def test_operators_of_sparse_tensors():
     def run():
-        found = []
+        results = []
         for i in range(CALLS):
             sparse = tf.sparse.from_dense(tf.constant([[float(i), 0.0], [1.0, 2.0]]))
             dense = tf.constant([[1.0, 2.0], [3.0, 4.0 + i]])
             for result in (sparse * dense, sparse / dense, sparse * dense[0], sparse * 2.0):
-                found.append((result.indices, result.values, result.dense_shape))
-            found.append(attempt(lambda a, b: a * b, sparse, dense[:, :1, None]))
-        return found
+                results.append((result.indices, result.values, result.dense_shape))
+            results.append(attempt(lambda a, b: a * b, sparse, dense[:, :1, None]))
+        return results
 
     want = run()
     with fastops.accelerated():

@@ -92,7 +92,7 @@ def test_many_calls_of_one_tape():
 
     def program():
         model = made("two outputs")
-        found = []
+        results = []
         for turn in range(3):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_sum(model.weights[0] ** 2)
@@ -100,8 +100,8 @@ def test_many_calls_of_one_tape():
                     logits, value, hidden = model(X * float(i + turn))
                     loss += tf.reduce_sum(logits) if i % 2 else tf.reduce_sum(value)
                     loss += tf.reduce_sum(tf.stop_gradient(hidden) * hidden)
-            found += tape.gradient(loss, model.trainable_variables)
-        return found
+            results += tape.gradient(loss, model.trainable_variables)
+        return results
 
     compare(program)
 
@@ -109,7 +109,7 @@ def test_many_calls_of_one_tape():
 def test_gradients_of_gradients():
     def program():
         model = made("tanh")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape() as outer:
                 with tf.GradientTape() as inner:
@@ -117,8 +117,8 @@ def test_gradients_of_gradients():
                     loss = tf.reduce_sum(model(X) ** 3)
                 slopes = inner.gradient(loss, [X, *model.trainable_variables])
                 total = tf.add_n([tf.reduce_sum(slope * slope) for slope in slopes])
-            found += outer.gradient(total, model.trainable_variables)
-        return found
+            results += outer.gradient(total, model.trainable_variables)
+        return results
 
     compare(program)
 
@@ -126,16 +126,16 @@ def test_gradients_of_gradients():
 def test_persistent_tapes_and_unconnected_outputs():
     def program():
         model = made("two outputs")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape(persistent=True) as tape:
                 logits, value, hidden = model(X)
             sources = [variable.value for variable in model.trainable_variables]
             for target in (logits, value, hidden, [value, logits]):
                 for how in ("none", "zero"):
-                    found += tape.gradient(target, sources, None, how)
-            found.append(tape.jacobian(value, hidden, experimental_use_pfor=False))
-        return found
+                    results += tape.gradient(target, sources, None, how)
+            results.append(tape.jacobian(value, hidden, experimental_use_pfor=False))
+        return results
 
     compare(program)
 
@@ -143,19 +143,19 @@ def test_persistent_tapes_and_unconnected_outputs():
 def test_tapes_that_are_stopped_or_watch_nothing():
     def program():
         model = made("relu")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape() as tape:
                 with tape.stop_recording():
                     unseen = model(X)
                 seen = model(X)
-            found += tape.gradient([unseen, seen], model.trainable_variables)
+            results += tape.gradient([unseen, seen], model.trainable_variables)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(model.weights[0].value)
                 seen = model(X)
-            found += tape.gradient(seen, model.trainable_variables)
-            found.append(len(tape.watched_variables()))
-        return found
+            results += tape.gradient(seen, model.trainable_variables)
+            results.append(len(tape.watched_variables()))
+        return results
 
     compare(program)
 
@@ -165,7 +165,7 @@ def test_forward_accumulators_within_tapes():
 
     def program():
         model = made("tanh")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape():
                 model(X)
@@ -174,8 +174,8 @@ def test_forward_accumulators_within_tapes():
                 with tf.autodiff.ForwardAccumulator(X, tf.ones_like(X)) as accumulator:
                     result = model(X)
                 pushed = accumulator.jvp(result)
-            found += [pushed, *tape.gradient(pushed, model.trainable_variables)]
-        return found
+            results += [pushed, *tape.gradient(pushed, model.trainable_variables)]
+        return results
 
     compare(program, CALLS + CALLS // 2)
 
@@ -183,12 +183,12 @@ def test_forward_accumulators_within_tapes():
 def test_tapes_watch_the_variables_of_replays():
     def program():
         model = made("relu")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape(), VariableWatcher() as watcher:
                 model(X)
-            found.append([variable.shape for variable in watcher.watched_variables()])
-        return found
+            results.append([variable.shape for variable in watcher.watched_variables()])
+        return results
 
     compare(program)
 
@@ -197,8 +197,8 @@ def test_tapes_watch_the_variables_of_replays():
 def moments():
     """Yield a new stand-in for `tf.nn.moments`, whose kernels are known under tapes."""
     with fastops.accelerated():
-        of = find("tf.nn.moments")
-        function = Replayed(of.original, of.passed, (), of.settings)
+        stand_in = find("tf.nn.moments")
+        function = Replayed(stand_in.original, stand_in.passed, (), stand_in.settings)
         for _ in range(CALLS):
             with tf.GradientTape() as tape:
                 tape.watch(X)

@@ -56,13 +56,13 @@ def test_each_call_reads_them_anew(name):
     function = FUNCTIONS[name]
 
     def run():
-        found, (v, w) = [], pair(0)
+        results, (v, w) = [], pair(0)
         for step in range(CALLS):
             v.assign(M * step)
             w.assign_sub(N)
-            found.append(function(v, w))
-            found.append(function(*pair(step)))  # new variables of the same shapes
-        return found
+            results.append(function(v, w))
+            results.append(function(*pair(step)))  # new variables of the same shapes
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -101,19 +101,19 @@ def test_tapes_see_which_are_read(name, options):
 @pytest.mark.parametrize("name", ["tensordot", "moments", "embedding_lookup", "zeros_like"])
 def test_tapes_that_watch_nothing_or_a_part(name):
     def run():
-        found = []
+        results = []
         for step in range(CALLS):
             v, w = pair(step)
-            found.append(gradients(FUNCTIONS[name], v, w, watch_accessed_variables=False))
-            found.append(gradients(FUNCTIONS[name], *pair(step, trainable=False)))
+            results.append(gradients(FUNCTIONS[name], v, w, watch_accessed_variables=False))
+            results.append(gradients(FUNCTIONS[name], *pair(step, trainable=False)))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(w)
                 result = FUNCTIONS[name](v, w)
-            found.append(tape.gradient(result, [v, w]))
+            results.append(tape.gradient(result, [v, w]))
             with tf.GradientTape() as tape, tape.stop_recording():
                 FUNCTIONS[name](v, w)
-            found.append([variable is v for variable in tape.watched_variables()])
-        return found
+            results.append([variable is v for variable in tape.watched_variables()])
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -121,15 +121,15 @@ def test_tapes_that_watch_nothing_or_a_part(name):
 
 def test_gradients_of_gradients():
     def run():
-        found = []
+        results = []
         for step in range(CALLS):
             v, w = pair(step)
             with tf.GradientTape() as outer:
                 with tf.GradientTape() as inner:
                     result = tf.reduce_sum(tf.tensordot(v, w, 1) ** 3)
                 first = inner.gradient(result, v)
-            found.append(outer.gradient(first, [v, w]))
-        return found
+            results.append(outer.gradient(first, [v, w]))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -137,11 +137,11 @@ def test_gradients_of_gradients():
 
 def test_assignments_that_change_the_shape():
     def run():
-        v, found = tf.Variable(M, shape=tf.TensorShape(None)), []
+        v, results = tf.Variable(M, shape=tf.TensorShape(None)), []
         for step in range(3 * CALLS):
             v.assign(floats(2, 3 + step // CALLS))
-            found += [tf.nn.moments(v, [0]), tf.identity(v), tf.norm(v, axis=-1), tf.shape(v)]
-        return found
+            results += [tf.nn.moments(v, [0]), tf.identity(v), tf.norm(v, axis=-1), tf.shape(v)]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -161,16 +161,16 @@ def test_an_assignment_that_changes_the_rank():
 def test_variables_without_a_value():
     def run():
         empty = resource_variable_ops.UninitializedVariable(shape=[2, 3], dtype=tf.float32)
-        of_its_class, found = tf.Variable(M), []
+        of_its_class, results = tf.Variable(M), []
         for step in range(CALLS):
-            found.append(outcome(tf.nn.moments, (empty, [0]), {}))
+            results.append(outcome(tf.nn.moments, (empty, [0]), {}))
             of_its_class.assign(M + step)
-            found.append(tf.nn.moments(of_its_class, [0]))
+            results.append(tf.nn.moments(of_its_class, [0]))
             handle = of_its_class.handle
             if step == CALLS - 1:
                 tf.raw_ops.DestroyResourceOp(resource=handle)
-        found.append(isinstance(outcome(tf.nn.moments, (of_its_class, [0]), {}), Failure))
-        return found
+        results.append(isinstance(outcome(tf.nn.moments, (of_its_class, [0]), {}), Failure))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -198,14 +198,14 @@ def test_other_variables(kind):
         )
 
     def run():
-        found, options = [], [[0]]
+        results, options = [], [[0]]
         for step in range(CALLS):
             v = make(step)
-            found.append(tf.nn.moments(v, *options))
+            results.append(tf.nn.moments(v, *options))
             with tf.GradientTape() as tape:
                 result = tf.norm(v, axis=1)
-            found.append((tape.gradient(result, v), len(tape.watched_variables())))
-        return found
+            results.append((tape.gradient(result, v), len(tape.watched_variables())))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -215,13 +215,13 @@ def test_slices_of_a_variable_can_be_assigned():
     """The result of `tf.Variable.__getitem__` has methods that write into the variable."""
 
     def run():
-        v, found = tf.Variable(M), []
+        v, results = tf.Variable(M), []
         for step in range(CALLS):
             row = v[1]
             row.assign(floats(3) + step)
             v[:, 0].assign([1.0, float(step)])
-            found += [v.read_value(), row, sorted(vars(row))]
-        return found
+            results += [v.read_value(), row, sorted(vars(row))]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -248,12 +248,12 @@ def test_indices_that_are_variables():
     """TensorFlow's fast path reads variables among the inputs, also of ops that take a handle."""
 
     def run():
-        v, places, found = tf.Variable(M), tf.Variable([0, 1]), []
+        v, places, results = tf.Variable(M), tf.Variable([0, 1]), []
         for step in range(CALLS):
             places.assign([step % 2, 0])
             v.assign(M + step)
-            found += [v.sparse_read(places), tf.nn.embedding_lookup(v, places)]
-        return found
+            results += [v.sparse_read(places), tf.nn.embedding_lookup(v, places)]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -262,13 +262,13 @@ def test_indices_that_are_variables():
 @pytest.mark.parametrize("dtype", [tf.string, tf.bool, tf.int8, tf.complex64, tf.bfloat16])
 def test_dtypes(dtype):
     def run():
-        found = []
+        results = []
         for step in range(CALLS):
             drawn = np.arange(6).reshape(2, 3) % (step + 1)
             value = tf.as_string(drawn) if dtype == tf.string else tf.cast(drawn, dtype)
             v = tf.Variable(value)
-            found += [tf.repeat(v, 2, axis=0), tf.roll(v, 1, 0), tf.concat([v, v], 1)]
-        return found
+            results += [tf.repeat(v, 2, axis=0), tf.roll(v, 1, 0), tf.concat([v, v], 1)]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)

@@ -28,11 +28,11 @@ FLATTEN = "tensorflow.python.util.nest:flatten"
 
 def sources():
     """Return the sources of the modules whose code fastops reimplements."""
-    found = {}
+    texts = {}
     for module in restated.table()["digests"]:
         if module.partition(".")[0] in ("tensorflow", "keras", "inspect"):
-            found[module] = Path(importlib.util.find_spec(module).origin).read_text()
-    return found
+            texts[module] = Path(importlib.util.find_spec(module).origin).read_text()
+    return texts
 
 
 @pytest.fixture
@@ -153,8 +153,8 @@ def test_code_in_unknown_files_is_read(table):
 
 @pytest.mark.parametrize("origin", [None, "/nowhere/nest.py", importlib.machinery.__file__])
 def test_an_original_without_its_source_is_left_alone(table, monkeypatch, origin):
-    def find(name, found=importlib.util.find_spec):
-        spec = found(name)
+    def find(name, original=importlib.util.find_spec):
+        spec = original(name)
         return type("Spec", (), {"origin": origin}) if name.endswith("util.nest") else spec
 
     monkeypatch.setattr(restated, "find_spec", find)

@@ -72,8 +72,8 @@ def compare(calls):
     wants = [outcome(*call) for call in calls]
     with fastops.accelerated():
         for (function, args, kwargs), want in zip(calls, wants, strict=True):
-            found = difference(outcome(function, args, kwargs), want)
-            assert not found, f"{args} {kwargs}: {found}"
+            differing = difference(outcome(function, args, kwargs), want)
+            assert not differing, f"{args} {kwargs}: {differing}"
 
 
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])

@@ -30,8 +30,8 @@ def compare(calls):
     with fastops.accelerated():
         for (function, *args), want in zip(calls, wants, strict=True):
             for _ in range(2):
-                found = difference(outcome(function, args, {}), want)
-                assert not found, f"{args}: {found}"
+                differing = difference(outcome(function, args, {}), want)
+                assert not differing, f"{args}: {differing}"
 
 
 def unpacked(tensor):

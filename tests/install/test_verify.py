@@ -191,10 +191,10 @@ def altered(monkeypatch):
         own = method.recording
 
         def recording(*args):
-            found = own(*args)
-            for step in found.steps:
+            recorded = own(*args)
+            for step in recorded.steps:
                 change(step)
-            return found
+            return recorded
 
         monkeypatch.setattr(method, "recording", recording)
         for module in (method, trial):
@@ -332,8 +332,8 @@ def test_in_warn_mode_the_program_gets_tensorflows_result():
     wanted = gradient_of(tf.exp, x)
     fastops.install(verify="warn")
     with pytest.warns(fastops.VerificationWarning, match="GradientTape.gradient"):
-        found = gradient_of(tf.exp, x)
-    assert_same(found, wanted)
+        gradient = gradient_of(tf.exp, x)
+    assert_same(gradient, wanted)
 
 
 def test_gradients_that_a_tape_does_not_need_are_not_compared():
@@ -393,7 +393,7 @@ def mixed():
         first, second = tf.Variable(variable)
     resized = [tf.image.resize(tf.ones([1, 4, 4, 3]), [2, 2]) for _ in range(4)]
     second_order = gradient_of(lambda a: gradient_of(tf.tanh, a), tf.constant(A))
-    found = [
+    results = [
         history["loss"],
         history["mae"],
         variable.numpy(),
@@ -402,14 +402,14 @@ def mixed():
         resized,
         second_order,
     ]
-    return [*found, *(variable.numpy() for variable in model.variables)]
+    return [*results, *(variable.numpy() for variable in model.variables)]
 
 
 def test_results_are_the_same_and_each_layer_is_compared():
     wanted = mixed()
     fastops.install(verify="raise")
-    found = mixed()
-    for one, other in zip(found, wanted, strict=True):
+    results = mixed()
+    for one, other in zip(results, wanted, strict=True):
         assert_same(one, other)
     told = fastops.verified()
     assert not told.differences

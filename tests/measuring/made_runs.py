@@ -77,13 +77,13 @@ def made(factor=1.0, peers=True):
         "failed": [],
         "skipped": [{"name": "libraries: one", "why": "sonnet is not installed"}],
     }
-    found = {"main": main}
+    processes = {"main": main}
     if peers:
         # This machine is twice as slow at everything.
         arms = {"numpy": 400, "torch": 1600}
         records = [race("ladder", "ladder", "AddV2 scalar", arms)]
         alone = race("ladder", "ladder", "AddV2 scalar", {"numpy": 400, "raw_ops": 12000})
         empty = {"versions": {"python": "3.11.7"}, "failed": [], "skipped": []}
-        found["torch"] = empty | {"records": records}
-        found["tensorflow"] = empty | {"records": [alone]}
-    return Run(found, dict(MACHINE), dict(METHOD))
+        processes["torch"] = empty | {"records": records}
+        processes["tensorflow"] = empty | {"records": [alone]}
+    return Run(processes, dict(MACHINE), dict(METHOD))

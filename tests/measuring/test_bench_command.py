@@ -155,12 +155,12 @@ def test_the_choice_of_peers(tmp_path):
     for name in ("torch", "onnxruntime", "other"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "python").touch()
-    found = list(peers.processes(tmp_path, ["ladder", "serving", "tape"]))
-    assert [(process.name, process.suites) for process in found] == [
+    processes = list(peers.processes(tmp_path, ["ladder", "serving", "tape"]))
+    assert [(process.name, process.suites) for process in processes] == [
         ("torch", ["ladder", "serving"]),
         ("onnxruntime", ["serving"]),
     ]
-    assert found[1].libraries == "onnxruntime,onnx"
+    assert processes[1].libraries == "onnxruntime,onnx"
 
 
 def test_an_interrupt(monkeypatch, capsys):
@@ -244,20 +244,20 @@ def test_the_page_in_a_browser(tmp_path, width):
     text = page.render(made())
     (tmp_path / "page.html").write_text(text.replace("</body>", LOOK + "</body>"))
 
-    def look(*what):
+    def look(*extra):
         options = [
             *OPTIONS,
             f"--user-data-dir={tmp_path / 'profile'}",
             f"--window-size={width},900",
         ]
         address = (tmp_path / "page.html").as_uri()
-        command = [CHROMIUM, *options, *what, address]
+        command = [CHROMIUM, *options, *extra, address]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
     seen = look("--dump-dom")
     assert "CONSOLE" not in seen.stderr
-    found = json.loads(re.search(r'data-seen="([^"]*)"', seen.stdout)[1].replace("&quot;", '"'))
-    assert found == {"beyond": 0, "empty": 0, "small": 0, "pictures": text.count("<svg")}
+    sizes = json.loads(re.search(r'data-seen="([^"]*)"', seen.stdout)[1].replace("&quot;", '"'))
+    assert sizes == {"beyond": 0, "empty": 0, "small": 0, "pictures": text.count("<svg")}
     picture = tmp_path / "page.png"
     look(f"--screenshot={picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -276,9 +276,9 @@ def test_the_extra_has_the_packages_that_messages_name():
 
 def test_packages_have_all_files_for_measuring():
     (patterns,) = re.findall(r"^include = (\[.*\])$", PYPROJECT, re.MULTILINE)
-    found = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
+    packages = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
     folders = {path.parent for path in suites.HERE.rglob("*.py")}
     assert {".".join(folder.relative_to(suites.HERE.parent).parts) for folder in folders} <= set(
-        found
+        packages
     )
-    assert "pytest_fastops" in found
+    assert "pytest_fastops" in packages

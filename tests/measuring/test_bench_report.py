@@ -65,12 +65,12 @@ def test_a_row_has_a_pair_an_interval_and_a_null():
 
 
 def test_tables_have_all_measured_libraries(run):
-    found = {table.title: table for table in report.tables(run)}
-    assert list(found) == ["ladder", "calls", "chain", "sizes", "scaling, attributes"]
-    assert found["ladder"].columns[1:4] == ["floor", "numpy", "kernel"]
-    assert found["chain"].columns == ["chain, us", "kernel", "plan"]
-    assert found["calls"].lines[1][:3] == ["x[0] < y", "0.90", "60.0"]
-    assert r"| a \| b |" in found["calls"].markdown()
+    tables = {table.title: table for table in report.tables(run)}
+    assert list(tables) == ["ladder", "calls", "chain", "sizes", "scaling, attributes"]
+    assert tables["ladder"].columns[1:4] == ["floor", "numpy", "kernel"]
+    assert tables["chain"].columns == ["chain, us", "kernel", "plan"]
+    assert tables["calls"].lines[1][:3] == ["x[0] < y", "0.90", "60.0"]
+    assert r"| a \| b |" in tables["calls"].markdown()
 
 
 def test_a_terminal_has_a_summary_of_many_rows_or_all_of_few(run):
@@ -97,11 +97,11 @@ def test_targets_are_met_or_missed(run):
 def test_where_dispatch_stops_mattering(run):
     ((key, arms),) = sweeps.series(run.rows("sizes")).items()
     assert key == ("AddV2", "elements")
-    found = sweeps.crossings(arms)
+    crossings = sweeps.crossings(arms)
     # 100 ns are a tenth of 1,000, and 6,000 of 60,000. So the sizes are about 600 and 53,700
     # elements; interpolation changes them a little.
-    assert 100 < found["fastops"] < 1000
-    assert 10_000 < found["raw_ops"] < 100_000
+    assert 100 < crossings["fastops"] < 1000
+    assert 10_000 < crossings["raw_ops"] < 100_000
     kernel = [(1, 100.0), (10, 100.0)]
     assert sweeps.crossing([(1, 200.0), (10, 200.0)], kernel) is None
     assert sweeps.crossing([(1, 101.0), (10, 200.0)], kernel) == 1
@@ -147,10 +147,10 @@ def test_the_page_is_one_file(run):
 
 
 def test_changes_are_told_from_noise():
-    found = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
-    assert found["ladder: AddV2 scalar"].verdict == "faster"
-    assert found["ladder: AddV2 scalar"].factor == pytest.approx(1.5)
-    assert found["calls: a | b"].verdict == "noise"
+    changes = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
+    assert changes["ladder: AddV2 scalar"].verdict == "faster"
+    assert changes["ladder: AddV2 scalar"].factor == pytest.approx(1.5)
+    assert changes["calls: a | b"].verdict == "noise"
     back = {change.name: change for change in compare.changes(made(factor=1.5), made())}
     assert back["ladder: AddV2 scalar"].verdict == "slower"
 

@@ -42,23 +42,23 @@ def test_a_benchmark_is_five_lines(run, pytester):
     result = run(ADD, "--fastops-json=found.json", "--benchmark-json=theirs.json")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*times faster than the baseline*", "test_add *1 direct*"])
-    (found,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
-    assert found["baseline"] == "tf.raw_ops.AddV2"
-    assert found["paths"] == {"direct": 1.0}
-    assert found["reasons"] == {}
-    assert {arm: len(times) for arm, times in found["samples"].items()} == {
+    (comparison,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
+    assert comparison["baseline"] == "tf.raw_ops.AddV2"
+    assert comparison["paths"] == {"direct": 1.0}
+    assert comparison["reasons"] == {}
+    assert {arm: len(times) for arm, times in comparison["samples"].items()} == {
         "candidate": 7,
         "baseline": 7,
         "again": 7,
     }
-    pairs = zip(found["samples"]["baseline"], found["samples"]["candidate"], strict=True)
-    assert found["ratio"] == median(a / b for a, b in pairs)
-    assert found["versions"]["fastops"] == fastops.__version__
+    pairs = zip(comparison["samples"]["baseline"], comparison["samples"]["candidate"], strict=True)
+    assert comparison["ratio"] == median(a / b for a, b in pairs)
+    assert comparison["versions"]["fastops"] == fastops.__version__
     (theirs,) = json.loads((pytester.path / "theirs.json").read_text())["benchmarks"]
     assert theirs["stats"]["data"] == pytest.approx(
-        [time / 1e9 for time in found["samples"]["candidate"]]
+        [time / 1e9 for time in comparison["samples"]["candidate"]]
     )
-    assert theirs["extra_info"]["ratio"] == found["ratio"]
+    assert theirs["extra_info"]["ratio"] == comparison["ratio"]
 
 
 def test_the_installed_program_beside_the_stock_one(run, pytester):
@@ -128,9 +128,9 @@ def test_disabled_benchmarks_run_once_and_say_so(run, pytester):
     result = run(ADD, *options)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*were run once and not measured*"])
-    (found,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
-    assert found["samples"] == {}
-    assert found["ratio"] is None
+    (comparison,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
+    assert comparison["samples"] == {}
+    assert comparison["ratio"] is None
 
 
 def test_wrong_use(run):

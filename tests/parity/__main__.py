@@ -99,7 +99,7 @@ def problems(reports):
         problem
         for report in reports
         for problem in (
-            *(problem for found in report.findings for problem in found["problems"]),
+            *(problem for finding in report.findings for problem in finding["problems"]),
             *report.problems,
             *(
                 f"{death.op_name} ({death.check} {death.number}): {death.end}: {death.call}"
@@ -121,7 +121,7 @@ def figures(reports):
     ]
     deaths = [death for report in reports for death in report.deaths]
     return [
-        ("ops compared", len({found["op_name"] for found in values if found["paths"]})),
+        ("ops compared", len({finding["op_name"] for finding in values if finding["paths"]})),
         (
             "ops and dtypes",
             len({(f["op_name"], *item) for f in values for item in f["types"].items()}),
@@ -136,8 +136,8 @@ def figures(reports):
     ]
 
 
-def total(searches, check, what):
-    return sum(sums[what] for name, sums in searches if name == check)
+def total(searches, check, key):
+    return sum(sums[key] for name, sums in searches if name == check)
 
 
 CRASHES = """\
@@ -160,14 +160,14 @@ MOST_MISTAKES = 4
 
 def crashes(reports):
     """Return the text of docs/crashes.md."""
-    found = [
+    deaths = [
         death
         for report in reports
         for death in report.deaths
         if death.whose == "tensorflow" and death.check == "malformed"
     ]
     rows = defaultdict(list)
-    for death in sorted(found, key=lambda death: (death.call.count(";"), death.number)):
+    for death in sorted(deaths, key=lambda death: (death.call.count(";"), death.number)):
         words = last_words(death)
         rows[death.op_name, death.end, re.sub(r"\d+", "", words)].append((death.call, words))
     table = ""
@@ -177,13 +177,13 @@ def crashes(reports):
             mistakes += f"<br>and {len(calls) - MOST_MISTAKES} more"
         table += f"| {op_name} | {mistakes} | {end} | {calls[0][1]} |\n"
     ops = len({op_name for op_name, *_ in rows})
-    return CRASHES.format(version=tf.version.VERSION, count=len(found), ops=ops) + table
+    return CRASHES.format(version=tf.version.VERSION, count=len(deaths), ops=ops) + table
 
 
 def last_words(death):
     """Return TensorFlow's message about the check that failed, without time and source position."""
-    _, found, words = death.message.partition("Check failed:")
-    return f"`{found}{words}`".replace("|", "\\|").replace("\n", " ") if found else ""
+    _, check, words = death.message.partition("Check failed:")
+    return f"`{check}{words}`".replace("|", "\\|").replace("\n", " ") if check else ""
 
 
 def main():
@@ -228,8 +228,8 @@ def main():
     for problem in problems(reports):
         console.print(problem, markup=False, style="red")
     table = Table("parity with TensorFlow", "", title=f"seed {options.seed}")
-    for what, count in figures(reports):
-        table.add_row(what, f"{count:,}")
+    for text, count in figures(reports):
+        table.add_row(text, f"{count:,}")
     table.add_row("minutes", f"{(time.perf_counter() - begin) / 60:.1f}")
     console.print(table)
     if options.json:

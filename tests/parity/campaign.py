@@ -119,7 +119,7 @@ def activity(pid):
 
     It also returns `None` for a process that has ended, which its connection reports.
     """
-    found, threads = [], []
+    times, threads = [], []
     with contextlib.suppress(OSError):
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     if not threads:
@@ -129,8 +129,8 @@ def activity(pid):
             state, *numbers = (thread / "stat").read_text().rpartition(")")[2].split()
             if state != "S":
                 return None
-            found.append((thread.name, numbers[10], numbers[11]))  # time in user and kernel mode
-    return sorted(found)
+            times.append((thread.name, numbers[10], numbers[11]))  # time in user and kernel mode
+    return sorted(times)
 
 
 def serve():
@@ -309,20 +309,20 @@ class Campaign:
                 for connection, child in list(busy.items())
                 if connection not in ready and child.stalls(self._patience(child.task))
             ]
-            for child, found in events:
+            for child, finding in events:
                 task = child.task
-                yield task, found
-                if isinstance(found, Crash):
+                yield task, finding
+                if isinstance(finding, Crash):
                     busy = {
-                        child_.connection: child_ for child_ in busy.values() if child_ is not child
+                        worker.connection: worker for worker in busy.values() if worker is not child
                     }
-                    rest = after_crash(found)
+                    rest = after_crash(finding)
                     if rest is not None:
                         child.give(rest)
                         busy[child.connection] = child
                         continue
                     yield task, None
-                elif found is not None:
+                elif finding is not None:
                     continue
                 busy.pop(child.connection, None)
                 self._next(child, waiting, busy)

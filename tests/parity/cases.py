@@ -74,7 +74,7 @@ def combinations(op_name, thorough=False):
         each dtype of each attribute at least once.
     """
     attrs = [attr for attr in _registry.op(op_name).record.op_def.attrs if attr.type == "type"]
-    found = {}
+    tried = {}
     for kernel in _kernels()[op_name]:
         limits = {
             constraint.name: [
@@ -83,7 +83,7 @@ def combinations(op_name, thorough=False):
             for constraint in kernel.constraint
         }
         choices = [_choices(attr, limits.get(attr.name)) for attr in attrs]
-        if (thorough or op_name in recipes.MISMATCHED) and len(found) <= MOST_COMBINATIONS:
+        if (thorough or op_name in recipes.MISMATCHED) and len(tried) <= MOST_COMBINATIONS:
             rows = itertools.product(*choices)
         else:
             longest = max(map(len, choices), default=1)
@@ -92,10 +92,10 @@ def combinations(op_name, thorough=False):
             )
         for row in rows:
             if len(row) == len(attrs):
-                found[tuple(row)] = None
+                tried[tuple(row)] = None
     rows = [
         dict(zip([attr.name for attr in attrs], map(tf.as_dtype, row), strict=True))
-        for row in found
+        for row in tried
     ]
     # Combinations that run come first, so that a dtype is not only in a rejected combination.
     rows.sort(key=lambda types: rejection(op_name, types) is not None)

@@ -119,10 +119,10 @@ def compare(case, *others):
     for other, threads in zip(others, ("auto", "caller", "pool"), strict=False):
         with fastops.options(threads=threads):
             got, path = call_and_path(case.op_name, other.arguments)
-        found = discrepancy(case.op_name, got, want) or difference(state(other), want_state)
+        problem = discrepancy(case.op_name, got, want) or difference(state(other), want_state)
         again = partial(outcome, theirs, **case.arguments)
-        if found and not excusable(case.op_name, got, want, again):
-            return found, path
+        if problem and not excusable(case.op_name, got, want, again):
+            return problem, path
         drawn = recipes.DRAWN.get(case.op_name)
         for result in (got, want) if drawn else ():
             if not isinstance(result, Failure) and not drawn.fulfilled(case.arguments, result):
@@ -169,26 +169,26 @@ def settled(failure):
 
 def values(op_name, types, thorough=False):
     """Compare every case of an op with these dtypes: values, structure, device, state, path."""
-    found = begin("values", op_name, types)
-    found.rejected = cases.rejection(op_name, types) or ""
+    findings = begin("values", op_name, types)
+    findings.rejected = cases.rejection(op_name, types) or ""
     succeeded = False
     for mode in cases.modes(op_name, types):
         for same in same_cases(op_name, types, mode, thorough):
             problem, path = compare(*same)
-            found.cases += 1
+            findings.cases += 1
             if path is not None:
-                found.took(path)
+                findings.took(path)
                 succeeded = True
-            elif problem is None and mode == PLAIN and not found.rejected:
+            elif problem is None and mode == PLAIN and not findings.rejected:
                 error = outcome(reference(op_name), **same[0].arguments)
                 problem = f"the recipe's call is not valid: {error}"[:400]
             if problem:
-                found.problems.append(f"{same[0]}: {problem}")
-    if found.rejected and succeeded:
-        found.problems.append(f"{op_name} {found.types}: listed as rejected, but runs")
-    if not found.cases and not found.rejected:
-        found.problems.append(f"{op_name} {found.types}: the recipe yields no call")
-    return found
+                findings.problems.append(f"{same[0]}: {problem}")
+    if findings.rejected and succeeded:
+        findings.problems.append(f"{op_name} {findings.types}: listed as rejected, but runs")
+    if not findings.cases and not findings.rejected:
+        findings.problems.append(f"{op_name} {findings.types}: the recipe yields no call")
+    return findings
 
 
 def same_cases(op_name, types, mode, thorough):
@@ -219,18 +219,18 @@ def has_gradient(op_name):
 
 def gradients(op_name, types, thorough=False):
     """Compare first and second gradients and the jvp of the plain cases of an op."""
-    found = begin("gradients", op_name, types)
+    findings = begin("gradients", op_name, types)
     if not has_gradient(op_name) or cases.rejection(op_name, types) is not None:
-        return found
+        return findings
     op, theirs = _registry.op(op_name), reference(op_name)
     fatal, _ = recipes.NOT_DIFFERENTIATED.get(op_name, (None, ""))
     for one, warm, other in same_cases(op_name, types, PLAIN, thorough=False):
-        if not sources(one) or (found.cases >= MOST_DIFFERENTIATED and not thorough):
+        if not sources(one) or (findings.cases >= MOST_DIFFERENTIATED and not thorough):
             continue
         if fatal and fatal(one.arguments):
             continue
         outcome(op, **warm.arguments)
-        for derive in DERIVATIVES if thorough or not found.cases else DERIVATIVES[:1]:
+        for derive in DERIVATIVES if thorough or not findings.cases else DERIVATIVES[:1]:
             want = outcome(partial(derive, theirs, one))
 
             def ours(**arguments):
@@ -238,7 +238,7 @@ def gradients(op_name, types, thorough=False):
                 try:
                     return op(**arguments)
                 finally:
-                    found.took(last_path(op_name))
+                    findings.took(last_path(op_name))
 
             got = outcome(partial(derive, ours, other))
             if op_name in recipes.DRAWN:
@@ -247,9 +247,9 @@ def gradients(op_name, types, thorough=False):
             if isinstance(got, Failure) and isinstance(want, Failure):
                 problem = difference(settled(got), settled(want))
             if problem and not varies(partial(derive, theirs, one), want):
-                found.problems.append(f"{one}: {derive.__name__}: {problem}")
-        found.cases += 1
-    return found
+                findings.problems.append(f"{one}: {derive.__name__}: {problem}")
+        findings.cases += 1
+    return findings
 
 
 MOST_DIFFERENTIATED = 2
@@ -323,21 +323,21 @@ def graphs(op_name, types, thorough=False):
 
     Sizes and values of tensors do not affect a node.
     """
-    found = begin("graphs", op_name, types)
+    findings = begin("graphs", op_name, types)
     op, theirs = _registry.op(op_name), reference(op_name)
     ways = set()
     for case in cases.calls(op_name, types):
-        if cases.rejection(op_name, types) is not None or (found.cases and not thorough):
+        if cases.rejection(op_name, types) is not None or (findings.cases and not thorough):
             break
         way = repr({name: described(value) for name, value in case.arguments.items()})
         if way in ways:
             continue
         ways.add(way)
         want, got = built(theirs, case.arguments), built(op, case.arguments)
-        found.cases += 1
+        findings.cases += 1
         if got != want:
-            found.problems.append(f"{case}: built\n{got}\nnot\n{want}")
-    return found
+            findings.problems.append(f"{case}: built\n{got}\nnot\n{want}")
+    return findings
 
 
 def described(value):
@@ -395,7 +395,7 @@ def compare_malformed(op_name, call, progress=lambda arm: None, *, first=False):
         with way(op_name) as op:
             got = outcome(partial(call.of, op))
         problem = unlike(op_name, got, want, again)
-        leaks = any(what.endswith("a huge integer") for what in call.mistakes)
+        leaks = any(mistake.endswith("a huge integer") for mistake in call.mistakes)
         if leaks and isinstance(got, Failure) and isinstance(want, Failure):
             continue  # TensorFlow continues with an exception set, so any of two may be raised
         if problem:
@@ -414,14 +414,14 @@ def unlike(op_name, got, want, again):
     `again` repeats the call in TensorFlow, with the original state.
     """
     try:
-        found = discrepancy(op_name, got, want)
+        problem = discrepancy(op_name, got, want)
     except (ValueError, tf.errors.InvalidArgumentError):
         # NumPy has no array of such a shape, not even an empty one.
-        found = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"
+        problem = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"
     undefined = op_name in malformed.UNDEFINED and type(got) is type(want)
-    if not found or undefined or excusable(op_name, got, want, again):
+    if not problem or undefined or excusable(op_name, got, want, again):
         return None
-    return None if shows_memory(want, again) else found
+    return None if shows_memory(want, again) else problem
 
 
 def shows_memory(want, again):

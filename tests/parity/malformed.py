@@ -172,8 +172,8 @@ def _shape_twists(tensor):
         twists["of other sides"] = values.T
     if tensor.dtype != tf.string:
         twists["zeros"] = np.zeros_like(values)
-    for what, twist in twists.items():
-        yield what, constant(twist, tensor.dtype)
+    for description, twist in twists.items():
+        yield description, constant(twist, tensor.dtype)
 
 
 def _value_twists(tensor):
@@ -233,8 +233,8 @@ def _twists(param, value, op_def):
             if value:
                 yield "the first alone", value[0]
                 if isinstance(value[0], tf.Tensor):
-                    for what, tensor in _tensor_twists(value[0]):
-                        yield f"the first {what}", [tensor, *value[1:]]
+                    for description, tensor in _tensor_twists(value[0]):
+                        yield f"the first {description}", [tensor, *value[1:]]
         return
     yield "a tensor", tf.constant(1)
     attr = op_def.attr(param.op_def_name)
@@ -283,8 +283,8 @@ def _mutations(case):
     yield Call(("only positional arguments",), tuple(right.values()), {})
     yield Call(("a name that is not a string",), (), right | {"name": 5})
     for param in record.params:
-        for what, value in _twists(param, right.get(param.name), record.op_def):
-            yield Call((f"{param.name}: {what}",), (), right | {param.name: value})
+        for description, value in _twists(param, right.get(param.name), record.op_def):
+            yield Call((f"{param.name}: {description}",), (), right | {param.name: value})
 
 
 def hunted(op_name, start, stop):
@@ -344,12 +344,12 @@ def _cases(op_name):
     """Return a few cases of an op, of several dtypes."""
     if op_name not in recipes.RECIPES:
         return [guess(op_name)]
-    found = []
+    chosen = []
     for types in cases.combinations(op_name):
         if cases.rejection(op_name, types) is None:
-            found.extend(list(cases.calls(op_name, types))[:2])
-    step = max(len(found) // MOST_CASES, 1)
-    return found[::step][:MOST_CASES]
+            chosen.extend(list(cases.calls(op_name, types))[:2])
+    step = max(len(chosen) // MOST_CASES, 1)
+    return chosen[::step][:MOST_CASES]
 
 
 PLAUSIBLE = {

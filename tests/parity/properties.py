@@ -139,9 +139,9 @@ def search(task, progress, report):
         report(Bag(tried=1, raised=isinstance(want, Failure)))
         for ours in arms[1:]:
             got = outcome(_registry.op(task.op_name), **ours)
-            found = checks.unlike(task.op_name, got, want, again)
-            if found:
-                raise AssertionError(found)
+            problem = checks.unlike(task.op_name, got, want, again)
+            if problem:
+                raise AssertionError(problem)
 
     run = settings(
         max_examples=task.stop,

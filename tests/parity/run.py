@@ -177,15 +177,15 @@ def run(campaign, tasks, journal, progress=lambda task: None):
 
     left = [task for task in tasks if task not in journal]
     by_op = [list(group) for _, group in groupby(left, attrgetter("op_name"))]
-    for task, found in campaign.perform(by_op, after):
+    for task, finding in campaign.perform(by_op, after):
         key = task.check, task.op_name
-        if found is None:
+        if finding is None:
             record = under_way.pop(key, {"findings": [], "bags": [], "crashes": []})
             journal.write({"check": key[0], "op_name": key[1], **record})
             progress(task)
-        elif not isinstance(found, Crash):
+        elif not isinstance(finding, Crash):
             kind = "bags" if task.check in SEARCHES else "findings"
-            under_way[key][kind].append(asdict(found))
+            under_way[key][kind].append(asdict(finding))
     report = Report(campaign.world)
     records = [journal.records[task.check, task.op_name] for task in tasks]
     for record in records:
@@ -215,8 +215,8 @@ def judged(campaign, crashes):
         }
         dead = [
             task
-            for task, found in campaign.perform(([t] for t in tasks.values()), lambda crash: None)
-            if isinstance(found, Crash) and not _exhausted(found)
+            for task, finding in campaign.perform(([t] for t in tasks.values()), lambda crash: None)
+            if isinstance(finding, Crash) and not _exhausted(finding)
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
     for i, crash in enumerate(crashes):

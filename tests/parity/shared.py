@@ -27,8 +27,8 @@ class Found:
         self.reports = reports
         self.findings = defaultdict(lambda: defaultdict(list))
         for report in reports:
-            for found in report.findings:
-                self.findings[found["check"]][found["op_name"]].append(found)
+            for finding in report.findings:
+                self.findings[finding["check"]][finding["op_name"]].append(finding)
 
 
 class Suite:

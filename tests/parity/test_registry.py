@@ -37,9 +37,9 @@ def suite(once, request):
 @pytest.fixture(scope="session")
 def everything(suite):
     """Return the findings about all ops."""
-    found = suite.all()
-    assert [report.world for report in found.reports] == list(WORLDS)
-    return found
+    findings = suite.all()
+    assert [report.world for report in findings.reports] == list(WORLDS)
+    return findings
 
 
 def test_every_op_has_a_recipe_or_a_reason():
@@ -69,23 +69,23 @@ class TestOp:
 
     def test_values(self, suite, op_name):
         """Values, structure and device are TensorFlow's in three worlds, on the direct path."""
-        found = suite.of(op_name).findings["values"][op_name]
-        assert len(found) == len(WORLDS) * len(cases.combinations(op_name))
-        assert_no_problems(found)
-        assert {path for finding in found for path in finding["paths"]} == {path_of(op_name)}
+        findings = suite.of(op_name).findings["values"][op_name]
+        assert len(findings) == len(WORLDS) * len(cases.combinations(op_name))
+        assert_no_problems(findings)
+        assert {path for finding in findings for path in finding["paths"]} == {path_of(op_name)}
 
     def test_gradients(self, suite, op_name):
         """First and second gradients and the jvp of direct calls are TensorFlow's."""
-        found = suite.of(op_name).findings["gradients"][op_name]
-        assert len(found) == len(cases.combinations(op_name))
-        assert_no_problems(found)
-        assert {path for finding in found for path in finding["paths"]} <= {path_of(op_name)}
+        findings = suite.of(op_name).findings["gradients"][op_name]
+        assert len(findings) == len(cases.combinations(op_name))
+        assert_no_problems(findings)
+        assert {path for finding in findings for path in finding["paths"]} <= {path_of(op_name)}
 
     def test_graphs(self, suite, op_name):
         """In a function, the op builds the same node as TensorFlow's."""
-        found = suite.of(op_name).findings["graphs"][op_name]
-        assert_no_problems(found)
-        assert any(finding["cases"] for finding in found)
+        findings = suite.of(op_name).findings["graphs"][op_name]
+        assert_no_problems(findings)
+        assert any(finding["cases"] for finding in findings)
 
     def test_malformed_calls(self, suite, op_name):
         """At least five malformed calls raise TensorFlow's exception, or crash TensorFlow."""
@@ -114,8 +114,8 @@ def path_of(op_name):
     return path
 
 
-def assert_no_problems(found):
-    assert not [problem for finding in found for problem in finding["problems"]]
+def assert_no_problems(findings):
+    assert not [problem for finding in findings for problem in finding["problems"]]
 
 
 @pytest.mark.slow
@@ -123,8 +123,8 @@ def test_gradients_were_compared(everything):
     """Gradients of many ops were compared, so the check has not passed for lack of cases."""
     compared = {
         name
-        for name, found in everything.findings["gradients"].items()
-        if any(finding["paths"].get("direct") for finding in found)
+        for name, findings in everything.findings["gradients"].items()
+        if any(finding["paths"].get("direct") for finding in findings)
     }
     assert len(compared) >= 150
 

@@ -61,9 +61,9 @@ def perform(task, progress, report):
         try:
             report(CHECKS[name](task.op_name, types, thorough))
         except Exception:
-            found = checks.begin(name, task.op_name, types)
-            found.problems.append(traceback.format_exc())
-            report(found)
+            finding = checks.begin(name, task.op_name, types)
+            finding.problems.append(traceback.format_exc())
+            report(finding)
 
 
 def main():
@@ -79,18 +79,21 @@ def main():
     for op_name in options.ops:
         begin = time.perf_counter()
         check = options.check + THOROUGH * options.thorough
-        found = []
-        perform(Task(check, op_name), lambda step, call: None, found.append)
-        paths = sum((Counter(finding.paths) for finding in found), start=Counter())
+        findings = []
+        perform(Task(check, op_name), lambda step, call: None, findings.append)
+        paths = sum((Counter(finding.paths) for finding in findings), start=Counter())
+        cases = sum(finding.cases for finding in findings)
         print(
-            f"{op_name}: {len(found)} combinations, {sum(finding.cases for finding in found)} cases, "
+            f"{op_name}: {len(findings)} combinations, {cases} cases, "
             f"{dict(paths)}, {time.perf_counter() - begin:.1f} s",
-            *(f"  {finding.types}: {finding.rejected}" for finding in found if finding.rejected),
-            *[f"  ! {problem}" for finding in found for problem in finding.problems][:MOST_SHOWN],
+            *(f"  {finding.types}: {finding.rejected}" for finding in findings if finding.rejected),
+            *[f"  ! {problem}" for finding in findings for problem in finding.problems][
+                :MOST_SHOWN
+            ],
             sep="\n",
             flush=True,
         )
-        failed |= any(finding.problems for finding in found)
+        failed |= any(finding.problems for finding in findings)
     sys.exit(failed)
 
 

@@ -1011,8 +1011,8 @@ def test_threads():
 
     def work(x, want):
         for _ in range(300):
-            if found := difference(fast(x), want):
-                problems.append(found)
+            if differing := difference(fast(x), want):
+                problems.append(differing)
 
     threads = [threading.Thread(target=work, args=pair) for pair in zip(inputs, wants, strict=True)]
     for thread in threads:

@@ -197,10 +197,10 @@ def test_profiles_of_several_threads_at_once():
         thread.start()
     for thread in threads:
         thread.join()
-    found = [validated(report) for report in reports]
-    assert len({number for tracks in found for number in tracks}) == 4
-    for tracks in found:
-        (events,) = tracks.values()
+    traces = [validated(report) for report in reports]
+    assert len({number for by_thread in traces for number in by_thread}) == 4
+    for by_thread in traces:
+        (events,) = by_thread.values()
         assert names(events).count("Neg") == 20
 
 
@@ -400,23 +400,23 @@ def test_names_are_escaped():
     called.__code__ = called.__code__.replace(co_name=hostile)
     if hasattr(called.__code__, "co_qualname"):
         called.__code__ = called.__code__.replace(co_qualname=hostile)
-    found = []
+    texts = []
 
     def work():
         with fastops.profile(frames=True) as report:
             for _ in range(1000):
                 called()
-        found.append(report)
+        texts.append(report)
 
     thread = threading.Thread(target=work, name=hostile)
     thread.start()
     thread.join()
-    for text in (found[0].to_html(), found[0]._repr_html_()):
+    for text in (texts[0].to_html(), texts[0]._repr_html_()):
         document = Document(text)
         assert "img" not in document.tags
         assert any(hostile in part for part in document.texts)
         assert any(hostile in title for title in document.titles)
-    (events,) = validated(found[0]).values()
+    (events,) = validated(texts[0]).values()
     assert names(events).count(hostile) == 1001
 
 

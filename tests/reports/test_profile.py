@@ -261,21 +261,21 @@ def test_a_profile_that_ends_on_another_thread():
 
 def test_threads_that_profile_at_once():
     ops.neg(x=X)
-    found = []
+    profiles = []
 
     def work():
         for _ in range(50):
             with fastops.profile() as report:
                 for _ in range(20):
                     ops.neg(x=X)
-            found.append(report.ops["Neg"].direct)
+            profiles.append(report.ops["Neg"].direct)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [20] * 200
+    assert profiles == [20] * 200
 
 
 def test_exceptions():

@@ -560,8 +560,8 @@ def test_commands(tmp_path):
 
 
 def test_doctor_lists_what_is_left_out(monkeypatch):
-    found = {"helpers": {"a": None, "b": "of b", "c": "of c", "d": "of b"}, "keras": {"e": None}}
-    monkeypatch.setattr(doctor.targets, "in_force", lambda: found)
+    reasons = {"helpers": {"a": None, "b": "of b", "c": "of c", "d": "of b"}, "keras": {"e": None}}
+    monkeypatch.setattr(doctor.targets, "in_force", lambda: reasons)
     console = Console(width=100, record=True)
     assert doctor.doctor(console) == 0
     rows = [

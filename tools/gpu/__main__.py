@@ -1,5 +1,4 @@
-"""The command ``python -m tools.gpu``: ``pack`` here, ``assemble`` and ``prove`` on a GPU
-machine."""
+"""The command ``python -m tools.gpu``, with ``pack``, ``assemble`` and ``prove``."""
 
 import argparse
 import sys

@@ -47,12 +47,12 @@ class Assembly:
         RefusedError
             If a piece does not match the manifest. Valid pieces before it are kept.
         """
-        found = [path for one in given for path in _listed(Path(one))]
-        self._take_manifest([path for path in found if path.name == MANIFEST])
+        paths = [path for one in given for path in _listed(Path(one))]
+        self._take_manifest([path for path in paths if path.name == MANIFEST])
         self._make_environment()
         known = {piece["name"]: piece for tier in self.tiers for piece in tier["pieces"]}
         refused = []
-        for path in (path for path in found if path.name != MANIFEST):
+        for path in (path for path in paths if path.name != MANIFEST):
             try:
                 self._take(path, known.get(path.name))
             except RefusedError as error:
@@ -147,12 +147,12 @@ class Assembly:
         if self.complete(tier) or kept.exists():
             return
         incomplete = self.notes / f".incomplete-{path.name}"
-        found = hashlib.sha256()
+        sha = hashlib.sha256()
         with path.open("rb") as source, incomplete.open("wb") as copy:
             while block := source.read(1 << 20):
-                found.update(block)
+                sha.update(block)
                 copy.write(block)
-        if found.hexdigest() != piece["sha256"]:
+        if sha.hexdigest() != piece["sha256"]:
             incomplete.unlink()
             raise RefusedError(f"{path.name} is damaged: it has another digest than was packed")
         incomplete.replace(kept)

@@ -168,11 +168,11 @@ class Packing:
 
     def _fingerprint(self, files):
         """Return a digest of names and contents of files, and of options that change them."""
-        found = hashlib.sha256(f"{self._capability} {self._preset} {self._largest}".encode())
+        sha = hashlib.sha256(f"{self._capability} {self._preset} {self._largest}".encode())
         for name in sorted(files):
             executable = bool(files[name].stat().st_mode & 0o100)
-            found.update(f"{name}\0{executable}\0{pieces.digest(files[name])}\n".encode())
-        return found.hexdigest()
+            sha.update(f"{name}\0{executable}\0{pieces.digest(files[name])}\n".encode())
+        return sha.hexdigest()
 
     def _still(self, tier, name, fingerprint):
         """Tell whether the pieces of a tier are up to date."""
@@ -265,14 +265,14 @@ def tiers(site):
             for requirement in installed[name].requires or ()
             if "extra ==" not in requirement
         ]
-    found = {"tensorflow": [], "programs": [], "cudnn": [], "others": []}
+    by_tier = {"tensorflow": [], "programs": [], "cudnn": [], "others": []}
     for name, distribution in installed.items():
         if name in ("pip", "fastops"):
             continue
         for file in distribution.files or ():
             if not any(re.fullmatch(pattern, str(file)) for pattern in NOT_PACKED):
-                found[_tier(name, str(file), first)].append(str(file))
-    return {tier: sorted(names) for tier, names in found.items()}
+                by_tier[_tier(name, str(file), first)].append(str(file))
+    return {tier: sorted(names) for tier, names in by_tier.items()}
 
 
 def _tier(distribution, file, first):

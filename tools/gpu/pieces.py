@@ -31,18 +31,18 @@ class RefusedError(Exception):
 def read_manifest(path):
     """Read a manifest; raise an error if the file is not one."""
     try:
-        found = json.loads(path.read_text())
-        good = found["format"] == FORMAT and isinstance(found["tiers"], list)
+        manifest = json.loads(path.read_text())
+        good = manifest["format"] == FORMAT and isinstance(manifest["tiers"], list)
     except (ValueError, KeyError, TypeError):
         good = False
     if not good:
         raise RefusedError(f"{path} is no manifest of this tool")
-    for tier in found["tiers"]:
+    for tier in manifest["tiers"]:
         for name in (tier["name"], *(piece["name"] for piece in tier["pieces"])):
             # The names become names of files.
             if not name or name != name.replace("/", "").replace("\\", "").lstrip("."):
                 raise RefusedError(f"{path} names a piece {name!r}")
-    return found
+    return manifest
 
 
 def write_json(path, content):
@@ -55,11 +55,11 @@ def write_json(path, content):
 
 def digest(path):
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            sha.update(block)
+    return sha.hexdigest()
 
 
 # Making -------------------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ CACHE = 4 << 30
 def prove(options):
     """Run the command; return its exit status."""
     if options.list:
-        for name, (seconds, what) in STEPS.items():
-            print(f"{name:<10} {seconds:>5} s  {what}")
+        for name, (seconds, purpose) in STEPS.items():
+            print(f"{name:<10} {seconds:>5} s  {purpose}")
         return 0
     if unknown := set(options.step or ()) - set(STEPS):
         print(f"no such step: {', '.join(sorted(unknown))}; --list lists them", file=sys.stderr)
@@ -106,8 +106,7 @@ class Runner:
         return report.good(names)
 
     def step(self, name):
-        """Run a step, with new processes if one ends and the step can continue; return the
-        result."""
+        """Run a step, in more processes if one ends and it can continue; return the result."""
         begin = time.monotonic()
         limit = min(self._options.step_limit or STEPS[name][0], self._left())
         result = self._out / f"{name}.json"
@@ -137,15 +136,19 @@ class Runner:
                     ended = DIED
             elif not result.exists():
                 ended = DIED
-        found = json.loads(result.read_text()) if result.exists() else {}
-        judged = outcome(found.get("verdicts", ())) if found else ended
+        content = json.loads(result.read_text()) if result.exists() else {}
+        judged = outcome(content.get("verdicts", ())) if content else ended
         if deaths:
-            found["notes"] = [*found.get("notes", ()), f"processes ended: {', '.join(deaths)}"]
+            content["notes"] = [*content.get("notes", ()), f"processes ended: {', '.join(deaths)}"]
         if not result.exists():
-            found["notes"] = [*found.get("notes", ()), f"the end of {name}.log:", *self._tail(name)]
+            content["notes"] = [
+                *content.get("notes", ()),
+                f"the end of {name}.log:",
+                *self._tail(name),
+            ]
         elapsed = time.monotonic() - begin
-        return {"outcome": found.get("outcome") or judged, "seconds": elapsed} | {
-            key: value for key, value in found.items() if key != "outcome"
+        return {"outcome": content.get("outcome") or judged, "seconds": elapsed} | {
+            key: value for key, value in content.items() if key != "outcome"
         }
 
     def _process(self, name, request, seconds):

@@ -83,12 +83,12 @@ def superfluous(entries, architecture):
 
 def reduce(content, architecture):
     """Return the bytes of a library with zeros in place of code that a GPU does not use."""
-    found = [
+    places = [
         entry for entries in fat_binaries(content) for entry in superfluous(entries, architecture)
     ]
-    if not found:
+    if not places:
         return content
     content = bytearray(content)
-    for entry in found:
+    for entry in places:
         content[entry.start : entry.start + entry.size] = bytes(entry.size)
     return bytes(content)

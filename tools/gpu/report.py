@@ -16,29 +16,29 @@ WRONG = (FAILED, DIED, CUT)
 # Verdicts -----------------------------------------------------------------------------------------
 
 
-def holds(what, condition, found=""):
+def holds(text, condition, value=""):
     """Make a verdict that a statement holds or does not hold."""
-    return {"what": what, "bound": "", "found": found, "holds": bool(condition)}
+    return {"what": text, "bound": "", "found": value, "holds": bool(condition)}
 
 
-def at_least(what, found, bound, unit=""):
+def at_least(text, value, bound, unit=""):
     """Make a verdict on a number that must not be smaller."""
-    return _number(what, found, f">= {bound:.3g}{unit}", unit, found >= bound)
+    return _number(text, value, f">= {bound:.3g}{unit}", unit, value >= bound)
 
 
-def at_most(what, found, bound, unit=""):
+def at_most(text, value, bound, unit=""):
     """Make a verdict on a number that must not be greater."""
-    return _number(what, found, f"<= {bound:.3g}{unit}", unit, found <= bound)
+    return _number(text, value, f"<= {bound:.3g}{unit}", unit, value <= bound)
 
 
-def undecided(what, because):
+def undecided(text, because):
     """Make a verdict that is undecided, because it could not be tested."""
-    return {"what": what, "bound": "", "found": because, "holds": None}
+    return {"what": text, "bound": "", "found": because, "holds": None}
 
 
-def _number(what, found, bound, unit, judged):
-    shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}"
-    return {"what": what, "bound": bound, "found": f"{shown}{unit}", "holds": bool(judged)}
+def _number(text, value, bound, unit, judged):
+    shown = f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    return {"what": text, "bound": bound, "found": f"{shown}{unit}", "holds": bool(judged)}
 
 
 def outcome(verdicts):
@@ -91,7 +91,7 @@ class Report:
     def text(self):
         """Return the report as text."""
         lines = [f"fastops on {self.content['device']}"]
-        lines += [f"  {what}: {found}" for what, found in self.content["machine"].items()]
+        lines += [f"  {name}: {value}" for name, value in self.content["machine"].items()]
         for name, step in self.content["steps"].items():
             lines += ["", *step_lines(name, step)]
         return "\n".join(lines) + "\n"

@@ -64,8 +64,8 @@ def build(target, interpreter):
 
 def built(target):
     """Return the names of the built files next to their sources."""
-    found = [*(target / "fastops").rglob("*.so"), target / "fastops" / "_build_info.py"]
-    return {str(path.relative_to(target)) for path in found if ".incomplete" not in path.name}
+    files = [*(target / "fastops").rglob("*.so"), target / "fastops" / "_build_info.py"]
+    return {str(path.relative_to(target)) for path in files if ".incomplete" not in path.name}
 
 
 def describe(target, interpreter, place):

@@ -33,12 +33,12 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.anchors.update(found[name] for name in ("id", "name") if found.get(name))
+        attributes = dict(attrs)
+        self.anchors.update(attributes[name] for name in ("id", "name") if attributes.get(name))
         for name in ("href", "src"):
-            if found.get(name):
-                loaded = (tag, name) in LOADED and found.get("rel") not in NOT_LOADED
-                self.addresses.append((found[name], loaded))
+            if attributes.get(name):
+                loaded = (tag, name) in LOADED and attributes.get("rel") not in NOT_LOADED
+                self.addresses.append((attributes[name], loaded))
 
 
 def check(folder):

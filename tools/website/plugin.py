@@ -55,8 +55,10 @@ def told():
 
 def fixtures():
     """Return the functions of the plugin's fixtures, by name."""
-    found = {name: inspect.unwrap(value) for name, value in vars(pytest_fastops).items()}
-    return {name: value for name, value in found.items() if value is not vars(pytest_fastops)[name]}
+    functions = {name: inspect.unwrap(value) for name, value in vars(pytest_fastops).items()}
+    return {
+        name: value for name, value in functions.items() if value is not vars(pytest_fastops)[name]
+    }
 
 
 def public():

@@ -82,8 +82,8 @@ def module_page(name, module, text):
 
 def names(module):
     """Return the public objects of a module by name, without other modules."""
-    found = {name: getattr(module, name) for name in module.__all__}
-    return {name: value for name, value in found.items() if not inspect.ismodule(value)}
+    members = {name: getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in members.items() if not inspect.ismodule(value)}
 
 
 def described(text):
@@ -135,7 +135,8 @@ def entry(name, value, level=2):
     parts = [head, _code(name, value), numpydoc.markdown(parsed)]
     if isinstance(value, type):
         parts += [
-            entry(f"{name}.{member}", found, level + 1) for member, found in members(value).items()
+            entry(f"{name}.{member}", attribute, level + 1)
+            for member, attribute in members(value).items()
         ]
     return "\n".join(parts)
 
@@ -172,11 +173,11 @@ def signature(value):
     if isinstance(value, type) and issubclass(value, BaseException):
         return ""
     try:
-        found = inspect.signature(value)
+        full = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    given = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
-    return str(found.replace(parameters=given))
+    given = [parameter for parameter in full.parameters.values() if parameter.name != "self"]
+    return str(full.replace(parameters=given))
 
 
 def _code(name, value):
@@ -211,14 +212,14 @@ def _wrapped(name, text):
 def family_ops(family):
     """Return the ops of a family by name, each once."""
     module = getattr(gen, family)
-    found = {}
+    ops_by_name = {}
     for name in dir(module):
         op = getattr(module, name)
         if not hasattr(op, "op_name"):
             continue
-        if op not in found.values():
-            found[shown(op)] = op
-    return dict(sorted(found.items()))
+        if op not in ops_by_name.values():
+            ops_by_name[shown(op)] = op
+    return dict(sorted(ops_by_name.items()))
 
 
 def family_page(family, members):
@@ -271,13 +272,13 @@ def raw_name(op):
 
 def index_page(families):
     """Return the page that lists every op."""
-    found = {name: (family, op) for family, of in families.items() for name, op in of.items()}
+    ops_by_name = {name: (family, op) for family, of in families.items() for name, op in of.items()}
     rows = [
         f"| [`{name}`]({family}.md#{anchor(name)}) | `{raw_name(op)}` | [{family}]({family}.md) |"
-        for name, (family, op) in sorted(found.items(), key=lambda item: item[0].strip("_"))
+        for name, (family, op) in sorted(ops_by_name.items(), key=lambda item: item[0].strip("_"))
     ]
     head = (
-        f"{NOT_FOUND}# All ops\n\n{len(found)} ops in {len(families)} families. "
+        f"{NOT_FOUND}# All ops\n\n{len(ops_by_name)} ops in {len(families)} families. "
         "The search finds an op by either of its names.\n\n"
         "| `fastops.ops` | `fastops.raw_ops` | family |\n| --- | --- | --- |"
     )

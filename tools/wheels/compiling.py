@@ -32,13 +32,15 @@ def main():
     command.interpreter = interpreter
     command.ensure_finalized()
     command.run()
-    found = command.compiled.tensorflow
+    tensorflow = command.compiled.tensorflow
     order = {
         "libraries": {name: str(path) for name, path in command.compiled.libraries.items()},
         "readers": sorted(command.compiled.readers),
-        "known_by": found.known_by,
+        "known_by": tensorflow.known_by,
         "interface": command.compiled.interface,
-        "exporters": [str(found.directory / folder / name) for name, folder in LIBRARIES.items()],
+        "exporters": [
+            str(tensorflow.directory / folder / name) for name, folder in LIBRARIES.items()
+        ],
     }
     Path(result).write_text(json.dumps(order, indent=1))
 

@@ -52,34 +52,34 @@ def eagerly(dataset):
 
 def in_graphs(dataset):
     take = tf.function(lambda iterator: iterator.get_next())
-    iterator, found = iter(dataset), []
+    iterator, elements = iter(dataset), []
     try:
         while True:
-            found.append(plain(take(iterator)))
+            elements.append(plain(take(iterator)))
     except tf.errors.OutOfRangeError:
-        return found
+        return elements
 
 
 def by_turns(dataset):
     """Return elements that are taken alternately in a graph and eagerly."""
     take = tf.function(lambda iterator: iterator.get_next())
-    iterator, found = iter(dataset), []
+    iterator, elements = iter(dataset), []
     try:
         for number in range(9):
-            found.append(plain(take(iterator) if number % 3 else next(iterator)))
+            elements.append(plain(take(iterator) if number % 3 else next(iterator)))
     except (StopIteration, tf.errors.OutOfRangeError) as end:
-        found.append(type(end))
-    return found
+        elements.append(type(end))
+    return elements
 
 
 def to_the_end(dataset):
-    iterator, found = iter(dataset), []
+    iterator, elements = iter(dataset), []
     for _ in range(6):
         try:
-            found.append(plain(iterator.get_next()))
+            elements.append(plain(iterator.get_next()))
         except tf.errors.OutOfRangeError as end:
-            found.append(str(end))
-    return found
+            elements.append(str(end))
+    return elements
 
 
 def as_a_dataset(dataset):
@@ -256,8 +256,8 @@ def test_batches_are_not_tensors_of_the_program():
     with fastops.accelerated():
         for size in (2, 3, 8):
             for _ in range(2):
-                found = list(ArrayDataAdapter(x, batch_size=size).get_tf_dataset())
-                assert all(batch is not x for batch in found)
+                batches = list(ArrayDataAdapter(x, batch_size=size).get_tf_dataset())
+                assert all(batch is not x for batch in batches)
 
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.array(3)])
@@ -290,17 +290,17 @@ def test_threads_share_an_iterator():
         for _ in range(5):
             rows = np.arange(1000)
             iterator = iter(ArrayDataAdapter(rows, batch_size=1).get_tf_dataset())
-            found = []
+            numbers = []
 
-            def work(iterator=iterator, found=found):
-                found.extend(int(batch[0]) for batch in iterator)
+            def work(iterator=iterator, numbers=numbers):
+                numbers.extend(int(batch[0]) for batch in iterator)
 
             threads = [threading.Thread(target=work) for _ in range(4)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert sorted(found) == list(rows)
+            assert sorted(numbers) == list(rows)
 
 
 def test_the_cache_of_orders_is_bounded(monkeypatch):

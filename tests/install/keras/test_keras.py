@@ -659,8 +659,8 @@ def test_threads_share_a_model():
 
     def work(row, want):
         for _ in range(100):
-            if found := difference(model(row), want):
-                problems.append(found)
+            if differing := difference(model(row), want):
+                problems.append(differing)
 
     with fastops.accelerated():
         threads = [

@@ -25,8 +25,8 @@ X = tf.constant(floats(2, 4))
 
 def layer_call():
     """Return the stand-in for `keras.Layer.__call__` below the one that replays."""
-    found = vars(keras.Layer)["__call__"]
-    return found if hasattr(found, "taken") else found.original
+    method = vars(keras.Layer)["__call__"]
+    return method if hasattr(method, "taken") else method.original
 
 
 def both(program, *, taken):
@@ -77,11 +77,11 @@ def nested():
 
 
 def notes_of(layer):
-    found = []
+    results = []
     while layer is not None:
-        found.append((list(layer.notes), [loss.numpy() for loss in layer.losses]))
+        results.append((list(layer.notes), [loss.numpy() for loss in layer.losses]))
         layer = layer.inner
-    return found
+    return results
 
 
 @pytest.mark.parametrize("given", [{}, {"training": True}, {"training": False}, {"training": None}])

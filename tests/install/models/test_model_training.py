@@ -23,11 +23,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 def public(module, base):
     """Return the classes of Keras in a module that need no arguments."""
-    found = {}
+    classes = {}
     for kind in vars(module).values():
         if inspect.isclass(kind) and issubclass(kind, base) and kind is not base:
-            found[kind.__name__] = kind
-    return found
+            classes[kind.__name__] = kind
+    return classes
 
 
 LOSSES = public(keras.losses, keras.losses.Loss)
@@ -287,7 +287,7 @@ def test_fit(kind, eagerly):
         if eagerly and kind != "subclassed":
             probe(model, "train_step")
         history = model.fit(x, y, batch_size=8, epochs=2, verbose=0, validation_data=(x, y))
-        yield {name: [float(value) for value in of] for name, of in history.history.items()}
+        yield {name: [float(value) for value in values] for name, values in history.history.items()}
         yield model.evaluate(x, y, verbose=0)
         yield model.predict(x, verbose=0)
         yield model.train_on_batch(x[:8], y[:8])
@@ -305,7 +305,7 @@ def test_weights_of_samples_and_classes():
         weights = np.linspace(0, 1, 24)
         probe(model, "train_step")
         history = model.fit(x, y, sample_weight=weights, batch_size=4, epochs=2, verbose=0)
-        yield {name: [float(value) for value in of] for name, of in history.history.items()}
+        yield {name: [float(value) for value in values] for name, values in history.history.items()}
         yield model.variables
 
     compare(program)

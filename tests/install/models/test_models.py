@@ -384,9 +384,9 @@ def test_explanations_name_the_replayed_objects():
         (only,) = fastops.explain(model, x).methods
         assert (only.name, only.reason, only.calls) == (f"Sequential {model.name}", None, 1)
         report = fastops.explain(subclassed, x)
-        found = {method.name: method.reason for method in report.methods}
-        assert found[f"Subclassed {subclassed.name}"] == "the class is not one of Keras's"
-        assert found[f"Dense {subclassed.hidden.name}"] is None
+        reasons = {method.name: method.reason for method in report.methods}
+        assert reasons[f"Subclassed {subclassed.name}"] == "the class is not one of Keras's"
+        assert reasons[f"Dense {subclassed.hidden.name}"] is None
         assert "replayed" in str(report)
         assert report.to_dict()["methods"][0]["calls"] == 1
 

@@ -237,30 +237,39 @@ def _schedule(optimizer, _):
 
 
 CHANGES = {
-    "the learning rate": lambda of, _: setattr(of, "learning_rate", 0.5),
-    "its variable": lambda of, _: of.learning_rate.assign(0.5),
+    "the learning rate": lambda optimizer, _: setattr(optimizer, "learning_rate", 0.5),
+    "its variable": lambda optimizer, _: optimizer.learning_rate.assign(0.5),
     "a schedule instead": _schedule,
-    "a number as an attribute": lambda of, _: setattr(of, "beta_1", 0.3),
-    "a number that becomes a tensor": lambda of, _: setattr(of, "beta_1", tf.constant(0.3)),
-    "clipping": lambda of, _: setattr(of, "clipnorm", 0.1),
-    "weight decay": lambda of, _: setattr(of, "weight_decay", 0.1),
-    "compilation": lambda of, _: setattr(of, "jit_compile", True),
-    "averages": lambda of, _: setattr(of, "use_ema", True),
-    "a method": lambda of, _: setattr(of, "update_step", lambda gradient, variable: None),
+    "a number as an attribute": lambda optimizer, _: setattr(optimizer, "beta_1", 0.3),
+    "a number that becomes a tensor": lambda optimizer, _: setattr(
+        optimizer, "beta_1", tf.constant(0.3)
+    ),
+    "clipping": lambda optimizer, _: setattr(optimizer, "clipnorm", 0.1),
+    "weight decay": lambda optimizer, _: setattr(optimizer, "weight_decay", 0.1),
+    "compilation": lambda optimizer, _: setattr(optimizer, "jit_compile", True),
+    "averages": lambda optimizer, _: setattr(optimizer, "use_ema", True),
+    "a method": lambda optimizer, _: setattr(
+        optimizer, "update_step", lambda gradient, variable: None
+    ),
     "weights": lambda _, variables: variables[1].assign([5.0, 6.0]),
-    "momentums": lambda of, _: of._momentums[0].assign(tf.ones((3, 2))),
-    "other momentums": lambda of, _: of._momentums.reverse(),
-    "fewer momentums": lambda of, _: of._momentums.pop(),
+    "momentums": lambda optimizer, _: optimizer._momentums[0].assign(tf.ones((3, 2))),
+    "other momentums": lambda optimizer, _: optimizer._momentums.reverse(),
+    "fewer momentums": lambda optimizer, _: optimizer._momentums.pop(),
     "none": _delete_velocities,
-    "iterations": lambda of, _: of.iterations.assign(40),
-    "everything": lambda of, _: of.set_weights([value + 1 for value in of.variables]),
+    "iterations": lambda optimizer, _: optimizer.iterations.assign(40),
+    "everything": lambda optimizer, _: optimizer.set_weights(
+        [value + 1 for value in optimizer.variables]
+    ),
     "the order": lambda _, variables: variables.reverse(),
     "another variable": lambda _, variables: variables.append(tf.Variable([1.0])),
     "fewer variables": lambda _, variables: variables.pop(),
     "a constraint": _constrain,
     "a key": lambda _, variables: setattr(variables[0], "_unique_id", "another"),
-    "a restart": lambda of, variables: of.build(variables[::-1]),
-    "another start": lambda of, variables: (setattr(of, "_built", False), of.build(variables)),
+    "a restart": lambda optimizer, variables: optimizer.build(variables[::-1]),
+    "another start": lambda optimizer, variables: (
+        setattr(optimizer, "_built", False),
+        optimizer.build(variables),
+    ),
 }
 
 
@@ -371,9 +380,13 @@ def test_mixed_precision():
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(dense(floats(5, 3, seed=number)) ** 2)
                 scaled = optimizer.get_scaled_loss(loss)
-            found = tape.gradient(scaled, dense.trainable_variables)
+            gradients = tape.gradient(scaled, dense.trainable_variables)
             optimizer.apply_gradients(
-                zip(optimizer.get_unscaled_gradients(found), dense.trainable_variables, strict=True)
+                zip(
+                    optimizer.get_unscaled_gradients(gradients),
+                    dense.trainable_variables,
+                    strict=True,
+                )
             )
             yield loss, *dense.get_weights()
 
@@ -443,6 +456,6 @@ def test_a_replaced_original(monkeypatch):
         raise NotImplementedError
 
     monkeypatch.setattr(O.Optimizer, "apply_gradients", apply_gradients)
-    found = [target for target in targets_of_install.targets() if target.layer == "models"]
-    assert found
-    assert not any(target.name.startswith("tf_keras") for target in found)
+    targets = [target for target in targets_of_install.targets() if target.layer == "models"]
+    assert targets
+    assert not any(target.name.startswith("tf_keras") for target in targets)

@@ -727,8 +727,8 @@ def gather_points(d):
 
 @recipe("ScatterNd")
 def scatter_points(d):
-    for shape, places, found in points(d, d.Tindices):
-        yield {"indices": places, "updates": d.T(*found), "shape": d.Tindices.const(shape)}
+    for shape, places, inner in points(d, d.Tindices):
+        yield {"indices": places, "updates": d.T(*inner), "shape": d.Tindices.const(shape)}
     for policy in POLICIES:
         places = OUTSIDE if policy == "IGNORE" else [[1], [0]]
         yield {
@@ -741,8 +741,8 @@ def scatter_points(d):
 
 def scatter(d, name):
     """Yield calls that change a tensor at some points. The parameter of the tensor is `name`."""
-    for shape, places, found in points(d, d.Tindices):
-        yield {name: d.T(*shape), "indices": places, "updates": d.T(*found)}
+    for shape, places, inner in points(d, d.Tindices):
+        yield {name: d.T(*shape), "indices": places, "updates": d.T(*inner)}
     for policy in POLICIES:
         places = OUTSIDE if policy == "IGNORE" else [[1], [0]]
         yield {
@@ -1004,10 +1004,10 @@ def diagonals_of_matrix(d):
 
 @recipe("MatrixDiagV2")
 def matrix_of_diagonals(d):
-    for shape, found, k in diagonals(d):
+    for shape, sizes, k in diagonals(d):
         rows, columns = map(ints, shape[-2:])
         yield {
-            "diagonal": d.T(*found),
+            "diagonal": d.T(*sizes),
             "k": k,
             "num_rows": rows,
             "num_cols": columns,
@@ -1025,8 +1025,8 @@ def matrix_of_diagonals(d):
 
 @recipe("MatrixSetDiagV2")
 def set_diagonals(d):
-    for shape, found, k in diagonals(d):
-        yield {"input": d.T(*shape), "diagonal": d.T(*found), "k": k}
+    for shape, sizes, k in diagonals(d):
+        yield {"input": d.T(*shape), "diagonal": d.T(*sizes), "k": k}
 
 
 def aligned(calls):

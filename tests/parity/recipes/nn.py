@@ -138,7 +138,7 @@ def accelerated(dtype, kind="Conv2D"):
     This depends on the processor: some have instructions for float16, which are used for
     convolutions but not for averages.
     """
-    pixel, pixel_ = tf.ones([1, 1, 1, 1], dtype), tf.ones([1])
+    pixel, unit = tf.ones([1, 1, 1, 1], dtype), tf.ones([1])
     place = {"data_format": "NCHW"}
     slide = {"strides": [1] * 4, "padding": "SAME"} | place
     calls = {
@@ -147,9 +147,9 @@ def accelerated(dtype, kind="Conv2D"):
         "FusedBatchNormGradV3": {
             "y_backprop": pixel,
             "x": pixel,
-            "scale": pixel_,
+            "scale": unit,
             "is_training": False,
-            **{f"reserve_space_{i}": pixel_ for i in (1, 2, 3)},
+            **{f"reserve_space_{i}": unit for i in (1, 2, 3)},
             **place,
         },
     }

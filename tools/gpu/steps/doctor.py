@@ -15,8 +15,8 @@ def run(request):
 
     import fastops
 
-    found = Findings()
-    found.machine = {
+    findings = Findings()
+    findings.machine = {
         "Python": platform.python_version(),
         "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
         "CUDA of TensorFlow": str(tf.sysconfig.get_build_info().get("cuda_version")),
@@ -24,16 +24,18 @@ def run(request):
         "GPUs": _describe_gpus(tf),
     }
     devices = [device.name for device in tf.config.list_logical_devices()]
-    found.verdicts.append(holds(f"there is a {request.device}", _there(request, devices), devices))
+    findings.verdicts.append(
+        holds(f"there is a {request.device}", _there(request, devices), devices)
+    )
     empty = request.stand_ins()
     if empty:
-        found.notes.append(f"empty so far, their tiers have not come: {' '.join(empty)}")
+        findings.notes.append(f"empty so far, their tiers have not come: {' '.join(empty)}")
     doctor = subprocess.run(
         [sys.executable, "-m", "fastops", "doctor"], capture_output=True, text=True, check=False
     )
     print(doctor.stdout, doctor.stderr)
     last = (doctor.stderr.strip().splitlines() or [""])[-1]
-    found.verdicts.append(
+    findings.verdicts.append(
         holds("python -m fastops doctor", doctor.returncode == 0, last if doctor.returncode else "")
     )
     x, y = (put(tf.constant(value), request.device) for value in ([1.0, 2.0], [3.0, 4.0]))
@@ -43,15 +45,15 @@ def run(request):
             result = fastops.raw_ops.AddV2(x=x, y=y)
         stats = fastops.stats().ops["AddV2"]
     there = result.device == request.full_name and result.numpy().tolist() == [4.0, 6.0]
-    found.verdicts.append(holds("1 + 3 and 2 + 4 are computed there", there, result.device))
-    found.figures["AddV2"] = paths = {
+    findings.verdicts.append(holds("1 + 3 and 2 + 4 are computed there", there, result.device))
+    findings.figures["AddV2"] = paths = {
         "direct": stats.direct,
         "capi": stats.capi,
         "tensorflow": stats.tensorflow,
         "reasons": dict(stats.reasons),
     }
-    found.notes.append(f"four calls of AddV2 took these paths: {paths}")
-    return found
+    findings.notes.append(f"four calls of AddV2 took these paths: {paths}")
+    return findings
 
 
 def _there(request, devices):

@@ -32,23 +32,23 @@ SHAPE = (32,)
 
 
 def run(request):
-    found = Findings()
-    found.table = [["op", "fastops us", "raw_ops us", "kernel us", "times", "torch us"]]
+    findings = Findings()
+    findings.table = [["op", "fastops us", "raw_ops us", "kernel us", "times", "torch us"]]
     with request.scope():
         for name, (arguments, torch_name) in SMALL.items():
             if request.quick and name not in ("AddV2", "Relu"):
                 continue
-            small(request, found, name, arguments, torch_name)
+            small(request, findings, name, arguments, torch_name)
         for name, library, make in (("MatMul", "libcublas.", matmul), ("Conv2D", "libcudnn", conv)):
             if request.has(library):
-                large(request, found, name, *make(request))
+                large(request, findings, name, *make(request))
             else:
-                found.verdicts.append(undecided(f"large {name}", f"{library} is empty so far"))
-    launch(request, found)
-    return found
+                findings.verdicts.append(undecided(f"large {name}", f"{library} is empty so far"))
+    launch(request, findings)
+    return findings
 
 
-def small(request, found, name, arguments, torch_name):
+def small(request, findings, name, arguments, torch_name):
     """Time a small op on each layer, and judge its host time."""
     import tensorflow as tf
 
@@ -69,16 +69,16 @@ def small(request, found, name, arguments, torch_name):
     same = _bits(eval(statement, ours)) == _bits(eval(statement, stock))
     timed = in_turn(arms, everything(request), **brief(request))
     times = timed["raw_ops"].median / timed["fastops"].median
-    found.figures[name] = {arm: timing._asdict() for arm, timing in timed.items()}
-    found.verdicts.append(holds(f"{name}: bits of stock", same))
-    found.verdicts.append(at_least(f"{name}: faster than tf.raw_ops", times, FASTER, " times"))
-    what = f"{name}: host time above the bare kernel"
+    findings.figures[name] = {arm: timing._asdict() for arm, timing in timed.items()}
+    findings.verdicts.append(holds(f"{name}: bits of stock", same))
+    findings.verdicts.append(at_least(f"{name}: faster than tf.raw_ops", times, FASTER, " times"))
+    text = f"{name}: host time above the bare kernel"
     if "kernel" in timed:
         above = timed["fastops"].median - timed["kernel"].median
-        found.verdicts.append(at_most(what, above, ABOVE_KERNEL, " us"))
+        findings.verdicts.append(at_most(text, above, ABOVE_KERNEL, " us"))
     else:
-        found.verdicts.append(undecided(what, why))
-    _row(found, name, timed, times)
+        findings.verdicts.append(undecided(text, why))
+    _row(findings, name, timed, times)
 
 
 def bare_kernel(request, op, names):
@@ -124,7 +124,7 @@ def conv(request):
     return {"input": image, "filter": weights}, {"strides": [1, 1, 1, 1], "padding": "SAME"}
 
 
-def large(request, found, name, values, attrs):
+def large(request, findings, name, values, attrs):
     """Time a large op until its result is computed."""
     import tensorflow as tf
 
@@ -139,20 +139,22 @@ def large(request, found, name, values, attrs):
     arms["raw_ops again"] = arms["raw_ops"]
     results = [_bits(eval(*arms[arm])) for arm in ("raw_ops", "raw_ops", "fastops")]
     if results[0] != results[1]:
-        found.verdicts.append(undecided(f"large {name}: bits of stock", "stock's own runs differ"))
+        findings.verdicts.append(
+            undecided(f"large {name}: bits of stock", "stock's own runs differ")
+        )
     else:
-        found.verdicts.append(holds(f"large {name}: bits of stock", results[2] == results[0]))
+        findings.verdicts.append(holds(f"large {name}: bits of stock", results[2] == results[0]))
     options = brief(request) | {"block": 0.05, "whole": True}
     timed = in_turn(arms, everything(request), **options)
     times = timed["raw_ops"].median / timed["fastops"].median
-    found.figures[f"large {name}"] = {arm: timing._asdict() for arm, timing in timed.items()}
+    findings.figures[f"large {name}"] = {arm: timing._asdict() for arm, timing in timed.items()}
     noise = abs(1 - timed["raw_ops again"].median / timed["raw_ops"].median)
     bound = NOT_SLOWER - noise
-    found.verdicts.append(at_least(f"large {name}: speed of stock", times, bound, " times"))
-    _row(found, f"large {name}", timed, times)
+    findings.verdicts.append(at_least(f"large {name}: speed of stock", times, bound, " times"))
+    _row(findings, f"large {name}", timed, times)
 
 
-def launch(request, found):
+def launch(request, findings):
     """Time the launch of an empty kernel, if the device has kernels."""
     if request.kind != "GPU":
         return
@@ -161,9 +163,9 @@ def launch(request, found):
     kernel = EmptyKernel(int(request.device.partition(":")[2] or 0))
     arms = {"empty kernel": ("kernel()", {"kernel": kernel})}
     timed = in_turn(arms, kernel.synchronize, **brief(request))
-    found.figures["launch"] = {arm: timing._asdict() for arm, timing in timed.items()}
+    findings.figures["launch"] = {arm: timing._asdict() for arm, timing in timed.items()}
     median = timed["empty kernel"].median
-    found.notes.append(f"an empty kernel is launched, through ctypes, in {median:.2f} us")
+    findings.notes.append(f"an empty kernel is launched, through ctypes, in {median:.2f} us")
 
 
 def everything(request):
@@ -190,9 +192,9 @@ def _bits(tensor):
     return tensor.numpy().tobytes()
 
 
-def _row(found, name, timed, times):
+def _row(findings, name, timed, times):
     def cell(arm):
         return f"{timed[arm].median:.2f}" if arm in timed else "-"
 
     ours = [cell(arm) for arm in ("fastops", "raw_ops", "kernel")]
-    found.table.append([name, *ours, f"{times:.2f}", cell("torch")])
+    findings.table.append([name, *ours, f"{times:.2f}", cell("torch")])

@@ -41,23 +41,25 @@ def run(request):
         gc.collect()
         return made
 
-    found = Findings()
+    findings = Findings()
     with request.scope():
         calls(min(WARM_UP, wanted))
         host, device = resident(), taken(request)
         made = calls(wanted)
         growth = resident() - host
         after = taken(request)
-    found.figures = {"calls": made, "host MiB": growth, "device bytes": [device, after]}
-    found.verdicts = [
+    findings.figures = {"calls": made, "host MiB": growth, "device bytes": [device, after]}
+    findings.verdicts = [
         holds("calls", made >= wanted, f"{made:,} of {wanted:,}"),
         at_most("growth of the process", growth, GROWTH, " MiB"),
     ]
     if device is None:
-        found.verdicts.append(undecided("growth on the device", f"{request.device} does not tell"))
+        findings.verdicts.append(
+            undecided("growth on the device", f"{request.device} does not tell")
+        )
     else:
-        found.verdicts.append(at_most("growth on the device", after - device, 0, " bytes"))
-    return found
+        findings.verdicts.append(at_most("growth on the device", after - device, 0, " bytes"))
+    return findings
 
 
 def resident():

@@ -40,11 +40,11 @@ def run(request):
         if request.left() < 0:
             break
         journal.begin(name)
-        found = compare(request, name, kernels[name])
-        if found is None:
+        result = compare(request, name, kernels[name])
+        if result is None:
             journal.leave(name)
             break
-        journal.end(name, **found)
+        journal.end(name, **result)
     return summary(names, journal)
 
 
@@ -93,8 +93,8 @@ class Journal:
         """Remove the record that an op began."""
         self._write({"op": name, "begins": False})
 
-    def end(self, name, **found):
-        self._write({"op": name, **found})
+    def end(self, name, **result):
+        self._write({"op": name, **result})
 
     def _write(self, line):
         with self._path.open("a") as file:
@@ -260,7 +260,7 @@ def stock(request, name):
 
 
 def summary(names, journal):
-    found = Findings()
+    findings = Findings()
     ended = {name: journal.ended[name] for name in names if name in journal.ended}
     paths = Counter()
     for row in ended.values():
@@ -271,7 +271,7 @@ def summary(names, journal):
     differ = {name: row["problems"] for name, row in ended.items() if row.get("problems")}
     died = {name: row["died"] for name, row in ended.items() if row.get("died")}
     ours = [name for name, whose in died.items() if whose == "fastops"]
-    found.figures = {
+    findings.figures = {
         "ops": len(names),
         "compared": len(compared),
         "calls": sum(row.get("calls", 0) for row in ended.values()),
@@ -280,18 +280,20 @@ def summary(names, journal):
         "died": died,
         "by op": {name: row.get("paths", {}) for name, row in ended.items()},
     }
-    found.verdicts = [
+    findings.verdicts = [
         at_least("ops compared", len(compared), 1),
         holds("bit-identical to stock", not differ, ", ".join([*differ][:MOST_SHOWN])),
         holds("no crash of its own", not ours, ", ".join(ours[:MOST_SHOWN])),
     ]
-    found.table = [[str(count), path] for path, count in paths.most_common()]
+    findings.table = [[str(count), path] for path, count in paths.most_common()]
     if left := len(names) - len(ended):
-        found.outcome = "cut off"
-        found.notes.append(f"{left} of {len(names)} ops are left: --resume goes on")
+        findings.outcome = "cut off"
+        findings.notes.append(f"{left} of {len(names)} ops are left: --resume goes on")
     if silent := [name for name in ended if name not in compared and name not in died]:
-        found.notes.append(f"no call succeeds, in either: {' '.join(silent)}")
+        findings.notes.append(f"no call succeeds, in either: {' '.join(silent)}")
     if died:
-        found.notes.append(f"ended the process: {died}")
-    found.notes += [f"{name}: {problems[0]}" for name, problems in [*differ.items()][:MOST_SHOWN]]
-    return found
+        findings.notes.append(f"ended the process: {died}")
+    findings.notes += [
+        f"{name}: {problems[0]}" for name, problems in [*differ.items()][:MOST_SHOWN]
+    ]
+    return findings

@@ -20,22 +20,22 @@ def run(request):
     program = find(Path(request.place))
     if not program:
         raise SkippedError("compute-sanitizer is neither on the path nor among the packages")
-    found = Findings()
+    findings = Findings()
     code = (
         "from tools.gpu.steps import request, sanitizer\n"
         f"sanitizer.exercise(request.Request('sanitizer', {request.device!r}, '', '.'))"
     )
-    judge(found, request, program, "ops on the device", ["-c", code])
+    judge(findings, request, program, "ops on the device", ["-c", code])
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "quick", *TESTS]
     if not request.quick:
-        judge(found, request, program, "quick tests", tests)
-    return found
+        judge(findings, request, program, "quick tests", tests)
+    return findings
 
 
 def find(place):
     """Return the command of the program; empty if it is not installed."""
-    if found := shutil.which("compute-sanitizer"):
-        return [found]
+    if command := shutil.which("compute-sanitizer"):
+        return [command]
     packed = place.glob("lib/python*/site-packages/nvidia/*/bin/compute-sanitizer")
     for path in packed:
         # In the package, its libraries are not in the folder where it searches for them.
@@ -43,7 +43,7 @@ def find(place):
     return []
 
 
-def judge(found, request, program, what, command):
+def judge(findings, request, program, what, command):
     """Run Python under the program, and return a verdict on its findings."""
     options = ["--tool", "memcheck", "--error-exitcode", str(ERRORS), "--target-processes", "all"]
     log = Path(request.out, f"sanitizer-{what.replace(' ', '-')}.log")
@@ -64,7 +64,7 @@ def judge(found, request, program, what, command):
     said = "; ".join(line.strip("= ") for line in lines[-2:])
     said = said or ("it took too long" if status is None else f"exit status {status}")
     clean = "ERROR SUMMARY: 0 errors" in text and status is not None and status != ERRORS
-    found.verdicts.append(holds(f"{what}: no error of memory", clean, said))
+    findings.verdicts.append(holds(f"{what}: no error of memory", clean, said))
 
 
 def exercise(request):

@@ -52,7 +52,7 @@ def in_turn(arms, synchronize, whole=False, rounds=ROUNDS, block=BLOCK):
         first = number % len(order)
         for name in order[first:] + order[:first]:
             samples[name].append(_time(timers[name], calls[name], synchronize, whole))
-    return {name: _timed(found) for name, found in samples.items()}
+    return {name: _timed(rounds) for name, rounds in samples.items()}
 
 
 def _calibrate(timer, synchronize, block):

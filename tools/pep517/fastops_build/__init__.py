@@ -32,8 +32,7 @@ get_requires_for_build_editable = _get_requires
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Build a wheel of the present files; setuptools would also pack files that it copied
-    before."""
+    """Build a wheel of the present files, without files that setuptools copied before."""
     for left in Path("build").glob("lib*"):
         shutil.rmtree(left)
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)

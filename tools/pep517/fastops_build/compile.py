@@ -294,12 +294,12 @@ class _Build:
             return
         compiled, made = self._scratch / f"{name}.o", self._scratch / f"{name}.so"
         command = self._compile_command(tensorflow.result(), reader)
-        what = f"the compiler does not compile {self._sources[name]}"
-        _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], what)
+        failure = f"the compiler does not compile {self._sources[name]}"
+        _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], failure)
         place = stand_ins.result()
         objects = [compiled, *sorted(place.glob("portable.o"))]
         link = self._link_command(early=name in EARLY)
-        _call([*link, f"-L{place}", *objects, "-o", made], what)
+        _call([*link, f"-L{place}", *objects, "-o", made], failure)
         made.rename(target)
 
 

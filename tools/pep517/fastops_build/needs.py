@@ -91,7 +91,7 @@ def supported_tensorflow():
 
 
 def _in_range(version, versions):
-    lowest, end = ([*map(int, found)] for found in re.findall(r"(\d+)\.(\d+)", versions))
+    lowest, end = ([*map(int, numbers)] for numbers in re.findall(r"(\d+)\.(\d+)", versions))
     return lowest <= [*map(int, version.split(".")[:2])] < end
 
 

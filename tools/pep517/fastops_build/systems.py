@@ -61,11 +61,11 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 
 def memory():
     """Return the bytes of memory of this machine, or the limit of its container."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for place in LIMITS:
         with suppress(OSError, ValueError):  # there is no such file, or its content is "max"
-            found = min(found, int(Path(place).read_text()))
-    return found
+            size = min(size, int(Path(place).read_text()))
+    return size
 
 
 def processors():
