@@ -36,8 +36,8 @@ OTHER = {
 """Names of functions whose results differ from tf_keras by design, with the reason."""
 
 NEARLY = {
-    "categorical_focal_crossentropy": "TensorFlow's optimizer moves constant factors to other nodes "
-    "in the order of node names, and the names differ",
+    "categorical_focal_crossentropy": "TensorFlow's optimizer moves constant factors to other "
+    "nodes in the order of node names, and the names differ",
 }
 """Names of functions whose calls in a tf.function differ in the last bits, with the reason."""
 
