@@ -106,7 +106,7 @@ def difference(text, other):
         The snapshot, and the result of `tools.snapshot.op_defs` in another TensorFlow.
     """
     new, old = parse(text), parse(other)
-    head = f"{other.splitlines()[0]}, where it is other than tools/{OPS.name}\n"
+    head = f"{other.splitlines()[0]}, the differences from tools/{OPS.name}\n"
     lacks = "".join(f"{LACKS}{name}\n" for name in sorted(new.keys() - old.keys()))
     own = [op for name, op in sorted(old.items()) if new.get(name) != op]
     return head + lacks + text_format.MessageToString(op_def_pb2.OpList(op=own))

@@ -620,7 +620,7 @@ def test_bare_kernels(device):
     with tf.device("CPU:0"):
         assert_same(BareKernel(raw_ops.AddV2, x=y, y=y)(), raw_ops.AddV2(x=y, y=y))
     with pytest.raises(ValueError, match="direct"):
-        BareKernel(raw_ops.AddV2, x=x, y=y)  # which is copied
+        BareKernel(raw_ops.AddV2, x=x, y=y)  # the input is copied
 
 
 # ---------------------------------------------------------------------------------------------

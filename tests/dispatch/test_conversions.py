@@ -165,7 +165,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("op_name", "arguments"), CONVERTED, ids=str)
-def test_what_the_slow_path_converts_runs_direct(op_name, arguments):
+def test_inputs_that_the_slow_path_converts_run_direct(op_name, arguments):
     arguments = arguments | OPTIONS.get(op_name, {})
     want = getattr(tf.raw_ops, op_name)(**arguments)
     op = getattr(fastops.raw_ops, op_name)

@@ -49,13 +49,13 @@ def test_tensorflow_makes_the_first_call_and_then_the_kernel_runs():
     assert paths == [FIRST, DIRECT, DIRECT]
 
 
-def test_other_dtypes_are_other_keys():
+def test_different_dtypes_are_different_keys():
     for dtype in (tf.float32, tf.float64, tf.int32, tf.float32):
         x = tf.cast(A, dtype)
         check("AddV2", x=x, y=x, first=DIRECT if took(ops.add_v2, x=x, y=x) else None)
 
 
-def test_other_shapes_share_a_kernel():
+def test_different_shapes_share_a_kernel():
     took(ops.add_v2, x=A, y=B)
     for shape in ((), (0,), (3, 1), (2, 3, 4)):
         x = tf.constant(floats(*shape))
@@ -383,7 +383,7 @@ def test_lists_of_numbers_run_direct():
         )
 
 
-def test_changed_lists_are_other_inputs():
+def test_a_changed_list_is_a_new_input():
     x, shape = tf.ones([2, 3]), [6]
     for _ in range(3):
         assert ops.reshape(tensor=x, shape=shape).shape == (6,)
@@ -614,7 +614,7 @@ def test_lists_of_any_length(length, kind):
     check("ConcatV2", values=values, axis=0) if length > 1 else None
 
 
-def test_lists_of_other_lengths_are_other_keys():
+def test_lists_of_different_lengths_are_different_keys():
     for length in (2, 3, 2, 3):
         values = [tf.constant(float(i)) for i in range(length)]
         assert_same_outcome("Pack", values=values, axis=0)

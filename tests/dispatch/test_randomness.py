@@ -103,7 +103,7 @@ def test_seeds_of_none_and_zero_are_no_seed(nothing):
     assert took(ops.random_uniform, shape=SIZE, dtype=tf.float32, **nothing)[1] == DIRECT
 
 
-def test_a_kernel_gives_each_thread_other_numbers():
+def test_a_kernel_gives_each_thread_different_numbers():
     drawn = []
 
     def draw():
@@ -193,7 +193,7 @@ def test_seeded_calls_of_unchanged_programs_fall_back(layer):
             assert (seen[op_name].direct, seen[op_name].capi) == (3, 2), op_name
 
 
-def test_seeded_and_unseeded_calls_by_turns():
+def test_alternating_seeded_and_unseeded_calls():
     def sequence(m, between):
         context.context().clear_kernel_cache()
         drawn = []

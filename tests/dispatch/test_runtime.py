@@ -265,7 +265,7 @@ def test_stateless_random_runs_direct():
         check(op_name, dtype=tf.float64, **arguments)
 
 
-def test_two_variables_of_one_name_are_two():
+def test_two_variables_with_the_same_name_are_distinct():
     handles = [raw_ops.VarHandleOp(dtype=tf.float32, shape=[]) for _ in range(3)]
     for value, handle in enumerate(handles):
         raw_ops.AssignVariableOp(resource=handle, value=float(value))

@@ -137,7 +137,7 @@ def test_a_profile_shows_where_tasks_ran():
 
 
 def test_a_sum_over_many_blocks_does_not_overflow_the_stack():
-    """Eigen's contraction schedules each block of the inner dimension from within the last one."""
+    """Eigen's contraction schedules a block of the inner dimension from within the block before."""
     a, b = tf.constant(floats(8, 400_000)), tf.constant(floats(400_000, 8))
     arguments = {"a": a, "b": b}
     want = tf.raw_ops.MatMul(**arguments)

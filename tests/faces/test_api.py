@@ -63,7 +63,7 @@ def test_every_registered_op_is_in_three_modules():
         assert op.__qualname__ == op.__name__
 
 
-def test_raw_ops_stand_in_for_tensorflows():
+def test_raw_ops_can_replace_tf_raw_ops():
     assert set(RAW_OPS) <= set(dir(raw_ops))
 
 
@@ -148,7 +148,7 @@ def test_an_op_as_a_class_attribute_does_not_bind():
     assert Layer().activation is ops.relu
 
 
-def test_withdrawn_ops_say_since_when_and_what_instead():
+def test_deprecated_ops_name_the_version_and_a_replacement():
     error = refused(ops.batch_cholesky, input=[[1.0]])
     assert type(error) is fastops.DeprecatedOpError
     assert "BatchCholesky is deprecated since GraphDef version 13" in str(error)
@@ -162,7 +162,7 @@ def test_ops_on_references_are_deprecated():
     assert "use AssignVariableOp instead" in str(error)
 
 
-def test_every_op_that_tensorflow_refuses_is_deprecated():
+def test_every_op_that_tensorflow_rejects_is_deprecated():
     for proto in opdef.registry().op:
         op = opdef.from_proto(proto)
         if not op.name.startswith("_") and (op.takes_refs or op.deprecated_since is not None):

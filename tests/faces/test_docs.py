@@ -100,7 +100,7 @@ def test_texts_of_tensorflow_are_left_out(pages):
     assert not [path for path, text in pages.items() if re.search(r"TensorFlow [\d.]+ says", text)]
 
 
-def test_numpydoc_is_understood():
+def test_numpydoc_is_converted_to_markdown():
     parsed = numpydoc.parse("""Do it.
 
     In a way.
@@ -324,7 +324,7 @@ def quoted(page):
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
-def test_files_that_are_named_exist():
+def test_files_named_in_pages_exist():
     folders = ("fastops", "tests", "tools", "bench", "examples", "docs", ".ci")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     there = {f"/{path.relative_to(ROOT)}" for path in [*files, *ROOT.iterdir()]}
@@ -406,7 +406,7 @@ def test_links_in_the_sources_lead_to_files():
             assert (page.parent / target).exists(), (page.name, target)
 
 
-def test_the_checker_of_links(tmp_path, capsys):
+def test_the_link_checker_finds_broken_links(tmp_path, capsys):
     (tmp_path / "a.html").write_text('<p id="x"><a href="b.html#y">b</a><a href="#x">x</a>')
     (tmp_path / "b.html").write_text('<p id="y"><a href="https://elsewhere.org">away</a>')
     assert links.main([str(tmp_path)]) == 0

@@ -157,8 +157,8 @@ op {
 }
 """
 EARLIER = {
-    "9.6": f"# TensorFlow 9.6.0, where it is other\n# lacks Cast2D\n{WITHOUT_WEIGHTS}",
-    "9.7": f"# TensorFlow 9.7.1, where it is other\n{WITHOUT_WEIGHTS}",
+    "9.6": f"# TensorFlow 9.6.0, the differences\n# lacks Cast2D\n{WITHOUT_WEIGHTS}",
+    "9.7": f"# TensorFlow 9.7.1, the differences\n{WITHOUT_WEIGHTS}",
 }
 
 

@@ -63,7 +63,7 @@ def compare(g, fetches, feed_dict=None, *, executor="plan", calls=3):
 # ---------------------------------------------------------------------------------------------
 
 
-def test_the_classes_are_tensorflow_s():
+def test_graph_classes_are_those_of_tensorflow():
     with graph.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [2], name="x")
         y = fastops.ops.neg(x=x, name="y")
@@ -1354,7 +1354,7 @@ def test_tags(tagged, tags):
     assert_same_bits(model(x=x)["y"], want)
 
 
-def test_tags_that_are_not_there(tagged, saved, tmp_path):
+def test_missing_tags(tagged, saved, tmp_path):
     with pytest.raises(ValueError, match=r"tagged has no MetaGraph with the tags 'gpu': it has "):
         graph.load(tagged, tags="gpu")
     with pytest.raises(ValueError, match=r"no MetaGraph with the tags 'gpu': it has 'serve'"):
@@ -1405,7 +1405,7 @@ def copy(source, target):
     return target
 
 
-def test_files_that_are_not_there(saved, tmp_path):
+def test_missing_files(saved, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing.pb"):
         graph.load(tmp_path / "nothing.pb")
     with pytest.raises(ValueError, match=f"{tmp_path} is no SavedModel"):
@@ -1482,7 +1482,7 @@ def test_models_are_loaded_while_graphs_are_built(saved):
     assert model.describe()["executor"] == "plan"
 
 
-def test_ops_that_are_not_there(saved, tmp_path):
+def test_unknown_ops(saved, tmp_path):
     definition = small().as_graph_def()
     definition.node[-1].op = "Unheard"
     path = tmp_path / "g.pb"

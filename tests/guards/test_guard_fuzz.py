@@ -36,7 +36,7 @@ def test_changes_are_seen(title):
     assert bool(replayed) == (name not in REFUSED | UNRECORDED)
 
 
-def test_all_layers_are_there():
+def test_the_corpus_has_all_layers():
     named = vars(keras.layers)
     there = {
         kind for kind in named.values() if isinstance(kind, type) and issubclass(kind, keras.Layer)

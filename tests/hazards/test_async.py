@@ -495,7 +495,7 @@ def course(m, wrong):
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_errors_arrive_where_tensorflows_arrive(kind):
+def test_errors_are_raised_at_the_same_point_as_tensorflows(kind):
     """The same calls and the same waits raise as in TensorFlow, and no others."""
     wrong = WRONG[kind]
     want = course(tf.raw_ops, wrong)

@@ -375,7 +375,7 @@ def test_threads_that_load_a_library(custom_op_library):
     """)
 
 
-def test_nothing_is_unloaded(custom_op_library, tmp_path):
+def test_libraries_are_never_unloaded(custom_op_library, tmp_path):
     """Ops remain after the result of `load_op_library` and the file have been deleted."""
     python(f"""
         import gc, os, shutil, weakref

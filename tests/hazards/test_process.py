@@ -84,7 +84,7 @@ def test_an_exit_under_load(load):
     assert out == "True\n"
 
 
-def test_an_exit_with_everything_alive():
+def test_an_exit_with_live_objects():
     """Kernels, tensors, variables and tapes are in cycles and in modules that are freed last."""
     python(
         """
@@ -467,7 +467,7 @@ def test_the_import_in_a_subinterpreter_is_refused(imported):
 
 
 @pytest.mark.slow
-def test_what_the_import_costs():
+def test_the_cost_of_the_import():
     """It costs 1/50 of the function calls of TensorFlow's import, 20 MB, and makes no context."""
     out = interpreter("""
         import sys

@@ -168,7 +168,7 @@ def test_names_of_parameters():
             assert parameter.name not in OTHER_NAMES, (name, OTHER_NAMES[parameter.name])
 
 
-def test_errors_are_named_so():
+def test_names_of_exceptions_end_with_error():
     for name, value in PUBLIC.items():
         if isinstance(value, type) and issubclass(value, BaseException):
             ending = "Warning" if issubclass(value, Warning) else "Error"

@@ -99,7 +99,7 @@ def test_pieces_may_come_one_by_one_and_in_any_order(packed, assembly):
     assert assembly.summary() == ["first: complete", "second: complete"]
 
 
-def test_nothing_is_done_twice(packed, assembly):
+def test_finished_work_is_not_repeated(packed, assembly):
     assembly.add([packed])
     kept = {path: path.stat() for path in assembly.target.rglob("*") if path.is_file()}
     for _ in range(2):

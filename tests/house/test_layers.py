@@ -78,7 +78,7 @@ def test_imports_lead_downwards(suffix):
     assert seen > 5
 
 
-def test_no_file_takes_a_private_name_of_another():
+def test_no_file_uses_private_names_of_another():
     taken = [
         f"{path.relative_to(PACKAGE)}: {name} of {source}"
         for path in SOURCES
@@ -90,9 +90,9 @@ def test_no_file_takes_a_private_name_of_another():
     assert not taken, "\n".join(taken)
 
 
-def test_declarations_need_none_of_tensorflows_headers():
-    # A declaration file with TensorFlow's headers must be listed; files without compile ten times
-    # faster.
+def test_headers_of_declarations_include_no_other_headers():
+    # Only modules that use TensorFlow's classes use definitions.h. Other modules compile in a tenth
+    # of the time.
     declared = [path for path in SOURCES if path.suffix == ".pxd"]
     headers = {
         header
@@ -114,7 +114,7 @@ def test_declarations_need_none_of_tensorflows_headers():
     ]
 
 
-def test_the_statements_are_understood():
+def test_import_statements_are_parsed():
     text = """
 from fastops._core cimport conversion
 from fastops._core.reasons cimport (

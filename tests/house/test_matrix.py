@@ -52,7 +52,7 @@ def test_corner_cells_come_first():
     assert len(set(pairs)) == 12
 
 
-def test_some_cells_are_chosen():
+def test_cells_can_be_selected():
     [cell] = matrix.cells(["3.12"], ["2.20"], ["3.8"])
     assert str(cell) == "3.12-2.20-3.8"
     assert str(cell.base) == "3.12-2.20"
@@ -253,7 +253,7 @@ def test_failures_are_on_the_page():
     assert not matrix.good(failing)
 
 
-def test_another_keras_has_a_table_of_its_own():
+def test_another_keras_has_its_own_table():
     asks = {"cell": ["3.12", "2.21", "3.8"], "failure": "Keras: TensorFlow 2.21 asks for >=3.12"}
     text = matrix_page.render([result(), result(keras="3.8"), asks])
     before, _, after = text.partition("## The oldest Keras")

@@ -46,7 +46,7 @@ def test_no_name_is_bound_twice():
     assert not twice
 
 
-def test_no_two_modules_of_tests_have_one_name():
+def test_no_two_test_modules_have_the_same_name():
     """Test modules are not in packages, so pytest imports them under their names alone."""
     counts = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     assert len(counts) > 80

@@ -71,7 +71,7 @@ HEADERS = sorted(HELPERS.rglob("*.h"))
 USERS = [path for path in ONEDNN.glob("*.h") if path != SYMBOLS]
 
 
-def test_an_entry_is_understood():
+def test_entries_are_parsed():
     text = """
 // Source: core/some.cc
 // Name: Some::Get

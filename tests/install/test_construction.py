@@ -480,7 +480,7 @@ def test_checkpoints(tmp_path):
     assert_same(got, want)
 
 
-def test_more_kinds_than_are_kept():
+def test_more_kinds_of_variables_than_are_kept():
     def run():
         return [
             described(tf.Variable(float(step), name=f"v{number}"))

@@ -244,7 +244,7 @@ def test_a_call_with_another_context_falls_back():
     assert fastops.stats().ops == {}
 
 
-def test_references_that_outlive_it():
+def test_references_that_outlive_an_uninstall():
     fastops.install()
     late, method = tf.math.tanh, Tensor.__add__
     fastops.uninstall()
@@ -255,7 +255,7 @@ def test_references_that_outlive_it():
     assert fastops.stats().ops == {}
 
 
-def test_references_that_were_there_before():
+def test_references_from_before_install():
     """References from before are accelerated by the layers below."""
     early = gen_math_ops.tanh
     x = tf.constant([0.5])
@@ -430,7 +430,7 @@ def test_composite_and_symbolic_tensors():
     assert model(tf.ones([1, 3])).shape == (1, 2)
 
 
-def test_functions_are_traced_as_before():
+def test_functions_are_traced_as_without_install():
     def program(x, y):
         with tf.name_scope("scope"):
             z = tf.math.tanh(x + y) * 2.0 - (-x)

@@ -162,7 +162,7 @@ def test_a_saved_function(tmp_path):
         assert_same(loaded.call(X), X * 3.0)
 
 
-def test_tensorflow_warns_of_tracing_as_often(caplog):
+def test_tensorflow_warns_about_retracing_equally_often(caplog):
     serial = itertools.count()
 
     def warnings(count):
@@ -187,7 +187,7 @@ SERIAL = itertools.count()
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("taped", [True, False])
-def test_tensorflow_warns_of_functions_of_the_same_code_as_often(caplog, kept, taped):
+def test_tensorflow_warns_about_functions_with_the_same_code_equally_often(caplog, kept, taped):
     def warnings(count):
         make = eval(f"lambda tf: tf.function(lambda x: x + {next(SERIAL)}.25, autograph=False)")
         made = []

@@ -65,7 +65,7 @@ def test_rule(case):
                 assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
 
 
-def test_zero_is_positive():
+def test_gradients_of_zero_constants_have_the_right_sign():
     """TensorFlow's cache may have the tensor of -0.0 under the key 0.0, which must not matter."""
     assert (
         python(
@@ -151,14 +151,14 @@ def gradient_of(function, sources, **options):
     return tape.gradient(target, sources, **options)
 
 
-def test_another_function_is_registered(monkeypatch):
+def test_another_registered_gradient_function(monkeypatch):
     entry = framework._gradient_registry._registry["Tanh"]
     monkeypatch.setitem(entry, "type", lambda op, grad: grad * 7.0)
     result = assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
     assert_same(result, tf.fill([3, 4], 7.0))
 
 
-def test_the_entry_is_replaced(monkeypatch):
+def test_a_replaced_entry_of_the_registry(monkeypatch):
     registry = framework._gradient_registry._registry
     monkeypatch.setitem(registry, "Tanh", {**registry["Tanh"], "type": lambda op, grad: grad})
     assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
@@ -439,7 +439,7 @@ def test_variables_of_keras():
     assert_unchanged(one, rules=["Square", "ReadVariableOp"], tape=1)
 
 
-def test_used_up():
+def test_a_tape_that_was_already_used():
     def twice(persistent):
         with tf.GradientTape(persistent=persistent) as tape:
             tape.watch(X)
@@ -450,7 +450,7 @@ def test_used_up():
     assert_unchanged(lambda: twice(True), rules=["Square"], tape=2)
 
 
-def test_inside_its_own_block():
+def test_a_gradient_inside_of_the_tapes_own_block():
     def inside(persistent):
         with tf.GradientTape(persistent=persistent) as tape:
             tape.watch(X)
@@ -461,12 +461,12 @@ def test_inside_its_own_block():
         assert_unchanged(lambda p=persistent: inside(p), rules=["Square"], tape=0)
 
 
-def test_never_entered():
+def test_a_tape_that_was_never_entered():
     assert isinstance(assert_unchanged(lambda: tf.GradientTape().gradient(X, X), tape=0), Failure)
     assert isinstance(assert_unchanged(lambda: tf.GradientTape().watch(X)), Failure)
 
 
-def test_after_a_failure():
+def test_a_tape_after_a_failure():
     def failing():
         with tf.GradientTape() as tape:
             tape.watch(X)

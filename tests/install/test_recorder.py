@@ -55,7 +55,7 @@ def test_a_call_with_many_results():
     assert (stats.direct, stats.reasons) == (1, {})
 
 
-def test_variables_are_read_by_ops_of_their_own():
+def test_reads_of_variables_are_recorded_as_ops():
     events, stats = recorded(lambda: X * V)
     assert [event.op_name for event in events] == ["ReadVariableOp", "Mul"]
     assert (stats.direct, stats.reasons) == (2, {})
@@ -114,7 +114,7 @@ def test_calls_fall_back_if_there_is_another_callback():
     assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
 
 
-def test_a_profile_around_it():
+def test_recording_inside_of_a_profile():
     with fastops.profile() as profile:
         (event,), stats = recorded(lambda: X + X)
     assert event.op_name == "AddV2"

@@ -285,7 +285,7 @@ def test_sizes_that_depend_on_values(stock):
         assert_same(find(name)(condition, t(4)), stock[name](condition, t(4)))
 
 
-def test_more_decisions_than_are_kept(stock):
+def test_more_decisions_than_recordings_are_kept(stock):
     function = replayed("tf.sequence_mask")
     for longest in [*range(1, 9), *range(1, 9)]:
         lengths = tf.constant([0, longest])
@@ -326,7 +326,7 @@ def test_gradients(stock, name):
         assert_same(got, want[seed])
 
 
-def test_a_gradient_of_its_own_is_kept(stock):
+def test_custom_gradients_are_kept(stock):
     # The gradient of the inner ops would differ in some bits, or not exist.
     x = t(*M)
     learn(tf.nn.silu, x)
@@ -459,7 +459,7 @@ def test_signatures_that_never_come_back_are_dropped(stock):
     assert known["seen"] == 256
 
 
-def test_constants_are_returned_in_buffers_of_their_own(stock):
+def test_returned_constants_do_not_share_buffers(stock):
     results = [tf.signal.hann_window(4) for _ in range(5)]
     assert_same(results, [stock["tf.signal.hann_window"](4)] * 5)
     assert frames(tf.signal.hann_window, (4,), {}) == []
@@ -651,7 +651,7 @@ def test_settings_of_numpys_functions(stock):
     assert find(name)(1.5).dtype == tf.float64
 
 
-def test_a_mock_in_the_place_of_an_op(monkeypatch):
+def test_a_mock_that_replaces_an_op(monkeypatch):
     x = t(4)
     learn(tf.roll, x, 1, 0)
     calls = []

@@ -39,7 +39,7 @@ def learn(function, *args, **kwargs):
     raise AssertionError(function.describe())
 
 
-def test_ops_are_counted_all_the_same():
+def test_ops_of_replays_are_counted():
     function = moments()
     learn(function, X, [0])
     fastops.reset_stats()

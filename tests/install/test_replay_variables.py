@@ -52,7 +52,7 @@ def pair(step, **options):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_call_reads_them_anew(name):
+def test_each_call_reads_the_variables(name):
     function = FUNCTIONS[name]
 
     def run():
@@ -90,7 +90,7 @@ def gradients(function, v, w, **options):
 
 @pytest.mark.parametrize("options", [{}, {"persistent": True}], ids=["", "persistent"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_tapes_see_which_are_read(name, options):
+def test_tapes_see_which_variables_are_read(name, options):
     def run():
         return [gradients(FUNCTIONS[name], *pair(step), **options) for step in range(CALLS)]
 

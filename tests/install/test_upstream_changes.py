@@ -62,7 +62,7 @@ def test_handfuls(seed):
 
 
 @pytest.mark.slow
-def test_one_name_after_another():
+def test_faults_of_single_names():
     """Some names are tested here; ``python tests/faults.py`` tests all."""
     status, said = run("--step=40", "--seed=7")
     assert status == 0, said

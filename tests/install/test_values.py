@@ -46,7 +46,7 @@ def test_iteration(dtype):
     compare([(lambda tensor: [list(row) for row in tensor], tensor) for tensor in tensors])
 
 
-def test_an_iterator_is_tensorflows():
+def test_an_iterator_is_the_same_as_tensorflows():
     tensor = make("float32", 3, 2)
     with fastops.accelerated():
         iterator = iter(tensor)
@@ -73,7 +73,7 @@ def test_iteration_runs_no_python():
             assert not (entered := frames(call[0], call[1:], {})), entered
 
 
-def test_rows_share_memory_as_tensorflows_do():
+def test_rows_share_memory_as_in_tensorflow():
     for shape in ((4, 16), (4, 3), (1, 3), (4,)):
         tensor = make("float32", *shape)
 

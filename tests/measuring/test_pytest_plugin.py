@@ -38,7 +38,7 @@ def run(pytester, monkeypatch):
     return run
 
 
-def test_a_benchmark_is_five_lines(run, pytester):
+def test_a_benchmark_needs_five_lines(run, pytester):
     result = run(ADD, "--fastops-json=found.json", "--benchmark-json=theirs.json")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*times faster than the baseline*", "test_add *1 direct*"])
@@ -61,7 +61,7 @@ def test_a_benchmark_is_five_lines(run, pytester):
     assert theirs["extra_info"]["ratio"] == comparison["ratio"]
 
 
-def test_the_installed_program_beside_the_stock_one(run, pytester):
+def test_an_installed_program_is_compared_with_stock(run, pytester):
     text = """
     import fastops, pytest
     import tensorflow as tf
@@ -81,7 +81,7 @@ def test_the_installed_program_beside_the_stock_one(run, pytester):
 
 
 @pytest.mark.parametrize(("least", "outcome"), [("1e-6", "passed"), ("1e6", "failed")])
-def test_a_least_ratio(run, least, outcome):
+def test_a_minimum_ratio(run, least, outcome):
     result = run(ADD, f"--fastops-min-ratio={least}")
     result.assert_outcomes(**{outcome: 1})
     if outcome == "failed":

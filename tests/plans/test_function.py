@@ -589,7 +589,7 @@ def test_a_list_that_changes():
     assert len(fast.describe()) == 3
 
 
-def test_containers_that_hold_themselves():
+def test_containers_that_contain_themselves():
     held = []
     held.append(held)
     fast = fastops.function(lambda held: X)
@@ -667,7 +667,7 @@ def test_effects_in_branches():
         compare(branches, S, tf.constant(limit), state=(v, w), calls=3)
 
 
-def test_generators_have_one_sequence():
+def test_generators_share_one_sequence_with_tensorflow():
     def numbers(seed):
         generator = tf.random.Generator.from_seed(seed)
         function = tf.function(lambda: generator.normal([3]))

@@ -468,7 +468,7 @@ def test_the_log(caplog):
     assert (second.op, second.reason) == ("Identity", "input_type")
 
 
-def test_the_environment_chooses_it():
+def test_the_environment_enables_the_log():
     """The variable is read when fastops is imported, so a new interpreter is needed."""
     python("""
         import logging

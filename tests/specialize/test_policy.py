@@ -81,7 +81,7 @@ def test_a_delayed_measurement_raises_an_estimate_only_a_little():
     assert estimate.expected(1) <= 1600
 
 
-def test_an_estimate_has_room_for_any_size():
+def test_estimates_work_for_any_size():
     assert policy.Estimate("of a test", 1000.0).expected(1e300) == 10**18
 
 

@@ -259,7 +259,7 @@ def test_scopes_that_give_variables_other_values(name, scope):
                     assert difference(outcome(find(f"{BACKEND}.{name}"), *rest), want) is None
 
 
-def test_tensors_are_built_into_graphs_as_before():
+def test_graphs_are_built_as_without_install():
     def program(x):
         y = keras.ops.add(keras.ops.matmul(x, COLUMN), 1.5)
         y = keras.ops.where(y > 0.5, keras.ops.sqrt(y), keras.ops.cast(1.5, "float32"))

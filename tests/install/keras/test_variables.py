@@ -177,7 +177,7 @@ def test_the_inner_variable_may_be_replaced():
         assert_same(tf.square(variable), tf.ones([3]))
 
 
-def test_threads_have_scopes_of_their_own():
+def test_each_thread_has_its_own_scopes():
     inside, done = threading.Event(), threading.Event()
 
     def other():
@@ -197,7 +197,7 @@ def test_threads_have_scopes_of_their_own():
             thread.join()
 
 
-def test_graphs_are_built_as_before():
+def test_graphs_are_built_as_without_install():
     def program(x):
         return tf.square(K) * x + BIAS, tf.split(SQUARE, 3)
 

@@ -205,7 +205,7 @@ def test_changes(change):
     compare(program)
 
 
-def test_changes_to_and_fro():
+def test_changes_that_are_undone():
     def program():
         model, x = perceptron()
         probe(model)
@@ -243,7 +243,7 @@ def test_all_attributes_of_layers_are_seen(make):
         assert told(model)["replayed"] == replayed
 
 
-def test_other_settings_are_recorded_anew():
+def test_calls_with_other_settings_are_recorded_again():
     with settings(), fastops.accelerated():
         model, x = perceptron()
         for _ in range(CALLS):

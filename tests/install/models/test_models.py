@@ -143,7 +143,7 @@ def test_arguments(given):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
-def test_arrays_are_read_anew_in_each_call(dtype):
+def test_arrays_are_read_in_each_call(dtype):
     def program():
         model, _ = perceptron()
         probe(model)
