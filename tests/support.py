@@ -135,7 +135,7 @@ class Failure(NamedTuple):
 
 def failure(function, **arguments):
     """Return the class and message of the exception that a call raises."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any exception
         function(**arguments)
     return Failure(caught.type, str(caught.value))
 

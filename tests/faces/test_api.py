@@ -25,7 +25,7 @@ DEFINED = [name for name in RAW_OPS if name in index.FAMILIES]
 
 def refused(call, *args, **kwargs):
     """Return the exception that a call raises."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any exception
         call(*args, **kwargs)
     return caught.value
 
