@@ -130,7 +130,7 @@ class Run:
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{path} is no run that `python -m fastops bench --json` has saved")
+            raise ValueError(f"{path} is not a run that `python -m fastops bench --json` has saved")
         return cls(content["processes"], content["machine"], content["method"])
 
     def records(self, process=MAIN, group=None):

@@ -61,10 +61,10 @@ class Symbol:
         self.spec = tf.TensorSpec(self.shape.merge_with(shape), self.dtype)
 
     def __len__(self):
-        raise TypeError("a symbol has no length: ask for its shape")
+        raise TypeError("a symbol has no length: use its shape")
 
     def __bool__(self):
-        raise TypeError("a symbol has no value: `tf.cond` chooses by it")
+        raise TypeError("a symbol has no value, so Python cannot test it: use `tf.cond`")
 
     def __iter__(self):
         if self.shape.rank is None or self.shape[0] is None:
@@ -165,7 +165,7 @@ def evaluate(outputs, known):
             return known[id(symbol)]
         call = symbol.made_by
         if call is None:
-            raise ValueError(f"{symbol} is needed, and is no input of the function")
+            raise ValueError(f"{symbol} is needed, but it is not an input of the function")
         if id(call) not in calls:
             calls[id(call)] = tf.nest.flatten(call.run(value_of))
         return calls[id(call)][symbol.place]

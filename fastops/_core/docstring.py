@@ -185,7 +185,7 @@ def _notes(op, names, facts):
             elif facts.bound_by:
                 given = " or ".join(f"`{names[name]}`" for name in facts.bound_by)
                 notes.append(
-                    f"So does every call with {given}: TensorFlow's kernel goes on from the last."
+                    f"So does every call with {given}: TensorFlow's kernel keeps its state."
                 )
     if "" in facts.since:
         notes.append(f"Exists since TensorFlow {facts.since['']}.")

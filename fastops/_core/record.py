@@ -119,9 +119,9 @@ class Record:
         `None` if the op has no such attributes.
         """
         if self.makes:
-            return "with a shared_name it makes what others may have, too"
+            return "with a shared_name the resource is shared with other kernels"
         given = " or ".join(self.bound_by)
-        return f"with {given} TensorFlow's kernel goes on from the last call" if given else None
+        return f"with {given}, TensorFlow's kernel keeps its state between calls" if given else None
 
     @property
     def value_sized(self):

@@ -42,7 +42,7 @@ cdef class Schema:
             raise ValueError(f"{self.op_name} has too many parameters for fastops")
         self.op_name_bytes = self.op_name.encode()
         if not Describe(self.op_name_bytes, &self.facts):
-            raise SystemError(f"{self.op_name} is known to Python only")
+            raise SystemError(f"{self.op_name} is missing from the C++ registry of ops")
         self.keywords = tuple([sys.intern(param.name) for param in params] + ["name"])
         self.num_inputs = self.facts.inputs.size()
         by_name = {param.op_def_name: slot for slot, param in enumerate(params)}

@@ -128,7 +128,7 @@ cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_di
         if as_dispatched:
             raise
         raise_from_not_ok_status(error, None if name == NULL else <object>name)
-    raise SystemError("an error status raised nothing")
+    raise SystemError("RaiseNotOk returned without setting an exception")
 
 
 cdef int raise_failure(Schema op, const Status& status) except -1:
@@ -140,4 +140,4 @@ cdef int raise_failure(Schema op, const Status& status) except -1:
         if not isinstance(error, _NotOkStatusException):
             raise
         raise_from_not_ok_status(error, None)
-    raise SystemError("an error status raised nothing")
+    raise SystemError("RaiseNotOk returned without setting an exception")

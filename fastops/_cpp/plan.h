@@ -52,7 +52,9 @@ struct Step {
 };
 
 // The status of a run in which a guard of a step failed.
-inline absl::Status Different() { return absl::AbortedError("fastops: a value or a size differs"); }
+inline absl::Status Different() {
+  return absl::AbortedError("fastops: a value or size differs from the recording");
+}
 inline bool Differs(const absl::Status& status) { return status == Different(); }
 
 // How often each step ran, and for how many nanoseconds, by step number.

@@ -31,14 +31,14 @@ def read(kind, data, path):
         return text_format.Parse(data.decode(), kind())
     except (message.DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
         what = kind.DESCRIPTOR.name
-        raise ValueError(f"{path} is no {what}, or damaged or cut short: {error}") from None
+        raise ValueError(f"{path} is not a {what}, or is damaged or cut short: {error}") from None
 
 
 def graph_of(data, path, outputs):
     """Return the GraphDef in a file."""
     definition = read(tf.compat.v1.GraphDef, data, path)
     if not all(node.name and node.op for node in definition.node):
-        raise ValueError(f"{path} is no GraphDef, or damaged")
+        raise ValueError(f"{path} is not a GraphDef, or is damaged")
     if not definition.node:
         raise ValueError(f"{path} is empty")
     # A GraphDef ends with its versions: they are missing if the file is cut between two nodes.

@@ -36,7 +36,7 @@ def of_wrapped(wrapped, path, inputs, outputs, *, is_frozen):
         takes = _tensors(graph, path, [op.name for op in placeholders])
     elif placeholders:
         names = listed(op.name for op in placeholders)
-        raise ValueError(f"{path}: the outputs depend on what is no input: {names}")
+        raise ValueError(f"{path}: the outputs depend on more than the inputs: {names}")
     for op in needed:
         if is_frozen and op.type in _VARIABLES:
             raise ValueError(

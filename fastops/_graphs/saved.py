@@ -89,10 +89,10 @@ def signatures(source, *, tags=None, inputs=None, outputs=None):
         path = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
         if not any(os.path.exists(os.path.join(path, name)) for name in _SAVED_MODELS):
-            raise ValueError(f"{path} is no SavedModel: it has no saved_model.pb")
+            raise ValueError(f"{path} is not a SavedModel: it has no saved_model.pb")
         return of_saved_model(path, path, tags, inputs, outputs)
     if tags is not None:
-        raise ValueError(f"{path} is no SavedModel, and has no tags")
+        raise ValueError(f"{path} is not a SavedModel, so it has no tags")
     if extension in _KERAS:
         raise ValueError(
             f"{path} is a model of Keras in its own format: "

@@ -34,7 +34,7 @@ def of_saved_model(directory, path, tags, inputs, outputs):
     if not hasattr(loaded, "prune"):
         raise ValueError(f"{path} has signatures: it takes no `inputs` and `outputs`")
     if outputs is None:
-        raise ValueError(f"{path} is no frozen graph: name its `outputs` too")
+        raise ValueError(f"{path} is not a frozen graph: name its `outputs` too")
     return of_wrapped(loaded, path, inputs, outputs, is_frozen=False)
 
 

@@ -93,11 +93,11 @@ cdef class Model:
             or type(self.state["_shape"]) is not _TensorShape
             or self.state["_shape"]._dims != sizes
         ):
-            raise ValueError("an extraordinary variable")
+            raise ValueError("the variable lacks the attributes of a plain ResourceVariable")
         # Each variable takes the TensorShape object of its own initial value.
         self.state.update(_handle=None, _unique_id=None, _graph_key=None, _shape=None)
         if not _OPTIONS.issuperset(map(type, self.state.values())):
-            raise ValueError("a variable with attributes that two may not share")
+            raise ValueError("the variable has attributes that two variables cannot share")
 
     cdef bint is_like(self, Model other) except -1:
         return (

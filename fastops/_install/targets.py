@@ -291,10 +291,10 @@ def in_force():
 def _why(layer, title, piece):
     """Return why a piece is left out."""
     changed = restated.changed(piece)
-    if changed is not None and not changed.endswith("is not there"):
+    if changed is not None and not changed.endswith("cannot be read"):
         return changed
     missing = upstream.left_out().get((layer, title))
-    return missing or changed or "something else is in its place, or nothing"
+    return missing or changed or "it is missing, or something else has replaced it"
 
 
 def left_out():

@@ -97,7 +97,7 @@ cdef class Case:
         cdef size_t i
         cdef int leaf
         if self.last_leaf >= <int>signature.num_leaves():
-            raise SystemError("a signature has fewer leaves than it is known to have")
+            raise SystemError("a plan reads a leaf that the signature does not have")
         for i in range(self.leaves.size()):
             leaf = self.leaves[i]
             if leaf >= 0:
@@ -309,7 +309,7 @@ cdef class Caller:
                 self.learn(case, waiting, now() - begin)
             self.cases.replace(key, case)
         elif not made:
-            raise SystemError("a call has neither been made nor has it a case")
+            raise SystemError("prepare() returned no case for a call that was not executed")
         if made:
             self.note(_FIRST if waiting is None or waiting.account.calls == 1 else _EARLY)
         called[0] = made

@@ -89,7 +89,7 @@ def _read(path):
     try:
         return np.load(path, allow_pickle=False)
     except (EOFError, ValueError) as error:
-        raise ValueError(f"{path} is no .npy file, or damaged: {error}") from None
+        raise ValueError(f"{path} is not a .npy file, or is damaged: {error}") from None
 
 
 def _write(path, value):

@@ -36,7 +36,7 @@ def test_symbols_have_the_attributes_of_symbolic_tensors():
         iter(backend.placeholder((None, 2)))
     with pytest.raises(ValueError, match="sparse and ragged"):
         backend.placeholder(sparse=True, ragged=True)
-    with pytest.raises(ValueError, match="is no input of the function"):
+    with pytest.raises(ValueError, match="is not an input of the function"):
         backend.function([backend.placeholder((1,))], [x])([[1.0]])
     with pytest.raises(ValueError, match="length"):
         backend.function([x], [x])([1.0, 2.0])

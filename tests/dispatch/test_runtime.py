@@ -324,7 +324,7 @@ def test_a_variable_with_a_shared_name_falls_back():
         paths = [took(raw_ops.VarHandleOp, **arguments)[1] for _ in range(3)]
         assert DIRECT not in paths
     detour = fastops.explain(raw_ops.VarHandleOp, **arguments).ops["VarHandleOp"].detours[0]
-    assert detour.detail == "with a shared_name it makes what others may have, too"
+    assert detour.detail == "with a shared_name the resource is shared with other kernels"
 
 
 def test_keys_keep_no_tensor_shape_alive():

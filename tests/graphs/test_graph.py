@@ -1303,7 +1303,7 @@ def test_names_of_inputs_and_outputs(tmp_path):
         ({"inputs": ["no"]}, "g.pb has no tensor 'no'"),
         ({"outputs": ["less:1"]}, "g.pb has no tensor 'less:1'"),
         ({"outputs": ["in/one:x"]}, "g.pb has no tensor 'in/one:x'"),
-        ({"inputs": ["in/one"]}, "depend on what is no input: 'in/two'"),
+        ({"inputs": ["in/one"]}, "depend on more than the inputs: 'in/two'"),
         ({"outputs": []}, "has no outputs"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -1408,7 +1408,7 @@ def copy(source, target):
 def test_missing_files(saved, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing.pb"):
         graph.load(tmp_path / "nothing.pb")
-    with pytest.raises(ValueError, match=f"{tmp_path} is no SavedModel"):
+    with pytest.raises(ValueError, match=f"{tmp_path} is not a SavedModel"):
         graph.load(tmp_path)
     with pytest.raises(ValueError, match="has no signature 'other': it has 'counted', 'looked_up'"):
         graph.load(saved, "other")

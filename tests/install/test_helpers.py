@@ -89,7 +89,7 @@ def test_uninstall_restores_the_originals():
 
 
 def test_a_helper_without_a_stand_in():
-    with pytest.raises(ValueError, match="nothing answers for nest"):
+    with pytest.raises(ValueError, match="no stand-in is registered for nest"):
         answer.Answer(len, "nest.nonsense")
 
 

@@ -59,7 +59,7 @@ def test_reasons_of_the_capi_path():
     assert paths(report) == {"RandomUniform": (0, 1, 0)}
     (detour,) = report.ops["RandomUniform"].detours
     assert (detour.path, detour.reason) == ("capi", "op")
-    assert detour.detail == "with seed or seed2 TensorFlow's kernel goes on from the last call"
+    assert detour.detail == "with seed or seed2, TensorFlow's kernel keeps its state between calls"
     assert report.ops["RandomUniform"].kernel_ns == 0
     assert report.ops["RandomUniform"].tensorflow_ns > 0
 

@@ -328,7 +328,7 @@ def test_verify(tmp_path):
         assert ": 0 differences; " in error
     status, _, error = start(["-m", "fastops", "--verify=always", "-c", code], tmp_path)
     assert status == 2
-    assert "'always' is neither raise nor warn" in error
+    assert "'always' is not raise, warn, raise:N or warn:N" in error
 
 
 def test_strict(tmp_path):
@@ -620,7 +620,7 @@ def test_run_with_wrong_arguments(model, tmp_path, monkeypatch):
         ([str(model), "--signature", "other"], "has no signature 'other'"),
         ([str(model), "--tags", "gpu"], "no MetaGraph with the tags 'gpu'"),
         ([str(model), "--input", "x=none.npy"], "No such file or directory: 'none.npy'"),
-        ([str(model), "--input", "x=bad.npy"], "bad.npy is no .npy file, or damaged"),
+        ([str(model), "--input", "x=bad.npy"], "bad.npy is not a .npy file, or is damaged"),
         ([str(model), "--input", "x=in.npy", "--output", "z=o.npy"], "has no output 'z'"),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -650,7 +650,7 @@ def test_inspect(model, tmp_path):
     [
         (["run"], "the following arguments are required: model"),
         (["run", "m", "--input", "x"], "'x' is not of the form NAME=FILE"),
-        (["run", "m", "--repeat", "0"], "'0' is no positive number"),
+        (["run", "m", "--repeat", "0"], "'0' is not a positive number"),
         (["inspect", "m", "x"], "unrecognized arguments: x"),
         (["--strict", "run", "m"], "run takes no options before it"),
         ([], "a program or a command is missing"),

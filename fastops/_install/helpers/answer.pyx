@@ -37,7 +37,7 @@ cdef class Answer(Replacement):
     def __init__(self, original, name):
         super().__init__(original)
         if name not in _answers:
-            raise ValueError(f"nothing answers for {name}")
+            raise ValueError(f"no stand-in is registered for {name}")
         parameters = inspect.signature(original).parameters.values()
         self.names = tuple(sys.intern(parameter.name) for parameter in parameters)
         self.defaults = tuple(p.default for p in parameters if p.default is not p.empty)
@@ -93,7 +93,7 @@ cdef dict _answers = {}  # by name, the address of the function that answers
 cdef int register(str name, answer_t answer) except -1:
     """Register an answer under the name of the function that it stands in for."""
     if name in _answers:
-        raise ValueError(f"there are two answers for {name}")
+        raise ValueError(f"two stand-ins are registered for {name}")
     _answers[name] = <size_t>answer
     return 0
 

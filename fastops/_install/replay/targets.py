@@ -42,7 +42,7 @@ def _settings(namespace):
     names = SETTINGS.get(namespace, ())
     for name in names:
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
-            raise upstream.MissingNameError(f"{name} is another thing")
+            raise upstream.MissingNameError(f"{name} is not a bool or None")
     return tuple([upstream.resolve(name) for name in names])
 
 

@@ -337,7 +337,7 @@ def _recorded(one, name, args, kwargs):
     handles = [variable._handle for variable in found.values()]
     handles += _variables_in((list(args[1:]), list(kwargs.values())))
     if not all(map(_is_of_variable, handles)):
-        return "it may change what is no variable"
+        return "it may change something that is not a variable"
     return Effects(handles, names="keras" in sys.modules)
 
 
@@ -350,7 +350,7 @@ def _layer(one, name, args, kwargs):
     except Exception:
         return _LAYER
     if not all(map(_is_of_variable, handles)):
-        return "it may change what is no variable"
+        return "it may change something that is not a variable"
     return Effects(handles, names=True)
 
 
@@ -399,7 +399,7 @@ def _function(one, name, args, kwargs):
             if _is_handle(captured) and _is_of_variable(captured):
                 handles.append(captured)
     if not all(map(_is_of_variable, handles)):
-        return "it may change what is no variable"
+        return "it may change something that is not a variable"
     takes = {_elements(concrete) for concrete in concretes}
     if takes != {0}:
         if not iterators or len(takes) > 1:
