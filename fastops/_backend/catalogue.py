@@ -22,7 +22,7 @@ CATEGORIES = {
 
 @dataclass(frozen=True)
 class Description:
-    """What a function of the backend is.
+    """The description of a function of the backend.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class Description:
     category : str
         One of ``"alias"``, ``"thicker"`` and ``"unique"``.
     op : str or None
-        Of an alias, the op's name in TensorFlow's registry.
+        The name of an alias's op in TensorFlow's registry; None for other functions.
     adds : str
-        What it adds to what is below it; of an alias nothing.
+        What the function adds to the ops that it runs; empty for an alias.
     tensorflow, keras : str
-        What to use instead, of TensorFlow and of `keras.ops`; empty where there is nothing.
+        The functions of TensorFlow and of `keras.ops` to use instead; empty if there is none.
     differs : str
-        In what those differ.
+        How those functions differ.
     """
 
     name: str
@@ -70,12 +70,12 @@ described: dict[str, Callable] = {}
 
 
 def describe(name: str | None = None) -> Description | Catalogue:
-    """Tell what a function is: one op, ops and something more, or of the backend alone.
+    """Describe a function: it is one op, or adds something to ops, or only the backend has it.
 
     Parameters
     ----------
     name : str, optional
-        Its name; not given, all are described.
+        Its name. By default all functions are described.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def describe(name: str | None = None) -> Description | Catalogue:
     >>> backend.describe("exp").op
     'Exp'
     >>> backend.describe("clip").adds
-    'None for a bound that is not there; bounds that cross'
+    'None for no bound; bounds that cross'
     """
     if name is None:
         return Catalogue(sorted(_known.items()))

@@ -151,7 +151,7 @@ def conv1d(x, kernel, strides=1, padding="valid", data_format=None, dilation_rat
         Of shape ``(size, channels, filters)``.
     strides : int, default 1
     padding : str, default "valid"
-        ``"valid"``, ``"same"``, or ``"causal"``: no step sees a later one.
+        ``"valid"``, ``"same"``, or ``"causal"``: no result depends on later steps.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
     dilation_rate : int, default 1
@@ -211,7 +211,7 @@ def conv2d(x, kernel, strides=(1, 1), padding="valid", data_format=None, dilatio
 
     Notes
     -----
-    What is dilated is TensorFlow's convolution of parts of the image, one beside the other.
+    With a dilation, TensorFlow convolves parts of the image that lie side by side.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def conv2d_transpose(
     data_format=None,
     dilation_rate=(1, 1),
 ):
-    """Convolve images the other way round: what is one element in `x` spreads.
+    """Apply a transposed convolution to images: each element of `x` spreads over a window.
 
     Parameters
     ----------
@@ -316,14 +316,14 @@ def conv2d_transpose(
     kernel : tensor or variable
         Of shape ``(rows, columns, filters, channels)``.
     output_shape : tuple of int or tensor
-        Of the result; the batch may be None.
+        The shape of the result; the batch may be None.
     strides : tuple of int, default (1, 1)
     padding : str, default "valid"
         ``"valid"`` or ``"same"``.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
     dilation_rate : tuple of int, default (1, 1)
-        Two numbers that are the same.
+        Two equal numbers.
 
     Returns
     -------
@@ -405,7 +405,7 @@ def depthwise_conv2d(
     data_format=None,
     dilation_rate=(1, 1),
 ):
-    """Convolve each channel of images by itself.
+    """Convolve each channel of images separately.
 
     Parameters
     ----------
@@ -476,7 +476,7 @@ def separable_conv2d(
     data_format=None,
     dilation_rate=(1, 1),
 ):
-    """Convolve each channel of images by itself, and mix the channels of each position.
+    """Convolve each channel of images separately, and mix the channels of each position.
 
     Parameters
     ----------
@@ -600,7 +600,7 @@ def pool2d(x, pool_size, strides=(1, 1), padding="valid", data_format=None, pool
     Raises
     ------
     ValueError
-        For another data format, padding, mode, or other numbers of sizes.
+        For an unknown data format, padding or mode, or a wrong number of sizes.
 
     Examples
     --------
@@ -733,7 +733,7 @@ def _local(inputs, kernel, kernel_size, strides, output_shape, data_format):
 
 @thicker("another kernel for each position", keras="keras.layers.Conv1D", differs="one kernel")
 def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
-    """Convolve sequences by another kernel at each position.
+    """Convolve sequences with a different kernel at each position.
 
     Parameters
     ----------
@@ -742,7 +742,7 @@ def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
     kernel : tensor or variable
         Of shape ``(new steps, size * channels, filters)``.
     kernel_size, strides : tuple of int
-        Of one number.
+        One number.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
 
@@ -769,7 +769,7 @@ def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
 
 @thicker("another kernel for each position", keras="keras.layers.Conv2D", differs="one kernel")
 def local_conv2d(inputs, kernel, kernel_size, strides, output_shape, data_format=None):
-    """Convolve images by another kernel at each position.
+    """Convolve images with a different kernel at each position.
 
     Parameters
     ----------
@@ -778,7 +778,7 @@ def local_conv2d(inputs, kernel, kernel_size, strides, output_shape, data_format
     kernel : tensor or variable
         Of shape ``(positions, features, filters)``, where features are those of a window.
     kernel_size, strides, output_shape : tuple of int
-        Of two numbers each.
+        Two numbers each.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
 

@@ -55,7 +55,7 @@ def ctc_label_dense_to_sparse(labels, label_lengths):
     labels : tensor
         Of shape ``(batch, most labels)``.
     label_lengths : tensor
-        Of dtype int32 and shape ``(batch,)``: how many are a sequence's.
+        Of dtype int32 and shape ``(batch,)``: the number of labels of each sequence.
 
     Returns
     -------
@@ -110,11 +110,11 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     y_true : tensor
         Of shape ``(batch, most labels)``: the labels.
     y_pred : tensor
-        Of a float dtype and shape ``(batch, steps, classes)``: probabilities, the last class for no
-        label at all.
+        Of a float dtype and shape ``(batch, steps, classes)``: probabilities. The last class stands
+        for no label.
     input_length, label_length : tensor
-        Of shape ``(batch, 1)``: how many steps of `y_pred`, and labels of `y_true`, are a
-        sequence's.
+        Of shape ``(batch, 1)``: the number of steps of `y_pred`, and of labels of `y_true`, of each
+        sequence.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     Raises
     ------
     ValueError, tf.errors.InvalidArgumentError
-        For shapes that do not fit, and sequences without labels enough.
+        For shapes that do not fit, and sequences with too few labels.
 
     Source
     ------
@@ -169,16 +169,16 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
     Parameters
     ----------
     y_pred : tensor
-        Of a float dtype and shape ``(batch, steps, classes)``: probabilities, the last class for no
-        label at all.
+        Of a float dtype and shape ``(batch, steps, classes)``: probabilities. The last class stands
+        for no label.
     input_length : tensor
-        Of shape ``(batch,)``: how many steps are a sequence's.
+        Of shape ``(batch,)``: the number of steps of each sequence.
     greedy : bool, default True
-        Whether the most probable class of each step is taken; else a beam is searched.
+        Whether to take the most probable class of each step, instead of a beam search.
     beam_width : int, default 100
-        How many beginnings the search keeps.
+        The number of prefixes that the search keeps.
     top_paths : int, default 1
-        How many results the search gives.
+        The number of results that the search returns.
 
     Returns
     -------

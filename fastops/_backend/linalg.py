@@ -24,7 +24,7 @@ def sizes_of(x):
     differs="`tf.matmul` takes further axes for batches",
 )
 def dot(x, y):
-    """Multiply tensors: sums over the last axis of the first, and the last but one of the second.
+    """Multiply tensors: sum over the last axis of `x` and the second to last axis of `y`.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def dot(x, y):
     Returns
     -------
     tensor
-        Of the shape of `x` without its last axis, and of `y` without its last but one.
+        Its shape is that of `x` without the last axis, followed by that of `y` without the second
+        to last axis.
 
     Raises
     ------
@@ -45,8 +46,8 @@ def dot(x, y):
 
     Notes
     -----
-    ``dot`` of ``(2, 3, 4)`` and ``(5, 4, 6)`` has shape ``(2, 3, 5, 6)``: `batch_dot` is another
-    function.
+    The product of shapes ``(2, 3, 4)`` and ``(5, 4, 6)`` has shape ``(2, 3, 5, 6)``. To multiply
+    the items of batches, use `batch_dot`.
 
     Examples
     --------
@@ -127,10 +128,10 @@ def batch_dot(x, y, axes=None):
     Parameters
     ----------
     x, y : tensor or variable
-        Of shape ``(batch, ...)``, and at least two axes.
+        Of shape ``(batch, ...)``, with at least two axes.
     axes : int or tuple of int, optional
-        Over which axis of `x` and of `y` the sum goes. Not given, the last of `x`, and the last but
-        one of `y`, or its last if it has two.
+        The axes of `x` and of `y` to sum over. By default the last axis of `x` and the second to
+        last axis of `y`, or the last axis of `y` if it has two.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def batch_dot(x, y, axes=None):
     Raises
     ------
     ValueError
-        For fewer axes, other sizes, other batches, and axis 0.
+        For tensors with fewer axes, sizes or batches that differ, and axis 0.
 
     Examples
     --------
@@ -201,7 +202,7 @@ def _rank(rank):
     differs="the last axis by default, another epsilon",
 )
 def l2_normalize(x, axis=None):
-    """Scale to length one along axes.
+    """Scale vectors along axes to length one.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def l2_normalize(x, axis=None):
     Returns
     -------
     tensor
-        Of the shape and dtype of `x`; what is shorter than 1e-6 stays shorter than one.
+        Of the shape and dtype of `x`. A vector shorter than 1e-6 stays shorter than one.
 
     Raises
     ------

@@ -50,11 +50,13 @@ def rnn(
         Of shape ``(batch, time)`` or ``(batch, time, 1)``, true unless zero: where it is false, the
         states stay, and the output is that of the step before.
     constants : list of tensor, optional
-        What each step is given beside the states.
+        Further arguments of each step, after the states.
     unroll : bool, default False
-        Whether a graph gets each step, and no loop. The number of times must be known.
+        Whether a graph gets the ops of each step instead of a loop. The number of times must be
+        known.
     input_length : tensor, int or None, optional
-        Where there is no mask, a tensor of shape ``(batch,)``: how many steps are a sequence's.
+        Used if there is no mask: a tensor of shape ``(batch,)`` with the number of steps of each
+        sequence.
     time_major : bool, default False
         Whether inputs, mask and outputs have the time first, and then the batch.
     zero_output_for_mask : bool, default False
@@ -69,21 +71,22 @@ def rnn(
     outputs : tensor, or structure of tensors
         Of shape ``(batch, time, ...)``; with a single time if not all are returned.
     new_states : list or tuple of tensor
-        Of the last step.
+        The states after the last step.
 
     Raises
     ------
     ValueError
-        For inputs of less than three axes, states that change their shape or structure, and if
-        `unroll` is true of inputs whose number of times is not known.
+        If the inputs have fewer than three axes, if the states change their shape or structure, or
+        if `unroll` is true and the number of times is not known.
 
     Notes
     -----
-    An eager call runs the step as often as there are times, and once more only if there are none,
-    to learn what it returns; tf_keras always begins with one that counts for nothing. A step that
-    `replayable` declares to be pure is recorded and replayed, and so is one whose code shows it: a
-    function that names nothing but functions of the backend and of TensorFlow that compute,
-    variables, tensors and numbers. It is looked at when it is given for the second time.
+    An eager call runs the step once for each time. If there are no times, it runs the step once, to
+    learn the structure of the result. tf_keras always begins with a run of the step whose result is
+    dropped. A step that `replayable` declares to be pure is recorded and replayed. So is a step
+    whose code shows that it is pure: a function that names only variables, tensors, numbers,
+    functions of the backend, and functions of TensorFlow that compute. The code is read when the
+    step is passed for the second time.
 
     Examples
     --------

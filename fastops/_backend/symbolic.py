@@ -42,14 +42,14 @@ def _node(spec, name):
     differs="what Keras 3's layers take",
 )
 def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragged=False):
-    """Make a tensor without a value, of which others are computed symbolically.
+    """Make a symbolic tensor: a tensor without a value, from which others can be computed.
 
     Parameters
     ----------
     shape : tuple of int or None, optional
         With None for sizes that differ from call to call.
     ndim : int, optional
-        How many axes, if there is no shape.
+        The number of axes, if `shape` is not given.
     dtype : str or tf.DType, optional
         `floatx`, if not given.
     sparse : bool, default False
@@ -66,7 +66,7 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragg
     Raises
     ------
     ValueError
-        For both sparse and ragged.
+        If both `sparse` and `ragged` are true.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def is_keras_tensor(x):
     Raises
     ------
     ValueError
-        For what is no tensor.
+        If `x` is not a tensor.
 
     Examples
     --------
@@ -142,19 +142,20 @@ def _as_arrays(structure):
     differs="one traces Python, the other takes Keras's inputs",
 )
 def function(inputs, outputs, updates=None, name=None, **kwargs):
-    """Make a function of what was computed from placeholders.
+    """Make a function from placeholders to tensors that were computed from them.
 
     Parameters
     ----------
     inputs : tensor or list of tensor
-        Placeholders, or what was computed from them: what the function is given.
+        The arguments of the function: placeholders, or tensors that were computed from
+        placeholders.
     outputs : tensor, or structure of tensors
-        What was computed from these: what it returns.
+        The results of the function: tensors that were computed from `inputs`.
     updates : list, optional
-        In graphs of `tf.compat.v1`: assignments, or pairs of a variable and what it becomes.
+        In graphs of `tf.compat.v1`: assignments, or pairs of a variable and its new value.
     name : str, optional
     **kwargs
-        In such graphs: what `tf.compat.v1.Session.run` takes.
+        In graphs of `tf.compat.v1`: arguments of `tf.compat.v1.Session.run`.
 
     Returns
     -------
@@ -165,7 +166,7 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
     Raises
     ------
     ValueError
-        For updates and keyword arguments in eager calls; where nothing is symbolic.
+        For updates and keyword arguments in eager calls, and if no argument is symbolic.
 
     Examples
     --------
@@ -280,7 +281,7 @@ def gradients(loss, variables):
 
 @thicker("lists", tensorflow="tf.stop_gradient", keras="keras.ops.stop_gradient")
 def stop_gradient(variables):
-    """Return what a tensor holds, as a constant to gradients.
+    """Return the value of a tensor as a constant, through which no gradient flows.
 
     Parameters
     ----------
