@@ -463,7 +463,7 @@ def test_the_log(caplog):
     assert first.pathname == __file__
     assert first.getMessage() == (
         "AddV2 ran through 'tensorflow' instead of its kernel: an input is not a tensor, "
-        "variable, array, number, text, or a list of such: x is of type list [input_type]"
+        "variable, array, number, string, or a list of these: x is of type list [input_type]"
     )
     assert (second.op, second.reason) == ("Identity", "input_type")
 
