@@ -108,7 +108,7 @@ class Journal:
     path : path-like
         A file with a line of JSON for each finished task; default: a temporary file.
     resume : bool
-        Whether to continue with the content of the file, or to begin anew.
+        Whether to continue with the content of the file, or to start again.
     """
 
     def __init__(self, path=None, resume=False):

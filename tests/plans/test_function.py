@@ -914,7 +914,7 @@ def test_without_the_optimizer():
 def test_errors_of_wrong_use():
     with pytest.raises(ValueError, match="no executor 'fast'"):
         fastops.function(lambda x: x, executor="fast")
-    with pytest.raises(ValueError, match="traced already"):
+    with pytest.raises(ValueError, match="already a tf.function"):
         fastops.function(tf.function(lambda x: x), reduce_retracing=True)
     fast = compare(lambda x: x + 1.0, X)
     for args in ((), (X, X), ("text",)):
