@@ -11,7 +11,7 @@ PYTEST := $(BIN)python -m pytest --numprocesses=auto --maxprocesses=16 --dist=wo
 QUIETLY := NO_MKDOCS_2_WARNING=1 TF_CPP_MIN_LOG_LEVEL=3
 INSTALL := python -m pip --disable-pip-version-check --quiet install
 
-# What the extensions are made of: where any of it is newer than they are, they are built again.
+# The sources of the extensions. If one of them is newer than the extensions, these are built again.
 HEADERS := $(shell find fastops -name '*.h')
 SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
@@ -23,34 +23,34 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: $(VENV)/.demo $(VENV)/.built  ## learn handwritten digits: a Keras program as it is and by fastops, and a loop of ops
+demo: $(VENV)/.demo $(VENV)/.built  ## learn handwritten digits: a Keras program, plain and by fastops, and a loop of ops
 	$(BIN)python examples/digits_online.py --peers $(PEERS)/torch/bin/python $(ARGS)
 
 test: $(VENV)/.test $(VENV)/.built  ## run the tests, without the slow ones
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test-slow: $(VENV)/.test $(VENV)/.built  ## run the slow tests, those that `make test` leaves out
+test-slow: $(VENV)/.test $(VENV)/.built  ## run the slow tests, which `make test` leaves out
 	$(PYTEST) -m slow $(ARGS)
 
 test-all: $(VENV)/.test $(VENV)/.built  ## run all tests
 	$(PYTEST) $(ARGS)
 
-parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, hunt for crashes, write docs/coverage.md
+parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, search for crashes, write docs/coverage.md
 	$(PARITY) $(ARGS)
 
 matrix: $(VENV)/.test  ## run the tests with every supported Python and TensorFlow, write docs/matrix.md
 	$(BIN)python tools/matrix.py $(ARGS)
 
-canary: $(VENV)/.test $(VENV)/.built  ## try a nightly build of TensorFlow, and say what has moved in it
+canary: $(VENV)/.test $(VENV)/.built  ## test a nightly build of TensorFlow, and report what has changed in it
 	$(BIN)python tools/canary.py $(ARGS)
 
-fuzz-guards: $(VENV)/.test $(VENV)/.built  ## change what recorded objects hold, one thing at a time, until interrupted
+fuzz-guards: $(VENV)/.test $(VENV)/.built  ## change parts of recorded objects, one at a time, until interrupted
 	PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m guards $(ARGS)
 
 fuzz: $(VENV)/.test $(VENV)/.built  ## draw calls at random and compare them, until interrupted
 	$(PARITY) --forever $(ARGS)
 
-bench: $(VENV)/.bench $(VENV)/.built  ## measure, and hold the figures against what was promised
+bench: $(VENV)/.bench $(VENV)/.built  ## measure, and compare the figures with the targets
 	$(BIN)python -m fastops bench $(ARGS)
 
 bench-peers: $(VENV)/.bench $(VENV)/.built  ## make the environments of PyTorch, JAX and ONNX Runtime, which `--peers` measures
@@ -60,7 +60,7 @@ figures: $(VENV)/.bench $(VENV)/.built  ## measure everything, in one run, and w
 	$(BIN)python -m fastops bench --peers --all --html build/bench.html --json build/bench.json $(ARGS)
 	$(BIN)python tools/figures.py build/bench.json
 
-gen: $(VENV)/.test $(VENV)/.built  ## write the wrappers in fastops/gen, docs/install.md and what follows from fastops/_backend anew
+gen: $(VENV)/.test $(VENV)/.built  ## write all generated files: fastops/gen, docs/install.md, the stub of fastops.backend, tables
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
 	$(BIN)python tools/backend.py
@@ -88,10 +88,10 @@ debug: $(VENV)/.test $(VENV)/.built  ## run ARGS in a build with assertions and 
 asan: $(VENV)/.test $(VENV)/.built  ## run tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)python tools/variant.py asan $(ARGS)
 
-annotate: $(VENV)/.built  ## write what of the Cython modules calls Python, as HTML in build/annotated
+annotate: $(VENV)/.built  ## write the Cython modules as HTML, with calls of Python marked, in build/annotated
 	PYTHONPATH=tools/pep517 $(BIN)python -m fastops_build.annotate $(ARGS)
 
-wheels:  ## make the wheels of all Pythons in dist, and try them; ARGS=--help lists the options
+wheels:  ## make the wheels of all Pythons in dist, and test them; ARGS=--help lists the options
 	$(PYTHON) -m tools.wheels $(ARGS)
 
 gpu:  ## pack everything for a machine with an NVIDIA GPU and no network: tools/gpu/README.md
@@ -102,8 +102,8 @@ clean:  ## remove the environments and everything that was built
 	find fastops -name '*.so' -delete -o -name _build_info.py -delete
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-# Each of these says that a step is complete, and is written after it. An environment that was not
-# completed is made anew.
+# Each of these files says that a step is complete, and is written after it. An incomplete
+# environment is made again.
 $(VENV)/.made:
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)$(INSTALL) --upgrade 'pip>=25.1'
@@ -117,7 +117,7 @@ $(VENV)/.built: $(VENV)/.requirements $(SOURCES)
 	$(BIN)python setup.py --quiet build_ext --inplace
 	touch $@
 
-# The package, as it is here, and what is needed for something: .demo, .test, .bench, .dev or .docs.
+# The package, editable, with the requirements of an extra: .demo, .test, .bench, .dev or .docs.
 $(VENV)/.%: pyproject.toml | $(VENV)/.built
 	$(BIN)$(INSTALL) --no-build-isolation --editable '.[cpu,$*]'
 	$(BIN)$(INSTALL) --no-deps --group reference

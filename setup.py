@@ -1,4 +1,4 @@
-"""Builds the extensions, by what is in tools/pep517; everything else is in pyproject.toml."""
+"""Build the extensions with tools/pep517. All other settings are in pyproject.toml."""
 
 import sys
 from pathlib import Path

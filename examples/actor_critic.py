@@ -1,8 +1,8 @@
-"""A CartPole agent with a critic, a Keras model trained eagerly: a plain Keras program.
+"""A CartPole agent with a critic, as a Keras model that is trained eagerly.
 
-One call of the model a step, one tape an episode. Run it as it is, and faster with the same returns
-by ``python -m fastops examples/actor_critic.py``; ``--library torch`` trains its like in
-PyTorch.
+This is a plain Keras program, with one call of the model per step, and one tape per episode.
+``python -m fastops examples/actor_critic.py`` runs it faster with the same returns. ``--library
+torch`` trains a similar agent in PyTorch.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def returns_to_go(rewards):
 
 
 def play(environment, choose, seed):
-    """Play an episode, each action chosen for an observation; return the rewards."""
+    """Play an episode, choosing an action for each observation; return the rewards."""
     observation, _ = environment.reset(seed=seed)
     rewards, done = [], False
     while not done:
@@ -41,7 +41,7 @@ def play(environment, choose, seed):
 
 
 def train_keras(environment, episodes, seed):
-    """Train an agent; return each episode's length and its seconds, and the weights."""
+    """Train an agent; return the length and the seconds of each episode, and the weights."""
     import keras
     import tensorflow as tf
 
@@ -78,7 +78,7 @@ def train_keras(environment, episodes, seed):
 
 
 def train_torch(environment, episodes, seed):
-    """Train its like in PyTorch."""
+    """Train a similar agent in PyTorch."""
     import torch
     from torch import nn
 
@@ -86,7 +86,7 @@ def train_torch(environment, episodes, seed):
     torch.set_num_threads(1)
     generator = np.random.default_rng(seed)
     hidden, actor, critic = nn.Linear(4, UNITS), nn.Linear(UNITS, 2), nn.Linear(UNITS, 1)
-    parameters = [weight for one in (hidden, actor, critic) for weight in one.parameters()]
+    parameters = [weight for module in (hidden, actor, critic) for weight in module.parameters()]
     optimizer = torch.optim.Adam(parameters, RATE)
     lengths, took = [], []
     for episode in range(episodes):
@@ -115,11 +115,11 @@ def train_torch(environment, episodes, seed):
 
 
 def import_library(library):
-    """Import a library, and what it imports by itself when it is first used."""
+    """Import a library, and the modules that it imports on first use."""
     if library == "torch":
         import torch
 
-        # The first optimizer imports torch._dynamo, and takes most of a second for it.
+        # The first optimizer imports torch._dynamo, which takes almost a second.
         torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     else:
         import keras  # noqa: F401
@@ -132,13 +132,13 @@ def main():
     parser.add_argument("--library", choices=("keras", "torch"), default="keras")
     args = parser.parse_args()
     train = train_keras if args.library == "keras" else train_torch
-    import_library(args.library)  # takes seconds, and is not what is measured
+    import_library(args.library)  # takes seconds, and is not measured
     environment = gymnasium.make("CartPole-v1")
     begin = time.perf_counter()
     lengths, took, weights = train(environment, args.episodes, args.seed)
     seconds = time.perf_counter() - begin
     whole = seconds / sum(lengths)
-    # Without the first half, in which kernels are prepared and calls recorded.
+    # Leave out the first half, in which kernels are prepared and calls recorded.
     half = len(took) // 2
     steady = median(map(truediv, took[half:], lengths[half:]))
     print("returns:", *lengths)

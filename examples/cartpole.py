@@ -1,6 +1,7 @@
-"""A CartPole agent, trained in eager mode by REINFORCE: a plain TensorFlow program.
+"""A CartPole agent, trained by REINFORCE in eager mode.
 
-Run it as it is, and faster with the same returns by ``python -m fastops examples/cartpole.py``.
+This is a plain TensorFlow program. ``python -m fastops examples/cartpole.py`` runs it faster with
+the same returns.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""Balance a pole at a fixed rate, and count the deadlines that are missed.
+"""Balance a pole at a fixed rate, and count missed deadlines.
 
-A cart with a pole is simulated in real time; its sensors give the place of the cart and the angle
-of the pole, with noise. A Kalman filter, a linear feedback and a small network make a force of each
-reading, as one traced function whose variables carry the state from tick to tick. `tf.function`
-and `fastops.function` run it in turn, a block of ticks each. Then each computes the commands once
-more from the readings that the other had: if a bit differs, exit status is 1.
+A cart with a pole is simulated in real time. Its sensors give the position of the cart and the
+angle of the pole, with noise. A Kalman filter, a linear feedback and a small network compute a
+force from each reading, in one traced function whose variables keep the state between ticks.
+`tf.function` and `fastops.function` run the function in turn, a block of ticks each. At the end,
+each computes the commands for the readings of the other one. If a bit differs, the exit status is
+1.
 """
 
 import argparse
@@ -32,11 +33,11 @@ import fastops
 
 GRAVITY, CART, POLE, HALF_LENGTH = 9.81, 1.0, 0.1, 0.5
 STRONGEST = 20.0  # newtons
-NOISE = (0.001, 0.002)  # of the sensors: metres, radians
-GUST = 2.0  # newtons, the deviation of a force that the controller does not know of
+NOISE = (0.001, 0.002)  # noise of the sensors, in metres and radians
+GUST = 2.0  # newtons, the standard deviation of a random force on the cart
 HIDDEN = 16
 BLOCK = 0.25  # seconds
-SPIN = 200_000  # nanoseconds of waiting that are not slept: who sleeps may wake late
+SPIN = 200_000  # nanoseconds before a deadline that are not slept, since sleeping may end late
 WARM_UP = 20
 
 
@@ -44,7 +45,7 @@ WARM_UP = 20
 
 
 def accelerations(angle, turning, force):
-    """Return how a force and the fall of the pole accelerate the cart, and the pole."""
+    """Return the accelerations of the cart and the pole, caused by a force and by gravity."""
     sine, cosine = math.sin(angle), math.cos(angle)
     push = (force + POLE * HALF_LENGTH * turning**2 * sine) / (CART + POLE)
     fall = (GRAVITY * sine - cosine * push) / (
@@ -54,7 +55,7 @@ def accelerations(angle, turning, force):
 
 
 def moved(state, force, seconds):
-    """Return the state a short while later: place, speed, angle and how fast that changes."""
+    """Return the state a short time later: position, speed, angle and angular speed."""
     place, speed, angle, turning = state
     push, fall = accelerations(angle, turning, force)
     speed, turning = speed + seconds * push, turning + seconds * fall
@@ -62,7 +63,7 @@ def moved(state, force, seconds):
 
 
 class Plant:
-    """The cart and its pole, which go on while a command is late."""
+    """The cart and its pole, which keep moving if a command is late."""
 
     def __init__(self, period, seed):
         self.period = period
@@ -87,7 +88,7 @@ class Plant:
 
 
 def linear_model(period):
-    """Return the matrices that move a state near to rest by a tick, and what a force adds."""
+    """Return the matrices of the linearized motion in one tick: of the state, and of the force."""
     small = 1e-6
     rest = np.zeros(4)
     moves = [np.array(moved(row, 0.0, period)) / small for row in small * np.eye(4)]
@@ -95,7 +96,7 @@ def linear_model(period):
 
 
 def feedback(a, b, period):
-    """Return the gains of the linear-quadratic regulator, its Riccati equation by doubling."""
+    """Return the gains of the linear-quadratic regulator (Riccati equation by doubling)."""
     price = 0.01 * period
     step, control = a, b @ b.T / price
     value = np.diag([10.0, 1.0, 100.0, 1.0]) * period
@@ -112,8 +113,9 @@ def feedback(a, b, period):
 def network(generator):
     """Return the weights of a network that corrects the linear feedback.
 
-    To that, gravity grows with the angle; the network knows the force that makes up for the
-    difference. Its hidden layer is drawn at random, the other one fitted to states drawn likewise.
+    Linear feedback assumes that the effect of gravity grows linearly with the angle. The network
+    returns the force that compensates for the difference. Its hidden layer is random, and its
+    output layer is fitted to random states.
     """
     states = generator.uniform(-1, 1, (1000, 4)) * [1.0, 1.0, 0.5, 2.0]
     falls = np.array([accelerations(angle, 0.0, 0.0)[1] for angle in states[:, 2]])
@@ -125,7 +127,7 @@ def network(generator):
 
 
 class Controller(tf.Module):
-    """Makes commands of readings; between these, its variables hold what it knows."""
+    """Computes commands from readings. Its variables keep the state between readings."""
 
     def __init__(self, period, weights):
         super().__init__()
@@ -135,23 +137,25 @@ class Controller(tf.Module):
         self.process = tf.constant(GUST**2 * b @ b.T, tf.float32)
         self.sensors = tf.constant(np.diag(np.square(NOISE)), tf.float32)
         self.gains = tf.constant(feedback(a, b, period), tf.float32)
-        self.hidden, self.bias, self.output = (tf.constant(one, tf.float32) for one in weights)
+        self.hidden, self.bias, self.output = (
+            tf.constant(weight, tf.float32) for weight in weights
+        )
         self.estimate = tf.Variable(tf.zeros([4, 1]))
         self.covariance = tf.Variable(0.01 * tf.eye(4))
         self.command = tf.Variable(tf.zeros([1, 1]))
         self.start = [tf.constant(variable) for variable in self.variables]
 
     def step(self, reading):
-        """Make a command of a reading."""
-        # Predict, from what was known and what was commanded a tick ago.
+        """Compute the command for a reading."""
+        # Predict the state from the last estimate and the last command.
         predicted = self.a @ self.estimate + self.b @ self.command
         spread = tf.matmul(self.a @ self.covariance, self.a, transpose_b=True) + self.process
-        # Correct that by the reading.
+        # Correct the prediction by the reading.
         seen = tf.matmul(spread, self.c, transpose_b=True)
         gain = seen @ tf.linalg.inv(self.c @ seen + self.sensors)
         estimate = predicted + gain @ (reading[:, tf.newaxis] - self.c @ predicted)
         self.covariance.assign(spread - gain @ (self.c @ spread))
-        # Command against it.
+        # Compute a command against the estimated deviation.
         hidden = tf.tanh(tf.matmul(estimate, self.hidden, transpose_a=True) + self.bias)
         command = hidden @ self.output - self.gains @ estimate
         command = tf.clip_by_value(command, -STRONGEST, STRONGEST)
@@ -169,22 +173,22 @@ class Controller(tf.Module):
 
 @dataclass
 class Loop:
-    """A plant, its controller, and who runs it.
+    """A plant, its controller, and the library that runs it.
 
     Attributes
     ----------
     name : str
-        Who runs it.
+        The name of the library.
     function : callable
         The controller's step.
     controller, plant : Controller, Plant
-        What holds the step's variables, and what it commands.
+        The objects with the step's variables, and with the simulated cart.
     ticks, missed : int
-        How many there were, and how many of them had no command of their own by their end.
+        The number of ticks, and how many of them had no new command at their end.
     times : list of int
-        How long the steps took, from the reading to the force, in nanoseconds.
+        The times of the steps, from the reading to the force, in nanoseconds.
     readings, commands : list
-        What the steps took, and what they made of it.
+        The inputs of the steps, and their results.
     """
 
     name: str
@@ -198,7 +202,7 @@ class Loop:
     commands: list = field(default_factory=list)
 
     def run(self, ticks, period):
-        """Do a block of ticks, with a period in nanoseconds."""
+        """Run a block of ticks, with a period in nanoseconds."""
         plant, tick = self.plant, 0
         start = perf_counter_ns() + SPIN
         while tick < ticks:
@@ -215,7 +219,7 @@ class Loop:
             passed = min(coming, ticks) - tick
             if coming == tick + 1:
                 plant.force = force
-            else:  # the plant has gone on with the force that it had
+            else:  # the plant has kept moving with the last force
                 self.missed += passed
             plant.advance(passed)
             plant.force = force
@@ -223,11 +227,11 @@ class Loop:
         self.ticks += ticks
 
     def outcome(self):
-        """Return the bits of all commands, and of the variables after them."""
+        """Return the bits of all commands, and of the final variables."""
         return bits(self.commands) + bits(self.controller.variables)
 
     def replay(self, readings):
-        """Return the bits that come of other readings."""
+        """Return the bits of the commands and variables for other readings."""
         self.controller.reset()
         commands = [self.function(reading) for reading in readings]
         return bits(commands) + bits(self.controller.variables)
@@ -238,7 +242,7 @@ def bits(tensors):
 
 
 def wait(start):
-    """Wait until a time, asleep for as long as that is safe."""
+    """Wait until a time; sleep as long as that is safe."""
     if (left := start - perf_counter_ns() - SPIN) > 0:
         time.sleep(left / 1e9)
     while perf_counter_ns() < start:
@@ -246,10 +250,11 @@ def wait(start):
 
 
 def take_turns(loops, ticks, block, period):
-    """Run each loop for some ticks, a block of them at a time."""
+    """Run the loops in turn, a block of ticks each."""
     gc.disable()
     try:
-        # A thread that draws the bar would be in the way: it is drawn between the blocks.
+        # The progress bar is drawn between the blocks, because a thread that draws it would disturb
+        # them.
         with Progress(console=Console(stderr=True), auto_refresh=False) as progress:
             starts = progress.track(range(0, ticks, block), description="blocks of ticks")
             for start, order in zip(starts, itertools.cycle([loops, loops[::-1]]), strict=False):
@@ -260,17 +265,17 @@ def take_turns(loops, ticks, block, period):
 
 
 def count_differences(loops):
-    """Count what differs if each loop is given the readings that the other one had."""
-    found = [loop.outcome() for loop in loops]
+    """Count differences after giving each loop the readings of the other one."""
+    outcomes = [loop.outcome() for loop in loops]
     again = [other.replay(loop.readings) for loop, other in zip(loops, loops[::-1], strict=True)]
-    return sum(map(operator.ne, itertools.chain(*again), itertools.chain(*found)))
+    return sum(map(operator.ne, itertools.chain(*again), itertools.chain(*outcomes)))
 
 
 # The report --------------------------------------------------------------------------------------
 
 
 def table(loops, rate):
-    """Lay the figures out, a row for each loop."""
+    """Return a table of the figures, with a row for each loop."""
     result = Table(title=f"{loops[0].ticks:,} ticks at {rate:,g} Hz")
     result.add_column("run by", no_wrap=True)
     for column in ("missed", "p50 us", "p99 us", "worst us", "tilt"):
@@ -292,8 +297,8 @@ def table(loops, rate):
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rate", type=float, default=2000, help="ticks per second")
-    parser.add_argument("--seconds", type=float, default=5, help="that each of the two runs")
-    parser.add_argument("--seed", type=int, default=0, help="of the noise and the network")
+    parser.add_argument("--seconds", type=float, default=5, help="seconds for each of the two")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the noise and the network")
     args = parser.parse_args(arguments)
     if not 0 < args.rate <= 1e6:
         parser.error("--rate: more than 0, and at most a million")

@@ -1,8 +1,8 @@
-"""A Pendulum agent by deep deterministic policy gradients: a plain Keras program.
+"""A Pendulum agent, trained by deep deterministic policy gradients (DDPG).
 
-The policy acts eagerly, one call of its model a step; the updates are a `tf.function`. Run it as it
-is, and faster with the same returns by ``python -m fastops examples/ddpg.py``; ``--library torch``
-trains its like in PyTorch.
+This is a plain Keras program. The policy acts eagerly, with one call of its model per step; updates
+are a `tf.function`. ``python -m fastops examples/ddpg.py`` runs it faster with the same returns.
+``--library torch`` trains a similar agent in PyTorch.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 DISCOUNT = 0.99
-KEEP = 0.995  # of the targets' weights, in each update
+KEEP = 0.995  # the share of the target weights that each update keeps
 UNITS = 64
 BATCH = 64
 FIRST = 200  # steps before the first update
@@ -23,7 +23,7 @@ BOUND = 2.0
 
 
 class Memory:
-    """The steps that were made, of which updates draw some."""
+    """The stored steps, from which updates draw batches."""
 
     def __init__(self, size, seed):
         self.rows = np.zeros((size, 3 + 1 + 1 + 3), np.float32)
@@ -41,7 +41,7 @@ class Memory:
 
 
 def agent_keras(seed):
-    """Return what acts, what updates, and the policy's weights, by Keras."""
+    """Return the functions that act and update, and the policy's weights, in Keras."""
     import keras
     import tensorflow as tf
 
@@ -82,7 +82,7 @@ def agent_keras(seed):
 
 
 def agent_torch(seed):
-    """Return the same by PyTorch."""
+    """Return the functions that act and update, and the policy's weights, in PyTorch."""
     import torch
     from torch import nn
 
@@ -126,7 +126,7 @@ def agent_torch(seed):
 
 
 def train(environment, agent, episodes, seed):
-    """Train an agent; return what it gets in each episode, and the seconds of each step."""
+    """Train an agent; return the return of each episode, and the seconds of each step."""
     act, update, _ = agent
     memory = Memory(10_000, seed)
     returns, took = [], []
@@ -148,11 +148,11 @@ def train(environment, agent, episodes, seed):
 
 
 def import_library(library):
-    """Import a library, and what it imports by itself when it is first used."""
+    """Import a library, and the modules that it imports on first use."""
     if library == "torch":
         import torch
 
-        # The first optimizer imports torch._dynamo, and takes most of a second for it.
+        # The first optimizer imports torch._dynamo, which takes almost a second.
         torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     else:
         import keras  # noqa: F401
@@ -164,14 +164,14 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--library", choices=("keras", "torch"), default="keras")
     args = parser.parse_args()
-    import_library(args.library)  # takes seconds, and is not what is measured
+    import_library(args.library)  # takes seconds, and is not measured
     environment = gymnasium.make("Pendulum-v1")
     begin = time.perf_counter()
     agent = (agent_keras if args.library == "keras" else agent_torch)(args.seed)
     returns, took = train(environment, agent, args.episodes, args.seed)
     seconds = time.perf_counter() - begin
     whole = seconds / len(took)
-    # Without the first half, in which kernels are prepared and calls recorded.
+    # Leave out the first half, in which kernels are prepared and calls recorded.
     steady = median(took[len(took) // 2 :])
     print("returns:", *returns)
     weights = b"".join(map(np.ndarray.tobytes, agent[2]()))

@@ -1,9 +1,9 @@
-"""A convolutional network that learns handwritten digits, eagerly, in the libraries that there are.
+"""A convolutional network that learns handwritten digits eagerly, in several libraries.
 
-With ``--library fastops`` its layers are those of layers.py beside this; ``tf_keras`` and ``torch``
-train the same network, from the same weights and with the same batches. Losses and trained weights
-are tf_keras's to the last bit; the averages of batch normalization, which tf_keras's kernel moves
-itself, to the last digits.
+With ``--library fastops``, it uses the layers of layers.py. ``tf_keras`` and ``torch`` train the
+same network with the same initial weights and batches. With fastops, losses and trained weights are
+those of tf_keras to the last bit. The averages of batch normalization differ in the last digits,
+because tf_keras's kernel updates them itself.
 """
 
 import argparse
@@ -22,7 +22,7 @@ TRAINED = 1536
 
 
 def initial(seed):
-    """Return the weights to begin with, layer by layer, as TensorFlow's ops take them."""
+    """Return the initial weights, layer by layer, in the layouts of TensorFlow's ops."""
     generator = np.random.default_rng(seed)
     weights, channels = [], 1
     for filters in FILTERS:
@@ -36,7 +36,7 @@ def initial(seed):
 
 
 class Fastops:
-    """The network of layers.py."""
+    """The network, made of the layers in layers.py."""
 
     def __init__(self, weights):
         from layers import Adam, BatchNormalization, Conv2D, Dense, Flatten, Network
@@ -44,7 +44,7 @@ class Fastops:
         import fastops
         import fastops.backend as K  # noqa: N812
 
-        fastops.install()  # the operators between layers, the tape and its gradients
+        fastops.install()  # accelerates the operators between layers, the tape, and gradients
         first, second = FILTERS
         self.network = Network(
             [
@@ -75,7 +75,7 @@ class Fastops:
 
 
 class Keras:
-    """The same of tf_keras's layers."""
+    """The network, made of tf_keras's layers."""
 
     def __init__(self, weights):
         import tensorflow as tf
@@ -122,7 +122,7 @@ class Keras:
 
 
 class Torch:
-    """The same of PyTorch's modules, channels first; its padding of strides is TensorFlow's."""
+    """The network, made of PyTorch's modules, with channels first and TensorFlow's padding."""
 
     def __init__(self, weights):
         import torch
@@ -146,7 +146,9 @@ class Torch:
         )
         *convolutions, kernel, bias = weights
         kernel = kernel.reshape(4, 4, second, 10).transpose(3, 2, 0, 1).reshape(10, -1)
-        values = [one.transpose(3, 2, 0, 1) if one.ndim == 4 else one for one in convolutions]
+        values = [
+            value.transpose(3, 2, 0, 1) if value.ndim == 4 else value for value in convolutions
+        ]
         with torch.no_grad():
             for parameter, value in zip(
                 self.network.parameters(), [*values, kernel, bias], strict=True
@@ -179,7 +181,7 @@ LIBRARIES = {"fastops": Fastops, "tf_keras": Keras, "torch": Torch}
 
 
 def train(library, epochs, seed):
-    """Train a network; return it, the mean loss of each epoch, and the seconds of each step."""
+    """Train a network; return the network, the mean loss of each epoch, and each step's seconds."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32).reshape(-1, 8, 8, 1)
     model = LIBRARIES[library](initial(seed))

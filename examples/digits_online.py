@@ -1,14 +1,14 @@
-"""Learn handwritten digits with fastops and without, and measure what that takes.
+"""Learn handwritten digits with fastops and without, and measure the times.
 
-First a Keras program, `keras_digits.py`, is run as it is and by `python -m fastops`.
+First, a Keras program, `keras_digits.py`, is run unchanged and by `python -m fastops`.
 
-Then a small network is trained online, one image a step, on scikit-learn's bundled digits (1,797
-real images of 8x8 pixels) in two ways: with its backward pass written out in ops, as the author of
-a backend would do it, and with a gradient tape. Then it is asked for one prediction at a time. The
-same code runs on `tf.raw_ops` as it is, on `tf.raw_ops` with fastops installed, on `fastops.ops`
-and, if it can be imported, on PyTorch; they take turns, a block of images each.
+Then a small network is trained online, one image per step, on scikit-learn's bundled digits (1,797
+real images of 8x8 pixels). It is trained in two ways: with the backward pass written out in ops, as
+the author of a backend would do it, and with a gradient tape. Then it makes one prediction at a
+time. The same code runs on `tf.raw_ops`, on `tf.raw_ops` with fastops installed, on `fastops.ops`
+and, if it can be imported, on PyTorch. The libraries take turns, a block of images each.
 
-The weights must agree to the last bit with fastops and without: if not, exit status is 1.
+The weights must agree to the last bit with fastops and without. If not, the exit status is 1.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from sklearn.datasets import load_digits
 
 HIDDEN = 32
 RATE = 0.1
-BLOCK = 240  # images: to install and to uninstall takes a tenth of a second
+BLOCK = 240  # images; installing and uninstalling takes a tenth of a second
 WARM_UP = 20
 
 
@@ -38,20 +38,20 @@ WARM_UP = 20
 
 
 def forward(ops, weights, image):
-    """Compute the hidden layer, and the scores of the ten digits."""
+    """Compute the hidden layer and the scores of the ten digits."""
     w1, b1, w2, b2 = weights
     hidden = ops.Relu(features=ops.BiasAdd(value=ops.MatMul(a=image, b=w1), bias=b1))
     return hidden, ops.BiasAdd(value=ops.MatMul(a=hidden, b=w2), bias=b2)
 
 
 def predict(library, model, image):
-    """Name the digit in an image."""
+    """Predict the digit in an image."""
     _, scores = forward(library.ops, model.weights, image)
     return library.ops.ArgMax(input=scores, dimension=model.axis)
 
 
 def step(library, model, image, label):
-    """Learn from one image: forward, backward written out, update."""
+    """Learn from one image: forward pass, backward pass written out, update."""
     ops, w2 = library.ops, model.weights[2]
     hidden, scores = forward(ops, model.weights, image)
     _, error = ops.SoftmaxCrossEntropyWithLogits(features=scores, labels=label)
@@ -66,7 +66,7 @@ def step(library, model, image, label):
 
 
 def taped_step(library, model, image, label):
-    """Learn from one image: forward on a tape, which finds the gradients, then update."""
+    """Learn from one image: forward pass on a tape, gradients by the tape, update."""
     ops = library.ops
 
     def loss():
@@ -87,7 +87,7 @@ TRAINING = ("step", "taped step")
 
 
 class Model:
-    """The weights of a network, at the start the same for every library."""
+    """The weights of a network, with the same initial values for every library."""
 
     def __init__(self, library, seed):
         random = np.random.default_rng(seed)
@@ -119,11 +119,11 @@ class TensorFlow:
         self._tape = tf.GradientTape
 
     def scope(self, task):
-        """Enter what the calls of a task need around them."""
+        """Enter the scope that the calls of a task need."""
         return nullcontext()
 
     def handle(self, variable):
-        """Return what an update writes to."""
+        """Return the object to which an update writes."""
         return variable.handle
 
     def gradients(self, loss, weights):
@@ -135,12 +135,12 @@ class TensorFlow:
         return tensor.numpy()
 
     def counts(self):
-        """Return how many calls were direct since the last time, and how many were made at all."""
+        """Return the numbers of direct calls and of all calls since the last time."""
         return 0, 0
 
 
 class Installed(TensorFlow):
-    """The same code with fastops installed, as by ``python -m fastops``."""
+    """TensorFlow's ops with fastops installed, as by ``python -m fastops``."""
 
     name = "installed"
 
@@ -163,7 +163,7 @@ class Installed(TensorFlow):
 
 
 class FastOps(Installed):
-    """fastops' ops, here under the names that they have in TensorFlow; tapes are installed ones."""
+    """The ops of fastops under the names of TensorFlow, with tapes of an installed fastops."""
 
     name = "fastops.ops"
 
@@ -193,7 +193,7 @@ class PyTorch:
         return self._torch.tensor(array, requires_grad=True)
 
     def handle(self, variable):
-        """Return the variable's memory, out of sight of autograd."""
+        """Return the variable's memory, which autograd does not track."""
         return variable.detach()
 
     def gradients(self, loss, weights):
@@ -221,7 +221,7 @@ class PyTorch:
         return self._torch.mul(gradients, features > 0)
 
     def SoftmaxCrossEntropyWithLogits(self, features, labels):
-        """Compute the loss for autograd, else its gradient: a caller uses one of the two."""
+        """Return the loss for autograd, otherwise its gradient; a caller uses one of the two."""
         if self._torch.is_grad_enabled():
             return self._torch.nn.functional.cross_entropy(features, labels), None
         return None, self._torch.softmax(features, 1) - labels
@@ -237,7 +237,7 @@ class PyTorch:
 
 
 def read_digits(images):
-    """Read the digits: (image, label) to learn from, (image,) to name, and their names."""
+    """Read (image, label) pairs for training, (image,) tuples for prediction, and their labels."""
     pixels, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(pixels))
     pixels, digits = (pixels[order] / 16).astype(np.float32)[:, np.newaxis], digits[order]
@@ -248,7 +248,7 @@ def read_digits(images):
 
 
 class Run:
-    """One library at one task, and how long each call took, in nanoseconds."""
+    """One library at one task, and the times of its calls in nanoseconds."""
 
     def __init__(self, library, task, model, rows, scratch):
         self.library = library
@@ -281,14 +281,14 @@ class Run:
 
 
 def accuracy(library, model, rows, digits):
-    """Return the share of images that the model names rightly."""
+    """Return the share of images that the model predicts correctly."""
     with library.scope("prediction"):
         named = [predict(library, model, library.tensor(image)) for (image,) in rows]
     return float(np.mean([library.numpy(name).item() for name in named] == digits))
 
 
 def measure(libraries, args, progress):
-    """Train and ask each library; return figures by task and library, and the trained models."""
+    """Run all tasks in each library; return figures by task and library, and the trained models."""
     train, test, digits = read_digits(args.images)
     models = {
         (library, task): Model(library, args.seed) for library in libraries for task in TRAINING
@@ -313,7 +313,7 @@ def measure(libraries, args, progress):
 
 
 def same_bits(libraries, models):
-    """Say of each way to train whether the libraries' weights agree to the last bit."""
+    """Tell for each way of training whether the libraries' weights agree to the last bit."""
 
     def bits(library, task):
         return b"".join(library.numpy(weight).tobytes() for weight in models[library, task].weights)
@@ -322,21 +322,21 @@ def same_bits(libraries, models):
 
 
 def measure_peer(python, args):
-    """Let another environment's Python measure PyTorch, alone."""
+    """Measure only PyTorch, in the Python of another environment."""
     command = [python, __file__, "--pytorch-only", "--json=-"]
     command += [f"--{name}={getattr(args, name)}" for name in ("epochs", "seed", "images")]
     return json.loads(subprocess.check_output(command))["figures"]
 
 
-# The program that is left as it is ---------------------------------------------------------------
+# The unchanged program ---------------------------------------------------------------
 
 PROGRAM = Path(__file__).with_name("keras_digits.py")
-EPOCHS = 2  # of the program, for each of the loop: it takes a batch for a step
+EPOCHS = 2  # epochs of the program per epoch of the loop, since its steps are batches
 WAYS = {"stock": [], "installed": ["-m", "fastops"]}
 
 
 def measure_program(args, progress):
-    """Run the Keras program as it is, and by fastops; return by way what it prints, as a dict."""
+    """Run the Keras program unchanged and by fastops; return the outputs as dicts."""
     printed = {}
     for way in progress.track(WAYS, description=PROGRAM.name):
         command = [sys.executable, *WAYS[way], PROGRAM]
@@ -347,13 +347,13 @@ def measure_program(args, progress):
 
 
 def same_results(printed):
-    """Say whether a program computes the same in both ways: all but the time that it takes."""
+    """Tell whether a program gives the same results in both ways, apart from the times."""
     computed = [{**told, "seconds": None} for told in printed.values()]
     return computed[0] == computed[1]
 
 
 def program_table(printed):
-    """Lay out what the Keras program takes."""
+    """Return a table of the times of the Keras program."""
     result = Table(title="A Keras program, left as it is: fit(run_eagerly=True)")
     result.add_column("command", no_wrap=True)
     for column in ("seconds", "speed-up", "accuracy"):
@@ -373,7 +373,7 @@ def program_table(printed):
 
 
 def table(figures):
-    """Lay the figures out, a row for each task and library."""
+    """Return a table of the figures, with a row for each task and library."""
     result = Table(
         title="Handwritten digits, one at a time, by a loop over ops",
         caption="installed: tf.raw_ops under fastops.install(), as by python -m fastops",
@@ -404,18 +404,18 @@ def speedup(figures, task, name="fastops.ops"):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=3, help="times that each image is seen")
-    parser.add_argument("--seed", type=int, default=1, help="of the weights at the start")
-    parser.add_argument("--images", type=int, default=1437, help="how many to learn from")
+    parser.add_argument("--epochs", type=int, default=3, help="how often each image is used")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the initial weights")
+    parser.add_argument("--images", type=int, default=1437, help="how many images to learn from")
     parser.add_argument(
         "--onednn",
         choices=("auto", "off"),
         default="auto",
-        help="off: TensorFlow and fastops both do without oneDNN's kernels",
+        help="off: run both TensorFlow and fastops without oneDNN's kernels",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures, too; -: print them only")
-    parser.add_argument("--peers", metavar="PYTHON", help="one that has PyTorch, if this has not")
-    parser.add_argument("--pytorch-only", action="store_true", help="measure PyTorch alone")
+    parser.add_argument("--json", metavar="FILE", help="write the figures, too; -: only print them")
+    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch")
+    parser.add_argument("--pytorch-only", action="store_true", help="measure only PyTorch")
     return parser.parse_args(arguments)
 
 

@@ -1,6 +1,6 @@
-"""A graph from its first operation to a saved model, as a binding of another language makes it.
+"""Make a graph op by op and save it as a model, as a binding for another language would.
 
-It is built op by op, differentiated, trained by a session, saved, loaded and run.
+The graph is built, differentiated, trained by a session, saved, loaded and run.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from fastops import graph, ops
 
 
 def build():
-    """Build a linear model, its loss and the gradient of that."""
+    """Build a linear model, its loss, and the gradient of the loss."""
     with graph.Graph().as_default() as g:
         x = ops.placeholder(dtype=tf.float32, shape=[None, 2], name="x")
         y = ops.placeholder(dtype=tf.float32, shape=[None], name="y")
@@ -30,14 +30,14 @@ def build():
 
 
 def extend(g):
-    """Add what else operations can have: control inputs, devices, kernels, functions."""
+    """Add operations with control inputs, devices, kernel labels and functions."""
     halve = tf.function(lambda x: 0.5 * x, autograph=False)
     function = halve.get_concrete_function(tf.TensorSpec([], tf.float32))
     with g.as_default():
         loss = g.get_tensor_by_name("loss:0")
         with tf.control_dependencies([ops.no_op(name="first")]), tf.device("/CPU:0"):
             ops.identity(input=loss, name="placed")
-        with graph.kernel_labels({"DataFormatVecPermute": "host"}):  # its attribute `_kernel`
+        with graph.kernel_labels({"DataFormatVecPermute": "host"}):  # sets the attribute `_kernel`
             ops.data_format_vec_permute(x=[1, 8, 8, 3], name="permuted")
         (half,) = ops.partitioned_call(args=[loss], Tout=[tf.float32], f=function)
         small = graph.cond(half < 1.0, lambda: ops.neg(x=half), lambda: half)
@@ -50,7 +50,7 @@ def extend(g):
 
 
 def train(session, steps):
-    """Fit the weights to numbers that known ones have made; return them and the loss."""
+    """Fit the weights to data made with known weights; return them and the loss."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(64, 2)).astype(np.float32)
     y = x @ np.float32([2.0, -3.0]) + np.float32(1.0)

@@ -1,8 +1,8 @@
-"""Ask a saved network for one handwritten digit at a time, and measure how long an answer takes.
+"""Classify one handwritten digit at a time with a saved network, and measure the latency.
 
-A small network is trained on scikit-learn's digits, but for each fifth one, and saved. It is loaded
-by `tf.saved_model.load` and by `fastops.graph.load`, which are asked in turn, a block of images
-each. If a score differs by a bit, exit status is 1.
+A small network is trained on scikit-learn's digits, except for every fifth one, and saved. It is
+loaded by `tf.saved_model.load` and by `fastops.graph.load`, and both models run in turn, a block of
+images each. If a score differs by a bit, the exit status is 1.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class Network(tf.Module):
 
     @tf.function
     def learn(self, images, digits):
-        """Go one step down the gradients."""
+        """Make one step of gradient descent."""
         with tf.GradientTape() as tape:
             scores = self.scores(images)["scores"]
             loss = tf.nn.sparse_softmax_cross_entropy_with_logits(digits, scores)
@@ -64,7 +64,7 @@ class Network(tf.Module):
 
 
 def save(path, images, digits, seed):
-    """Train a network, and save it."""
+    """Train a network and save it."""
     network = Network(seed)
     learnt = np.ones(len(images), bool)
     learnt[HELD_OUT] = False
@@ -76,18 +76,18 @@ def save(path, images, digits, seed):
 
 @dataclass
 class Server:
-    """A loaded network, and what was measured of it.
+    """A loaded network and its measurements.
 
     Attributes
     ----------
     name : str
-        What loaded it.
+        The name of the library that loaded it.
     model : callable
-        Makes the scores of an image.
+        Computes the scores of an image.
     times : list of int
-        How long the answers took, from array to array, in nanoseconds.
+        The times of calls, from array to array, in nanoseconds.
     scores : list of numpy.ndarray
-        The answers.
+        The results.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Server:
             self.scores.append(scores)
 
     def right(self, digits):
-        """Tell of each image whether its digit got the highest score."""
+        """Tell for each image whether its digit has the highest score."""
         return np.concatenate(self.scores).argmax(axis=1) == digits
 
 
@@ -113,7 +113,7 @@ def bits(arrays):
 
 
 def table(servers, digits):
-    """Lay the figures out, a row for each server."""
+    """Return a table of the figures, with a row for each server."""
     result = Table(title=f"{len(digits):,} handwritten digits, one at a time")
     result.add_column("loaded by", no_wrap=True)
     for column in ("accuracy", "p50 us", "p90 us", "p99 us", "worst us", "a second"):
@@ -130,8 +130,8 @@ def table(servers, digits):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=1797, help="how many to ask for")
-    parser.add_argument("--seed", type=int, default=0, help="of the weights before the training")
+    parser.add_argument("--images", type=int, default=1797, help="how many images to classify")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the initial weights")
     args = parser.parse_args(arguments)
     if not 1 <= args.images <= 1797:
         parser.error("--images: there are 1 to 1797")
@@ -152,7 +152,8 @@ def main(arguments=None):
     for server in (stock, fast):
         Server("warm-up", server.model).ask(images[:1].repeat(WARM_UP, axis=0))
 
-    # A thread that draws the bar would be in the way: it is drawn between the blocks.
+    # The progress bar is drawn between the blocks, because a thread that draws it would disturb
+    # them.
     with Progress(console=Console(stderr=True), auto_refresh=False) as progress:
         starts = progress.track(range(0, len(images), BLOCK), description="blocks of images")
         orders = itertools.cycle([(stock, fast), (fast, stock)])

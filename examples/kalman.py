@@ -1,9 +1,9 @@
-"""A Kalman filter over the Nile's yearly flow: a few matrices of two rows, one step a year.
+"""A Kalman filter over the Nile's yearly flow, with small matrices and one step per year.
 
-A local linear trend: the level moves by a slope, and both wander. The step is written once, in the
-operators that arrays and tensors share; it is run by NumPy, by TensorFlow as it is, by TensorFlow
-with `fastops.install`, and as a step that `fastops.backend.replayable` has recorded. What they find
-differs by rounding at most, so that what is left to compare is the time of a small op.
+The model is a local linear trend: the level changes by a slope, and both change randomly. The step
+is written once, with operators that arrays and tensors share. It runs in NumPy, in TensorFlow, in
+TensorFlow with `fastops.install`, and as a step that `fastops.backend.replayable` has recorded. The
+results differ at most by rounding, so the comparison is about the time of small ops.
 """
 
 import argparse
@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 OPS = 20
-"""Of a step."""
+"""The number of small ops in a step."""
 
 
 class Model(NamedTuple):
     """A linear model with Gaussian noise, as arrays or tensors of float64.
 
-    The state ``a`` is seen as ``design @ a`` plus noise, and becomes ``transition @ a`` plus noise.
+    The state ``a`` is observed as ``design @ a`` plus noise, and becomes ``transition @ a`` plus
+    noise.
     """
 
     design: Any
@@ -34,7 +35,7 @@ class Model(NamedTuple):
 
 
 def trend(as_tensor, noise=15099.0, level=1469.1, slope=4.0):
-    """Return a local linear trend with these variances, its first state and covariance."""
+    """Return a local linear trend with these variances, and its initial state and covariance."""
     design, transition = np.array([[1.0, 0.0]]), np.array([[1.0, 1.0], [0.0, 1.0]])
     wandering = np.diag([level, slope])
     matrices = [design, design.T, transition, transition.T, [[noise]], wandering, [[0.5]]]
@@ -43,10 +44,10 @@ def trend(as_tensor, noise=15099.0, level=1469.1, slope=4.0):
 
 
 def step_of(model, log):
-    """Return the function that takes what is known of a year, and what is seen in it."""
+    """Return the step function, which takes the prediction for a year and its observation."""
 
     def step(state, covariance, observed):
-        """Return what is known of the next year, and the log-likelihood of what was seen."""
+        """Return the prediction for the next year, and the log-likelihood of the observation."""
         across = model.design @ covariance
         error = observed - model.design @ state
         variance = across @ model.seen + model.noise
@@ -99,19 +100,19 @@ def by_replays():
 KINDS = {
     "numpy": by_numpy,
     "tensorflow": by_tensorflow,
-    "replayed": by_replays,  # which needs no `install`
-    "fastops": by_fastops,  # the last one: it stays in force
+    "replayed": by_replays,  # this arm needs no `install`
+    "fastops": by_fastops,  # this arm is last, since `install` stays active
 }
 
 
 def estimate(kind, flows, repeat):
-    """Return log-likelihood, last level, slope and covariance, and the microseconds of a step."""
+    """Return log-likelihood, last level, slope and covariance, and a step's microseconds."""
     as_tensor, make = KINDS[kind]()
     model, state, covariance = trend(as_tensor)
     step = make(model)
     series = [as_tensor(np.array([[flow]])) for flow in flows]
     times = []
-    for _ in range(repeat + 1):  # the first run is the one that prepares kernels
+    for _ in range(repeat + 1):  # the first run prepares kernels
         begin = time.perf_counter()
         last, spread, parts = run(step, state, covariance, series)
         times.append((time.perf_counter() - begin) / len(series) * 1e6)
@@ -129,7 +130,7 @@ def main():
 
     flows = nile.load_pandas().data["volume"].to_numpy(float)
     print(f"{len(flows)} years, {OPS} small ops in each step")
-    for kind in (one for one in KINDS if one in args.kinds):
+    for kind in (kind for kind in KINDS if kind in args.kinds):
         likelihood, state, covariance, micro = estimate(kind, flows, args.repeat)
         print(
             f"{kind}: log-likelihood {likelihood:.6f}, level {state[0, 0]:.4f} with deviation "

@@ -1,6 +1,7 @@
-"""A Keras model, trained eagerly on handwritten digits: a plain Keras program.
+"""A Keras model, trained eagerly on handwritten digits.
 
-Run it as it is, and faster with the same weights by ``python -m fastops examples/keras_digits.py``.
+This is a plain Keras program. ``python -m fastops examples/keras_digits.py`` runs it faster with
+the same weights.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from sklearn.datasets import load_digits
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--images", type=int, default=1500, help="how many to learn from")
+    parser.add_argument("--images", type=int, default=1500, help="how many images to learn from")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     keras.utils.set_random_seed(args.seed)

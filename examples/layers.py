@@ -1,9 +1,8 @@
-"""A library of layers on `fastops.backend` alone: dense, convolution, LSTM, normalization, Adam.
+"""Layers written with `fastops.backend`: dense, convolution, LSTM, normalization; and Adam.
 
-What is computed, and in which order, is as in tf_keras, so that the results can be held against
-each other. The arithmetic between two functions of the backend is the operators of tensors, which
-`fastops.install` makes as cheap. Of TensorFlow itself there is the tape, and nothing else: the
-backend's `gradients` is one of graphs, as it is in Keras.
+The ops and their order are those of tf_keras, so that results can be compared. Arithmetic between
+functions of the backend uses operators of tensors, which `fastops.install` accelerates. The tape is
+the only thing used from TensorFlow itself: the backend's `gradients` is for graphs, as in Keras.
 """
 
 import numpy as np
@@ -13,23 +12,23 @@ import fastops.backend as K  # noqa: N812
 
 
 def glorot(shape, generator):
-    """Return a variable, drawn uniformly as Glorot and Bengio say."""
+    """Return a variable with a uniform Glorot initialization."""
     receptive = int(np.prod(shape[:-2]))
     limit = (6.0 / (receptive * (shape[-2] + shape[-1]))) ** 0.5
     return K.variable(generator.uniform(-limit, limit, shape))
 
 
 class Layer:
-    """What takes a tensor and returns one, and assigns to no variable.
+    """A layer takes a tensor and returns a tensor. Its call does not assign variables.
 
     Attributes
     ----------
     weights : list of variable
-        What an optimizer is to change.
+        The variables that an optimizer changes.
     states : list of variable
-        What follows the batches, as averages that move with the given momentum.
+        The variables that follow the batches, as moving averages with a momentum.
     seen : list of tensor
-        What each state is to move towards after a call in training.
+        The values of the last training batch, toward which the states move.
     """
 
     momentum = 0.99
@@ -38,12 +37,12 @@ class Layer:
         self.weights, self.states, self.seen = [], [], []
 
     def build(self, sizes, generator):
-        """Make the variables for inputs of these sizes; return the sizes of the results."""
+        """Make the variables for inputs of some sizes; return the sizes of the results."""
         return sizes
 
 
 class Dense(Layer):
-    """Matrix product and bias.
+    """A dense layer: matrix product and bias.
 
     Parameters
     ----------
@@ -66,13 +65,13 @@ class Dense(Layer):
 
 
 class Conv2D(Layer):
-    """Convolution of images, channels last, and bias.
+    """A convolution of images, channels last, and bias.
 
     Parameters
     ----------
     filters : int
     size, stride : int
-        Of both axes.
+        The window and the stride of both axes.
     padding : {"valid", "same"}
     activation : callable, optional
     """
@@ -97,7 +96,7 @@ class Conv2D(Layer):
 
 
 class BatchNormalization(Layer):
-    """Normalization of channels: in training by the batch, else by what batches had on average."""
+    """A normalization of channels: in training by the batch, otherwise by moving averages."""
 
     def __init__(self, momentum=0.99, epsilon=1e-3, activation=None):
         super().__init__()
@@ -120,7 +119,7 @@ class BatchNormalization(Layer):
 
 
 class LSTM(Layer):
-    """Long short-term memory: the last output over a sequence, or all of them.
+    """An LSTM, which returns the last output for a sequence, or all outputs.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ class LSTM(Layer):
         times, features = sizes
         orthogonal, _ = np.linalg.qr(generator.normal(size=(4 * self.units, self.units)))
         bias = np.zeros(4 * self.units)
-        bias[self.units : 2 * self.units] = 1.0  # what is not forgotten
+        bias[self.units : 2 * self.units] = 1.0  # the bias of the forget gate
         kernel = glorot((features, 4 * self.units), generator)
         self.weights = [kernel, K.variable(orthogonal.T), K.variable(bias)]
         self.step = K.replayable(self._step)
@@ -161,7 +160,7 @@ class LSTM(Layer):
 
 
 class Flatten(Layer):
-    """All of an element of a batch in a row."""
+    """A layer that flattens each element of a batch into a row."""
 
     def build(self, sizes, generator):
         return (int(np.prod(sizes)),)
@@ -171,15 +170,15 @@ class Flatten(Layer):
 
 
 class Network(Layer):
-    """Layers one after the other.
+    """A sequence of layers.
 
     Parameters
     ----------
     layers : list of Layer
     sizes : tuple of int
-        Of the inputs, without the batch.
+        The sizes of the inputs, without the batch.
     seed : int
-        From which the weights are drawn.
+        The seed for the initial weights.
     """
 
     def __init__(self, layers, sizes, seed=0):
@@ -197,12 +196,12 @@ class Network(Layer):
         return x
 
     def _assess(self, x, labels):
-        """Return the mean crossentropy in training, and what the states are to move towards."""
+        """Return the mean crossentropy in training, and the values toward which the states move."""
         losses = K.sparse_categorical_crossentropy(labels, self(x, True), from_logits=True)
-        return K.mean(losses), [one for layer in self.layers for one in layer.seen]
+        return K.mean(losses), [value for layer in self.layers for value in layer.seen]
 
     def train(self, optimizer, x, labels):
-        """Take a step that classifies a batch better; return its mean crossentropy before."""
+        """Make a training step on a batch; return the mean crossentropy before it."""
         with GradientTape() as tape:
             loss, seen = self.assess(x, labels)
         optimizer.apply(tape.gradient(loss, self.weights))
@@ -213,7 +212,7 @@ class Network(Layer):
 
 
 class Adam:
-    """Adam, as tf_keras has it.
+    """The optimizer Adam, as in tf_keras.
 
     Parameters
     ----------
@@ -228,7 +227,7 @@ class Adam:
         self.next = K.replayable(self._next)
 
     def _next(self, steps, gradients):
-        """Return what each weight is to become, and its moments."""
+        """Return the new values of each weight and of its moments."""
         one, two = (1 - K.pow(K.constant(beta), steps) for beta in self.betas)
         rate, values = self.rate * K.sqrt(two) / one, []
         for weight, gradient, (m, v) in zip(self.weights, gradients, self.moments, strict=True):
@@ -238,12 +237,12 @@ class Adam:
         return values
 
     def apply(self, gradients):
-        """Take a step, given a gradient for each weight."""
+        """Make a step, given a gradient for each weight."""
         self.steps += 1
         variables = [
-            one
+            variable
             for weight, pair in zip(self.weights, self.moments, strict=True)
-            for one in (weight, *pair)
+            for variable in (weight, *pair)
         ]
         values = self.next(K.constant(self.steps), gradients)
         for variable, value in zip(variables, values, strict=True):

@@ -1,7 +1,7 @@
-"""Requests to a Keras model, one row at a time: an array in, features made of it, an array out.
+"""Requests to a Keras model, one row at a time: from an array, to features, to an array.
 
-A plain Keras program that calls its model eagerly. Run it as it is, and faster with the same
-answers by ``python -m fastops examples/online_request.py``; ``--library torch`` answers by a model
+This is a plain Keras program that calls its model eagerly. ``python -m fastops
+examples/online_request.py`` runs it faster with the same results. ``--library torch`` uses a model
 of the same size in PyTorch.
 """
 
@@ -26,7 +26,7 @@ def requests(number, seed):
 
 
 def serve_keras(seed):
-    """Return what answers a request, by Keras."""
+    """Return a function that answers a request with Keras."""
     import keras
     import tensorflow as tf
     from keras import layers as L  # noqa: N812
@@ -56,7 +56,7 @@ def serve_keras(seed):
 
 
 def serve_torch(seed):
-    """Return the same by PyTorch."""
+    """Return a function that answers a request with PyTorch."""
     import torch
     from torch import nn
 
@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--library", choices=("keras", "torch"), default="keras")
     args = parser.parse_args()
-    importlib.import_module(args.library)  # takes seconds, and is not what is measured
+    importlib.import_module(args.library)  # takes seconds, and is not measured
     rows = requests(args.requests, args.seed)
     begin = time.perf_counter()
     answer = (serve_keras if args.library == "keras" else serve_torch)(args.seed)
@@ -111,7 +111,7 @@ def main():
         took.append(time.perf_counter() - arrived)
     seconds = time.perf_counter() - begin
     whole = seconds / len(rows)
-    # Without the first half, in which kernels are prepared and calls recorded.
+    # Leave out the first half, in which kernels are prepared and calls recorded.
     steady, last = np.percentile(took[len(took) // 2 :], [50, 99])
     print("answers:", hashlib.sha256(np.array(answers).tobytes()).hexdigest())
     print("choices:", *np.bincount(np.argmax(answers, axis=1), minlength=4))

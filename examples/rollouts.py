@@ -1,9 +1,9 @@
-"""CartPole actors on Ray, and a learner: each actor plays by a policy that is called eagerly.
+"""CartPole actors and a learner on Ray. The actors call their policy eagerly.
 
-An actor is a process with an environment and a copy of the policy; it plays an episode a round. The
-learner takes one step of REINFORCE for the episodes of a round, in the order of the actors, and
-sends its weights. Returns and weights depend on the seed and the number of actors, and on nothing
-else: not on who comes first, and not on ``--stock``, which leaves TensorFlow as it is everywhere.
+An actor is a process with an environment and a copy of the policy. It plays one episode per round.
+The learner makes one step of REINFORCE with the episodes of a round, in the order of the actors,
+and sends its weights. Returns and weights depend only on the seed and the number of actors. They do
+not depend on which actor finishes first, nor on ``--stock``, which uses TensorFlow without fastops.
 """
 
 import argparse
@@ -19,7 +19,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def begin_process(stock):
-    """Make what this process calls eagerly fast: workers do not inherit what a program installs."""
+    """Install fastops in this process, since workers do not inherit that from the main program."""
     import tensorflow as tf
 
     tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -52,7 +52,7 @@ class Policy:
 
 
 def initial(seed):
-    """Return the weights to begin with."""
+    """Return the initial weights."""
     generator = np.random.default_rng(seed)
     weights = []
     for rows, columns in ((4, HIDDEN), (HIDDEN, 2)):
@@ -62,7 +62,7 @@ def initial(seed):
 
 
 class Actor:
-    """Plays episodes by the policy it was last sent."""
+    """Plays episodes with the last weights that it was sent."""
 
     def __init__(self, number, seed, stock):
         begin_process(stock)
@@ -74,7 +74,7 @@ class Actor:
         self.generator = np.random.default_rng([seed, number])
 
     def play(self, weights):
-        """Play an episode; return observations, actions, rewards, and the seconds it took."""
+        """Play an episode; return observations, actions, rewards, and its seconds."""
         self.policy.set(weights)
         begin = time.perf_counter()
         observation, _ = self.environment.reset(seed=int(self.generator.integers(1 << 31)))
@@ -102,7 +102,7 @@ def returns_to_go(rewards, discount=0.99):
 
 
 class Learner:
-    """Holds the weights, and changes them once a round."""
+    """Has the weights, and updates them once per round."""
 
     def __init__(self, seed, stock):
         begin_process(stock)
@@ -111,7 +111,7 @@ class Learner:
         self.tf, self.policy = tf, Policy(initial(seed))
 
     def learn(self, episodes):
-        """Take a step for episodes; return the new weights."""
+        """Make a training step with episodes; return the new weights."""
         tf, variables = self.tf, self.policy.variables
         observations = np.concatenate([observed for observed, *_ in episodes])
         actions = np.concatenate([acted for _, acted, *_ in episodes])
@@ -127,7 +127,7 @@ class Learner:
 
 
 def train(actors, rounds, seed, stock):
-    """Train by a running cluster; return lengths of episodes, weights, and steps and seconds."""
+    """Train on a running cluster; return episode lengths, weights, and steps and seconds."""
     import ray
 
     learner = Learner(seed, stock)
@@ -137,7 +137,7 @@ def train(actors, rounds, seed, stock):
     weights = learner.policy.get()
     for _ in range(rounds):
         sent = ray.put(weights)
-        # In the order of the actors, whoever is done first.
+        # Results are in the order of the actors, not in the order in which they finish.
         episodes = ray.get([actor.play.remote(sent) for actor in playing])
         weights = learner.learn(episodes)
         played = [len(rewards) for _, _, rewards, _ in episodes]
@@ -155,8 +155,8 @@ def main():
     parser.add_argument("--actors", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--stock", action="store_true", help="leave TensorFlow as it is")
-    parser.add_argument("--address", help='of a cluster, or "auto"; else one is started here')
+    parser.add_argument("--stock", action="store_true", help="use TensorFlow without fastops")
+    parser.add_argument("--address", help='the address of a cluster, or "auto"; default: start one')
     args = parser.parse_args()
     os.environ.update(ONE_THREAD | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"})
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -1,8 +1,9 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
+from fastops._core.base cimport BaseOp
 from fastops._core.entries cimport Entry
-from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
@@ -48,38 +49,17 @@ cdef inline void begin(Invocation* call, PyObject* target, PyObject* const* args
     call.observer = NULL
 
 
-cdef class Op(Schema):
+cdef class Op(BaseOp):
     cdef vectorcall_t vectorcall
-    cdef object _record             # the op's Record; made on first use, as are all fields below
-    cdef bint ready
-    cdef object reference           # TensorFlow's own function; found on first use
-    cdef object result_type         # its namedtuple, or None
-    cdef bint direct                # whether any call may take the direct path
-    cdef bint never                 # whether no call may, whichever TensorFlow is running
-    cdef bint handles               # state lives behind resource handles
-    cdef bint unbounded             # the kernel runs without the GIL even for small inputs
-    cdef bint thorough              # kernels get a full context: see PreparedKernel::Describe
     cdef CallShape shapes[FASTOPS_CALL_SHAPES]
     cdef int next_shape
-    cdef Entry last
-    cdef dict table                 # key hash -> Entry, least recently used first
-    cdef long long calls_direct
-    cdef long long calls_capi
-    cdef long long calls_tensorflow
-    cdef long long* calls_reason
 
-    cdef int load(self) except -1
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
 
 
-cdef list loaded            # every Op that was ever called
-cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know
-
 # Runs a call whose arguments are in their slots. The op must be loaded.
 cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL
-# Sets whether the first call of a key is direct if TensorFlow is known to accept the call.
-cdef int run_at_once(bint value) except -1
 # Passes a call of an op that is excluded from the direct path to TensorFlow. Only a profile counts
 # the call.
 cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL
@@ -89,6 +69,12 @@ cdef int gate(PyObject** device_name) except -1
 # Flattens the inputs into the frame. Returns R_DIRECT if a kernel may take them, otherwise the
 # reason why not.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
+# Returns a hash of the key of a call; 0 if an attribute is not comparable.
+cdef uint64_t key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
+                     bint onednn) except? 0
+# Returns the entry for a call, or None.
+cdef Entry find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                bint onednn)
 # Records an op on the gradient tapes and the forward accumulators. `attrs` are in the form that
 # gradient functions receive.
 cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1
@@ -103,10 +89,6 @@ cdef object pack_list(object value, DataType dtype)
 cdef bint in_no_scope() except -1
 # The state that current kernels are built for; borrowed.
 cdef Runtime* runtime() except NULL
-# Incremented whenever that state changes.
-cdef unsigned long long generation
-# Incremented by every `flush`, including the one that a change of `generation` causes.
-cdef unsigned long long flushes
 # Whether this thread runs ops eagerly and may run kernels now: `gate` returns R_DIRECT.
 cdef bint eager() except -1
 # Whether `in_order` holds and the host is the only device, so that TensorFlow would put every

@@ -1,26 +1,39 @@
 # distutils: language = c++
-"""The hot path: one op, one call, from keyword arguments to EagerTensors.
+"""The path of a call: one op, one call, from keyword arguments to EagerTensors.
 
-A call tries three paths in this order (docs/design.md has the whole story):
+A call takes these steps, and the functions stand in this order:
 
-direct
-    the op's kernel, prepared once per key and run on the inputs' tensors;
-capi
-    a cached TFE_Op, executed by TensorFlow's runtime;
-tensorflow
-    TensorFlow's own generated function, with the arguments untouched.
+1. `_call` puts the arguments into the slots of the op's parameters (`Op.bind`). The stand-ins of
+   `install` know the slots, and start at step 2.
+2. `run_op` makes the call. If an observer measures it, `_run_measured` does so around the rest.
+3. `gate`: may this thread run kernels now? There must be a context, no graph, no op callbacks.
+4. `collect` flattens the inputs into a frame of tensors. If an input is no tensor, `_convert` reads
+   variables and converts Python's values. If all are tensors and variables, `_collect_unwrapped`
+   reads the variables without making Python objects.
+5. The entry of the call's key: the last one (`_matches`), or that in the op's table (`find`). The
+   first call of a key makes it (`_first_call`).
+6. The call runs on one of three paths: the first one of whose conditions all are met.
 
-The path is decided before any side effect. If a condition of a path is not met, the call is counted
-under the name that `REASONS` has for that condition.
+   direct
+       the op's kernel, prepared once per key and run on the inputs' tensors: `_direct`; on a device
+       other than the host `_placed`;
+   capi
+       a cached TFE_Op, executed by TensorFlow's runtime: `_capi`;
+   tensorflow
+       TensorFlow's own generated function, with the arguments untouched: `_tensorflow`.
+7. `_finish` gives the results the structure of TensorFlow's function, and records them on tapes.
+
+A condition that is not met ends a step early: the call takes a later path, and is counted under the
+name that `REASONS` has for that condition. The path is decided before any side effect.
+docs/design.md has the whole story.
+
+What few calls need is elsewhere: `_core/base.pyx` loads ops and has what Python sees of them;
+`_core/preparing.pyx` makes entries and drops them; `_core/telling.pyx` tells observers.
 
 The GIL is held everywhere in this file except inside PreparedKernel.Run and CachedOp.Run.
 """
 
-import weakref
-from copy import copy
-
 cimport cython
-from cpython.dict cimport PyDict_GetItem
 from cpython.exc cimport PyErr_Clear, PyErr_WriteUnraisable
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -30,34 +43,29 @@ from cpython.tuple cimport (
 )
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from libcpp.utility cimport move
-from libcpp.vector cimport vector
 
-from fastops._core cimport conversion
+from fastops._core cimport conversion, draws
 from fastops._core.attributes cimport hash_of, is_comparable, mix
+from fastops._core.base cimport BaseOp
 from fastops._core.conversion cimport (
-    convert_items, forget, is_chosen, is_convertible, is_list, is_shape, may_convert,
-    sizes_or_itself, to_tensor_or_pack,
+    convert_items, is_chosen, is_convertible, is_list, is_shape, may_convert, sizes_or_itself,
+    to_tensor_or_pack,
 )
+from fastops._core.entries cimport Entry, PlacedEntry, same_attrs
 from fastops._core.holders cimport held, is_holder
-from fastops._core.entries cimport (
-    Entry, PlacedEntry, cache_size, changes_of, finalizing, is_known_but_for_lengths, make_entry,
-    same_attrs,
-)
-from fastops._core.observer cimport (
-    Observer, is_measured, measurer_of, recorder_of, reporter_of,
-)
+from fastops._core.observer cimport Observer, is_measured, measurer_of, recorder_of
+from fastops._core.preparing cimport add_entry, capture, entry_at_once, is_current
 from fastops._core.reasons cimport (
-    NUM_REASONS, P_CAPI, P_TENSORFLOW, R_ARGUMENTS, R_ASYNC, R_ATTR_VALUE, R_CALLBACKS,
-    R_CONTEXT, R_CONVERSION, R_CONVERT, R_DEVICE, R_DIRECT, R_FIRST_CALL, R_GRAPH,
-    R_INPUT_DEVICE, R_INPUT_STATE, R_INPUT_TYPE, R_KERNEL_ERROR, R_OBSERVED, R_OP, R_OPTIONS,
-    R_REMOTE, is_expected,
+    P_CAPI, P_TENSORFLOW, R_ARGUMENTS, R_ASYNC, R_ATTR_VALUE, R_CALLBACKS, R_CONTEXT, R_CONVERSION,
+    R_CONVERT, R_DEVICE, R_DIRECT, R_FIRST_CALL, R_GRAPH, R_INPUT_DEVICE, R_INPUT_STATE,
+    R_INPUT_TYPE, R_KERNEL_ERROR, R_OBSERVED, R_OP, R_OPTIONS, R_REMOTE, is_expected,
 )
-from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
+from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.telling cimport (
-    detail_of, raise_status, run_observed, run_placed_observed,
+    may_record, raise_status, read_observed, run_observed, run_placed_observed, tell_fallback,
 )
 from fastops._core.threads cimport this_thread
 from fastops._cpp.capi cimport CachedOp
@@ -81,9 +89,7 @@ from fastops._cpp.python cimport (
     PyVectorcall_Call,
     PyVectorcall_NARGS,
 )
-from fastops._cpp.runtime cimport (
-    Async, Devices, Observed, Remote, Runtime, StoresGraphs, UnknownKernels,
-)
+from fastops._cpp.runtime cimport Async, Observed, Remote, Runtime, StoresGraphs
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     EagerContextThreadLocalData, EagerTensor_Handle, GetEagerContextThreadLocalData,
@@ -100,141 +106,22 @@ cdef extern from "definitions.h":
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._core import fallback as _fallback
-from fastops._core.loading import LOCK
-from fastops._core.record import record_of
-
-
-# ---------------------------------------------------------------------------------------------
-# State of the process
-# ---------------------------------------------------------------------------------------------
 
 cdef object _NO_DEVICE = ""
 cdef tuple _READ_KEYWORDS = ("resource", "dtype")
-cdef bint _at_once = False  # whether the first call of any key may be direct
 cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 
-cdef Runtime _runtime               # the state that the cached kernels were built for
-generation = 0
-flushes = 0
-cdef object _watch = None           # weak reference to the Python context
-cdef list loaded = []               # every Op that was ever called
-cdef Devices _devices = Devices.kPlugins
-cdef bint unknown_kernels = UnknownKernels() != NULL
-cdef Op _read_variable = None       # "ReadVariableOp"
-cdef Op _pack = None                # "Pack"
-
-
-cpdef int flush() except -1:
-    """Drops every prepared kernel and cached operation. Later calls prepare them again."""
-    global flushes
-    cdef Op op
-    cdef dict tables = {}
-    flushes += 1
-    for op in loaded:
-        op.last = None
-        op.table = tables.setdefault(op.op_name, {})
-    forget()
-    return 0
-
-
-def _context_died(_):
-    if not finalizing:
-        _runtime.Clear()
-        flush()
-
-
-cdef bint _refresh(PyObject* py_context) except -1:
-    """Captures TensorFlow's new context. Returns False while there is none to run kernels in."""
-    global _watch, generation
-    _runtime.Clear()
-    flush()
-    generation += 1
-    context = <object>py_context
-    if context._context_handle is None or not _runtime.Capture(py_context, _devices):
-        _runtime.Clear()
-        return False
-    _watch = weakref.ref(context, _context_died)
-    return True
-
-
-cdef int gate(PyObject** device_name) except -1:
-    """Returns R_DIRECT if this thread may run kernels now, otherwise the reason why not.
-
-    The device name is borrowed from the thread's state. It is set for R_DIRECT and R_CALLBACKS.
-    """
-    cdef PyObject* py_context = GetPyEagerContext()
-    if py_context == NULL:
-        PyErr_Clear()
-        return R_CONTEXT
-    Py_DECREF(<object>py_context)  # TensorFlow keeps it alive
-    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(py_context)
-    if local == NULL:
-        PyErr_Clear()
-        return R_CONTEXT
-    if not local.is_eager:
-        return R_GRAPH
-    if not _runtime.Current(py_context) and not _refresh(py_context):
-        return R_CONTEXT
-    if Remote(_runtime):
-        return R_REMOTE
-    device_name[0] = local.device_name.get()
-    if device_name[0] == Py_None:
-        device_name[0] = <PyObject*>_NO_DEVICE
-    cdef PyObject* callbacks = local.op_callbacks.get()
-    if callbacks != Py_None and PyList_GET_SIZE(<object>callbacks) != 0:
-        return R_CALLBACKS
-    return R_DIRECT
-
-
-cdef bint eager() except -1:
-    cdef PyObject* device_name = NULL
-    return gate(&device_name) == R_DIRECT
-
-
-cdef bint in_no_scope() except -1:
-    cdef PyObject* device_name = NULL
-    return gate(&device_name) == R_DIRECT and <object>device_name == _NO_DEVICE
-
-
-cdef Runtime* runtime() except NULL:
-    cdef PyObject* device_name = NULL
-    gate(&device_name)
-    return &_runtime
-
-
-cdef bint on_host() except -1:
-    return in_order() and _runtime.only_host
-
-
-cdef bint in_order() except -1:
-    cdef PyObject* device_name = NULL
-    return (
-        gate(&device_name) == R_DIRECT
-        and not Async(_runtime)
-        and not Observed(_runtime)
-    )
-
-
-cdef object constant(object value, DataType dtype):
-    cdef PyObject* device_name = NULL
-    if gate(&device_name) != R_DIRECT:
-        return None
-    return conversion.constant(_runtime, value, dtype, device_name)
-
-
-cdef object pack_list(object value, DataType dtype):
-    cdef PyObject* device_name = NULL
-    if gate(&device_name) != R_DIRECT:
-        return None
-    return conversion.pack_list(_runtime, value, dtype, device_name, _pack_op())
+cdef Runtime _runtime           # the state that the cached kernels were built for
+cdef Op _read_variable = None   # "ReadVariableOp"
+cdef Op _pack = None            # "Pack"
 
 
 # ---------------------------------------------------------------------------------------------
-# Entry and Op
+# The op
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
-cdef class Op(Schema):
+cdef class Op(BaseOp):
     """One op of TensorFlow: a callable that takes its arguments by keyword.
 
     Only `named` creates instances.
@@ -251,90 +138,16 @@ cdef class Op(Schema):
 
     def __dealloc__(self):
         cdef int i
-        free(self.calls_reason)
         for i in range(FASTOPS_CALL_SHAPES):
             Py_XDECREF(self.shapes[i].keywords)
 
-    cdef int load(self) except -1:
-        """Makes a named op callable. Raises if the op cannot run."""
-        cdef Op first
-        with LOCK:
-            if self.ready:
-                return 0
-            record = self.record
-            if record.error is not None:
-                raise copy(record.error)
-            self.read(record)
-            if self.calls_reason == NULL:
-                self.calls_reason = <long long*>calloc(NUM_REASONS, sizeof(long long))
-                if self.calls_reason == NULL:
-                    raise MemoryError()
-            self.never = record.exclusion is not None
-            self.direct = not self.never and not unknown_kernels
-            self.handles = record.handles
-            # The cost may depend on the values of the inputs or on the state behind a handle.
-            # The sizes of the inputs do not bound it then.
-            self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
-            self.thorough = not record.module.startswith("fastops.gen.")
-            # All Op objects for one op share one table, so a replay finds what a call prepared.
-            first = named(self.op_name)
-            self.table = {} if first is self or first.table is None else first.table
-            loaded.append(self)
-            # Set these two last: other threads read them to see whether the op is loaded.
-            self.num_params = len(self.keywords)
-            self.ready = True
-        return 0
-
     @property
-    def record(self):
-        """fastops._core.record.Record: the record of the op."""
-        if self._record is None:  # all Op objects for one op share the record of the first
-            first = named(self.op_name)
-            self._record = record_of(self.op_name) if first is self else first.record
-        return self._record
-
-    @property
-    def __name__(self):
-        return self.record.name
-
-    @property
-    def __qualname__(self):
-        return self.record.name
-
-    @property
-    def __module__(self):
-        return self.record.module
-
-    @property
-    def __doc__(self):
+    def __doc__(self):  # of a base class, it would be hidden by the docstring above
         return self.record.doc()
-
-    @property
-    def __signature__(self):
-        return self.record.signature()
-
-    @property
-    def never_direct(self):
-        """str or None: why no call of this op may run its kernel directly."""
-        return self.record.exclusion
-
-    def __repr__(self):
-        return f"<fastops op {self.op_name}>"
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
     def __call__(self, *args, **kwargs):
         # For code that reads the attribute `__call__`. An ordinary call goes to `_call`.
         return PyVectorcall_Call(self, args, kwargs)
-
-    # An Op does not bind to an instance, like a builtin function. `inspect`, `pydoc` and type
-    # checkers therefore treat it as a function.
-    def __get__(self, instance, owner):
-        return self
 
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1:
         """Puts the arguments of a call into their slots.
@@ -390,37 +203,6 @@ cdef class Op(Schema):
         self.shapes[i].keywords = keywords
         memcpy(self.shapes[i].slots, slots, n)
         return self.shapes[i].slots
-
-
-def prepare(Op op, dict arguments):
-    """Prepares the kernel for a call that TensorFlow has already run, as `_first_call` does.
-
-    Parameters
-    ----------
-    op : Op
-    arguments : dict
-        The arguments by parameter name. Inputs are tensors.
-    """
-    cdef PyObject* slots[FASTOPS_MAX_PARAMS]
-    cdef PyObject* device_name = NULL
-    cdef Frame frame
-    cdef vector[PyObject*] given
-    cdef tuple names = tuple(arguments)
-    cdef Options* options = &this_thread().options
-    cdef uint64_t key
-    cdef int reason
-    if not op.ready:
-        op.load()
-    for name in names:
-        given.push_back(PyDict_GetItem(arguments, name))
-    if not op.bind(given.data(), <PyObject*>names, slots) or gate(&device_name) != R_DIRECT:
-        return
-    reason = collect(op, slots, &frame)
-    if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
-        return
-    key = _key_of(op, slots, device_name, &frame, options.onednn)
-    if key != 0 and _find(op, key, slots, device_name, &frame, options.onednn) is None:
-        _prepare(op, key, slots, device_name, &frame, options.onednn, False)
 
 
 known = {}
@@ -489,10 +271,12 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # Then: the entry for these dtypes, attributes and device. Usually it is the one used last.
     entry = op.last
     if entry is None or not _matches(op, entry, slots, device_name, &frame, options.onednn):
-        key = _key_of(op, slots, device_name, &frame, options.onednn)
+        if op.seeded and draws.live and op.is_bound(slots):
+            return _drawn(op, slots, device_name, &frame, options, reason == R_DIRECT, call)
+        key = key_of(op, slots, device_name, &frame, options.onednn)
         if key == 0:
             return _tensorflow(op, call, R_ATTR_VALUE, slots, None)
-        entry = _find(op, key, slots, device_name, &frame, options.onednn)
+        entry = find(op, key, slots, device_name, &frame, options.onednn)
         if entry is None:
             if frame.num_unwrapped:
                 reason = _convert(op, slots, device_name, &frame)
@@ -515,6 +299,8 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     if reason == R_DIRECT:
         return _direct(op, entry, &frame, slots, options.threads, R_KERNEL_ERROR, call)
     cdef PyObject* result = NULL
+    if reason == R_OP and op.seeded and draws.live and op.is_bound(slots):
+        return _drawn(op, slots, device_name, &frame, options, True, call)
     if (
         type(entry) is PlacedEntry and options.path != kCapi
         and (reason == R_DEVICE or reason == R_INPUT_DEVICE)
@@ -546,69 +332,56 @@ cdef PyObject* run_elsewhere(Op op, Invocation* call) except NULL:
     return PyObject_Vectorcall(call.target, call.args, call.nargsf, call.keywords)
 
 
-cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
-                           Frame* frame, Options* options, bint ready,
-                           Invocation* call) except NULL:
-    """Runs the first call of a key: in TensorFlow, unless it is known to accept the call.
-
-    TensorFlow takes one to three milliseconds to make the first kernel of a key. It wraps the op in
-    a function, and runs all graph passes on that function.
-    """
-    cdef PyObject* now
-    cdef PyObject* result
-    cdef Entry entry
-    cdef bint onednn = options.onednn
-    cdef bint recorded = False
-    if call.observer != NULL:
-        recorded = (<Observer>call.observer).records
-        if (<Observer>call.observer).measures:
-            changes = changes_of(op, _entries(op), slots, device_name, frame, onednn)
-            (<Observer>call.observer).is_new(changes)
-    # Stateful ops run in TensorFlow first, because a failed call could not be retried. Ops that
-    # only create a resource are safe: a failed call has created nothing.
+cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
+                      Options* options, bint ready, Invocation* call) except NULL:
+    """Runs a call that draws random numbers by seeds, under `install`."""
+    cdef PyObject* results[INLINE_RESULTS]
+    cdef Entry entry = None
+    if frame.num_unwrapped:  # `draw` looks at the tensors as objects
+        ready = _convert(op, slots, device_name, frame) == R_DIRECT
     if (
-        ready and op.direct and options.path != kCapi
-        and (not op.facts.stateful or op.makes and not recorded and not op.is_bound(slots))
+        ready and op.direct and options.path != kCapi and call.observer == NULL
+        and _runtime.only_host and not _runtime.deterministic
         and not Async(_runtime) and not Observed(_runtime) and not StoresGraphs(_runtime)
-        and (_at_once or call.target != NULL
-             or is_known_but_for_lengths(op, _entries(op), slots, device_name, frame, onednn))
     ):
-        try:
-            entry = _prepare(op, key, slots, device_name, frame, onednn, True)
-        except Exception:  # internal error: report it, and let TensorFlow run the call
-            PyErr_WriteUnraisable(op)
-            entry = None
-        if entry is not None:
-            return _untried(op, key, entry, frame, slots, options.threads, call)
-    result = _tensorflow(op, call, R_FIRST_CALL, slots, None)
-    if recorded:  # `prepare` makes the kernel together with the recording
-        return result
-    now = GetPyEagerContext()
-    if now == NULL:
+        entry = draws.draw(op, slots, device_name, frame, _runtime, results)
+    if entry is None:
+        return _tensorflow(op, call, R_OP, slots, None)
+    op.calls_direct += call.counts
+    return _finish(op, entry, frame, results)
+
+
+# ---------------------------------------------------------------------------------------------
+# May this thread run kernels now?
+# ---------------------------------------------------------------------------------------------
+
+cdef int gate(PyObject** device_name) except -1:
+    """Returns R_DIRECT if this thread may run kernels now, otherwise the reason why not.
+
+    The device name is borrowed from the thread's state. It is set for R_DIRECT and R_CALLBACKS.
+    """
+    cdef PyObject* py_context = GetPyEagerContext()
+    if py_context == NULL:
         PyErr_Clear()
-        return result
-    Py_DECREF(<object>now)
-    if _runtime.Current(now):
-        try:
-            # TensorFlow's function may have called fastops and prepared the entry already: see
-            # _install/intercept.pyx.
-            if _find(op, key, slots, device_name, frame, onednn) is None:
-                _prepare(op, key, slots, device_name, frame, onednn, False)
-        except Exception:  # internal error: the call has succeeded, so only report it
-            PyErr_WriteUnraisable(op)
-    return result
-
-
-cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject** slots,
-                        Threads threads, Invocation* call) except NULL:
-    """Runs a new kernel. Drops its entry if the call fails, as no failed call leaves an entry."""
-    try:
-        return _direct(op, entry, frame, slots, threads, R_FIRST_CALL, call)
-    except BaseException:
-        if op.table.get(key) is entry:
-            op.table.pop(key, None)
-            op.last = None
-        raise
+        return R_CONTEXT
+    Py_DECREF(<object>py_context)  # TensorFlow keeps it alive
+    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(py_context)
+    if local == NULL:
+        PyErr_Clear()
+        return R_CONTEXT
+    if not local.is_eager:
+        return R_GRAPH
+    if not _runtime.Current(py_context) and not capture(&_runtime, py_context):
+        return R_CONTEXT
+    if Remote(_runtime):
+        return R_REMOTE
+    device_name[0] = local.device_name.get()
+    if device_name[0] == Py_None:
+        device_name[0] = <PyObject*>_NO_DEVICE
+    cdef PyObject* callbacks = local.op_callbacks.get()
+    if callbacks != Py_None and PyList_GET_SIZE(<object>callbacks) != 0:
+        return R_CALLBACKS
+    return R_DIRECT
 
 
 # ---------------------------------------------------------------------------------------------
@@ -865,34 +638,20 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     if handle_frame.Add(<PyObject*>handle, _runtime.host) != kReady:
         return False
     if not _matches(op, entry, slots, device_name, &handle_frame, onednn):
-        key = _key_of(op, slots, device_name, &handle_frame, onednn)
-        entry = None if key == 0 else _find(op, key, slots, device_name, &handle_frame, onednn)
+        key = key_of(op, slots, device_name, &handle_frame, onednn)
+        entry = None if key == 0 else find(op, key, slots, device_name, &handle_frame, onednn)
     if entry is None or entry.reason != R_DIRECT:
         return False
     if thread.observer == NULL:
         ran = deref(entry.kernel).RunUnwrapped(handle_frame.tensors, &value, NULL)
     else:
-        ran = _read_observed(op, entry, &handle_frame, &value, thread)
+        ran = read_observed(op, entry, &handle_frame, &value, thread)
     if not ran:
         return False
     tell_watchers(variable)
     op.calls_direct += 1
     frame.AddUnwrapped(move(value))
     return True
-
-
-cdef bint _read_observed(Op op, Entry entry, Frame* frame, Tensor* value,
-                         Thread* thread) except -1:
-    cdef PyObject* measurer = measurer_of(thread)
-    cdef Observer observer
-    cdef bint ran
-    if measurer == NULL:
-        return deref(entry.kernel).RunUnwrapped(frame.tensors, value, NULL)
-    observer = <Observer>measurer
-    observer.begin(thread)
-    ran = deref(entry.kernel).RunUnwrapped(frame.tensors, value, observer.begin_kernel())
-    observer.end(op.op_name if ran else None, thread)
-    return ran
 
 
 cdef object _read(object variable):
@@ -938,8 +697,8 @@ cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, 
     return True
 
 
-cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
-                      bint onednn) except? 0:
+cdef uint64_t key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
+                     bint onednn) except? 0:
     """Returns a hash of all that `_matches` compares; 0 if an attribute is not comparable."""
     cdef int i
     cdef PyObject* given
@@ -958,14 +717,8 @@ cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* fra
     return state | 1
 
 
-cdef list _entries(Op op):
-    """Returns the entries of an op, the most recently used one last."""
-    cdef dict table = op.table  # garbage collection may run `flush`, which replaces op.table
-    return list(table.values())
-
-
-cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                 bint onednn):
+cdef Entry find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                bint onednn):
     """Returns the entry for a call, or None. Marks it as the most recently used one."""
     cdef Entry entry = op.table.get(key)
     if entry is None or not _matches(op, entry, slots, device_name, frame, onednn):
@@ -976,26 +729,42 @@ cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, F
     return entry
 
 
-cdef int run_at_once(bint value) except -1:
-    global _at_once
-    _at_once = value
-    return 0
-
-
-cdef Entry _prepare(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                    bint onednn, bint untried):
-    """Makes the entry for a call and stores it. Returns None if `make_entry` does."""
-    cdef Entry entry = make_entry(
-        op, op.direct, op.handles, op.thorough, slots, device_name, frame, _runtime, onednn,
-        untried,
+cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
+                           Frame* frame, Options* options, bint ready,
+                           Invocation* call) except NULL:
+    """Runs the first call of a key: in TensorFlow, unless it is known to accept the call."""
+    cdef PyObject* result
+    cdef bint onednn = options.onednn
+    cdef Entry entry = entry_at_once(
+        op, key, slots, device_name, frame, _runtime, options, ready, call.target != NULL,
+        call.observer,
     )
-    if entry is None:
-        return None
-    while len(op.table) >= cache_size:
-        op.table.pop(next(iter(op.table)), None)
-    op.table[key] = entry
-    op.last = entry
-    return entry
+    if entry is not None:
+        return _untried(op, key, entry, frame, slots, options.threads, call)
+    result = _tensorflow(op, call, R_FIRST_CALL, slots, None)
+    if call.observer != NULL and (<Observer>call.observer).records:
+        return result  # the kernel is made together with the recording
+    if is_current(_runtime):
+        try:
+            # TensorFlow's function may have called fastops and prepared the entry already: see
+            # _install/intercept.pyx.
+            if find(op, key, slots, device_name, frame, onednn) is None:
+                add_entry(op, key, slots, device_name, frame, _runtime, onednn, False)
+        except Exception:  # internal error: the call has succeeded, so only report it
+            PyErr_WriteUnraisable(op)
+    return result
+
+
+cdef PyObject* _untried(Op op, uint64_t key, Entry entry, Frame* frame, PyObject** slots,
+                        Threads threads, Invocation* call) except NULL:
+    """Runs a new kernel. Drops its entry if the call fails, as no failed call leaves an entry."""
+    try:
+        return _direct(op, entry, frame, slots, threads, R_FIRST_CALL, call)
+    except BaseException:
+        if op.table.get(key) is entry:
+            op.table.pop(key, None)
+            op.last = None
+        raise
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1086,6 +855,8 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
     cdef int code
     op.calls_capi += call.counts
     op.calls_reason[reason] += call.counts
+    if op.seeded and draws.live:
+        draws.leave(op, slots, _runtime, False)
     _fell_back(op, call, P_CAPI, reason, slots, entry)
     if entry.capi.get() == NULL:
         entry.capi.reset(new CachedOp(_runtime.context, deref(entry.node), entry.num_outputs))
@@ -1132,6 +903,8 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
     if not uncounted:
         op.calls_tensorflow += call.counts
         op.calls_reason[reason] += call.counts
+    if op.seeded and draws.live and slots != NULL and reason != R_GRAPH:
+        draws.leave(op, slots, _runtime, reason == R_CONTEXT)
     _fell_back(op, call, P_TENSORFLOW, reason, slots, entry)
     if target == NULL:
         if op.reference is None:
@@ -1254,25 +1027,15 @@ cdef PyObject* _run_measured(Op op, PyObject** slots, Invocation* call, Thread* 
 cdef bint _records(Invocation* call, Thread* thread) except -1:
     """Whether a call may run directly and be reported to the recorder of this thread.
 
-    The recorder's op callback must be the only one. Only dispatch calls qualify: the functions that
-    make them do more than run an op. For example, they stop tapes.
+    Only dispatch calls qualify: the functions that make them do more than run an op. For example,
+    they stop tapes.
     """
     cdef PyObject* recorder = recorder_of(thread)
-    cdef EagerContextThreadLocalData* local
-    cdef Observer observer
-    if recorder == NULL or not call.raises_status or call.observer != NULL:
-        return False
-    observer = <Observer>recorder
-    local = GetEagerContextThreadLocalData(_runtime.py_context)
-    callbacks = <list><object>local.op_callbacks.get()
     if (
-        len(callbacks) != 1 or callbacks[0] is not observer.callback
-        or thread.options.path == kTensorflow or thread.options.path == kCapi
-        or Async(_runtime) or Observed(_runtime) or StoresGraphs(_runtime)
+        recorder == NULL or not call.raises_status or call.observer != NULL
+        or not may_record(recorder, thread, _runtime)
     ):
         return False
-    observer.options = thread.options
-    observer.options.path = kDirect  # else TensorFlow runs it and notifies the op callback
     call.observer = recorder
     return True
 
@@ -1284,32 +1047,61 @@ cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** sl
     cdef bint reports = how != kIgnore and call.counts and not is_expected(reason)
     if call.observer == NULL and not reports:
         return 0
-    if reason == R_OP:
-        detail = op.never_direct or op.record.bound
-    else:
-        detail = detail_of(op, reason, slots, entry)
-    if call.observer != NULL:
-        (<Observer>call.observer).fell_back(op.op_name, path, reason, detail)
-    if reports:
-        reporter_of(how).fell_back(op.op_name, path, reason, detail)
-    return 0
+    return tell_fallback(
+        op, path, reason, slots, entry, call.observer, how if reports else kIgnore
+    )
 
 
 # ---------------------------------------------------------------------------------------------
-# Settings of the process, and of the class Op
+# Questions of other modules
 # ---------------------------------------------------------------------------------------------
 
-def be_direct_on(kinds):
-    """Sets which devices besides the host run direct calls: "none", "plugins" or "all"."""
-    global _devices
-    if kinds == "none":
-        _devices = Devices.kNone
-    elif kinds == "plugins":
-        _devices = Devices.kPlugins
-    else:
-        _devices = Devices.kAll
-    _runtime.Clear()  # the next call captures it again and rebuilds kernels and plans
+cdef bint eager() except -1:
+    cdef PyObject* device_name = NULL
+    return gate(&device_name) == R_DIRECT
 
+
+cdef bint in_no_scope() except -1:
+    cdef PyObject* device_name = NULL
+    return gate(&device_name) == R_DIRECT and <object>device_name == _NO_DEVICE
+
+
+cdef Runtime* runtime() except NULL:
+    cdef PyObject* device_name = NULL
+    gate(&device_name)
+    return &_runtime
+
+
+cdef bint on_host() except -1:
+    return in_order() and _runtime.only_host
+
+
+cdef bint in_order() except -1:
+    cdef PyObject* device_name = NULL
+    return (
+        gate(&device_name) == R_DIRECT
+        and not Async(_runtime)
+        and not Observed(_runtime)
+    )
+
+
+cdef object constant(object value, DataType dtype):
+    cdef PyObject* device_name = NULL
+    if gate(&device_name) != R_DIRECT:
+        return None
+    return conversion.constant(_runtime, value, dtype, device_name)
+
+
+cdef object pack_list(object value, DataType dtype):
+    cdef PyObject* device_name = NULL
+    if gate(&device_name) != R_DIRECT:
+        return None
+    return conversion.pack_list(_runtime, value, dtype, device_name, _pack_op())
+
+
+# ---------------------------------------------------------------------------------------------
+# Setting up the class Op
+# ---------------------------------------------------------------------------------------------
 
 cdef int _enable_vectorcall() except -1:
     cdef Op op = Op.__new__(Op, "")

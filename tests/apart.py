@@ -1,6 +1,7 @@
-"""Tests that run in processes of their own, and what is logged there.
+"""Run tests in processes of their own, and collect the lines that TensorFlow logs.
 
-Their context can be another, and what hangs or crashes takes no other test with it.
+Such a process can have another context of TensorFlow. A test that hangs or crashes there does not
+end the other tests.
 """
 
 import atexit
@@ -21,7 +22,9 @@ import pytest
 import zygote
 
 PROGRAM = f"import sys; sys.path.append({os.path.dirname(__file__)!r}); import apart; apart.serve()"
-SECONDS = 60  # what a test, or the end of a process, may take; whatever hangs shows where, and ends
+# The time limit of a test, and of the end of a process. After it, the process prints its stacks and
+# ends.
+SECONDS = 60
 
 
 class Fork:
@@ -32,7 +35,8 @@ class Fork:
     def __init__(self, function):
         reading, writing = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # forks are risky, that is the point
+            # Python warns that forks are risky; these tests fork on purpose.
+            warnings.simplefilter("ignore")
             self._child = os.fork()
         if self._child == 0:
             try:
@@ -45,7 +49,7 @@ class Fork:
         self._pipe = reading
 
     def result(self):
-        """Return what it sent, or `None` if it hung or crashed."""
+        """Return the value that the process sent, or `None` if the process hung or crashed."""
         with open(self._pipe, "rb") as pipe:
             sent = pipe.read()
         os.waitpid(self._child, 0)
@@ -60,10 +64,10 @@ class Process:
     Parameters
     ----------
     prepare : callable, optional
-        A function of the test's module; it may return values, by name, for tests with such
-        parameters.
+        A function of the test's module. It may return a dict of values by name, which are passed to
+        tests that have parameters of these names.
     variables : str
-        Variables of its environment that differ from those of this process.
+        Environment variables of the process that differ from those of this process.
     """
 
     def __init__(self, prepare=None, **variables):
@@ -110,13 +114,14 @@ class Process:
 
 
 def within(fixture):
-    """Make the body of a test run in the `Process` that a fixture gives."""
+    """Make a decorator by which the body of a test runs in the `Process` of a fixture."""
 
     def decorate(body):
         def test(request):
             request.getfixturevalue(fixture).run(test)
 
-        # No __wrapped__: pytest would look for fixtures there.
+        # Do not set __wrapped__: pytest would take the parameters of the wrapped function for
+        # fixtures.
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             setattr(test, name, getattr(body, name))
         test.body = body
@@ -127,7 +132,7 @@ def within(fixture):
 
 @contextmanager
 def logged_lines():
-    """Collect the lines that TensorFlow logs meanwhile, without times and places."""
+    """Collect the lines that TensorFlow logs in the `with` block, without times and places."""
     lines = []
     with tempfile.TemporaryFile() as target:
         kept = os.dup(2)
@@ -143,7 +148,7 @@ def logged_lines():
 
 
 def serve():
-    """Run the tests that come in through the standard input: the program of a `Process`."""
+    """Run the tests named on the standard input: the main program of a `Process`."""
     with Connection(os.dup(0)) as connection, open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
         atexit.register(faulthandler.dump_traceback_later, SECONDS, exit=True)
@@ -156,11 +161,11 @@ def serve():
 
 
 def _outcome(test, given):
-    """Run a test; return the traceback with which it fails, if it does."""
+    """Run a test. Return the traceback if it fails, `None` if it passes."""
     import fastops
     from fastops._specialize import policy
 
-    policy.set_share(0)  # as in tests that share a process: recordings are made at once
+    policy.set_share(0)  # record at once, as the fixtures of conftest.py do
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     try:
         fastops.clear_cache()

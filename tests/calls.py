@@ -1,4 +1,4 @@
-"""Calls of Python functions, held against the same calls without `fastops.install`."""
+"""Compare calls of Python functions with the same calls without `fastops.install`."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from fastops._install.public import lowering
 from fastops._install.target import resolve
 
 FAST, ANY = True, False
-"""Whether TensorFlow's Python, and Keras's, must have no part in a call."""
+"""Whether a call must not enter Python code of TensorFlow or Keras."""
 
 SOURCES = tuple(str(Path(module.__file__).parent) for module in (tf, keras))
 
@@ -34,13 +34,13 @@ def fast(*args, **kwargs):
 
 
 def find(name):
-    """Return what now has a public name."""
+    """Return the object that a public name refers to at present."""
     holder, attribute = resolve(name)
     return getattr(holder, attribute)
 
 
 def outcome(function, args, kwargs):
-    """Return what a call returns, or the `Failure` it ends with."""
+    """Return the result of a call, or the `Failure` if it raises."""
     try:
         return function(*args, **kwargs)
     except Exception as error:
@@ -48,14 +48,14 @@ def outcome(function, args, kwargs):
 
 
 def in_both(run, **options):
-    """Return what a function of no arguments returns without `install`, and with it."""
+    """Return the results of a function without arguments, without `install` and with it."""
     want = run()
     with fastops.accelerated(**options):
         return want, run()
 
 
 def gradients(function, args, kwargs):
-    """Return the gradient of a call's results by its floating tensors, and by the variable."""
+    """Return the gradients of a call's results by its floating tensors and the variable."""
     sources = [getattr(x, "_value", x) for x in (*args, *kwargs.values())]
     sources = [x for x in sources if is_differentiable(x)]
     if not sources:
@@ -77,7 +77,7 @@ def slopes(function, args, kwargs, want):
 
 
 def frames(function, args, kwargs):
-    """Return the functions of TensorFlow's and Keras's that a call enters."""
+    """Return the Python functions of TensorFlow and Keras that a call enters."""
     entered = []
 
     def profile(frame, event, arg):
@@ -93,17 +93,17 @@ def frames(function, args, kwargs):
 
 
 def assert_unchanged(name, calls, layers):
-    """Assert that calls of a function end as they do without `fastops.install`.
+    """Assert that calls of a function have the same outcome with and without `fastops.install`.
 
     Parameters
     ----------
     name : str
-        The function's.
+        The public name of the function.
     calls : list of tuple
-        What `call` and `fast` return.
+        The calls, as `call` and `fast` return them.
     layers : list of str
-        Those which must suffice to keep the fast ones out of Python; gradients are compared with
-        all layers.
+        The layers of `install` that are enough to keep the fast calls out of TensorFlow's Python.
+        Gradients are compared with all layers.
     """
     problems, original = [], find(name)
     wants = [outcome(original, args, kwargs) for _, args, kwargs in calls]
@@ -112,24 +112,24 @@ def assert_unchanged(name, calls, layers):
     ]
     with fastops.accelerated(only=layers):
         function = find(name)
-        assert isinstance(function, lowering.Function)
+        assert isinstance(function, lowering.Lowering)
         for (accelerated, args, kwargs), want in zip(calls, wants, strict=True):
             shown = f"{args} {kwargs}"[:300]
             for _ in range(2):
                 got = outcome(function, args, kwargs)
-                if got is not want and (found := difference(got, want)):
-                    problems.append(f"{shown}: {found}")
+                if got is not want and (differing := difference(got, want)):
+                    problems.append(f"{shown}: {differing}")
                     break
             else:
                 if accelerated and isinstance(want, Failure):
-                    problems.append(f"{shown} is no call to accelerate: {want}")
+                    problems.append(f"{shown} raises, so it is no example of a fast call: {want}")
                 elif accelerated and (entered := frames(function, args, kwargs)):
                     problems.append(f"{shown} enters {entered[:4]}")
     with fastops.accelerated():
         function = find(name)
         for (_, args, kwargs), want, want_slope in zip(calls, wants, want_slopes, strict=True):
-            if found := difference(slopes(function, args, kwargs, want), want_slope):
-                problems.append(f"gradients of {args} {kwargs}: {found}"[:300])
+            if differing := difference(slopes(function, args, kwargs, want), want_slope):
+                problems.append(f"gradients of {args} {kwargs}: {differing}"[:300])
     assert not problems, (
         "\n".join(problems[:25]) + f"\n{len(problems)} problems, {len(calls)} calls"
     )

@@ -23,26 +23,26 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="write what the tests find into tests/golden instead of comparing with it",
+        help="write the results into tests/golden instead of comparing with the files there",
     )
     parser.addoption(
         "--order",
         default="given",
-        help="of tests: reversed, the last file first; random or random:SEED, files and tests",
+        help="order of tests: reversed (the last file first), random or random:SEED",
     )
 
 
 class Examples:
-    """A plugin, since the examples in documents and docstrings are not below this folder."""
+    """A plugin for examples in documents and docstrings, which are outside of this folder."""
 
     def pytest_runtest_setup(self, item):
-        """Run examples as a reader does, in a process that has done nothing before."""
+        """Run each file of examples as a reader would, in the state of a new process."""
         if isinstance(item, DoctestItem):
             begin_afresh()
 
 
 def pytest_configure(config):
-    # Whoever starts a program in the background may have had it ignore interrupts.
+    # A shell that starts a program in the background may make it ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Examples())
     if hasattr(config, "workerinput"):
@@ -66,7 +66,7 @@ def pytest_report_header(config):
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("quick") and item.get_closest_marker("slow"):
-            raise pytest.UsageError(f"{item.nodeid} is marked both as quick and as slow")
+            raise pytest.UsageError(f"{item.nodeid} has both marks, quick and slow")
     kind, _, seed = config.option.order.partition(":")
     files = {}
     for item in items:
@@ -84,7 +84,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_make_collect_report(collector):
-    if isinstance(collector, pytest.File):  # before any test: with what is said at it captured
+    # Before any test, so that the output of the import is captured.
+    if isinstance(collector, pytest.File):
         zygote.import_tensorflow()
     return (yield)
 
@@ -100,7 +101,7 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture
 def golden(request):
-    """Compare a text with a file in tests/golden, or write it there under --update-golden."""
+    """Compare a text with a file in tests/golden. With --update-golden, write the file instead."""
 
     def compare(name, text):
         path = HERE / "golden" / name
@@ -118,14 +119,14 @@ def golden(request):
                     "found",
                 )
             )
-            pytest.fail(f"{diff}\nIf this is meant: pytest {request.path} --update-golden")
+            pytest.fail(f"{diff}\nIf this is intended: pytest {request.path} --update-golden")
 
     return compare
 
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """Return a folder of this run that all workers use: the first who needs it fills it."""
+    """Return a folder that all workers of this run share. The first one to need it fills it."""
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
@@ -165,7 +166,7 @@ def custom_op_library(once):
 
 @pytest.fixture(autouse=True)
 def _plans_stay(monkeypatch):
-    """Keep the first plan that a function has: a busy machine is no judge of who is faster."""
+    """Keep the first plan of each function, since timings on a busy machine are unreliable."""
     from fastops._plans import planned
 
     monkeypatch.setattr(planned, "SHORT", float("inf"))
@@ -173,7 +174,7 @@ def _plans_stay(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _made_soon():
-    """Have recordings and plans made as soon as one call has come, however little that cost."""
+    """Make recordings and plans after one call, however little time the call took."""
     from fastops._specialize import policy
 
     before = policy.set_share(0)
@@ -183,9 +184,9 @@ def _made_soon():
 
 @pytest.fixture
 def due_after(monkeypatch):
-    """Return a function by which what follows is recorded after so many calls: by a fake clock.
+    """Return a function that sets after how many calls a recording is made, by a fake clock.
 
-    Each call that is not replayed takes as long as each other, by that clock.
+    By that clock, all calls that are not replayed take the same time.
     """
     from fastops._specialize import policy
 
@@ -204,7 +205,7 @@ def due_after(monkeypatch):
 
 @pytest.fixture
 def fresh():
-    """Begin with empty caches and counters at zero, as the process began."""
+    """Begin with empty caches and counters at zero, as in a new process."""
     begin_afresh()
 
 

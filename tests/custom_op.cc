@@ -26,7 +26,7 @@ REGISTER_OP("FastopsTestScale")
       return absl::OkStatus();
     });
 
-// Writes into its input where TensorFlow allows it, and fails where a value is negative.
+// Writes into its input if TensorFlow allows it, and fails if a value is negative.
 class Scale : public tensorflow::OpKernel {
  public:
   explicit Scale(OpKernelConstruction* construction) : OpKernel(construction) {
@@ -52,7 +52,7 @@ class Scale : public tensorflow::OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("FastopsTestScale").Device(tensorflow::DEVICE_CPU), Scale);
 
-// Without a kernel.
+// An op without a kernel.
 REGISTER_OP("FastopsTest>Pair").Output("left: float").Output("right: float").SetIsStateful();
 
 REGISTER_OP("FastopsTestMix")
@@ -70,7 +70,8 @@ REGISTER_OP("FastopsTestMix")
     .Attr("negate: bool = false")
     .SetShapeFn(tensorflow::shape_inference::UnknownShape);
 
-// Lists in and out, and attributes of several kinds. Values are of one shape.
+// An op with lists of inputs and outputs, and attributes of several kinds. All values have the same
+// shape.
 template <typename T>
 class Mix : public tensorflow::OpKernel {
  public:
@@ -125,7 +126,7 @@ REGISTER_OP("FastopsTestCounter")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::ScalarShape);
 
-// Has its state in the kernel.
+// An op whose kernel has state.
 class Counter : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;
@@ -169,7 +170,7 @@ REGISTER_OP("FastopsTestContext")
     .Attr("T: type")
     .SetShapeFn(tensorflow::shape_inference::UnknownShape);
 
-// Tells what a kernel may ask its context for.
+// Returns information from the kernel's context.
 class Context : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;
@@ -223,7 +224,7 @@ REGISTER_OP("FastopsTestUnset")
     .Output("unset: float")
     .SetShapeFn(tensorflow::shape_inference::UnknownShape);
 
-// Forgets an output.
+// Does not set one of its outputs.
 class Unset : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;

@@ -1,6 +1,6 @@
-"""Differentiable calls of every op whose gradient `install` knows, and their derivatives.
+"""Differentiable calls of each op that has a gradient rule in `install`, and their derivatives.
 
-Nothing here makes a tensor before it is called: a process may load a device first.
+Importing this module makes no tensor, so that a process can load a device afterwards.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ COMPLEX = (tf.complex64, tf.complex128)
 
 
 def ints(value, dtype=tf.int32):
-    """Return axes, a shape or the like, in the host's memory whatever else there is."""
+    """Return integers (axes, a shape) as a tensor in host memory, also beside other devices."""
     with tf.device("CPU:0"):
         return tf.constant(value, dtype)
 
@@ -26,17 +26,17 @@ class Case(NamedTuple):
     Attributes
     ----------
     op : str
-        Whose gradient it is about.
+        The op whose gradient is tested.
     call : callable
-        Takes tensors.
+        Makes the call from tensors.
     shapes : tuple
-        Of these.
+        The shapes of these tensors.
     dtypes : tuple
-        Of all of them, in turn.
+        The dtypes to test, each for all tensors.
     taken : bool
-        Whether the rule of the op answers, rather than TensorFlow.
+        Whether the rule of the op computes the gradient, and does not fall back to TensorFlow.
     positive : bool
-        Whether the values must be.
+        Whether the values must be positive.
     """
 
     op: str
@@ -340,7 +340,7 @@ def second(case, inputs, wanted, seed):
     with tf.GradientTape() as outer:
         outer.watch([*wanted, seed])
         gradients = first(case, inputs, wanted, seed)
-        gradients = [dense(one) for one in gradients if one is not None]
+        gradients = [dense(gradient) for gradient in gradients if gradient is not None]
     return outer.gradient(gradients, [*wanted, seed])
 
 

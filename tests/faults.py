@@ -1,13 +1,13 @@
-"""Faults in TensorFlow, Keras and tf_keras, name by name, and what `install` makes of them.
+"""Test how `install` handles missing or changed names in TensorFlow, Keras and tf_keras.
 
-A fault deletes a name that `fastops._install` rests on, or puts something of another type there. A
-process with TensorFlow and Keras imported runs a short program without fastops and with it, for one
-fault after the other. The results must be the same, and `uninstall` must leave nothing behind.
+A fault deletes a name that `fastops._install` uses, or binds it to an object of another type. For
+each fault, a process that has imported TensorFlow and Keras runs a short program without fastops
+and with it. The results must be the same, and `uninstall` must leave nothing behind.
 
 Examples
 --------
-``python tests/faults.py`` runs every name with every fault, which takes some minutes; names as
-arguments, those alone. ``--early`` has the fault there before fastops is imported.
+``python tests/faults.py`` tests every name with every fault, which takes some minutes. With names
+as arguments, only these are tested. With ``--early``, the fault is made before fastops is imported.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FAULTS = ("deleted", "none", "number", "function", "class", "raising")
-"""What a name may hold instead of what it holds."""
+"""Replacements for the object of a name."""
 
 SECONDS = 60
-"""What the program may take with one fault."""
+"""The time limit of the program with one fault."""
 
 
 class Raising:
-    """Raises whatever it is asked."""
+    """An object that raises whatever is done with it."""
 
     def __getattribute__(self, name):
         raise RuntimeError(f"asked for {name}")
@@ -43,12 +43,12 @@ class Raising:
 
 
 def function(*args, **kwargs):
-    """Stand in the place of a class."""
+    """Replace a class by a function."""
     raise RuntimeError("called")
 
 
 class Class:
-    """Stand in the place of a function."""
+    """A class that replaces a function."""
 
     def __init__(self, *args, **kwargs):
         raise RuntimeError("called")
@@ -58,7 +58,7 @@ VALUES = {"none": None, "number": 7, "function": function, "class": Class}
 
 
 def value_of(fault):
-    """Return what a name holds. One that raises is not kept: other tests look at all objects."""
+    """Return the replacement. A `Raising` is made anew, as other tests inspect all objects."""
     return Raising() if fault == "raising" else VALUES[fault]
 
 
@@ -66,10 +66,10 @@ def value_of(fault):
 
 
 def names():
-    """Return every name of TensorFlow, Keras and tf_keras that `fastops._install` has."""
+    """Return every name of TensorFlow, Keras and tf_keras that `fastops._install` uses."""
     from fastops._install import iteration, models, optionals, upstream, variables  # noqa: F401
     from fastops._install.helpers import functions as helpers
-    from fastops._install.keras import batches, helper
+    from fastops._install.keras import batches
     from fastops._install.keras import functions as keras
     from fastops._install.models import library
     from fastops._install.models import targets as objects
@@ -78,21 +78,23 @@ def names():
     from fastops._install.replay import functions as replay
     from fastops._install.replay import targets as replayed
 
-    found = dict.fromkeys(upstream.table()["kinds"])
-    found |= dict.fromkeys(one for one in strings() if exists(one))
-    some = [one.name for one in (*functions.FUNCTIONS, *methods.METHODS, *keras.FUNCTIONS)]
+    candidates = dict.fromkeys(upstream.table()["kinds"])
+    candidates |= dict.fromkeys(name for name in strings() if exists(name))
+    some = [
+        function.name for function in (*functions.FUNCTIONS, *methods.METHODS, *keras.FUNCTIONS)
+    ]
     for table in (replay.FUNCTIONS, replay.METHODS, replay.OBJECTS):
         some += [f"{space}.{name}" for space, of in table.items() for name in of.split()]
         some += list(table)
     some += [f"tf.Tensor.{name}" for one in OPERATORS for name in one.names.split()]
     some += [f"tensorflow.python.{one.name}" for one in (*helpers.HELPERS, *helpers.METHODS)]
     some += [f"tf_keras.src.{one.name}" for one in helpers.TF_KERAS]
-    some += [f"keras.src.{one}" for one in (*helper.HELPERS, *helper.METHODS, *batches.METHODS)]
+    some += [f"keras.src.{one}" for one in (*keras.HELPERS, *keras.METHODS, *batches.METHODS)]
     for package, table in (("keras", objects.METHODS), ("tf_keras", objects.OF_TF_KERAS)):
         for kind, of in table.items():
             some += [
                 f"{package}.src.{kind}",
-                *(f"{package}.src.{kind}.{one}" for one in of.split()),
+                *(f"{package}.src.{kind}.{name}" for name in of.split()),
             ]
     some += [*library.UNASKED, *library.OF_TRAINING]
     for names in replayed.SETTINGS.values():
@@ -114,19 +116,19 @@ def names():
         "keras.src.tree.optree_impl",
     ]
     some += sorted(name for name in sys.modules if name.startswith("tensorflow.python.ops.gen_"))
-    found |= dict.fromkeys(re.sub(r"^tf\.", "tensorflow.", one) for one in some)
-    return [one for one in found if one.partition(".")[2] and exists(one)]
+    candidates |= dict.fromkeys(re.sub(r"^tf\.", "tensorflow.", name) for name in some)
+    return [name for name in candidates if name.partition(".")[2] and exists(name)]
 
 
 def strings():
-    """Yield the names that sources have as texts."""
+    """Yield the names that occur as strings in the sources."""
     root = Path(importlib.import_module("fastops._install").__file__).parent
     for path in sorted(root.rglob("*.py")):
         yield from re.findall(r'"((?:tensorflow|keras|tf_keras)(?:\.\w+)+)"', path.read_text())
 
 
 def exists(name):
-    """Tell whether something has a name."""
+    """Tell whether a name exists."""
     try:
         holder, attribute = place(name)
     except (AttributeError, KeyError):
@@ -141,7 +143,7 @@ def _package(holder):
 
 
 def place(name):
-    """Return the module or class that has a name in its own namespace, and the attribute."""
+    """Return the module or class whose own namespace contains a name, and the attribute."""
     path, _, attribute = name.rpartition(".")
     holder = None
     parts = path.split(".")
@@ -157,7 +159,7 @@ def place(name):
 
 
 def fitting(name):
-    """Return the faults that change a name's type."""
+    """Return the faults that change the type of a name's object."""
     holder, attribute = place(name)
     value = vars(holder)[attribute]
     value = getattr(value, "__func__", value)
@@ -169,12 +171,13 @@ def fitting(name):
 
 @contextmanager
 def injected(faults):
-    """Have some faults there meanwhile: pairs of a name and one of `FAULTS`."""
+    """Make faults in the `with` block: pairs of a name and one of `FAULTS`."""
     undo, before = [], set(sys.modules)
-    places = [(*place(name), name, fault) for name, fault in faults]  # while all can be found
+    # Look up all names before any of them is changed.
+    places = [(*place(name), name, fault) for name, fault in faults]
     try:
         for holder, attribute, name, fault in places:
-            if attribute not in vars(holder):  # deleted by another name
+            if attribute not in vars(holder):  # already deleted under another name
                 continue
             value = vars(holder)[attribute]
             undo.append((holder, attribute, value))
@@ -183,12 +186,12 @@ def injected(faults):
                     delattr(holder, attribute)
                 else:
                     setattr(holder, attribute, value_of(fault))
-            except (AttributeError, TypeError):  # it cannot be changed, of a class in C
+            except (AttributeError, TypeError):  # attributes of classes in C cannot be changed
                 undo.pop()
                 continue
             if name in before:
                 undo.append((sys.modules, name, sys.modules[name]))
-                sys.modules[name] = None  # imports fail
+                sys.modules[name] = None  # makes imports of the module fail
         yield bool(undo)
     finally:
         for holder, attribute, value in reversed(undo):
@@ -197,21 +200,21 @@ def injected(faults):
             else:
                 setattr(holder, attribute, value)
         for name in {name for name, _ in faults} - before:
-            sys.modules.pop(name, None)  # which an import has brought back
+            sys.modules.pop(name, None)  # an import may have added it again
 
 
 # The program -------------------------------------------------------------------------------------
 
 
 class Program:
-    """A short program of everything that `install` replaces something for, in sections.
+    """A short program, in sections, that uses everything for which `install` replaces something.
 
-    Whatever has to be made is made here, before anything is faulty.
+    All objects that it needs are made here, before there are faults.
 
     Parameters
     ----------
     whole : bool
-        Whether there is more in it than single ops.
+        Whether the program runs all sections, or only those of single ops.
     """
 
     def __init__(self, whole=True):
@@ -228,10 +231,10 @@ class Program:
         self.again = 3
         if whole:
             self.make()
-        self.kept = [one.numpy() for one in self.variables()]
+        self.kept = [variable.numpy() for variable in self.variables()]
 
     def make(self):
-        """Make what takes long."""
+        """Make the objects that take long to make."""
         import tf_keras
 
         tf, keras = self.tf, self.keras
@@ -254,15 +257,20 @@ class Program:
         self.ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
 
     def variables(self):
-        """Return what the program changes."""
+        """Return the variables that the program changes."""
         if not self.whole:
             return [self.other]
         of_keras = [*self.model.variables, *self.metric.variables, *self.optimizer.variables]
-        return [self.other, self.third, *(one._value for one in of_keras), *self.older.variables]
+        return [
+            self.other,
+            self.third,
+            *(variable._value for variable in of_keras),
+            *self.older.variables,
+        ]
 
     def sections(self):
         """Return functions, each of which returns a structure of values."""
-        found = [
+        values = [
             self.operators,
             self.functions,
             self.gradients,
@@ -272,10 +280,10 @@ class Program:
             self.ops_of_keras,
         ]
         return (
-            found
+            values
             if not self.whole
             else [
-                *found,
+                *values,
                 self.call_of_traced,
                 self.replayed,
                 self.call_of_keras,
@@ -321,7 +329,7 @@ class Program:
         structure = {"a": [1, (2, 3)], "b": 4}
         return [
             *nest.flatten(structure),
-            *nest.flatten(nest.map_structure(lambda one: one + 1, structure)),
+            *nest.flatten(nest.map_structure(lambda leaf: leaf + 1, structure)),
             *nest.flatten(nest.pack_sequence_as(structure, [1, 2, 3, 4])),
             tf.TensorShape([1, None]).rank,
             str(tf.as_dtype("float32")),
@@ -361,15 +369,15 @@ class Program:
         ]
 
     def training_of_keras(self):
-        found = []
+        values = []
         for _ in range(self.again):
             with self.tf.GradientTape() as tape:
                 loss = self.loss(self.y, self.model(self.x, training=True))
             variables = self.model.trainable_variables
             self.optimizer.apply(tape.gradient(loss, variables), variables)
             self.metric.update_state(loss)
-            found += [loss, self.metric.result(), *(one.numpy() for one in variables)]
-        return found
+            values += [loss, self.metric.result(), *(variable.numpy() for variable in variables)]
+        return values
 
     def batches_of_keras(self):
         served = self.served
@@ -381,21 +389,21 @@ class Program:
         return [self.third.numpy(), self.layer(self.x)]
 
     def run(self):
-        """Return what came of each section, by name: a digest of values, or the exception."""
-        found = {}
+        """Return the outcome of each section, by name: a digest of values, or the exception."""
+        by_section = {}
         for section in self.sections():
             try:
                 result = section()
             except Exception as problem:
-                found[section.__name__] = re.sub("0x[0-9a-f]+", "0x", f"{problem!r}"[:300])
+                by_section[section.__name__] = re.sub("0x[0-9a-f]+", "0x", f"{problem!r}"[:300])
             else:
-                found[section.__name__] = digest(result, self.np)
-        return found
+                by_section[section.__name__] = digest(result, self.np)
+        return by_section
 
     def reset(self):
-        """Have all as it was before the program."""
-        for one, value in zip(self.variables(), self.kept, strict=True):
-            one.assign(value)
+        """Restore the state before the program."""
+        for variable, value in zip(self.variables(), self.kept, strict=True):
+            variable.assign(value)
 
 
 def digest(value, np):
@@ -403,37 +411,39 @@ def digest(value, np):
     if isinstance(value, dict):
         value = list(value.items())
     if isinstance(value, list | tuple):
-        return [digest(one, np) for one in value]
+        return [digest(item, np) for item in value]
     array = np.asarray(value)
-    if array.dtype == object:  # whose bytes are addresses: a method in the place of a property, say
-        return f"{array.shape} {[type(one).__name__ for one in array.flat]}"
+    # An array of objects has addresses as its bytes; for example, a method replaces a property.
+    if array.dtype == object:
+        return f"{array.shape} {[type(item).__name__ for item in array.flat]}"
     return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()[:8]}"
 
 
-# What is asked -----------------------------------------------------------------------------------
+# Testing a fault
+# -----------------------------------------------------------------------------------
 
 
 def leftovers(placed):
-    """Return what is still replaced: of what was placed, and in any module."""
+    """Return the names that are still replaced: patch points, and attributes of any module."""
     from fastops._install.replacement import Replacement
 
-    found = [
+    left = [
         f"{holder.__name__}.{attribute}"
         for holder, attribute, original in placed
         if vars(holder).get(attribute) is not original
     ]
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("tensorflow", "keras", "tf_keras") and module is not None:
-            found += [
+            left += [
                 f"{name}.{attribute}"
                 for attribute, value in list(vars(module).items())
                 if issubclass(type(value), Replacement)
             ]
-    return found
+    return left
 
 
 def ask(program, faults, say):
-    """Run the program with some faults: return what is wrong, or `None`."""
+    """Run the program with some faults. Return a description of what is wrong, or `None`."""
     import fastops
     from fastops._install import placement, upstream
 
@@ -451,7 +461,7 @@ def ask(program, faults, say):
             got = program.run()
         finally:
             fastops.uninstall()
-        first = {}  # of what is replaced twice, the lower one
+        first = {}  # if a name is replaced twice, keep the first
         for holder, attribute, original in zip(
             placed[::5], placed[1::5], placed[2::5], strict=True
         ):
@@ -461,7 +471,8 @@ def ask(program, faults, say):
     program.reset()
     if left:
         return f"left: {left[:5]}"
-    # Where TensorFlow's own call raises, that of fastops may do without what is missing.
+    # If TensorFlow's own call raises, the call with fastops may still work without the missing
+    # name.
     wrong = {
         name: (one, got[name])
         for name, one in want.items()
@@ -470,12 +481,12 @@ def ask(program, faults, say):
     if wrong:
         return "; ".join(f"{name}: {one} is {two}" for name, (one, two) in wrong.items())
     if not placed:
-        return f"nothing is placed: {told[:3]}"
+        return f"nothing is patched in: {told[:3]}"
     return None
 
 
 def ask_early(_, faults, say):
-    """Likewise, with the faults there before fastops is imported, in a process of its own."""
+    """Import fastops with some faults in a new process; return what is wrong, as `ask` does."""
     return in_fork(lambda: _ask_early(faults, say))
 
 
@@ -495,7 +506,7 @@ def _ask_early(faults, say):
             places = [frame.filename for frame in traceback.extract_tb(problem.__traceback__)]
             places = [place for place in places if "fastops/_" in place]
             if places and "fastops/_install" not in places[-1]:
-                return None  # what is below `install` is for TensorFlow alone, which is pinned
+                return None  # code below `install` uses only TensorFlow, whose version is pinned
             return f"import fastops: {problem!r}, in {places[-1:]}"
     return ask(program, faults, say)
 
@@ -525,15 +536,15 @@ def in_fork(function):
 
 
 class Worker:
-    """A forked process that asks for one handful after another, and tells how far it is."""
+    """A forked process that tests one handful of faults after another and reports its progress."""
 
     def __init__(self, handfuls, make, ask):
         self.handfuls, self._make, self._ask = handfuls, make, ask
 
     def outcomes(self):
-        """Yield for each handful what is wrong with it, `None` if nothing is.
+        """Yield for each handful a description of what is wrong, or `None`.
 
-        Where TensorFlow itself does not outlive a fault, there is nothing to compare.
+        If TensorFlow itself crashes with a fault, there is nothing to compare.
         """
         at = 0
         while at < len(self.handfuls):
@@ -555,7 +566,7 @@ class Worker:
                         yield value
                         at, phase = at + 1, "begin"
             _, status = os.waitpid(child, 0)
-            if at < len(self.handfuls):  # it has ended
+            if at < len(self.handfuls):  # the process has ended
                 if phase != "stock":
                     yield f"the process has ended: {os.waitstatus_to_exitcode(status)}, in {phase}"
                 else:
@@ -581,16 +592,16 @@ class Worker:
 
 
 def one_by_one(chosen, every=False):
-    """Return handfuls of one fault each: of every name one, in turn, or all that fit."""
-    found = []
+    """Return handfuls of one fault each: for every name one fault in turn, or all that fit."""
+    singles = []
     for i, name in enumerate(chosen):
         some = fitting(name)
-        found += [[(name, fault)] for fault in (some if every else some[i % len(some) :][:1])]
-    return found
+        singles += [[(name, fault)] for fault in (some if every else some[i % len(some) :][:1])]
+    return singles
 
 
 def handfuls(chosen, size, seed):
-    """Return all names in handfuls, each with some fault."""
+    """Return handfuls that together contain all names, each name with some fault."""
     chance = random.Random(seed)
     faults = [(name, chance.choice(fitting(name))) for name in chosen]
     chance.shuffle(faults)
@@ -601,11 +612,11 @@ def main(argv=None):
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="tests/faults.py", description="Run faults.")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--every", action="store_true", help="each fault, not one of each name")
-    parser.add_argument("--size", type=int, default=1, help="of handfuls")
-    parser.add_argument("--seed", type=int, default=0, help="of handfuls")
-    parser.add_argument("--step", type=int, default=1, help="take one name of so many")
-    parser.add_argument("--early", action="store_true", help="before fastops is imported")
+    parser.add_argument("--every", action="store_true", help="try all faults of each name, not one")
+    parser.add_argument("--size", type=int, default=1, help="faults per handful")
+    parser.add_argument("--seed", type=int, default=0, help="the seed that chooses handfuls")
+    parser.add_argument("--step", type=int, default=1, help="test every so many-th name")
+    parser.add_argument("--early", action="store_true", help="make faults before the import")
     options = parser.parse_args(argv)
     for name in ("tensorflow", "keras", "tf_keras"):
         importlib.import_module(name)

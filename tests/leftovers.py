@@ -1,4 +1,4 @@
-"""What a run of the tests leaves behind: no process, and no file outside its temporary folders."""
+"""Check that a run of the tests leaves no process, and no file outside its temporary folders."""
 
 import ctypes
 import os
@@ -13,32 +13,32 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 
 KEPT = ("__autograph_generated_file",)
-"""What TensorFlow deletes at its exit, and not where the process is killed.
+"""Files that TensorFlow deletes at exit, but not if the process is killed.
 
-What Python has compiled of such files stays in any case, unless it is told to write no bytecode.
+Python's bytecode of such files remains in any case, unless Python is set not to write bytecode.
 """
 
 
 class Watch:
-    """Tells what is left of a run: of its processes, and in the folder for temporary files."""
+    """Finds the processes that a run leaves, and its files in the folder for temporary files."""
 
     def __init__(self):
-        # Whoever loses its parent becomes a child of this process.
+        # A process whose parent ends becomes a child of this process.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._before = set(children())
-        # The folders of pytest stay where they are: it keeps some, to be looked at.
+        # The folders of pytest stay outside of it: pytest keeps some for later inspection.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         self._outside = os.environ.get("TMPDIR")
         self._folder = Path(tempfile.mkdtemp(prefix="fastops-tests-"))
         os.environ["TMPDIR"] = tempfile.tempdir = str(self._folder)
 
     def end(self, seconds=60):
-        """Return what is left, as lines of text, and do away with it.
+        """Return the leftover processes and files as lines of text, and remove them.
 
-        What is about to end has so many seconds for it.
+        Processes have `seconds` to end by themselves.
         """
         tracker = sys.modules.get("multiprocessing.resource_tracker")
-        if tracker is not None:  # of this process; it ends with it
+        if tracker is not None:  # the tracker belongs to this process and ends with it
             tracker._resource_tracker._stop()
         processes = {}
         for _ in range(10 * seconds):
@@ -62,15 +62,15 @@ class Watch:
 
 
 def is_kept(path):
-    """Tell whether TensorFlow leaves a file, or a folder that has the bytecode of such alone."""
+    """Tell whether TensorFlow leaves a file, or a folder that only has bytecode of such files."""
     if path.name == "__pycache__":
         return all(one.name.startswith(KEPT) for one in path.iterdir())
     return path.name.startswith(KEPT)
 
 
 def children():
-    """Return the children of this process that have not ended, by number: their command lines."""
-    found = {}
+    """Return the command lines of the running children of this process, by process id."""
+    commands = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, parent = (folder / "stat").read_text().rpartition(") ")[2].split()[:2]
@@ -80,5 +80,5 @@ def children():
                 os.waitpid(int(folder.name), os.WNOHANG)
             else:
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(folder.name)] = command.decode(errors="replace")
-    return found
+                commands[int(folder.name)] = command.decode(errors="replace")
+    return commands

@@ -1,8 +1,8 @@
-"""What memory is in use, by the books of those who give it out.
+"""Measure memory in use, by the counts of its allocators.
 
-What the kernel says is resident depends on more: the size of pages, and allocators that keep what
-they have. TensorFlow's is one of these where oneDNN runs; it takes less than 4 KB from the C
-library's each time, and more as a part of some megabytes.
+Resident memory is not used, because it depends on the size of pages and on allocators that keep
+freed memory. With oneDNN, TensorFlow's allocator keeps memory: it takes less than 4 KB from the C
+library each time, and larger blocks as parts of some megabytes.
 """
 
 import ctypes
@@ -28,9 +28,9 @@ class _Statistics(ctypes.Structure):
 
 
 def allocated():
-    """Return how many bytes the C library has given out, tensors' among them.
+    """Return how many bytes the C library has allocated, including those of tensors.
 
-    Python's own objects, which it takes from pools, count where they are large.
+    Small Python objects are in Python's own pools and do not count; large ones do.
     """
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
@@ -41,32 +41,32 @@ def allocated():
 
 
 def tensors_left():
-    """Return how many tensors, and shapes, the collector finds.
+    """Return how many tensors and shapes the garbage collector tracks.
 
-    TensorFlow's own tests take for a leak what they find so after a test, and not before.
+    TensorFlow's own tests report those that are left after a test as leaks.
     """
     gc.collect()
-    return sum(isinstance(one, tf.Tensor | tf.TensorShape) for one in gc.get_objects())
+    return sum(isinstance(value, tf.Tensor | tf.TensorShape) for value in gc.get_objects())
 
 
 class Growth(NamedTuple):
-    """By how much something makes the process grow."""
+    """The growth of the process caused by calls."""
 
     bytes: int
-    """Of the C library."""
+    """Bytes allocated by the C library."""
 
     blocks: int
-    """Of Python: objects, most of them."""
+    """Blocks allocated by Python, mostly objects."""
 
     def exceeds(self, other=(0, 0), share=1.0):
-        """Tell whether it is more than that share of another, and what caches come and go with."""
+        """Tell whether growth exceeds a share of another one, plus a tolerance for caches."""
         return self.bytes > share * other[0] + 2**17 or self.blocks > share * other[1] + 2**10
 
 
 def growth(call, count):
-    """Return the `Growth` by so many calls, once the process has its size, without garbage.
+    """Return the `Growth` caused by `count` calls after a warm-up, without garbage.
 
-    TensorFlow's cache of kernels is emptied before and after.
+    TensorFlow's cache of kernels is cleared before and after.
     """
 
     def in_use():

@@ -1,4 +1,4 @@
-"""Programs of raw ops, run on TensorFlow's ops and on fastops', with the path of every call."""
+"""Run programs of raw ops on TensorFlow's and fastops' ops, and record the path of every call."""
 
 import tensorflow as tf
 from support import assert_same, path_since
@@ -7,7 +7,7 @@ import fastops
 
 
 class Recorder:
-    """`fastops.raw_ops`, writing down which paths the calls took: by op, in the order of calls."""
+    """`fastops.raw_ops` with a record of the paths of calls, by op, in the order of calls."""
 
     def __init__(self):
         self.paths = {}
@@ -26,10 +26,10 @@ class Recorder:
 
 
 def settled(program, reference=tf.raw_ops):
-    """Hold a program of raw ops against TensorFlow's, bit for bit.
+    """Compare a program of raw ops on fastops and on TensorFlow, bit for bit.
 
-    Returns what it returns on TensorFlow's ops, and the paths of the second run on fastops': that
-    by which every kernel is prepared. The reference has TensorFlow's functions.
+    Returns the results with TensorFlow's ops, and the paths of the second run with fastops, in
+    which every kernel is prepared. The reference uses TensorFlow's functions.
     """
     want = program(reference)
     for _ in range(2):
@@ -39,5 +39,5 @@ def settled(program, reference=tf.raw_ops):
 
 
 def distinct(paths):
-    """Return the set of all paths that `settled` has seen, whichever op took them."""
+    """Return the set of all paths in the result of `settled`, of all ops."""
     return {path for seen in paths.values() for path in seen}

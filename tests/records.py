@@ -1,4 +1,4 @@
-"""The records that a tape would keep of a program: which ops, in which order, of which tensors."""
+"""List the records that a tape would keep of a program: ops, their order, and their tensors."""
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
@@ -8,38 +8,38 @@ from tensorflow.python.eager import forwardprop
 def records(function, watched, *, leading=False):
     """Run a function and list what a tape around it would record.
 
-    An accumulator of forward mode records an op on the same condition as a tape, and calls a
-    Python function for each one. Here that function notes the op down.
+    A forward accumulator records an op under the same conditions as a tape, and calls a Python
+    function for each op. Here, that function is replaced by one that stores the op.
 
     Parameters
     ----------
     function : callable
-        Takes no arguments. Tapes inside of it are its own.
+        Takes no arguments. It may open tapes itself.
     watched : list of tf.Tensor or tf.Variable
-        What the tape watches: of floats.
+        The tensors and variables that the tape watches. They have float dtypes.
     leading : bool
         Whether to leave out records that do not lead to a result of the function.
 
     Returns
     -------
     list of tuple
-        For each record the name of the op, its inputs and its outputs. A tensor is the number of
-        the record that made it and its place among the outputs there, ``"x0"`` and so on if it is
-        watched, `None` if it is any other.
+        For each record, the name of the op, its inputs and its outputs. A tensor is given as the
+        number of the record that made it and its index among the outputs of that record; as
+        ``"x0"`` and so on if it is watched; and as `None` otherwise.
     """
-    names = {getattr(one, "handle", one)._id: f"x{i}" for i, one in enumerate(watched)}
+    names = {getattr(tensor, "handle", tensor)._id: f"x{i}" for i, tensor in enumerate(watched)}
     noted, alive = [], []
 
     def note(op_name, attrs, inputs, outputs, tangents, use_batch=False):
         made = [(len(noted), i) for i in range(len(outputs))]
         noted.append((op_name, [names.get(tensor._id) for tensor in inputs], made))
         names.update((tensor._id, name) for tensor, name in zip(outputs, made, strict=True))
-        alive.append((inputs, outputs))  # so that no identity comes twice
+        alive.append((inputs, outputs))  # keeps the tensors alive, so that no id is reused
         return [tensor if tensor.dtype.is_floating else None for tensor in outputs]
 
     pywrap_tfe.TFE_Py_RegisterJVPFunction(note)
     try:
-        with tf.autodiff.ForwardAccumulator(watched, [tf.identity(one) for one in watched]):
+        with tf.autodiff.ForwardAccumulator(watched, [tf.identity(tensor) for tensor in watched]):
             results = function()
     finally:
         pywrap_tfe.TFE_Py_RegisterJVPFunction(forwardprop._jvp_dispatch)
@@ -49,7 +49,7 @@ def records(function, watched, *, leading=False):
 
 
 def _leading(noted, results):
-    """Return the records that lead to some results, numbered anew."""
+    """Return the records that lead to some results, renumbered."""
     asked, kept = set(results), []
     for record in reversed(noted):
         if not asked.isdisjoint(record[2]):

@@ -1,4 +1,4 @@
-"""What the tests of the core share: the path of a call, and whether two results are the same."""
+"""Functions for all tests: find the path of a call, compare results, and run programs."""
 
 import itertools
 import math
@@ -26,9 +26,9 @@ FIRST = "tensorflow:first_call"
 
 
 def took(op, **arguments):
-    """Call an op and tell its path: its result, and "direct" or path and reason, "capi:op".
+    """Call an op; return its result, and its path: "direct", or path and reason as in "capi:op".
 
-    Calls that the op makes of others, to read a variable, do not count.
+    Calls of other ops that the call makes, to read a variable, do not count.
     """
     before = fastops.stats().ops.get(op.op_name)
     result = op(**arguments)
@@ -36,7 +36,7 @@ def took(op, **arguments):
 
 
 def path_since(before, op_name):
-    """Return the path of the one call of an op since that snapshot of its counters."""
+    """Return the path of the only call of an op since a snapshot of its counters."""
     after = fastops.stats().ops[op_name]
     paths = [
         path
@@ -57,7 +57,7 @@ def path_since(before, op_name):
 
 
 def check(op_name, path=DIRECT, first=FIRST, **arguments):
-    """Hold two calls of an op against `tf.raw_ops`, bit for bit, and their paths against these.
+    """Compare two calls of an op with `tf.raw_ops`, bit for bit, and check their paths.
 
     Returns TensorFlow's result.
     """
@@ -71,20 +71,20 @@ def check(op_name, path=DIRECT, first=FIRST, **arguments):
 
 
 def difference(got, want):
-    """Say how two results differ: structure, dtype, shape, device or any bit; `None` if not."""
+    """Describe how two results differ (structure, dtype, shape, device, bits); `None` if not."""
     if type(got) is not type(want):
         return f"{type(got).__name__}, not {type(want).__name__}: {got!r}, not {want!r}"[:1000]
     if isinstance(want, (list, tuple)):
         if len(got) != len(want):
             return f"{len(got)} items, not {len(want)}"
         for place, (one, other) in enumerate(zip(got, want, strict=True)):
-            if found := difference(one, other):
-                return f"[{place}]: {found}"
+            if differing := difference(one, other):
+                return f"[{place}]: {differing}"
         return None
     if isinstance(want, tf.Tensor):
-        for what in ("dtype", "shape", "device", "backing_device"):
-            if getattr(got, what) != getattr(want, what):
-                return f"{what} {getattr(got, what)}, not {getattr(want, what)}"
+        for attribute in ("dtype", "shape", "device", "backing_device"):
+            if getattr(got, attribute) != getattr(want, attribute):
+                return f"{attribute} {getattr(got, attribute)}, not {getattr(want, attribute)}"
         if want.dtype in (tf.resource, tf.variant):
             return None
         return difference(np.asarray(got.numpy()), np.asarray(want.numpy()))
@@ -120,8 +120,8 @@ def difference_of_arrays(got, want):
 
 def assert_same(got, want):
     """Assert that two results are the same: structure, dtype, shape, device and every bit."""
-    found = difference(got, want)
-    assert found is None, found
+    differing = difference(got, want)
+    assert differing is None, differing
 
 
 def assert_same_bits(got, want):
@@ -134,8 +134,8 @@ class Failure(NamedTuple):
 
 
 def failure(function, **arguments):
-    """Return the exception a call raises, as class and message."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+    """Return the class and message of the exception that a call raises."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any exception
         function(**arguments)
     return Failure(caught.type, str(caught.value))
 
@@ -148,18 +148,19 @@ import fastops
 from fastops import ops, raw_ops
 from fastops._specialize import policy
 from fastops._plans import planned
-planned.SHORT = float("inf")  # a busy machine is no judge of who is faster
-policy.set_share(0)  # recordings are made as soon as one call has come
+planned.SHORT = float("inf")  # timings on a busy machine are not reliable
+policy.set_share(0)  # make recordings after one call
 """
 
 
 def python(code, *, timeout=120, status=0, forked=True, **environment):
-    """Run code in a process of its own and return what it printed.
+    """Run code in a new process, and return its output.
 
-    The code finds `tf`, `np`, `fastops` and its doors imported, and no context. Its whole output is
-    shown when it ends with another exit status, or does not end. The process is a fork of one that
-    has imported all that, see `zygote`; unless the test is about how an interpreter starts or ends,
-    or about variables that are read as it starts.
+    In the code, `tf`, `np`, `fastops` and its modules of ops are imported, and there is no context.
+    If the process has another exit status or does not end, the failure shows its whole output. The
+    process is a fork of one that has imported all this (see `zygote`). Use `interpreter` if a test
+    is about the start or end of an interpreter, or about environment variables that are read at the
+    start.
     """
     code = PRELUDE + textwrap.dedent(code)
     if not forked:
@@ -184,7 +185,7 @@ def python(code, *, timeout=120, status=0, forked=True, **environment):
 
 
 def interpreter(code, *, timeout=120, status=0, **environment):
-    """Run code in a new interpreter, without anything imported; return what it printed."""
+    """Run code in a new interpreter, without any imports; return its output."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)],
         env=zygote.environment_of(**environment),
@@ -203,7 +204,7 @@ def interpreter(code, *, timeout=120, status=0, **environment):
 
 
 def _printed(ended, status, timeout, out, err):
-    """Return the output of a process that has ended with that status, or fail with all of it."""
+    """Return the output of a process; fail with its output if it has another exit status."""
     if ended is None:
         pytest.fail(f"still running after {timeout} s\n{out}\n{err}")
     if ended != status:
@@ -212,25 +213,25 @@ def _printed(ended, status, timeout, out, err):
 
 
 def free_ports(count):
-    """Return ports that nobody listens on.
+    """Return unused ports.
 
-    They are none of those that the kernel hands out, to clients and to whoever asks for any: nobody
-    is given them before they are used. Processes look for them in different places.
+    They are outside of the range from which the kernel assigns ports, so no other process gets them
+    before they are used. Processes search in different ranges.
     """
     with ExitStack() as stack:
-        found = []
+        ports = []
         begin = 20_000 + 10 * os.getpid() % 10_000
         for port in itertools.chain(range(begin, 30_000), range(20_000, begin)):
             probe = stack.enter_context(socket.socket())
             with suppress(OSError):
                 probe.bind(("localhost", port))
-                found.append(port)
-            if len(found) == count:
-                return found
+                ports.append(port)
+            if len(ports) == count:
+                return ports
 
 
 def one_in(count, values):
-    """Return the parameters of a test: one in so many, and the others marked as slow."""
+    """Return the parameters of a test; all but one in `count` are marked as slow."""
     return [
         pytest.param(value, marks=pytest.mark.slow) if number % count else value
         for number, value in enumerate(values)
@@ -238,7 +239,7 @@ def one_in(count, values):
 
 
 def floats(*shape, dtype=np.float32, seed=0):
-    """Reproducible values of any dtype: the same for the same shape and seed."""
+    """Return reproducible values of any dtype, the same ones for the same shape and seed."""
     generator = np.random.default_rng([seed, math.prod(shape), len(shape)])
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
@@ -257,14 +258,14 @@ SPECIAL = [0x7FC00001, 0x7F800001, 0xFFC12345, 0x80000000, 0, 1, 0x007FFFFF, 0x7
 
 
 def special(*shape, seed=0):
-    """Like `floats`, but for one in five: NaNs of several kinds, infinity, zeros, denormals."""
+    """Return `floats` in which one value in five is a NaN, infinity, zero or denormal."""
     generator = np.random.default_rng(seed)
     bits = generator.choice(np.array(SPECIAL, np.uint32), size=shape).view(np.float32)
     return np.where(generator.random(shape) < 0.2, bits, floats(*shape, seed=seed))
 
 
 def outcome(function, **arguments):
-    """Return what a call returns, or the `Failure` it ends with."""
+    """Return the result of a call, or the `Failure` if it raises."""
     try:
         return function(**arguments)
     except Exception as error:
@@ -272,7 +273,7 @@ def outcome(function, **arguments):
 
 
 def assert_same_outcome(op_name, **arguments):
-    """Hold two calls of an op against `tf.raw_ops`, in value or in exception; return it."""
+    """Compare two calls of an op with `tf.raw_ops`, result or exception; return the outcome."""
     want = outcome(getattr(tf.raw_ops, op_name), **arguments)
     for _ in range(2):
         assert_same(outcome(getattr(fastops.raw_ops, op_name), **arguments), want)
@@ -280,9 +281,9 @@ def assert_same_outcome(op_name, **arguments):
 
 
 def both(program, path=DIRECT):
-    """Run a program of raw ops on TensorFlow's and on fastops', and hold them against each other.
+    """Run a program of raw ops on TensorFlow's and on fastops' ops, and compare the results.
 
-    The second run on fastops' must take only that path. Returns TensorFlow's result.
+    In the second run with fastops, all calls must take that path. Returns TensorFlow's result.
     """
     want = program(tf.raw_ops)
     assert_same(program(fastops.raw_ops), want)

@@ -1,9 +1,10 @@
-"""Processes that begin with TensorFlow imported, within milliseconds: forks of one that has it.
+"""Start processes with TensorFlow imported within milliseconds, by forks.
 
-A `Zygote` is an interpreter that has imported some modules, has no context of TensorFlow's, and
-waits. For each program it forks, and the child runs it as ``python -c`` does: in ``__main__``, with
-its own environment, directory and standard streams, until the interpreter is finalised. The child
-does not outlive the zygote, nor the zygote the process that started it, however that ends.
+A `Zygote` is an interpreter that has imported some modules, has no context of TensorFlow, and
+waits. It forks for each program, and the child runs the program as ``python -c`` does: in
+``__main__``, with its own environment, directory and standard streams, until the interpreter is
+finalised. A child ends when the zygote ends, and the zygote ends when the process that started it
+ends, for whatever reason.
 """
 
 import atexit
@@ -25,10 +26,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 PROGRAM = "exec(__import__('zygote').serve())"
-"""What a zygote runs: `serve` returns in its children only, with the code of the program."""
+"""The program of a zygote. `serve` only returns in children, with the code of their program."""
 
 READ_LATE = frozenset({"PYTEST_CURRENT_TEST", "TF_CONFIG", "TF_NODE_FILE_WRITER_DIRECTORY"})
-"""Variables that mean nothing to an import: a program may have others than its zygote."""
+"""Environment variables that do not affect imports, so a program may have other values than its
+zygote."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -39,9 +41,9 @@ class Zygote:
     Parameters
     ----------
     modules : iterable of str
-        What it imports, and its children find imported.
+        The modules that it imports for its children.
     environment : dict of str to str
-        All its variables.
+        All its environment variables.
     """
 
     def __init__(self, modules, environment):
@@ -53,14 +55,14 @@ class Zygote:
                 stdin=theirs,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # an interrupt from the keyboard is not meant for it
+                start_new_session=True,  # the zygote must not get interrupts from the keyboard
             )
             self._control.send(pickle.dumps(tuple(modules)))
             theirs.close()
             if not self._control.recv(1):
                 process.wait()
                 log.seek(0)
-                raise RuntimeError(f"a zygote could not begin:\n{log.read().decode()}")
+                raise RuntimeError(f"a zygote could not start:\n{log.read().decode()}")
         self._process = process
 
     def start(self, code, environment, stdin, stdout, stderr):
@@ -72,7 +74,7 @@ class Zygote:
         return Process(connection)
 
     def end(self):
-        """End it, and those of its children that still run."""
+        """End the zygote and its running children."""
         self._control.close()
         self._process.wait()
 
@@ -83,7 +85,7 @@ class Process:
     Attributes
     ----------
     pid : int
-        Its number.
+        The process id.
     """
 
     def __init__(self, connection):
@@ -92,12 +94,12 @@ class Process:
         self.pid = self._receive(None)
 
     def wait(self, timeout=None):
-        """Return its exit status when it ends, a negative number where a signal ended it.
+        """Wait for the end; return the exit status, which is negative after a signal.
 
         Raises
         ------
         TimeoutError
-            It still runs after so many seconds.
+            The process still runs after `timeout` seconds.
         """
         if self._status is None:
             self._status = self._receive(timeout)
@@ -105,7 +107,7 @@ class Process:
         return self._status
 
     def kill(self):
-        """End it at once."""
+        """End the process at once."""
         if self._status is None:
             self._connection.shutdown(socket.SHUT_WR)
 
@@ -121,13 +123,13 @@ _starting = threading.Lock()
 
 
 def of(modules=(), **variables):
-    """Return the zygote with these modules, and this process's environment with these variables.
+    """Return the zygote with these modules and with these changes of the environment.
 
-    It is started when it is first asked for, and ends with this process.
+    It is started when it is first needed, and ends with this process.
     """
     environment = environment_of(**variables)
     fixed = [(name, value) for name, value in environment.items() if name not in READ_LATE]
-    key = (os.getpid(), *modules, *sorted(fixed))  # what forks from here has its own
+    key = (os.getpid(), *modules, *sorted(fixed))  # forks of this process have their own zygotes
     with _starting:
         if not _zygotes:
             atexit.register(end)
@@ -145,7 +147,7 @@ def end():
 
 
 def environment_of(**variables):
-    """Return the environment in which what a test starts finds fastops and the tests."""
+    """Return an environment in which processes of tests can import fastops and the tests."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
@@ -156,7 +158,7 @@ def environment_of(**variables):
 
 @contextmanager
 def without(*names):
-    """Let imports of these modules fail."""
+    """Make imports of these modules fail in the `with` block."""
     absent = [name for name in names if name not in sys.modules]
     sys.modules |= dict.fromkeys(absent)
     try:
@@ -167,9 +169,9 @@ def without(*names):
 
 
 def import_tensorflow():
-    """Import TensorFlow, and Keras with it, which goes without scikit-learn and matplotlib.
+    """Import TensorFlow and Keras, but not scikit-learn and matplotlib.
 
-    It would import them for wrappers and plots that nobody asks for, and take half as long again.
+    Keras imports them for wrappers and plots that no test needs, which takes half as long again.
     """
     if "tensorflow" not in sys.modules:
         with without("matplotlib", "sklearn"):
@@ -180,7 +182,7 @@ def import_tensorflow():
 
 
 def serve():
-    """Import what is asked for, then fork for each request: return the code of its program."""
+    """Import the modules, then fork for each request; in a child, return the program's code."""
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -189,8 +191,9 @@ def serve():
     for name in ("fastops", *modules):
         importlib.import_module(name)
     context = sys.modules["tensorflow.python.eager.context"]._context
-    assert context is None or context._context_handle is None, "a fork of its threads would hang"
-    gc.freeze()  # what is imported: to collect garbage there would copy all of it, at each exit
+    assert context is None or context._context_handle is None, "forks with a context hang"
+    # Freeze imported objects: a collection at exit would touch them, and so copy their memory.
+    gc.freeze()
     sys.stdout.flush()
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -200,7 +203,7 @@ def serve():
 
 
 class _Server:
-    """What waits for requests, and for the ends of children."""
+    """The loop that waits for requests, and for the ends of children."""
 
     def __init__(self, control):
         self._selector = selectors.DefaultSelector()
@@ -235,9 +238,9 @@ class _Server:
         return None
 
     def _kill(self, child):
-        """Its connection is closed: nobody wants it."""
+        """Kill a child whose connection is closed, since its result is no longer needed."""
         self._selector.unregister(self._children[child])
-        with suppress(ProcessLookupError):  # it has no group yet, or a group and no member
+        with suppress(ProcessLookupError):  # the process group does not exist yet, or is empty
             os.killpg(child, signal.SIGKILL)
         os.kill(child, signal.SIGKILL)
 
@@ -266,7 +269,7 @@ def _packed(number):
 
 
 def _begin(parent, streams, code, environment, directory):
-    """Make this fork what a new interpreter is; return the code to run."""
+    """Give this fork the state of a new interpreter; return the code to run."""
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -1,7 +1,7 @@
-"""Writes what follows from the functions of `fastops.backend`: their stub, and their table.
+"""Write the stub and the table of the functions of `fastops.backend`.
 
-Run in an environment with fastops and TensorFlow: ``make gen`` does. ``--check`` writes nothing,
-prints what would be written otherwise, and fails.
+It needs an environment with fastops and TensorFlow; ``make gen`` runs it. ``--check`` writes
+nothing, prints differences, and fails if there are any.
 """
 
 import argparse
@@ -52,7 +52,7 @@ TYPES = {
     "fn step_function": "Callable[..., Any]",
     "constraint": "Callable[[Any], Any] | None",
 }
-"""What parameters are, by their names; others are of any type."""
+"""The types of parameters, by name. Other parameters have any type."""
 
 BY_NAME = {name: kind for names, kind in TYPES.items() for name in names.split()}
 
@@ -108,7 +108,7 @@ OF = {
         )
     },
 }
-"""Of some functions, what their parameters are that elsewhere are something else."""
+"""The types of parameters that differ from `TYPES` in some functions."""
 
 RETURNS = {
     "backend dtype floatx image_data_format": "str",
@@ -134,7 +134,7 @@ RETURNS = {
     " to_dense update update_add update_sub variable zeros": "Any",
     "ctc_label_dense_to_sparse concatenate": "Any",
 }
-"""What functions return; not given, a tensor."""
+"""The result types of functions; default: a tensor."""
 
 RETURNED = {name: kind for names, kind in RETURNS.items() for name in names.split()}
 
@@ -167,15 +167,19 @@ def stub():
 
 def _declaration(name, function):
     parameters, starred = [], False
-    for one in inspect.signature(function).parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not starred:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parameters.append("*")
             starred = True
-        kind = OF.get(name, {}).get(one.name) or BY_NAME.get(one.name, "Any")
-        text = f"{'**' * (one.kind is one.VAR_KEYWORD)}{one.name}: {kind}"
-        default = json.dumps(one.default) if isinstance(one.default, str) else repr(one.default)
-        parameters.append(text if one.default is one.empty else f"{text} = {default}")
-    inside = "".join(f"    {one},\n" for one in parameters)
+        kind = OF.get(name, {}).get(parameter.name) or BY_NAME.get(parameter.name, "Any")
+        text = f"{'**' * (parameter.kind is parameter.VAR_KEYWORD)}{parameter.name}: {kind}"
+        default = (
+            json.dumps(parameter.default)
+            if isinstance(parameter.default, str)
+            else repr(parameter.default)
+        )
+        parameters.append(text if parameter.default is parameter.empty else f"{text} = {default}")
+    inside = "".join(f"    {parameter},\n" for parameter in parameters)
     inside = f"\n{inside}" if inside else ""
     return f"def {name}({inside}) -> {RETURNED.get(name, 'tf.Tensor')}: ..."
 
@@ -184,28 +188,34 @@ def table():
     """Return the table of all functions, a part for each category."""
     parts = [BEGIN]
     for category, meaning in CATEGORIES.items():
-        found = [one for one in backend.describe().values() if one.category == category]
+        rows = [
+            description
+            for description in backend.describe().values()
+            if description.category == category
+        ]
         below = "op" if category == "alias" else "adds" if category == "thicker" else "what"
         parts.append(f"\n### {category.title()}\n\n{meaning[:1].upper()}{meaning[1:]}.\n\n")
         parts.append(f"| function | {below} | TensorFlow | Keras 3 | differences |\n")
         parts.append("| --- | --- | --- | --- | --- |\n")
-        for one in found:
-            text = f"`{one.op}`" if one.op else one.adds
-            elsewhere = [f"`{name}`" if name else "" for name in (one.tensorflow, one.keras)]
-            cells = [f"`{one.name}`", text, *elsewhere, one.differs]
+        for description in rows:
+            text = f"`{description.op}`" if description.op else description.adds
+            elsewhere = [
+                f"`{name}`" if name else "" for name in (description.tensorflow, description.keras)
+            ]
+            cells = [f"`{description.name}`", text, *elsewhere, description.differs]
             parts.append(f"| {' | '.join(cells)} |".replace("  ", " ") + "\n")
     return "".join([*parts, "\n", END])
 
 
 def page():
-    """Return the page with the table as it is to be."""
+    """Return the page with the table as it should be."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     return before + table() + rest.partition(END)[2]
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, and tell what differs")
+    parser.add_argument("--check", action="store_true", help="only show the differences")
     check = parser.parse_args(arguments).check
     differs = False
     for path, text in ((STUB, stub()), (PAGE, page())):
@@ -215,8 +225,8 @@ def main(arguments=None):
         differs = True
         if check:
             name = str(path.relative_to(ROOT))
-            lines = (one.splitlines(keepends=True) for one in (old, text))
-            sys.stdout.writelines(difflib.unified_diff(*lines, name, "as it is to be"))
+            lines = (page.splitlines(keepends=True) for page in (old, text))
+            sys.stdout.writelines(difflib.unified_diff(*lines, name, "expected"))
         else:
             path.write_text(text)
     if check and differs:

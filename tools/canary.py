@@ -1,10 +1,10 @@
-"""Tries a nightly build of TensorFlow, and says what has moved in it since the one that runs here.
+"""Test a nightly build of TensorFlow, and report what has changed since the running version.
 
-It makes a cell as `tools/matrix.py` does, in ``.venv-matrix/nightly``, whose copy of the checkout
-takes that TensorFlow; builds there and runs the quick tests. It says which of the headers that
-fastops reads are other or gone, which symbols it calls are missing, which code that is restated is
-other, and what has become of the ops. It is no part of continuous integration: what it finds is
-for a person to read.
+It makes a cell as `tools/matrix.py` does, in ``.venv-matrix/nightly``, with a copy of the checkout
+that accepts this TensorFlow, builds there, and runs the quick tests. It reports which of the
+headers that fastops uses have changed or are missing, which symbols are missing, which
+reimplemented code has changed, and which ops have changed. It is not part of continuous
+integration: its report is for a person to read.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Nightly(matrix.Runner):
         return [self.package, *matrix.isolated_requirements()]
 
     def copy(self):
-        """Make a copy that takes the nightly build."""
+        """Make a copy that accepts the nightly build."""
         super().copy()
         file = self.tree / "pyproject.toml"
         text = file.read_text()
@@ -54,17 +54,17 @@ class Nightly(matrix.Runner):
         return {}
 
     def site(self):
-        """Return the folder of installed packages, as Python code of the environment tells it."""
+        """Return the folder of installed packages, as the environment's Python reports it."""
         code = "import sysconfig; print(sysconfig.get_path('purelib'))"
         _, text = self.call("where", self.python, "-c", code)
         return Path(text.split()[-1])
 
 
 def headers(package, includes):
-    """Return the headers of TensorFlow that fastops reads, by their names below its folder."""
+    """Return the headers of TensorFlow that fastops uses, as paths below its folder."""
     command = [
         *("g++", "-std=c++17", "-M", "-DINTEL_MKL", "-DNDEBUG", "-D_GLIBCXX_USE_CXX11_ABI=1"),
-        *(f"-I{package / 'include'}", *(f"-I{one}" for one in includes)),
+        *(f"-I{package / 'include'}", *(f"-I{include}" for include in includes)),
         *("-x", "c++", building.HELPERS / building.DEFINITIONS, "-include", "Python.h"),
     ]
     done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True)
@@ -75,7 +75,7 @@ def headers(package, includes):
 
 
 def moved_headers(here, there, includes):
-    """Yield what is other in the headers that fastops reads."""
+    """Yield lines about changes of the headers that fastops uses."""
     names, _ = headers(here, includes)
     _, errors = headers(there, includes)
     yield from errors
@@ -85,24 +85,24 @@ def moved_headers(here, there, includes):
         for name in names - {*gone}
         if (here / "include" / name).read_bytes() != (there / "include" / name).read_bytes()
     )
-    yield f"{len(names)} headers are read, {len(other)} are other, {len(gone)} are gone"
+    yield f"{len(names)} headers are used, {len(other)} have changed, {len(gone)} are missing"
     yield from (f"gone: {name}" for name in gone)
     own = ("tensorflow/c/", "tensorflow/core/", "tensorflow/python/")
     yield from (f"other: {name}" for name in other if str(name).startswith(own))
 
 
 def moved_symbols(tree, package):
-    """Yield what the extensions call and this TensorFlow does not export."""
+    """Yield lines about symbols that the extensions call and this TensorFlow does not export."""
     libraries = [
         package / name for name in ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2")
     ]
     libraries.append(package / "python" / "lib_pywrap_tensorflow_common.so")
     modules = sorted((tree / "fastops").rglob("*.so"))
     if not modules:
-        yield "nothing is built whose symbols could be looked up"
+        yield "there is no build, so no symbols were looked up"
         return
     used = {name for name, kind in cross.symbols(modules, "--dynamic") if kind == "U"}
-    exported = {name for one in libraries for name, _ in cross.symbols([one], "--dynamic")}
+    exported = {name for library in libraries for name, _ in cross.symbols([library], "--dynamic")}
     lacking = {name.partition("@")[0] for name in used} - {n.partition("@")[0] for n in exported}
     found = [name for name in cross.plain(lacking) if not cross.is_standard(name)]
     found = [name for name in found if not cross.ELSEWHERE.match(name)]
@@ -111,7 +111,7 @@ def moved_symbols(tree, package):
 
 
 def moved_code(site):
-    """Yield which code that is restated is other there."""
+    """Yield lines about reimplemented code that has changed."""
     table, installed = code.table(), restated.Installed(site)
     for name in ("digests", "files"):
         table[name] = dict(table[name])
@@ -127,13 +127,13 @@ def moved_code(site):
             continue
         left_out = restated.missing(package, installed, table)
         count = sum(map(len, left_out.values()))
-        yield f"{package}: {count} pieces are not in force"
+        yield f"{package}: {count} parts are left out"
         for layer, pieces in left_out.items():
             yield from (f"{layer}: {piece}, by {part}" for piece, part in pieces.items())
 
 
 def moved_ops(text):
-    """Yield what has become of the ops, given the text of all of them."""
+    """Yield lines about changes of the ops, given the text of all ops."""
     old, new = load.parse(load.OPS.read_text()), load.parse(text)
     other = [name for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
     yield f"{len(new)} ops"
@@ -143,11 +143,11 @@ def moved_ops(text):
 
 
 def main(argv=None):
-    """Run the command; return its exit status, of the build and the tests."""
+    """Run the command; return its exit status, that of the build and the tests."""
     parser = argparse.ArgumentParser(prog="tools/canary.py", description=__doc__.splitlines()[0])
-    parser.add_argument("--package", default="tf-nightly-cpu", help="what pip installs")
+    parser.add_argument("--package", default="tf-nightly-cpu", help="what to install")
     parser.add_argument("--workers", type=int, default=matrix.room(1)[1])
-    parser.add_argument("--no-tests", action="store_true", help="only say what has moved")
+    parser.add_argument("--no-tests", action="store_true", help="only report what has changed")
     options = parser.parse_args(argv)
     here = needs.tensorflow().directory
     runner = Nightly(options.package, workers=options.workers)
@@ -175,11 +175,13 @@ def main(argv=None):
             print(f"- {line}")
     print("\n## Build and tests\n")
     if failure is None and not options.no_tests:
-        found = runner.tests("quick")
-        print(f"- {found['passed']} passed, {found['failed']} failed, {found['skipped']} skipped")
-        for name, message in found["failures"]:
+        counts = runner.tests("quick")
+        print(
+            f"- {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+        )
+        for name, message in counts["failures"]:
             print(f"- {name}: {message}")
-        return int(bool(found["failed"]))
+        return int(bool(counts["failed"]))
     print(f"- {failure or 'it builds'}")
     return int(failure is not None)
 

@@ -1,15 +1,16 @@
-r"""Compiles the extensions for another processor, and looks for what they call in its TensorFlow.
+r"""Compile the extensions for another processor, and look up their symbols in its TensorFlow.
 
-Nothing is run: no such machine is needed, only a cross compiler and the wheel of TensorFlow, as the
-processor's own pip would install it::
+Nothing is run. So no such machine is needed, only a cross compiler and TensorFlow's wheel for that
+processor::
 
     python -m pip download --no-deps --only-binary :all: --dest wheels \
         --platform manylinux_2_27_aarch64 'tensorflow==2.21.*'
     python tools/cross.py wheels/*.whl
 
-A wheel for macOS is taken, too. There is no compiler for that here: the sources are compiled for
-Linux on the same processor, with the wheel's headers and without oneDNN, which macOS has not; what
-they call is looked up in the wheel's libraries, the namespaces of the two C++ libraries aside.
+Wheels for macOS work, too. Since there is no compiler for macOS here, the sources are compiled for
+Linux on the same processor, with the wheel's headers and without oneDNN, which macOS does not have.
+Their symbols are looked up in the wheel's libraries, ignoring the different namespaces of the two
+C++ libraries.
 """
 
 import argparse
@@ -40,7 +41,7 @@ WANTED = re.compile(
     r"tensorflow/(include/.*|libtensorflow_(cc|framework)\.[^/]*|python/lib_pywrap_[^/]*common\.[^/]*)"
 )
 
-# What defines the rest: Python, and the compiler's own libraries.
+# Other symbols are defined by Python and by the compiler's own libraries.
 ELSEWHERE = re.compile(
     r"_?(_?Py|__cxa_|__gxx_personality|__cxxabi|__stack_chk|_Unwind_|__dso_handle|__tls_get_addr"
     r"|__errno_location|__assert_fail|_GLOBAL_OFFSET_TABLE_|__aarch64_|__gmon_start__)"
@@ -48,7 +49,7 @@ ELSEWHERE = re.compile(
 
 
 def unpack(wheel, place):
-    """Unpack headers and libraries of a wheel."""
+    """Unpack the headers and libraries of a wheel."""
     with zipfile.ZipFile(wheel) as opened:
         for name in opened.namelist():
             if WANTED.fullmatch(name):
@@ -59,7 +60,7 @@ def unpack(wheel, place):
 def command(compiler, package, *, macos):
     """Return the compiler's command for a module."""
     include = package / "include"
-    defines = [one for one in systems.defines() if not (macos and one == "-DINTEL_MKL")]
+    defines = [define for define in systems.defines() if not (macos and define == "-DINTEL_MKL")]
     onednn = [f"-isystem{include / place}" for place in systems.ONEDNN_HEADERS]
     return [
         *(*shlex.split(compiler), "-std=c++17", "-O1", "-fPIC", f"-isystem{include}", *onednn),
@@ -71,7 +72,7 @@ def command(compiler, package, *, macos):
 
 
 def compile_modules(names, how, place, build=None):
-    """Compile modules; return what the compiler says of those that it does not compile.
+    """Compile modules; return the compiler's messages for those that fail.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def symbols(files, *options):
 
 
 def called(objects):
-    """Return what objects use and none of them defines; what may be missing is left out."""
+    """Return the symbols that objects use and do not define, without those that may be missing."""
     found = symbols(objects)
     defined = {name for name, kind in found if kind not in "Uwv"}
     used = {name for name, kind in found if kind == "U"}
@@ -124,16 +125,16 @@ def called(objects):
 
 
 def plain(names):
-    """Return names without what tells the C++ libraries apart, and a Mach-O's underscore."""
+    """Return names without the namespaces of C++ libraries, and without Mach-O's underscore."""
     text = "\n".join(sorted(names))
     shown = subprocess.run(["c++filt"], input=text, check=True, capture_output=True, text=True)
-    # An int64_t is a long here, and a long long on macOS.
+    # An int64_t is a long on Linux, and a long long on macOS.
     told_apart = r"(?<=std::)__(cxx11|1)::|\[abi:cxx11\]|long (?=long)"
     return {re.sub(told_apart, "", name) for name in shown.stdout.splitlines()}
 
 
 def missing(objects, libraries, *, macos):
-    """Return what objects use and neither libraries nor the compiler's own have."""
+    """Return the symbols of objects that no library, nor the compiler's own, defines."""
     used = called(objects)
     exported = set()
     for library in libraries:
@@ -149,18 +150,18 @@ def missing(objects, libraries, *, macos):
 
 
 def is_standard(name):
-    """Say whether a name is one of the C or C++ library's own."""
-    found = re.match(r"(typeinfo for |vtable for |VTT for )?(.*)", name)[2]
+    """Tell whether a name belongs to the C or C++ library."""
+    stem = re.match(r"(typeinfo for |vtable for |VTT for )?(.*)", name)[2]
     own = ("std::", "operator new", "operator delete", "__cxx", "__gnu_cxx::")
-    return found.startswith(own) or re.fullmatch(r"[a-z0-9_]+", found) is not None
+    return stem.startswith(own) or re.fullmatch(r"[a-z0-9_]+", stem) is not None
 
 
 def main(argv=None):
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="tools/cross.py", description=__doc__.splitlines()[0])
-    parser.add_argument("wheel", type=Path, help="TensorFlow's, or the folder that has it unpacked")
-    parser.add_argument("modules", nargs="*", help="fastops._dispatch, ...; all, if none is given")
-    parser.add_argument("--build", type=Path, help="a folder of build/, to translate nothing anew")
+    parser.add_argument("wheel", type=Path, help="TensorFlow's wheel, or a folder with its content")
+    parser.add_argument("modules", nargs="*", help="such as fastops._dispatch; default: all")
+    parser.add_argument("--build", type=Path, help="a folder of build/ with translated modules")
     parser.add_argument("--compiler", default="aarch64-linux-gnu-g++")
     options = parser.parse_args(argv)
     os.chdir(ROOT)
@@ -180,7 +181,8 @@ def main(argv=None):
             print(f"{name} is not compiled:\n{text}")
         lacking = missing(sorted(place.glob("*.o")), libraries, macos=macos)
         print(f"{len(names) - len(failures)} of {len(names)} modules are compiled")
-        print(f"{len(lacking)} symbols are missing in {', '.join(one.name for one in libraries)}")
+        shown = ", ".join(library.name for library in libraries)
+        print(f"{len(lacking)} symbols are missing in {shown}")
         print("".join(f"  {name}\n" for name in lacking), end="")
     return 1 if failures or lacking else 0
 

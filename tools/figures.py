@@ -1,8 +1,8 @@
-"""Writes what README.md and docs say was measured, all of it from one saved run.
+"""Write the measured figures in README.md and docs, all from one saved run.
 
-``make figures`` measures, and calls this with the run. In the files, what is written stands between
-``<!-- figures: NAME -->`` and ``<!-- /figures -->``; what has such a name is a function here.
-docs/speed.md and the pictures are written as a whole.
+``make figures`` measures, and calls this program with the run. In the files, the figures are in
+blocks between ``<!-- figures: NAME -->`` and ``<!-- /figures -->``; a function of this module with
+that name makes the text. docs/speed.md and the pictures are written as whole files.
 """
 
 import argparse
@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 MARKED = re.compile(r"(<!-- figures: (\S+) -->)(\s*)(.*?)(\s*)(<!-- /figures -->)", re.DOTALL)
 
 BLOCKS: dict[str, dict] = {}
-"""By file, what makes each of its blocks, by name. A maker returns "" for what was not measured."""
+"""By file and name, the function that makes the text of a block. It returns "" if the run has no
+such measurement."""
 
 
 def block(path):
-    """Say in which file a block is; its name is the function's, with - for _."""
+    """Register a function for a block in a file. The block has its name, with - for _."""
 
     def keep(make):
         BLOCKS.setdefault(path, {})[make.__name__.replace("_", "-")] = make
@@ -34,7 +35,7 @@ def block(path):
 
 
 class Figures:
-    """Looks up what a run has measured.
+    """Looks up the measurements of a run.
 
     Parameters
     ----------
@@ -53,16 +54,15 @@ class Figures:
         return self._groups[group, process]
 
     def table(self, columns, lines, *, unit):
-        """Return a table of times, in the order of the lines; empty lines and columns are left out.
+        """Return a table of times, in the order of the lines, without empty lines and columns.
 
         Parameters
         ----------
         columns : dict of str to str
-            Titles, and the arms below them, or ``"A / B"`` for how many times longer A takes.
+            Titles of columns, and their arms, or ``"A / B"`` for the ratio of two arms.
         lines : iterable of (str, str, Row or None)
-            What stands in the first column, as what it is written, and the row.
-        unit : float
-            Nanoseconds.
+            For each line, the text of the first column, its markup, and the row.
+        unit : float The unit in nanoseconds.
         """
         cells = [
             [shown, *(_cell(row, arm, unit) for arm in list(columns.values())[1:])]
@@ -77,7 +77,7 @@ class Figures:
         return report.Table("", "", titles, cells).markdown().rstrip()
 
     def lines(self, group, labels, process="main"):
-        """Return the lines of some labels of a group: a dict says how they are written."""
+        """Return lines for labels of a group; a dict has the texts of labels."""
         rows = self.rows(group, process)
         shown = labels if isinstance(labels, dict) else {label: label for label in labels}
         return [(text, rows.get(label)) for label, text in shown.items()]
@@ -101,7 +101,7 @@ OPS = (
 
 
 @block("README.md")
-def ops(of):
+def ops(run):
     columns = {
         "one call, ns": "",
         "fastops": "fastops",
@@ -111,12 +111,12 @@ def ops(of):
         "NumPy": "numpy",
         "times faster than `tf.raw_ops`": "raw_ops / fastops",
     }
-    return of.table(columns, of.lines("ladder", OPS), unit=NS)
+    return run.table(columns, run.lines("ladder", OPS), unit=NS)
 
 
 @block("README.md")
-def ladder(of):
-    ratios = _ladder_ratios(of)
+def ladder(run):
+    ratios = _ladder_ratios(run)
     if not ratios:
         return ""
     return (
@@ -126,12 +126,12 @@ def ladder(of):
     )
 
 
-def _ladder_ratios(of):
-    return [row.ratio("raw_ops", "fastops") for row in _short_ops(of) if row.pair]
+def _ladder_ratios(run):
+    return [row.ratio("raw_ops", "fastops") for row in _short_ops(run) if row.pair]
 
 
-def _short_ops(of):
-    return [row for row in of.rows("ladder").values() if row.about["tag"] == "short"]
+def _short_ops(run):
+    return [row for row in run.rows("ladder").values() if row.about["tag"] == "short"]
 
 
 CALLS = (
@@ -153,14 +153,14 @@ INSTALLED = {
 
 
 @block("docs/performance.md")
-def unchanged(of):
-    calls = of.lines("calls", {call: f"`{call}`" for call in CALLS})
-    ratios = [row.ratio("stock", "installed") for row in of.rows("calls").values()]
-    text = of.table({"": "", **INSTALLED}, calls, unit=US)
+def unchanged(run):
+    calls = run.lines("calls", {call: f"`{call}`" for call in CALLS})
+    ratios = [row.ratio("stock", "installed") for row in run.rows("calls").values()]
+    text = run.table({"": "", **INSTALLED}, calls, unit=US)
     if not text:
         return ""
     middle = f"| median over {len(ratios)} calls |  |  | {report.amount(median(ratios))} |"
-    programs = of.table({"": "", **INSTALLED}, of.lines("programs", PROGRAMS), unit=US)
+    programs = run.table({"": "", **INSTALLED}, run.lines("programs", PROGRAMS), unit=US)
     return "\n".join([text, middle, *programs.splitlines()[2:]])
 
 
@@ -186,7 +186,7 @@ KERAS = {
 
 
 @block("docs/performance.md")
-def keras(of):
+def keras(run):
     columns = {
         "": "",
         "TensorFlow, us": "stock",
@@ -195,7 +195,7 @@ def keras(of):
         "times faster": "stock / replayed",
     }
     labels = {f"Keras, {name}": shown for name, shown in KERAS.items()}
-    return of.table(columns, of.lines("keras", labels), unit=US)
+    return run.table(columns, run.lines("keras", labels), unit=US)
 
 
 WHOLE = {
@@ -208,7 +208,7 @@ STEADY = "whole programs, steady"
 
 
 @block("README.md")
-def whole_programs(of):
+def whole_programs(run):
     columns = {
         "": "",
         "TensorFlow, us": "stock",
@@ -218,18 +218,18 @@ def whole_programs(of):
         "than PyTorch": "torch / installed",
     }
     lines = []
-    for text, row in of.lines("whole programs", WHOLE):
-        steady = of.rows(STEADY).get(row.label) if row else None
+    for text, row in run.lines("whole programs", WHOLE):
+        steady = run.rows(STEADY).get(row.label) if row else None
         lines += [(text, row), ("the same, when steady", steady)]
-    return of.table(columns, lines, unit=US)
+    return run.table(columns, lines, unit=US)
 
 
 @block("README.md")
-def ahead(of):
-    """Return a sentence that says in which lines of the table PyTorch is ahead."""
-    steady = of.rows(STEADY)
+def ahead(run):
+    """Return a sentence that names the lines of the table in which PyTorch is faster."""
+    steady = run.rows(STEADY)
     rows = []
-    for text, row in of.lines("whole programs", WHOLE):
+    for text, row in run.lines("whole programs", WHOLE):
         name = text.rpartition(":")[0]
         rows += [(name, row), (f"{name}, when steady", steady.get(row.label) if row else None)]
     rows = [(text, row) for text, row in rows if row and row.has("torch")]
@@ -247,17 +247,17 @@ def ahead(of):
 
 
 @block("docs/performance.md")
-def functions(of):
+def functions(run):
     parts = []
-    for label, row in of.rows("functions").items():
+    for label, row in run.rows("functions").items():
         parts.append((label, row, "tf.function", "plan"))
-        if other := of.rows("functions", PLAIN).get(label):
+        if other := run.rows("functions", PLAIN).get(label):
             parts.append(("the same without oneDNN, on both sides", other, "tf.function", "plan"))
-    for label, row in of.rows("traced").items():
+    for label, row in run.rows("traced").items():
         parts.append((f"{label}, `install()`", row, "stock", "installed"))
-    for label, row in of.rows("sessions").items():
+    for label, row in run.rows("sessions").items():
         parts.append((f"{label}, `Session.run`", row, "tensorflow", "fastops"))
-    for label, row in of.rows("serving").items():
+    for label, row in run.rows("serving").items():
         parts.append((f"{label}, `graph.load`", row, "signature", "fastops"))
     lines = []
     for label, row, slow, fast in parts:
@@ -267,23 +267,23 @@ def functions(of):
     return report.Table("", "", columns, lines).markdown().rstrip() if lines else ""
 
 
-# Elsewhere ---------------------------------------------------------------------------------------
+# Other files -------------------------------------------------------------------------------------
 
 
 @block("bench/README.md")
-def measured(of):
-    """Return all tables of the run, and what it was measured on."""
-    about = [f"- {title}: {text}" for title, text in report.describe(of.run) if title != "method"]
-    found = [table for table in report.tables(of.run) if table.suite != "public"]
-    kept = report.promised(of.run)
+def measured(run):
+    """Return all tables of the run, and the description of the machine."""
+    about = [f"- {title}: {text}" for title, text in report.describe(run.run) if title != "method"]
+    tables = [table for table in report.tables(run.run) if table.suite != "public"]
+    kept = report.promised(run.run)
     parts = ["\n".join(about), *([f"### To hold\n\n{kept.markdown()}"] if kept.lines else [])]
-    parts += [f"### {table.title}\n\n{table.markdown()}" for table in found]
-    return "\n\n".join(part.rstrip() for part in parts) if found else ""
+    parts += [f"### {table.title}\n\n{table.markdown()}" for table in tables]
+    return "\n\n".join(part.rstrip() for part in parts) if tables else ""
 
 
 @block("docs/index.md")
-def one_addition(of):
-    row, ratios = of.rows("ladder").get("AddV2 scalar"), _ladder_ratios(of)
+def one_addition(run):
+    row, ratios = run.rows("ladder").get("AddV2 scalar"), _ladder_ratios(run)
     if row is None:
         return ""
     fast, raw, full = (f"{row.time(arm):,.0f}" for arm in ("fastops", "raw_ops", "tf"))
@@ -295,8 +295,8 @@ def one_addition(of):
 
 
 @block("docs/index.md")
-def no_gain(of):
-    rows = of.rows("functions")
+def no_gain(run):
+    rows = run.rows("functions")
     products = rows.get("eight products of 512x512 matrices")
     convolution = rows.get("convolutional block with a shortcut, batch 32")
     if None in (products, convolution):
@@ -309,8 +309,8 @@ def no_gain(of):
 
 
 @block("docs/keras.md")
-def keras_in_short(of):
-    found = of.rows("keras")
+def keras_in_short(run):
+    found = run.rows("keras")
     names = ("perceptron, Sequential", "training step, Adam", "fit", "predict")
     rows = [found.get(f"Keras, {name}") for name in names]
     if None in rows:
@@ -325,8 +325,8 @@ def keras_in_short(of):
 
 
 @block("docs/graphs.md")
-def two_ops(of):
-    row = of.rows("functions").get("two ops")
+def two_ops(run):
+    row = run.rows("functions").get("two ops")
     if row is None:
         return ""
     plan, function = (report.amount(row.time(arm) / US) for arm in ("plan", "tf.function"))
@@ -334,8 +334,8 @@ def two_ops(of):
 
 
 @block("docs/keras_backend.md")
-def keras_backend(of):
-    ratios = [row.ratio("Keras", "fastops") for row in of.rows("keras backend").values()]
+def keras_backend(run):
+    ratios = [row.ratio("Keras", "fastops") for row in run.rows("keras backend").values()]
     if not ratios:
         return ""
     return (
@@ -345,8 +345,8 @@ def keras_backend(of):
 
 
 @block("docs/backend.md")
-def recurrent(of):
-    row = of.rows("backend, rnn").get("LSTM over 50 steps")
+def recurrent(run):
+    row = run.rows("backend, rnn").get("LSTM over 50 steps")
     if row is None:
         return ""
     arms = ("tf_keras", "not replayed", "fastops")
@@ -360,22 +360,22 @@ def recurrent(of):
 # Whole files -------------------------------------------------------------------------------------
 
 
-def speed_page(of):
-    public = of.run.records(group="public")
+def speed_page(run):
+    public = run.run.records(group="public")
     return speed.render([speed.Row.of(record) for record in public]) if public else ""
 
 
-def ladder_picture(of):
-    short = _short_ops(of)
+def ladder_picture(run):
+    short = _short_ops(run)
     return plots.alone(plots.layers(short)) if short else ""
 
 
-def calls_picture(of):
+def calls_picture(run):
     colors = {"programs": "#e37400", "calls": "#1a73e8"}
     bars = sorted(
         (row.ratio("stock", "installed"), label, color)
         for group, color in colors.items()
-        for label, row in of.rows(group).items()
+        for label, row in run.rows(group).items()
     )
     return plots.alone(plots.gains(bars)) if bars else ""
 
@@ -397,43 +397,43 @@ TOLD = {
         "when steady": (STEADY, "online request"),
     },
 }
-"""By program, which times of it the picture tells: their groups, and labels."""
+"""By program, the groups and labels of the times in the picture."""
 
 
-def glance_picture(of):
-    parts = _glance(of)
+def glance_picture(run):
+    parts = _glance(run)
     return plots.alone(plots.glance(*parts)) if parts else ""
 
 
-def _glance(of):
-    """Return what the picture at a glance shows; None if the run lacks any of it."""
+def _glance(run):
+    """Return the values in the picture "at a glance"; None if the run lacks any of them."""
 
     def mean(*rows):
         ratios = [row.ratio(*reversed(row.pair)) for row in rows if row and row.pair]
         return geometric_mean(ratios) if ratios else None
 
     def keras_rows(names):
-        return [of.rows("keras").get(f"Keras, {name}") for name in names]
+        return [run.rows("keras").get(f"Keras, {name}") for name in names]
 
-    public = [row for row in of.rows("public").values() if row.about["ops"]]
+    public = [row for row in run.rows("public").values() if row.about["ops"]]
     unchanged = {
         f"{len(public):,} public functions": mean(*public),
-        "gradients": mean(*of.rows("gradients").values()),
+        "gradients": mean(*run.rows("gradients").values()),
         "Keras models": mean(*keras_rows(MODELS)),
         "training steps": mean(*keras_rows(STEPS)),
         "fit, evaluate, predict": mean(*keras_rows(LOOPS)),
     }
     functions = {
-        "fastops.ops": mean(*_short_ops(of)),
-        "fastops.function": mean(*of.rows("functions").values()),
-        "fastops.graph": mean(*of.rows("sessions").values(), *of.rows("serving").values()),
-        "fastops.backend": mean(*of.rows("backend").values()),
+        "fastops.ops": mean(*_short_ops(run)),
+        "fastops.function": mean(*run.rows("functions").values()),
+        "fastops.graph": mean(*run.rows("sessions").values(), *run.rows("serving").values()),
+        "fastops.backend": mean(*run.rows("backend").values()),
     }
-    found = {
-        program: {text: of.rows(group).get(label) for text, (group, label) in told.items()}
+    values = {
+        program: {text: run.rows(group).get(label) for text, (group, label) in told.items()}
         for program, told in TOLD.items()
     }
-    every = [row for told in found.values() for row in told.values()]
+    every = [row for told in values.values() for row in told.values()]
     if None in (*unchanged.values(), *functions.values(), *every):
         return None
     programs = {
@@ -441,7 +441,7 @@ def _glance(of):
             text: {arm: row.time(arm) for arm in ("installed", "torch", "stock") if row.has(arm)}
             for text, row in told.items()
         }
-        for program, told in found.items()
+        for program, told in values.items()
     }
     return unchanged, functions, programs
 
@@ -452,14 +452,15 @@ WHOLE_FILES = {
     "docs/install.svg": calls_picture,
     "docs/glance.svg": glance_picture,
 }
-"""By path, what makes a file; it returns "" for what was not measured, and the file stays."""
+"""By path, the function that makes a file. It returns "" if the run has no such measurement; then
+the file is not changed."""
 
 
 # -------------------------------------------------------------------------------------------------
 
 
 def render(text, blocks, of, only=()):
-    """Return a text with its blocks written anew, and the names of those that stay as they are."""
+    """Return a text with new content of its blocks, and the names of unchanged blocks."""
     kept = []
 
     def write(match):
@@ -482,7 +483,7 @@ def render(text, blocks, of, only=()):
 
 
 def write(run, root=ROOT, only=()):
-    """Write all figures, or only some; return what stays as it is, since the run lacks it.
+    """Write all figures, or some; return the names of those that the run lacks.
 
     Parameters
     ----------
@@ -490,7 +491,7 @@ def write(run, root=ROOT, only=()):
     root : pathlib.Path
         A checkout.
     only : collection of str
-        Names of blocks, and paths of files that are written as a whole.
+        Names of blocks, and paths of whole files.
     """
     of, kept = Figures(run), []
     for path, blocks in BLOCKS.items():
@@ -511,16 +512,16 @@ def write(run, root=ROOT, only=()):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path, help="what `python -m fastops bench --json` has saved")
-    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout, by default this one")
+    parser.add_argument("run", type=Path, help="a run saved by `python -m fastops bench --json`")
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout; default: this one")
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="NAME",
-        help="a block, or a file that is written as a whole; may be repeated",
+        help="write only this block or whole file; may be repeated",
     )
-    parser.add_argument("--rough", action="store_true", help="take a quick run, too")
+    parser.add_argument("--rough", action="store_true", help="accept a quick run")
     args = parser.parse_args()
     run = Run.load(args.run)
     if run.method["effort"] != "full" and not args.rough:
@@ -528,7 +529,10 @@ def main():
     kept = write(run, args.root, args.only)
     for one in kept:
         print(f"stays as it is, not measured: {one}", file=sys.stderr)
-    sys.exit(bool(kept))
+    lost = report.lost(run) if report.has_all_rows(run) else []
+    for sentence in lost:
+        print(sentence, file=sys.stderr)
+    sys.exit(bool(kept or lost))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Generate `fastops.gen`, the tables of `fastops._core` and the stubs of the two doors.
+"""Generate `fastops.gen`, the tables of `fastops._core`, and the stubs of `ops` and `raw_ops`.
 
 Examples
 --------
-``python tools/gen.py write`` after a change of tools/policy.toml; ``snapshot``, then ``write``,
-for another TensorFlow; ``--check`` to see whether what is checked in is what would be written.
+Run ``python tools/gen.py write`` after a change of tools/policy.toml, and ``snapshot``, then
+``write``, for another TensorFlow. ``--check`` tells whether the checked-in files are up to date.
 """
 
 import argparse
@@ -21,7 +21,7 @@ PACKAGE = ROOT / "fastops"
 
 
 def write(api, package=PACKAGE):
-    """Write the files that differ, delete those that are generated no more.
+    """Write the files that differ; delete those that are no longer generated.
 
     Returns
     -------
@@ -40,13 +40,13 @@ def write(api, package=PACKAGE):
 
 
 def stale(api, package=PACKAGE):
-    """Return what a write would change.
+    """Return the changes that `write` would make.
 
     Returns
     -------
     dict
-        By path below the package, the text that is there and the text that should be; `None` for
-        a file that does not exist, or should not.
+        By path below the package, the present text and the new text; `None` for a file that does
+        not exist, or should not.
     """
     wanted = render.files(api)
     present = {
@@ -63,7 +63,7 @@ def stale(api, package=PACKAGE):
 
 
 def report(changed):
-    """Return the unified diff of what is stale, the likely cause and the remedy."""
+    """Return a unified diff of stale files, the likely cause and the remedy."""
     lines = []
     for path, (old, new) in changed.items():
         lines += difflib.unified_diff(
@@ -81,14 +81,14 @@ def report(changed):
 
 
 def take(found, facts, ops=load.OPS, facts_file=load.FACTS):
-    """Keep the OpDefs of a TensorFlow, those of an earlier one by what is other in them.
+    """Save the OpDefs of the running TensorFlow: in full, or as a difference for older ones.
 
     Parameters
     ----------
     found : str
-        What `tools.snapshot.op_defs` has found.
+        The result of `tools.snapshot.op_defs`.
     facts : callable
-        Gives the text of facts.toml.
+        Returns the text of facts.toml.
     """
     before = ops.read_text()
     version, kept = (load.minor(text) for text in (found, before))
@@ -96,7 +96,7 @@ def take(found, facts, ops=load.OPS, facts_file=load.FACTS):
         name = ".".join(map(str, version))
         ops.with_name(f"{ops.stem}-{name}{ops.suffix}").write_text(load.difference(before, found))
         return 0
-    for path in load.earlier(ops):  # they are told by what they differ from
+    for path in load.earlier(ops):  # earlier versions are stored as differences from the snapshot
         difference = path.read_text()
         path.write_text(load.difference(found, load.written(before, difference)))
     if version > kept:
@@ -111,7 +111,7 @@ def main(argv=None):
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="tools/gen.py",
-        description="Generate fastops/gen, fastops/_core/tables and the stubs of the two doors.",
+        description="Generate fastops/gen, fastops/_core/tables and the stubs of ops and raw_ops.",
     )
     parser.add_argument(
         "action",

@@ -1,7 +1,7 @@
-"""Write which functions of Keras's backend fastops runs into docs/keras_backend.md.
+"""Write the lists of functions of Keras's backend in docs/keras_backend.md.
 
-python tools/keras_adapter.py            # write
-python tools/keras_adapter.py --check    # tell whether it is as it would be written
+python tools/keras_adapter.py            # write python tools/keras_adapter.py --check    # check
+that it is up to date
 """
 
 import sys
@@ -16,7 +16,7 @@ END = "<!-- The end of what it writes. -->"
 
 
 def sections():
-    """Return what is native and what is Keras's own, as Markdown."""
+    """Return the lists of native functions and of Keras's own functions, as Markdown."""
     lines = ["### What fastops runs", ""]
     for module, text in NATIVE.items():
         names = text.split()
@@ -27,7 +27,7 @@ def sections():
         for names, why in reasons.items():
             listed = " ".join(f"`{name}`" for name in names.split())
             lines.append(f"| {module} | {listed} | {why} |")
-    flat = [part for one in lines for part in (one if isinstance(one, list) else [one])]
+    flat = [part for line in lines for part in (line if isinstance(line, list) else [line])]
     return "\n".join(flat)
 
 

@@ -1,6 +1,6 @@
-"""From files and the registry to the model; every validation is here.
+"""Load the model from files and the registry, with all validations.
 
-Only this module and `tools.snapshot` see protobufs; only this one sees TOML.
+Only this module and `tools.snapshot` use protobufs; only this one reads TOML.
 """
 
 import hashlib
@@ -32,18 +32,18 @@ class LoadError(Exception):
 
 
 @contextmanager
-def context(what):
-    """Make every failure inside name what it was about."""
+def context(subject):
+    """Make every error inside name the object that it is about."""
     try:
         yield
     except LoadError as error:
-        raise LoadError(f"{what}: {error}") from None
+        raise LoadError(f"{subject}: {error}") from None
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise LoadError(f"{what}: {type(error).__name__}: {error}") from error
+        raise LoadError(f"{subject}: {type(error).__name__}: {error}") from error
 
 
 def load(ops=OPS, policy=POLICY, facts=FACTS):
-    """Read the three inputs and return the `Api` to render."""
+    """Read the three inputs; return the `Api` to render."""
     snapshot = read_snapshot(ops)
     facts = read_facts(facts)
     policy = read_policy(policy, snapshot, facts)
@@ -51,20 +51,21 @@ def load(ops=OPS, policy=POLICY, facts=FACTS):
 
 
 def read_snapshot(path):
-    """Return the `Snapshot` in a file of OpDefs in text format, and in those of earlier ones."""
+    """Return the `Snapshot` in a file of OpDefs (text format) and in files of earlier versions."""
     text = Path(path).read_text()
     version = _version(path, text)
     ops = _from_protos(path, parse(text).values())
     if (names := [op.name for op in ops]) != sorted(set(names)):
         raise LoadError(f"{path.name}: ops are not sorted or not unique")
     known = {version: {op.name: op for op in ops}}
-    for one in earlier(path):
-        difference = one.read_text()
-        found = _from_protos(one, restore(text, difference).values())
-        known[_version(one, difference)] = {op.name: op for op in found}
-        if gone := known[_version(one, difference)].keys() - known[version].keys():
-            # None has gone so far; a face of one would have to be made of the earlier OpDef.
-            raise LoadError(f"{one.name}: {sorted(gone)} are no more, and nothing says so to users")
+    for file in earlier(path):
+        difference = file.read_text()
+        earlier_ops = _from_protos(file, restore(text, difference).values())
+        known[_version(file, difference)] = {op.name: op for op in earlier_ops}
+        if gone := known[_version(file, difference)].keys() - known[version].keys():
+            # No op has been removed so far. For a removed op, the functions would have to be made
+            # of the earlier OpDef.
+            raise LoadError(f"{file.name}: {sorted(gone)} are no more, which no page mentions")
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Snapshot(version, digest, tuple(ops), first_seen(known))
 
@@ -75,68 +76,68 @@ def _version(path, text):
 
 
 def _from_protos(path, protos):
-    found = []
+    changes = []
     for proto in protos:
         with context(f"{path.name}, op {proto.name}"):
-            found.append(opdef.from_proto(proto))
-    return found
+            changes.append(opdef.from_proto(proto))
+    return changes
 
 
 def earlier(path=OPS):
-    """Return the files beside a snapshot that say in what an earlier TensorFlow is other."""
+    """Return the files with the differences of earlier TensorFlow versions from a snapshot."""
     return sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
 
 
 def parse(text):
-    """Return the OpDefs in a text by their names."""
+    """Return the OpDefs in a text, by name."""
     return {op.name: op for op in text_format.Parse(text, op_def_pb2.OpList()).op}
 
 
 LACKS = "# lacks "
-"""What a line begins with that names an op which an earlier TensorFlow does not have."""
+"""The beginning of a line that names an op missing in an earlier TensorFlow."""
 
 
 def difference(text, other):
-    """Return in what a text of OpDefs is other than the snapshot: what it lacks, what is its own.
+    """Return the difference of a text of OpDefs from the snapshot: missing and changed ops.
 
     Parameters
     ----------
     text, other : str
-        The snapshot, and what `tools.snapshot.op_defs` has found in another TensorFlow.
+        The snapshot, and the result of `tools.snapshot.op_defs` in another TensorFlow.
     """
     new, old = parse(text), parse(other)
-    head = f"{other.splitlines()[0]}, where it is other than tools/{OPS.name}\n"
+    head = f"{other.splitlines()[0]}, the differences from tools/{OPS.name}\n"
     lacks = "".join(f"{LACKS}{name}\n" for name in sorted(new.keys() - old.keys()))
     own = [op for name, op in sorted(old.items()) if new.get(name) != op]
     return head + lacks + text_format.MessageToString(op_def_pb2.OpList(op=own))
 
 
 def restore(text, difference):
-    """Return all OpDefs of the TensorFlow that a difference from the snapshot is about, by name."""
+    """Return all OpDefs of another TensorFlow, by name, given its difference from the snapshot."""
     lacks = {line.removeprefix(LACKS) for line in difference.splitlines() if line.startswith(LACKS)}
-    found = parse(text) | parse(difference)
-    return {name: op for name, op in sorted(found.items()) if name not in lacks}
+    op_defs = parse(text) | parse(difference)
+    return {name: op for name, op in sorted(op_defs.items()) if name not in lacks}
 
 
 def written(text, difference):
-    """Return what `tools.snapshot.op_defs` found, by what it differs from the snapshot."""
+    """Return the result of `tools.snapshot.op_defs`, given its difference from the snapshot."""
     ops = op_def_pb2.OpList(op=restore(text, difference).values())
     head = difference.splitlines()[0].partition(",")[0]
     return f"{head}\n{text_format.MessageToString(ops)}"
 
 
 def minor(text):
-    """Return the minor version that a text of OpDefs is of, as numbers."""
+    """Return the minor version of TensorFlow in a text of OpDefs, as numbers."""
     return [*map(int, re.match(r"# TensorFlow (\d+)\.(\d+)", text).groups())]
 
 
 def first_seen(known):
-    """Return which TensorFlow first has what, of what an earlier one lacks: see `Snapshot.since`.
+    """Return the first version of features that an earlier one lacks: see `Snapshot.since`.
 
     Parameters
     ----------
     known : dict
-        By version the ops by their names.
+        By version, the ops by name.
     """
     versions = sorted(known, key=lambda version: [*map(int, version.split(".")[:2])])
     since = {}
@@ -146,13 +147,13 @@ def first_seen(known):
             lacked = _features(op) - _features(old) if old else {""}
             for feature in lacked:
                 if "=" in feature and feature.partition("=")[0] in lacked:
-                    continue  # the values of an attribute that is new itself
+                    continue  # a value of a new attribute
                 since.setdefault(name, {})[feature] = ".".join(after.split(".")[:2])
-    return {name: dict(sorted(found.items())) for name, found in sorted(since.items())}
+    return {name: dict(sorted(features.items())) for name, features in sorted(since.items())}
 
 
 def _features(op):
-    """Return the attributes of an op, and the values that one may have."""
+    """Return the attributes of an op, and their allowed values."""
     return {
         feature
         for attr in op.attrs
@@ -172,7 +173,7 @@ def read_facts(path):
 
 
 def read_policy(path, snapshot, facts):
-    """Return the `Policy` in a file, checked against the snapshot, patterns resolved."""
+    """Return the `Policy` in a file, checked against the snapshot, with resolved patterns."""
     data = tomllib.loads(Path(path).read_text())
     ops = {op.name: op for op in snapshot.ops}
 
@@ -184,13 +185,13 @@ def read_policy(path, snapshot, facts):
 
     def matching(table, patterns):
         """Return the ops for patterns; each must match one."""
-        found = []
+        matches = []
         for pattern in patterns:
             names = [name for name in ops if fnmatchcase(name, pattern)]
             if not names:
                 raise LoadError(f"{path.name}, [{table}]: no op matches {pattern!r}")
-            found += names
-        return found
+            matches += names
+        return matches
 
     for table in ("names", "raw_names", "renames", "defaults", "replacements"):
         known(table, data.get(table, {}))
@@ -217,7 +218,7 @@ def read_policy(path, snapshot, facts):
             excluded.setdefault(name, rule["reason"])
     direct = {
         table: tuple(matching(f"direct.{table}", data.get("direct", {}).get(table, [])))
-        for table in ("handles", "stateless", "unseeded", "makers", "value_sized")
+        for table in ("handles", "stateless", "unseeded", "seeded", "makers", "value_sized")
     }
     binding = tuple(data.get("direct", {}).get("binding", ()))
     allowed = set()
@@ -230,6 +231,11 @@ def read_policy(path, snapshot, facts):
     for name in direct["unseeded"]:
         if not any(attr.name in binding for attr in ops[name].attrs):
             raise LoadError(f"{path.name}, [direct.unseeded]: {name} has none of {list(binding)}")
+    for name in direct["seeded"]:
+        if name not in direct["unseeded"] or not {"seed", "seed2"} <= {
+            attr.name for attr in ops[name].attrs
+        }:
+            raise LoadError(f"{path.name}, [direct.seeded]: {name} does not draw by two seeds")
     return Policy(
         names=data.get("names", {}),
         raw_names=data.get("raw_names", {}),
@@ -244,7 +250,7 @@ def read_policy(path, snapshot, facts):
 
 
 def bind(snapshot, policy, facts):
-    """Return the `Api`: every op of the snapshot with its names, keywords and docstring."""
+    """Return the `Api`: each op of the snapshot with its names, keywords and docstring."""
     families = {}
     taken = {}
     for op in snapshot.ops:
@@ -282,7 +288,7 @@ def _bind(op, snapshot, policy, facts):
     doc = docstring.render(
         op,
         params,
-        docstring.Facts(
+        docstring.DocstringFacts(
             snapshot.version,
             facts.inputs.get(op.name, {}),
             facts.outputs.get(op.name, {}),

@@ -1,15 +1,15 @@
-"""Runs the tests with every supported pair of Python and TensorFlow, and writes docs/matrix.md.
+"""Run the tests with every supported pair of Python and TensorFlow, and write docs/matrix.md.
 
-A cell of the matrix has an environment and a copy of this checkout to itself, in ``.venv-matrix``:
-builds and runs of several cells do not meet. What a cell has given is kept as JSON when each of its
-steps is complete, so that a run that was stopped goes on where it was; a step that has failed is
-made again. ``tools/matrix.json`` has what docs/matrix.md shows.
+Each cell of the matrix has its own environment and copy of this checkout, in ``.venv-matrix``, so
+builds and runs of different cells do not interfere. The result of a cell is stored as JSON after
+each of its steps, so a stopped run continues where it was stopped. A failed step is repeated.
+``tools/matrix.json`` has the results that docs/matrix.md shows.
 
 Examples
 --------
-``make matrix`` runs the quick tests in every cell that has no result yet;
-``make matrix ARGS="--tests whole --python 3.12 --again"`` all tests of some, once more;
-``make matrix ARGS=--write`` writes the page from what there is.
+``make matrix`` runs the quick tests in every cell without a result. ``make matrix ARGS="--tests
+whole --python 3.12 --again"`` repeats all tests in some cells. ``make matrix ARGS=--write`` writes
+the page from existing results.
 """
 
 import argparse
@@ -42,19 +42,20 @@ PLACE = ROOT / ".venv-matrix"
 RESULTS = ROOT / "tools" / "matrix.json"
 
 OLDEST_KERAS = "3.8"
-"""The oldest that `install` knows. The newest that fits is what pip brings with TensorFlow."""
+"""The oldest Keras that `install` supports. The newest suitable one is installed with
+TensorFlow."""
 
 MEMORY_PER_WORKER = 3 << 30
-"""What a process of tests takes at most, with those that it starts."""
+"""The maximum memory of a test process and its children."""
 
 EXTENTS = {"quick": ["-m", "quick"], "whole": []}
 
 LIMIT = 3 * 3600
-"""Seconds after which a command is taken to hang."""
+"""The seconds after which a command counts as hanging."""
 
 
 class Cell(NamedTuple):
-    """A Python and a TensorFlow, by their minor versions, and perhaps another Keras."""
+    """A pair of minor versions of Python and TensorFlow, and optionally another Keras."""
 
     python: str
     tensorflow: str
@@ -65,12 +66,12 @@ class Cell(NamedTuple):
 
     @property
     def base(self):
-        """The cell in whose environment this one runs."""
+        """The cell whose environment this one uses."""
         return self._replace(keras="")
 
 
 class FailedError(Exception):
-    """A step has failed; the message is the reason, in one line."""
+    """A step has failed; the message is the reason in one line."""
 
 
 # Which cells -------------------------------------------------------------------------------------
@@ -89,9 +90,9 @@ def tensorflows():
 
 
 def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
-    """Return the cells of some versions, or of all; the corners first."""
+    """Return the cells of some or all versions, the corners of the matrix first."""
     rows, columns = pythons(), tensorflows()
-    found = [
+    chosen = [
         Cell(python, tensorflow, keras)
         for keras in kerases
         for python in rows
@@ -99,77 +100,79 @@ def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
         if python in (chosen_pythons or rows) and tensorflow in (chosen_tensorflows or columns)
     ]
     edges = {rows[0], rows[-1]}, {columns[0], columns[-1]}
-    return sorted(found, key=lambda one: -(one.python in edges[0]) - (one.tensorflow in edges[1]))
+    return sorted(
+        chosen, key=lambda cell: -(cell.python in edges[0]) - (cell.tensorflow in edges[1])
+    )
 
 
 def interpreter(version):
-    """Return the path of an interpreter; `FailedError` where there is none."""
+    """Return the path of an interpreter; raise `FailedError` if there is none."""
     places = [*sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin")), None]
     for place in places:
-        if found := shutil.which(f"python{version}", path=place and str(place)):
-            return found
+        if path := shutil.which(f"python{version}", path=place and str(place)):
+            return path
     raise FailedError(f"there is no python{version} here")
 
 
-# What a cell has given ---------------------------------------------------------------------------
+# Results of a cell ---------------------------------------------------------------------------
 
 
 class Record:
-    """What a cell has given, kept in a file of its own."""
+    """The result of a cell, stored in its own file."""
 
     def __init__(self, cell, folder=None):
         self.file = (folder or PLACE / "results") / f"{cell}.json"
         self.content = json.loads(self.file.read_text()) if self.file.exists() else {}
         self.content |= {"cell": list(cell)}
 
-    def keep(self, **found):
-        """Add what was found, and write the file as a whole or not at all."""
-        self.content |= found
+    def keep(self, **results):
+        """Add results, and write the file completely or not at all."""
+        self.content |= results
         self.file.parent.mkdir(parents=True, exist_ok=True)
         incomplete = self.file.with_suffix(".incomplete")
         incomplete.write_text(json.dumps(self.content, indent=1, sort_keys=True) + "\n")
         incomplete.replace(self.file)
 
     def has(self, step, extent):
-        """Say whether a step is complete and was good: of tests, those that are asked for."""
-        found = self.content.get(step)
-        if step == "tests" and found:
-            enough = found["extent"] in (extent, "whole")
-            return enough and not found["failed"]
-        return found is not None and "failure" not in self.content
+        """Tell whether a step was completed without failures; for tests, the requested ones."""
+        result = self.content.get(step)
+        if step == "tests" and result:
+            enough = result["extent"] in (extent, "whole")
+            return enough and not result["failed"]
+        return result is not None and "failure" not in self.content
 
 
 def recorded(folder=None, file=RESULTS):
-    """Return what each cell has given: what was checked in, and over it what was run here."""
-    found = {tuple(cell): {"cell": list(cell)} for cell in cells()}
+    """Return the results of cells: the checked-in ones, replaced by newer ones from here."""
+    results = {tuple(cell): {"cell": list(cell)} for cell in cells()}
     kept = json.loads(file.read_text()) if file.exists() else []
     here = sorted((folder or PLACE / "results").glob("*.json"))
-    for one in (*kept, *(json.loads(path.read_text()) for path in here)):
-        found[tuple(one["cell"])] = one
+    for result in (*kept, *(json.loads(path.read_text()) for path in here)):
+        results[tuple(result["cell"])] = result
     order = (pythons(), tensorflows())
-    known = [one for key, one in found.items() if key[0] in order[0] and key[1] in order[1]]
-    return sorted(known, key=lambda one: (one["cell"][2], *_place(one["cell"], order)))
+    known = [result for key, result in results.items() if key[0] in order[0] and key[1] in order[1]]
+    return sorted(known, key=lambda result: (result["cell"][2], *_place(result["cell"], order)))
 
 
 def _place(cell, order):
     return order[0].index(cell[0]), order[1].index(cell[1])
 
 
-# What runs in a cell -----------------------------------------------------------------------------
+# Steps of a cell -----------------------------------------------------------------------------
 
 
 class Runner:
-    """Makes one cell's environment and runs in it.
+    """Makes the environment of a cell, and runs steps in it.
 
     Parameters
     ----------
     cell : Cell
     workers : int
-        Processes of tests, and of compilers.
+        The number of test processes and of compilers.
     wheels : Path, optional
         A folder with a wheel of fastops, which is installed instead of a build.
     say : callable
-        Is told of each step.
+        Called with a text about each step.
     """
 
     def __init__(self, cell, workers=1, wheels=None, say=print):
@@ -183,7 +186,7 @@ class Runner:
         self._say = say
 
     def call(self, step, *command, check=True):
-        """Run a command in the copy; return its status and what it printed, which is in the log."""
+        """Run a command in the copy; return its status and its output, which is also in the log."""
         self._say(step)
         environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         environment |= {"FASTOPS_JOBS": str(self._workers), "COLUMNS": "100"}
@@ -219,7 +222,7 @@ class Runner:
         self.call(step, self.python, "-m", "pip", "install", *quietly, *arguments)
 
     def prepare(self):
-        """Make environment and copy, and build, as far as that is not done; return the versions."""
+        """Make environment, copy and build, as far as necessary; return the versions."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.copy()
         made = self.folder / "venv" / ".made"
@@ -235,14 +238,15 @@ class Runner:
         return self.describe()
 
     def copy(self):
-        """Make the copy of this checkout as the checkout is."""
+        """Update the copy to the files of this checkout."""
         copy(ROOT, self.tree)
 
     def _requirements(self):
         return [f"tensorflow-cpu=={self.cell.tensorflow}.*", *isolated_requirements()]
 
     def _build(self):
-        # Files have a digest of what they are made of in their names: those of other cells do, too.
+        # Names of built files contain a digest of their sources, so files of other cells can be
+        # used.
         abi = f"cpython-{self.cell.python.replace('.', '')}-{platform.machine()}-linux-gnu"
         place = self.tree / "build" / f"release-{abi}"
         place.mkdir(parents=True, exist_ok=True)
@@ -254,30 +258,30 @@ class Runner:
         self._once("dependencies", "--no-build-isolation", "--editable", ".[test]")
 
     def _install(self):
-        """Install a wheel, and lay its files over the copy: tests run what was installed."""
+        """Install a wheel, and put its files into the copy, so that the tests use them."""
         tag = f"cp{self.cell.python.replace('.', '')}"
-        found = sorted(self._wheels.glob(f"fastops-*{tag}-*.whl"))
-        if not found:
+        wheels = sorted(self._wheels.glob(f"fastops-*{tag}-*.whl"))
+        if not wheels:
             raise FailedError(f"wheel: {self._wheels} has none for CPython {self.cell.python}")
-        self.pip("wheel", "--no-deps", "--force-reinstall", found[-1])
-        self._once("dependencies", f"{found[-1]}[test]")
+        self.pip("wheel", "--no-deps", "--force-reinstall", wheels[-1])
+        self._once("dependencies", f"{wheels[-1]}[test]")
         for left in (self.tree / "fastops").rglob("*.so"):
             left.unlink()
-        with zipfile.ZipFile(found[-1]) as wheel:
+        with zipfile.ZipFile(wheels[-1]) as wheel:
             wheel.extractall(self.tree)
 
     def _once(self, step, *arguments):
-        """Install what the tests need, with TensorFlow held where it is, where that is not done."""
+        """Install the requirements of the tests, if necessary, without changing TensorFlow."""
         made = self.folder / "venv" / ".test"
         if not made.exists():
             self.pip(step, *self._requirements(), *arguments)
-            # Not the one of the group "reference": its protocol buffers ask for newer ones than an
-            # older TensorFlow takes.
+            # The group "reference" is left out: it requires a newer protobuf than older TensorFlow
+            # versions support.
             self.pip(step, "--no-deps", f"tf_keras=={self.cell.tensorflow}.*")
             made.touch()
 
     def _add_keras(self):
-        """Install another Keras beside the environment's, if TensorFlow takes it."""
+        """Install another Keras next to the environment's, if TensorFlow supports it."""
         asks = (
             "from importlib.metadata import requires\n"
             "from packaging.requirements import Requirement\n"
@@ -294,7 +298,7 @@ class Runner:
         incomplete.rename(self._keras)
 
     def describe(self):
-        """Return the versions of what is there."""
+        """Return the installed versions."""
         names = ["tensorflow-cpu", "keras", "tf_keras", "numpy"]
         code = (
             "import json, platform\n"
@@ -306,7 +310,7 @@ class Runner:
         return json.loads(text.splitlines()[-1])
 
     def tests(self, extent):
-        """Run the tests, and return what came of them."""
+        """Run the tests, and return their outcomes."""
         report = self.folder / f"{self.cell}.xml"
         report.unlink(missing_ok=True)
         plain = ("-q", "-p", "no:cacheprovider", f"--junitxml={report}")
@@ -315,10 +319,10 @@ class Runner:
         status, text = self.call("tests", *command, check=False)
         if not report.exists():
             raise FailedError(f"tests: {reason(text) or f'exit status {status}'}")
-        found = outcomes(report.read_text()) | {"extent": extent}
-        if status and not found["failed"]:
-            found |= {"failed": 1, "failures": [["the run itself", reason(text)]]}
-        return found
+        result = outcomes(report.read_text()) | {"extent": extent}
+        if status and not result["failed"]:
+            result |= {"failed": 1, "failures": [["the run itself", reason(text)]]}
+        return result
 
     def ladder(self):
         """Measure the ladder, and return its geometric mean."""
@@ -328,7 +332,7 @@ class Runner:
         return ladder(json.loads(saved.read_text()))
 
     def parity(self):
-        """Compare every op, as much as the tests do, and return the figures."""
+        """Compare every op as the tests do, and return the figures."""
         saved = self.folder / "parity.json"
         saved.unlink(missing_ok=True)
         environment = ("env", "PYTHONPATH=tests", "TF_CPP_MIN_LOG_LEVEL=3")
@@ -339,7 +343,7 @@ class Runner:
         return json.loads(saved.read_text())
 
     def snapshot(self):
-        """Return the ops that this TensorFlow has otherwise than the snapshot, as text."""
+        """Return the ops that differ between this TensorFlow and the snapshot, as text."""
         _, text = self.call("ops", self.python, "tools/gen.py", "--check", check=False)
         return text
 
@@ -349,18 +353,20 @@ def _numbers(version):
 
 
 def isolated_requirements():
-    """Return what pyproject.toml asks for to build."""
+    """Return the build requirements in pyproject.toml."""
     return re.findall(r'"(.*?)"', re.search(r"requires = \[(.*)\]", needs.PYPROJECT.read_text())[1])
 
 
 def copy(source, target):
-    """Make the copy of a checkout as the checkout is: what git tracks, and what it does not ignore.
+    """Update a copy of a checkout: files that git tracks, and files that it does not ignore.
 
-    What is built in the copy stays.
+    Built files in the copy stay.
     """
     listed = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
-    found = subprocess.run(["git", *listed], cwd=source, check=True, capture_output=True, text=True)
-    names = {name for name in found.stdout.split("\0") if name and (source / name).is_file()}
+    listing = subprocess.run(
+        ["git", *listed], cwd=source, check=True, capture_output=True, text=True
+    )
+    names = {name for name in listing.stdout.split("\0") if name and (source / name).is_file()}
     manifest = target / ".copied"
     before = set(manifest.read_text().split("\0")) if manifest.exists() else set()
     for name in before - names:
@@ -374,51 +380,51 @@ def copy(source, target):
 
 
 def state():
-    """Return git's name of what is tested: of the folder fastops, and whether it was changed."""
+    """Return git's hash of the folder fastops, and whether it has uncommitted changes."""
     name = ["git", "rev-parse", "--short=10", "HEAD:fastops"]
-    found = subprocess.run(name, cwd=ROOT, check=True, capture_output=True, text=True)
+    listing = subprocess.run(name, cwd=ROOT, check=True, capture_output=True, text=True)
     changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "fastops"], cwd=ROOT)
-    return found.stdout.strip() + ("+" if changed.returncode else "")
+    return listing.stdout.strip() + ("+" if changed.returncode else "")
 
 
 def reason(text):
-    """Return the line of an output that says best why it failed."""
+    """Return the line of an output that best explains a failure."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"ERROR|E  |\w*Error\b|fastops ", line)]
     return re.sub(r"^ERROR: ", "", (errors or lines or [""])[-1])[:300]
 
 
 def outcomes(report):
-    """Return how many tests passed, failed and were skipped, by a report in JUnit's form."""
-    found = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
+    """Return how many tests passed, failed and were skipped, from a report in JUnit format."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
     skips = Counter()
     for test in ElementTree.fromstring(report).iter("testcase"):
-        [*bad] = (one for one in test if one.tag in ("failure", "error"))
+        [*bad] = (element for element in test if element.tag in ("failure", "error"))
         skipped = test.find("skipped")
         if bad:
             lines = (bad[0].get("message") or bad[0].text or "").strip().splitlines() or [""]
             name = f"{test.get('classname')}.{test.get('name')}"
-            found["failures"].append([name, lines[0][:200]])
-            found["failed"] += 1
+            counts["failures"].append([name, lines[0][:200]])
+            counts["failed"] += 1
         elif skipped is not None:
             skips[skipped.get("message") or ""] += 1
-            found["skipped"] += 1
+            counts["skipped"] += 1
         else:
-            found["passed"] += 1
-    return found | {"skips": dict(skips.most_common())}
+            counts["passed"] += 1
+    return counts | {"skips": dict(skips.most_common())}
 
 
 def ladder(run):
-    """Return the geometric mean over the short rows of a saved run, the least, and their number."""
+    """Return the geometric mean, the minimum and the number of the short rows of a saved run."""
     rows = [
         record["samples"]
         for record in run["processes"]["main"]["records"]
         if record["group"] == "ladder" and record["tag"] == "short" and record.get("samples")
     ]
     ratios = [
-        median(one["raw_ops"]) / median(one["fastops"])
-        for one in rows
-        if {"raw_ops", "fastops"} <= one.keys()
+        median(row["raw_ops"]) / median(row["fastops"])
+        for row in rows
+        if {"raw_ops", "fastops"} <= row.keys()
     ]
     if not ratios:
         raise FailedError("ladder: nothing was measured")
@@ -429,16 +435,16 @@ def ladder(run):
     }
 
 
-# All of them -------------------------------------------------------------------------------------
+# All cells -------------------------------------------------------------------------------------
 
 
 def run(runner, options, alone):
-    """Go through a cell's steps, as far as they are not done.
+    """Run the steps of a cell that are not done.
 
     Parameters
     ----------
     alone : threading.Lock
-        Held while something is timed.
+        A lock that is held during timing.
     """
     record = Record(runner.cell)
     steps = [step for step in options.steps if not record.has(step, options.tests)]
@@ -450,20 +456,20 @@ def run(runner, options, alone):
         tested = {"state": state()}
         for step in options.steps if options.again else steps:
             if step == "tests":
-                found = runner.tests(options.tests)
+                result = runner.tests(options.tests)
             elif step == "ladder":
                 with alone:
-                    found = runner.ladder()
+                    result = runner.ladder()
             else:
-                found = runner.parity()
-            record.keep(**{step: found | tested})
+                result = runner.parity()
+            record.keep(**{step: result | tested})
     except FailedError as failed:
         record.keep(failure=str(failed))
     return record.content
 
 
 def room(count):
-    """Return how many cells may run at once, and with how many processes each."""
+    """Return how many cells can run at once, and the number of processes of each."""
     cores = len(os.sched_getaffinity(0))
     available = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
     affordable = max(1, int(available[1]) * 1024 // MEMORY_PER_WORKER)
@@ -473,7 +479,7 @@ def room(count):
 
 
 def shown(content):
-    """Return in a line what a cell has given."""
+    """Return the result of a cell as one line."""
     if failure := content.get("failure"):
         return failure
     parts = []
@@ -487,7 +493,7 @@ def shown(content):
 
 
 def good(content):
-    """Say whether nothing of a cell failed; that there is no wheel is no failure of ours."""
+    """Tell whether nothing in a cell has failed. A missing wheel of TensorFlow is not a failure."""
     failure = content.get("failure", "")
     lacking = "No matching distribution" in failure or "asks for keras" in failure
     return (not failure or lacking) and not content.get("tests", {}).get("failed")
@@ -496,10 +502,10 @@ def good(content):
 def parser():
     found = argparse.ArgumentParser(prog="tools/matrix.py", description=__doc__.splitlines()[0])
     add = found.add_argument
-    add("--python", action="append", choices=pythons(), help="one only; may be repeated")
-    add("--tensorflow", action="append", choices=tensorflows(), help="one only; may be repeated")
+    add("--python", action="append", choices=pythons(), help="only this; may be repeated")
+    add("--tensorflow", action="append", choices=tensorflows(), help="only this; may be repeated")
     add("--keras", action="append", choices=["brought", OLDEST_KERAS], help="default: both")
-    add("--tests", choices=EXTENTS, default="quick", help="how many (default: quick)")
+    add("--tests", choices=EXTENTS, default="quick", help="which tests to run (default: quick)")
     add(
         "--steps",
         nargs="+",
@@ -508,12 +514,12 @@ def parser():
         default=["tests", "ladder"],
     )
     folder = {"type": lambda path: Path(path).resolve(), "metavar": "DIR"}
-    add("--wheel", **folder, help="install the wheels there, build nothing")
-    add("--again", action="store_true", help="also what has a result")
-    add("--drop", action="store_true", help="remove each environment when its cell is done")
-    add("--at-once", type=int, help="cells that run at once (default: by cores and memory)")
-    add("--workers", type=int, help="processes of a cell's tests (default: likewise)")
-    add("--list", action="store_true", help="run nothing: list the cells and what they have given")
+    add("--wheel", **folder, help="install wheels from this folder instead of building")
+    add("--again", action="store_true", help="also run steps that have a result")
+    add("--drop", action="store_true", help="remove the environment of each finished cell")
+    add("--at-once", type=int, help="how many cells run at once (default: by cores and memory)")
+    add("--workers", type=int, help="test processes of a cell (default: by cores and memory)")
+    add("--list", action="store_true", help="run nothing: list the cells and their results")
     add("--write", action="store_true", help="run nothing: write docs/matrix.md")
     return found
 
@@ -523,7 +529,7 @@ def main(argv=None):
     options = parser().parse_args(argv)
     console = Console(highlight=False)
     kerases = [
-        "" if one == "brought" else one for one in options.keras or ["brought", OLDEST_KERAS]
+        "" if keras == "brought" else keras for keras in options.keras or ["brought", OLDEST_KERAS]
     ]
     chosen = cells(options.python or (), options.tensorflow or (), kerases)
     if options.list:
@@ -537,7 +543,7 @@ def main(argv=None):
 
 
 def perform(chosen, options, console):
-    """Run cells, those of one environment one after another; return what they have given."""
+    """Run cells, those with the same environment one after another; return their results."""
     at_once, workers = room(len(chosen))
     at_once = options.at_once or at_once
     workers = options.workers or workers
@@ -548,17 +554,17 @@ def perform(chosen, options, console):
             console.print(f"{cell!s:<14} {text}")
 
     def together(base):
-        found = []
-        for cell in (one for one in chosen if one.base == base):
+        results = []
+        for cell in (candidate for candidate in chosen if candidate.base == base):
             runner = Runner(cell, workers, options.wheel, lambda step, cell=cell: say(cell, step))
-            found.append(run(runner, options, alone))
-            say(cell, shown(found[-1]))
+            results.append(run(runner, options, alone))
+            say(cell, shown(results[-1]))
         if options.drop:
             shutil.rmtree(PLACE / str(base), ignore_errors=True)
-        return found
+        return results
 
     with ThreadPoolExecutor(at_once) as pool:
-        groups = pool.map(together, dict.fromkeys(one.base for one in chosen))
+        groups = pool.map(together, dict.fromkeys(cell.base for cell in chosen))
         return [content for group in groups for content in group]
 
 

@@ -1,4 +1,4 @@
-"""From the results of the matrix to the text of docs/matrix.md."""
+"""Make docs/matrix.md from the results of the matrix."""
 
 import json
 from pathlib import Path
@@ -27,23 +27,23 @@ EXTENT = {
 STEPS = ("tests", "ladder", "parity")
 
 MOST_SKIPS = 3
-"""Reasons of skips that a row of them names."""
+"""The number of skip reasons that a row names."""
 
 
 def write(results, file, page=PAGE):
-    """Write the page, and the file of results that it shows.
+    """Write the page, and the file with the results that it shows.
 
     Parameters
     ----------
     results : list of dict
-        What each cell has given, see `tools.matrix.Record`.
+        The result of each cell, see `tools.matrix.Record`.
     """
     file.write_text(json.dumps([*map(kept, results)], indent=1, sort_keys=True) + "\n")
     page.write_text(render(json.loads(file.read_text())))
 
 
 def kept(result):
-    """Return of a result what is checked in: of long lists of failures and skips the beginnings."""
+    """Return the part of a result that is checked in, with long lists shortened."""
     result = dict(result)
     if tests := result.get("tests"):
         few = dict(list(tests["skips"].items())[:20])
@@ -53,11 +53,11 @@ def kept(result):
 
 def render(results):
     """Return the text of the page."""
-    plain = [one for one in results if not one["cell"][2]]
-    others = [one for one in results if one["cell"][2]]
-    used = {one["tests"]["extent"] for one in results if "tests" in one}
+    plain = [result for result in results if not result["cell"][2]]
+    others = [result for result in results if result["cell"][2]]
+    used = {result["tests"]["extent"] for result in results if "tests" in result}
     extents = ";\n".join(f"- {text}" for extent, text in EXTENT.items() if extent in used)
-    how = "installed from a wheel" if any(one.get("wheel") for one in plain) else "compiled"
+    how = "installed from a wheel" if any(result.get("wheel") for result in plain) else "compiled"
     parts = [HEAD.format(extents=f"{extents}." if extents else "", how=how)]
     parts += ["\n", _table(plain)]
     if others:
@@ -66,16 +66,18 @@ def render(results):
             "These are the same environments with the oldest Keras that `install` supports.\n\n",
             _table(others),
         ]
-    failed = [one for one in results if one.get("tests", {}).get("failures")]
+    failed = [result for result in results if result.get("tests", {}).get("failures")]
     if failed:
         parts += ["\n## What failed\n\n", *_failures(failed)]
-    parts += _parity([one for one in results if "parity" in one])
+    parts += _parity([result for result in results if "parity" in result])
     parts += _skips(results)
-    states = sorted({one[step]["state"] for one in results for step in STEPS if step in one})
+    states = sorted(
+        {result[step]["state"] for result in results for step in STEPS if step in result}
+    )
     if states:
         parts.append(
             "\n## States\n\nThe tested versions, by git's hash of the folder "
-            f"(`git rev-parse HEAD:fastops`): {', '.join(f'`{one}`' for one in states)}.\n"
+            f"(`git rev-parse HEAD:fastops`): {', '.join(f'`{state}`' for state in states)}.\n"
         )
     return "".join(parts)
 
@@ -83,10 +85,10 @@ def render(results):
 def _table(results):
     head = ["CPython", "TensorFlow", "Keras", "NumPy", "tests", "passed", "failed", "skipped"]
     lines = [_row(*head, "ladder"), _row(*["---"] * 5, *["---:"] * 4)]
-    for one in results:
-        versions = one.get("versions", {})
-        python, tensorflow, keras = one["cell"]
-        tests, measured = one.get("tests"), one.get("ladder")
+    for result in results:
+        versions = result.get("versions", {})
+        python, tensorflow, keras = result["cell"]
+        tests, measured = result.get("tests"), result.get("ladder")
         cells = [
             versions.get("python", python),
             versions.get("tensorflow-cpu", tensorflow),
@@ -97,13 +99,13 @@ def _table(results):
             counts = (f"{tests[name]:,}" for name in ("passed", "failed", "skipped"))
             cells += [tests["extent"], *counts]
         else:
-            cells += [explain(one.get("failure", "not run")), "", "", ""]
+            cells += [explain(result.get("failure", "not run")), "", "", ""]
         lines.append(_row(*cells, f"{measured['mean']:.1f}" if measured else ""))
     return "".join(lines)
 
 
 def explain(failure):
-    """Return a reason in a word or two where it is a known one."""
+    """Return a reason in a few words if it is a known one."""
     if "No matching distribution" in failure and "tensorflow" in failure:
         return "no wheel of TensorFlow"
     return failure.replace("|", "\\|").removeprefix("Keras: ")
@@ -112,14 +114,14 @@ def explain(failure):
 def _failures(results):
     yield _row("CPython", "TensorFlow", "Keras", "test", "what it says")
     yield _row(*["---"] * 5)
-    for one in results:
-        for name, message in one["tests"]["failures"]:
-            yield _row(*_names(one), f"`{name}`", message[:80].replace("|", "\\|"))
+    for result in results:
+        for name, message in result["tests"]["failures"]:
+            yield _row(*_names(result), f"`{name}`", message[:80].replace("|", "\\|"))
 
 
-def _names(one):
-    versions = one.get("versions", {})
-    python, tensorflow, keras = one["cell"]
+def _names(result):
+    versions = result.get("versions", {})
+    python, tensorflow, keras = result["cell"]
     return python, tensorflow, keras or ".".join(versions.get("keras", "").split(".")[:2])
 
 
@@ -130,10 +132,10 @@ def _parity(results):
     yield "The table has the results of `make parity ARGS=--quick`, which the tests run, too. It\n"
     yield "compares every op that may be direct with `tf.raw_ops` of the same TensorFlow, bit for\n"
     yield "bit.\n\n"
-    yield _row("", *(f"{one['versions']['tensorflow-cpu']}" for one in results))
+    yield _row("", *(f"{result['versions']['tensorflow-cpu']}" for result in results))
     yield _row("---", *["---:"] * len(results))
-    for what in (name for name in results[0]["parity"] if name != "state"):
-        yield _row(what, *(f"{one['parity'][what]:,}" for one in results))
+    for figure in (name for name in results[0]["parity"] if name != "state"):
+        yield _row(figure, *(f"{result['parity'][figure]:,}" for result in results))
     yield (
         "\nTwo kinds of calls are left out with TensorFlow 2.19. `Transpose` and\n"
         "`ConjugateTranspose` with negative numbers in the permutation read and write memory\n"
@@ -144,9 +146,9 @@ def _parity(results):
 
 def _skips(results):
     reasons = {}
-    for one in results:
-        for reason, count in one.get("tests", {}).get("skips", {}).items():
-            reasons.setdefault(reason, {})[_short(one)] = count
+    for result in results:
+        for reason, count in result.get("tests", {}).get("skips", {}).items():
+            reasons.setdefault(reason, {})[_short(result)] = count
     if not reasons:
         return
     yield "\n## What was skipped\n\n"
@@ -155,7 +157,7 @@ def _skips(results):
         by_count = {}
         for place, count in places.items():
             by_count.setdefault(count, []).append(place)
-        total = sum("tests" in one for one in results)
+        total = sum("tests" in result for result in results)
         texts = (
             f"{count} in {'every cell' if len(found) == total else ', '.join(found)}"
             for count, found in by_count.items()
@@ -163,8 +165,8 @@ def _skips(results):
         yield _row(reason.replace("|", "\\|").replace("\n", " "), "; ".join(texts))
 
 
-def _short(one):
-    return " with ".join(filter(None, one["cell"]))
+def _short(test):
+    return " with ".join(filter(None, test["cell"]))
 
 
 def _row(*cells):

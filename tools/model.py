@@ -1,4 +1,4 @@
-"""What the generator knows beyond OpDefs: policy, facts, and the modules it will write."""
+"""The model of the generator: snapshot, policy, facts, and the modules to write."""
 
 from dataclasses import dataclass, field
 
@@ -7,30 +7,31 @@ from fastops._core import opdef
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The checked-in OpDefs and where they come from.
+    """The checked-in OpDefs, and their origin.
 
     Attributes
     ----------
     version : str
-        The TensorFlow whose registry it is.
+        The version of TensorFlow that has this registry.
     digest : str
         Start of the SHA-256 of the file.
-    ops : tuple of fastops._core.opdef.Op
+    ops : tuple of fastops._core.opdef.OpSpec
         Sorted by name.
     since : dict of dict of str
-        By op and, in it, by attribute, the TensorFlow that first has it, where an earlier one that
-        is supported lacks it: ``""`` stands for the op, ``"T=uint64"`` for a value of `T`.
+        By op and feature, the first TensorFlow version with the feature, if an earlier supported
+        version lacks it. A feature is ``""`` for the op itself, the name of an attribute, or
+        ``"T=uint64"`` for a value of `T`.
     """
 
     version: str
     digest: str
-    ops: tuple[opdef.Op, ...]
+    ops: tuple[opdef.OpSpec, ...]
     since: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The content of policy.toml, patterns resolved to ops. Each field is a table there."""
+    """The content of policy.toml, with patterns resolved to ops. Each field is a table."""
 
     names: dict[str, str] = field(default_factory=dict)
     raw_names: dict[str, str] = field(default_factory=dict)
@@ -41,19 +42,20 @@ class Policy:
     handles: tuple[str, ...] = ()
     stateless: tuple[str, ...] = ()
     unseeded: tuple[str, ...] = ()
+    seeded: tuple[str, ...] = ()
     makers: tuple[str, ...] = ()
     binding: tuple[str, ...] = ()
     value_sized: tuple[str, ...] = ()
     replacements: dict[str, str] = field(default_factory=dict)
 
     def exclusion(self, op):
-        """Return why an op never runs in a kernel of ours, or `None`."""
+        """Return why an op is never run directly, or `None`."""
         if op.name in (*self.handles, *self.stateless, *self.unseeded, *self.makers):
             return None
         return self.excluded.get(op.name) or op.obstacle
 
     def bound_by(self, op):
-        """Return the attributes that bind a call of an op to the kernel that TensorFlow keeps."""
+        """Return the attributes that make a call of an op depend on TensorFlow's own kernel."""
         if op.name not in self.unseeded:
             return ()
         return tuple(attr.name for attr in op.attrs if attr.name in self.binding)
@@ -61,16 +63,17 @@ class Policy:
 
 @dataclass(frozen=True)
 class Facts:
-    """The content of facts.toml: what a running TensorFlow tells and OpDefs do not.
+    """The content of facts.toml: facts from a running TensorFlow that are not in OpDefs.
 
     Attributes
     ----------
     families : dict of str
         The family of each op that TensorFlow has generated a Python function for.
     gradients : dict
-        The inputs each op is differentiable with respect to; ops without a gradient are absent.
+        The inputs with respect to which each op is differentiable. Ops without a gradient are
+        absent.
     inputs, outputs : dict
-        For each op, its shape function in words: what it accepts and what it returns.
+        For each op, a description of its shape function: the shapes it accepts and returns.
     """
 
     families: dict[str, str] = field(default_factory=dict)
@@ -81,14 +84,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Binding:
-    """An op with its Python face.
+    """An op with its public Python names.
 
     Attributes
     ----------
-    op : fastops._core.opdef.Op
+    op : fastops._core.opdef.OpSpec
         The op.
     name, raw_name : str
-        The attributes of `fastops.ops` and `fastops.raw_ops` that it is.
+        The names of the op in `fastops.ops` and `fastops.raw_ops`.
     alias : str
         A second name in `fastops.ops`, or "".
     params : tuple of fastops._core.opdef.Param
@@ -97,7 +100,7 @@ class Binding:
         Its docstring.
     """
 
-    op: opdef.Op
+    op: opdef.OpSpec
     name: str
     raw_name: str
     alias: str
@@ -107,7 +110,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Module:
-    """A family: the bindings of one module of `fastops.gen`, sorted by name."""
+    """A family of ops: the bindings in one module of `fastops.gen`, sorted by name."""
 
     name: str
     bindings: tuple[Binding, ...]
@@ -115,7 +118,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Api:
-    """All that is rendered."""
+    """Everything that is rendered."""
 
     snapshot: Snapshot
     policy: Policy

@@ -1,6 +1,6 @@
-"""Writes the tables of reasons into docs/semantics.md, from `fastops._core.reasons.REFUSALS`.
+"""Write the tables of reasons in docs/semantics.md, from `fastops._core.reasons.REFUSALS`.
 
-``make gen`` runs it. ``--check`` writes nothing, prints what would be written otherwise, and fails.
+``make gen`` runs it. ``--check`` writes nothing, prints differences, and fails if there are any.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""From the model to the text of files: pure functions, sorted output, nothing repeated."""
+"""Render the model as texts of files: pure functions with sorted output."""
 
 import ast
 import json
@@ -37,7 +37,7 @@ def _stamp(api, path):
         "# Do not edit: `make gen` writes it anew.",
     ]
     if path.endswith(".pyi") or path == "_core/tables/index.py":
-        # Ruff objects to names that are TensorFlow's, to their length and to their order.
+        # These rules of Ruff do not accept TensorFlow's names, their length and their order.
         lines.append(
             "# ruff: noqa: A001, A002, A004, E501, I001, N801, N803, N812, PT028, RUF022, RUF100"
         )
@@ -140,6 +140,8 @@ NEVER = EXCLUDED.keys() | _OBSTRUCTED
 
 {_assignment("UNSEEDED", set(policy.unseeded))}
 
+{_assignment("SEEDED", set(policy.seeded))}
+
 {_assignment("MAKERS", set(policy.makers))}
 
 {_assignment("BINDING", set(policy.binding))}
@@ -181,7 +183,7 @@ def _family_stub(api, module):
 
 
 def _imports(body):
-    """Return the import statements for the names that a family's stub uses."""
+    """Return the import statements for the names in the stub of a family."""
     groups = [
         {
             "collections.abc": ("Callable", "Sequence"),
@@ -222,7 +224,7 @@ def _function(binding, name, doc):
 
 
 def _param(op, param):
-    """Return the line of a keyword, or its lines if its choices do not fit on one."""
+    """Return the lines of a keyword: more than one if its choices are too long for one."""
     line = f"    {param.name}: {_annotation(op, param)}{_default(param.default)},\n"
     if len(line) <= WIDTH + 1:
         return line
@@ -232,7 +234,7 @@ def _param(op, param):
 
 
 def _door_stub(api, doc, names):
-    """Return the stub of a module that shows every op under other names."""
+    """Return the stub of a module that has every op under other names."""
     imports, exported = [], []
     for module in api.modules:
         shown = sorted(
@@ -299,7 +301,7 @@ def _default(value):
     text = _flat(value)
     try:
         ast.literal_eval(text)
-    except (ValueError, SyntaxError):  # a dtype, a tensor, an infinity
+    except (ValueError, SyntaxError):  # a dtype, a tensor or an infinity
         text = "..."
     return f" = {text}"
 
@@ -311,16 +313,16 @@ def _assignment(name, value):
 
 
 def _literal(value, indent=0, used=0):
-    """Return a literal as ruff formats it: on one line if it fits, else one item a line.
+    """Return a literal as ruff formats it: on one line if it fits, otherwise one item per line.
 
     Parameters
     ----------
     value : object
         Strings, numbers, `None`, and lists, tuples, sets and dicts of them.
     indent : int
-        The indentation of the line it stands on.
+        The indentation of its line.
     used : int
-        The columns of that line which are taken, a comma behind the literal included.
+        The number of columns already used on that line, including a comma after the literal.
     """
     flat = _flat(value)
     if used + len(flat) <= WIDTH or not isinstance(value, (list, tuple, set, dict)) or not value:

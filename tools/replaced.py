@@ -1,14 +1,14 @@
-"""Writes docs/install.md, the tables of what `fastops.install` replaces, from its data.
+"""Write docs/install.md, the tables of what `fastops.install` replaces.
 
-Run in an environment with fastops and TensorFlow: ``make gen`` does.
+It needs an environment with fastops and TensorFlow; ``make gen`` runs it.
 """
 
 from pathlib import Path
 
+from fastops._autodiff.rules import RULES
 from fastops._install import dtypes, targets
-from fastops._install.gradients.rules import RULES
 from fastops._install.helpers import functions as helper_functions
-from fastops._install.keras import batches, helper
+from fastops._install.keras import batches
 from fastops._install.keras import functions as keras_functions
 from fastops._install.models import targets as models
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
@@ -18,12 +18,23 @@ from fastops._install.replay.functions import METHODS as REPLAYED_METHODS
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
+KERAS = keras_functions.HELPERS | keras_functions.METHODS
+
+LISTED = {
+    ("gradients", "methods of tapes"),
+    ("variables", "methods of variables"),
+    ("variables", "the making of variables"),
+    ("operators", "iteration over tensors"),
+    ("helpers", "optional values"),
+}
+"""The layers and titles of the groups whose targets are listed by name only."""
+
 TEXT = """\
 # What `fastops.install` replaces
 
 `make gen` writes this page from `targets.py`, `operators.py`, `public/functions.py`,
-`public/methods.py`, `replay/functions.py`, `gradients/*.pyx`, `helpers/functions.py`,
-`keras/functions.py`, `keras/helper.pyx` and `keras/batches.py` in `fastops/_install`. A test checks
+`public/methods.py`, `replay/functions.py`, `helpers/functions.py`, `keras/functions.py` and
+`keras/batches.py` in `fastops/_install`, and from the rules in `fastops/_autodiff`. A test checks
 that the page is current.
 
 Each entry of the tables is a condition under which a stand-in handles a call. If a call does not
@@ -172,7 +183,7 @@ GROUPS = {
 
 
 def kinds(dtypes):
-    """Return names of dtypes, whole groups of them by the group's name."""
+    """Return names of dtypes; complete groups are replaced by the name of the group."""
     for group, name in GROUPS.items():
         dtypes = dtypes.replace(group, f"{name},")
     return dtypes.strip(",")
@@ -211,7 +222,8 @@ def render():
         )
         for operator in OPERATORS
     )
-    names = {target.name for target in targets.method_targets()}
+    groups = [group for group in targets.GROUPS if (group.layer, group.title) in LISTED]
+    names = {target.name for target in targets.targets_of(groups)}
     return TEXT.format(
         layers="".join(row(f"`{name}`", text) for name, text in targets.LAYERS.items()),
         functions=rows((*functions.FUNCTIONS, *methods.METHODS)),
@@ -241,9 +253,7 @@ def render():
             for title, name in models.OF_TF_KERAS.items()
         ),
         keras_functions=rows(keras_functions.FUNCTIONS),
-        helpers="".join(
-            row(f"`{name}`", what) for name, what in (helper.HELPERS | helper.METHODS).items()
-        )
+        helpers="".join(row(f"`{name}`", what) for name, what in KERAS.items())
         + "".join(
             row(f"`{name}`", "makes no pipeline until asked: small batches of arrays of numbers")
             for name in batches.METHODS

@@ -1,16 +1,17 @@
-"""Write what is restated of TensorFlow, Keras and Python: `fastops/_install/originals.json`.
+"""Write the digests of reimplemented upstream code: `fastops/_install/originals.json`.
 
-The pieces are those of the running environment, where their code is looked up with the functions
-that it calls directly; what else a piece rests on, and which other code is as good, stands in
-tools/restated.toml. Each ROOT has more versions: a folder of installed packages, as
-``pip install --target`` fills, or the library of another Python.
+A *piece* is a function of TensorFlow, Keras or Python that fastops reimplements. The pieces are
+those of the running environment. Their code is looked up there, together with the functions that it
+calls directly. tools/restated.toml has other dependencies of a piece, and other code that is
+equivalent. Each ROOT has more versions: a folder of installed packages, as made by ``pip install
+--target``, or the library of another Python.
 
 Examples
 --------
 ``python tools/restated.py ROOT...`` writes the table, and docs/versions.md. It needs a ROOT for
-each version that the table has, and names those that are missing; ``--drop`` leaves them out of the
-table. ``--check`` tells whether the table has the running environment; ``--diff ROOT`` shows the
-code that differs there.
+each version in the table, and names missing ones; ``--drop`` leaves these out of the table.
+``--check`` tells whether the table is up to date for the running environment. ``--diff ROOT`` shows
+the code that differs there.
 """
 
 import argparse
@@ -54,7 +55,7 @@ PLACES = {
     "tf_keras": "tf_keras",
     "inspect": "Python",
 }
-"""By the first part of a module's name, whose it is."""
+"""The package of a module, by the first part of its name."""
 
 
 class Installed:
@@ -70,26 +71,27 @@ class Installed:
         self.root = Path(root)
         self.modules = {}
         self.versions = {}
-        found = {
-            one.name: one.version for one in importlib.metadata.distributions(path=[str(root)])
+        versions = {
+            distribution.name: distribution.version
+            for distribution in importlib.metadata.distributions(path=[str(root)])
         }
         for package, names in PACKAGES.items():
             for name in names:
-                if name in found:
-                    self.versions[package] = found[name]
+                if name in versions:
+                    self.versions[package] = versions[name]
         if (self.root / "inspect.py").exists():
             self.versions["Python"] = self.root.name.removeprefix("python")
 
     def order(self, package):
-        """Return what sorts versions of a package."""
+        """Return the sort key of a version of a package."""
         return [int(part) for part in re.findall(r"\d+", self.versions.get(package, ""))]
 
     def module(self, name):
-        """Return a module, `None` if it is not there."""
+        """Return a module, or `None` if it does not exist."""
         if name not in self.modules:
             path = self.root.joinpath(*name.split("."))
             files = (path.with_suffix(".py"), path / "__init__.py")
-            file = next((one for one in files if one.exists()), None)
+            file = next((file for file in files if file.exists()), None)
             self.modules[name] = file and Module(self, name, file.read_bytes())
         return self.modules[name]
 
@@ -100,7 +102,7 @@ class Module:
     Parameters
     ----------
     installed : Installed
-        Where it is.
+        The packages with the module.
     name : str
         Its name.
     source : bytes
@@ -113,27 +115,31 @@ class Module:
         self.source = source
         self.tree = ast.parse(source)
         self.definitions = restated.definitions(self.tree)
-        self.classes = {one.name: one for one in self.tree.body if isinstance(one, ast.ClassDef)}
+        self.classes = {
+            node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)
+        }
 
     @cached_property
     def imported(self):
-        """By name, what the module imports: the module, and the name there or `None`."""
-        found = {}
+        """The imports of the module: by name, the other module, and the name there or `None`."""
+        imports = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
-                found |= {
-                    one.asname or one.name: (one.name, None)
-                    for one in node.names
-                    if one.asname or "." not in one.name
+                imports |= {
+                    alias.asname or alias.name: (alias.name, None)
+                    for alias in node.names
+                    if alias.asname or "." not in alias.name
                 }
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                found |= {one.asname or one.name: (node.module, one.name) for one in node.names}
-        return found
+                imports |= {
+                    alias.asname or alias.name: (node.module, alias.name) for alias in node.names
+                }
+        return imports
 
     def resolve(self, path):
-        """Return the definition that names with dots between them stand for: module and name.
+        """Return the module and name of the definition to which a dotted name refers.
 
-        `None` if it is none of a Python module here.
+        Returns `None` if it is not a definition in one of these Python modules.
         """
         name, _, rest = path.partition(".")
         if path in self.definitions:
@@ -150,7 +156,7 @@ class Module:
         return found.resolve(path) if found and path else None
 
     def _of_class(self, name, method):
-        """Return a method that a class defines or inherits."""
+        """Return the definition of a method that a class defines or inherits."""
         if f"{name}.{method}" in self.definitions:
             return self, f"{name}.{method}"
         for base in self.classes[name].bases:
@@ -160,9 +166,9 @@ class Module:
         return None
 
     def calls(self, definition):
-        """Return the definitions that the code of one names, and what makes objects for it."""
+        """Return the definitions that the code of a definition names, and constructors."""
         owner = definition.rpartition(".")[0]
-        found = set()
+        names = set()
         for part in ast.walk(ast.Module(self.definitions[definition][0].body, [])):
             for node, suffix in ((part, ""), (getattr(part, "func", None), ".__init__")):
                 if isinstance(node, (ast.Attribute, ast.Name)):
@@ -170,26 +176,30 @@ class Module:
                     if owner and path.startswith(("self.", "cls.")):
                         path = f"{owner}.{path.partition('.')[2]}"
                     if re.fullmatch(r"[\w.]+", path):
-                        found.add(self.resolve(path + suffix))
-        return found - {None, (self, definition)}
+                        names.add(self.resolve(path + suffix))
+        return names - {None, (self, definition)}
 
 
 def package_of(name):
-    """Return whose an original is."""
+    """Return the package of an original."""
     return PLACES[name.partition(":")[0].partition(".")[0]]
 
 
 def pieces():
-    """Return the originals of what is replaced here: by layer and name."""
-    found = {}
+    """Return the originals of everything that is replaced, by layer and name."""
+    originals = {}
     for layer, title, piece in targets.originals():
-        if piece is None or found.setdefault(layer, {}).setdefault(title, piece) != piece:
+        if piece is None or originals.setdefault(layer, {}).setdefault(title, piece) != piece:
             raise SystemExit(f"{layer}, {title}: there are several originals, or none")
-    return {layer: dict(sorted(found[layer].items())) for layer in targets.LAYERS if layer in found}
+    return {
+        layer: dict(sorted(originals[layer].items()))
+        for layer in targets.LAYERS
+        if layer in originals
+    }
 
 
 def called(name, running):
-    """Return what else a piece rests on, by the names of definitions."""
+    """Return the other definitions that a piece depends on."""
     module, definition = find(name, running)
     found = {f"{one.name}:{called}" for one, called in module.calls(definition)}
     found = {
@@ -203,34 +213,34 @@ def called(name, running):
 
 
 def find(name, running):
-    """Return module and definition by the name of an original."""
+    """Return the module and the definition of an original, by name."""
     module, _, definition = name.partition(":")
     for installed in running:
-        found = installed.module(module)
-        if found is not None and definition in found.definitions:
-            return found, definition
+        source = installed.module(module)
+        if source is not None and definition in source.definitions:
+            return source, definition
     raise SystemExit(f"there is no {name}")
 
 
 def running_environment():
     """Return the folders from which this Python imports."""
     paths = [sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), *sys.path]
-    found = [Installed(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir()]
-    return [one for one in found if one.versions]
+    installed = [Installed(path) for path in dict.fromkeys(paths) if path and Path(path).is_dir()]
+    return [folder for folder in installed if folder.versions]
 
 
 def tables(running, others):
-    """Return the table, of the versions that are running and of others.
+    """Return the table for the running versions and for others.
 
     Returns
     -------
     dict
-        ``"digests"``: by module and name, those of the code that is restated, and of what is as
-        good. ``"rests_on"``: by piece, the names whose code counts. ``"files"``: by module and
-        fingerprint of its source, the names in it whose code is another. ``"pieces"``: by layer and
-        name of what is replaced, the piece. ``"left_out"``: by package, version, layer and name,
-        whose code keeps a piece from being in force there. ``"running"``: by package, the version
-        of the rest.
+        ``"digests"``: by module and name, the digests of the reimplemented code, and of equivalent
+        code. ``"rests_on"``: by piece, the names of the definitions that it depends on.
+        ``"files"``: by module and fingerprint of its source, the names in it whose code differs.
+        ``"pieces"``: by layer and name of what is replaced, the piece. ``"left_out"``: by package,
+        version, layer and name, the definition whose code differs, so that a piece is left out
+        there. ``"running"``: by package, the version of the other entries.
     """
     by_layer = pieces()
     names = {name for titles in by_layer.values() for name in titles.values()}
@@ -253,9 +263,11 @@ def tables(running, others):
     table = {"digests": digests, "rests_on": rests_on, "files": files, "pieces": by_layer}
     left_out = {
         package: {
-            one.versions[package]: missing(package, one, table)
-            for one in sorted((*running, *others), key=lambda one: one.order(package))
-            if package in one.versions
+            installed.versions[package]: missing(package, installed, table)
+            for installed in sorted(
+                (*running, *others), key=lambda installed: installed.order(package)
+            )
+            if package in installed.versions
         }
         for package in PLACES.values()
     }
@@ -263,19 +275,25 @@ def tables(running, others):
 
 
 def as_good(module, definition):
-    """Return the digests of other code that is as good."""
+    """Return the digests of other code that is equivalent."""
     name = f"{module.name}:{definition}"
-    return itertools.chain(*(one["digests"] for one in POLICY["as_good"] if one["name"] == name))
+    return itertools.chain(
+        *(entry["digests"] for entry in POLICY["as_good"] if entry["name"] == name)
+    )
 
 
 def versions(running):
-    """Return the versions of what is running, by package."""
-    return {package: one.versions[package] for one in running for package in one.versions}
+    """Return the running versions, by package."""
+    return {
+        package: installed.versions[package]
+        for installed in running
+        for package in installed.versions
+    }
 
 
 def missing(package, installed, table):
-    """Return which pieces are not in force with a package, and by whose code, by layer and name."""
-    found = {}
+    """Return the pieces left out with a package, by layer and name, and the changed definitions."""
+    pieces_left = {}
     for layer, titles in table["pieces"].items():
         for title, piece in titles.items():
             for part in table["rests_on"][piece]:
@@ -287,8 +305,8 @@ def missing(package, installed, table):
                     module is None
                     or definition in table["files"][name][restated.fingerprint(module.source)]
                 ):
-                    found.setdefault(layer, {}).setdefault(title, part)
-    return found
+                    pieces_left.setdefault(layer, {}).setdefault(title, part)
+    return pieces_left
 
 
 HEAD = """\
@@ -330,37 +348,37 @@ def document(table):
     """Return the text of docs/versions.md."""
     running = ", ".join(map(" ".join, sorted(table["running"].items(), reverse=True)))
     parts = [HEAD.format(running=running)]
-    for package, found in table["left_out"].items():
+    for package, pieces_left in table["left_out"].items():
         counts = {
             layer: count
             for layer, titles in table["pieces"].items()
-            if (count := sum(owner(table, one) == package for one in titles.values()))
+            if (count := sum(owner(table, title) == package for title in titles.values()))
         }
         parts.append(f"\n## {package}\n\n")
-        parts.append(row("layer", *map(short, found)))
-        parts.append(row("---", *("---:" for _ in found)))
+        parts.append(row("layer", *map(short, pieces_left)))
+        parts.append(row("---", *("---:" for _ in pieces_left)))
         for layer, count in counts.items():
-            cells = (count - len(layers.get(layer, ())) for layers in found.values())
+            cells = (count - len(layers.get(layer, ())) for layers in pieces_left.values())
             parts.append(row(layer, *(n if n == count else f"{n} of {count}" for n in cells)))
-        parts += exceptions(found)
+        parts += exceptions(pieces_left)
     return "".join(parts)
 
 
 def exceptions(left_out):
-    """Yield a table of what is left out, and where."""
+    """Yield a table of the pieces that are left out, and the versions."""
     where = {}
     for version, layers in left_out.items():
         for titles in layers.values():
             for title, part in titles.items():
                 where.setdefault((title, part), []).append(short(version))
     groups = {}
-    for (title, part), found in where.items():
+    for (title, part), releases in where.items():
         title = title.removeprefix("keras.src.").removeprefix("backend.tensorflow.")
-        groups.setdefault((", ".join(found), part), []).append(f"`{title}`")
+        groups.setdefault((", ".join(releases), part), []).append(f"`{title}`")
     if groups:
         yield f"\n{row('of', 'left out is', 'because of another')}{row('---', '---', '---')}"
-    for (found, part), titles in groups.items():
-        yield row(found, ", ".join(titles), f"`{part.replace(':', '.')}`")
+    for (releases, part), titles in groups.items():
+        yield row(releases, ", ".join(titles), f"`{part.replace(':', '.')}`")
 
 
 def short(version):
@@ -372,7 +390,7 @@ def row(*cells):
 
 
 def owner(table, piece):
-    """Return the package that a piece restates."""
+    """Return the package with the original of a piece."""
     return package_of(table["rests_on"][piece][0])
 
 
@@ -384,7 +402,7 @@ def main(argv=None):
     )
     parser.add_argument("roots", nargs="*", metavar="ROOT", help="a folder of other versions")
     parser.add_argument(
-        "--check", action="store_true", help="change nothing; fail if the table is not as it was"
+        "--check", action="store_true", help="change nothing; fail if the table is out of date"
     )
     parser.add_argument(
         "--diff", action="store_true", help="change nothing; show the code that differs there"
@@ -399,9 +417,9 @@ def main(argv=None):
         return 0
     table = tables(running, others)
     if options.check:
-        found = list(problems(table, restated.table()))
-        print("".join(found), end="")
-        return 1 if found else 0
+        wrong = list(problems(table, restated.table()))
+        print("".join(wrong), end="")
+        return 1 if wrong else 0
     if (missed := lost(table, restated.table())) and not options.drop:
         print(f"no ROOT has {', '.join(missed)}: give one for each, or --drop", file=sys.stderr)
         return 2
@@ -410,18 +428,18 @@ def main(argv=None):
     return 0
 
 
-def lost(found, table):
-    """Return the versions that a table has and another one would lose, as texts."""
+def lost(new, table):
+    """Return the versions in a table that another table does not have, as texts."""
     return [
         f"{package} {version}"
-        for package, versions_ in table["left_out"].items()
-        for version in versions_
-        if version not in found["left_out"].get(package, {})
+        for package, releases in table["left_out"].items()
+        for version in releases
+        if version not in new["left_out"].get(package, {})
     ]
 
 
 def problems(found, table):
-    """Yield what a table does not have, or has otherwise, of the versions that it is about."""
+    """Yield the differences of a table from the running versions."""
     packages = dict(found["running"].items() & table["running"].items())
     old, new = (json.dumps(of(packages, one), indent=1).splitlines(True) for one in (table, found))
     yield from difflib.unified_diff(old, new, "checked in", "running")
@@ -434,7 +452,7 @@ def problems(found, table):
 
 
 def of(packages, table):
-    """Return of a table what some packages have in all their versions."""
+    """Return the parts of a table that some packages have in all their versions."""
     return {
         "digests": {
             name: digests
@@ -456,20 +474,20 @@ def of(packages, table):
 
 
 def differences(running, others):
-    """Yield diffs of code that is another in other versions than the running ones."""
+    """Yield diffs of code that differs between other versions and the running ones."""
     table = restated.table()
     for name, accepted in table["digests"].items():
-        here = next(module for one in running if (module := one.module(name)))
+        here = next(module for installed in running if (module := installed.module(name)))
         for installed in others:
             there = installed.module(name)
             for definition in restated.others(there.source, accepted) if there else ():
                 texts = [
                     [
                         f"{line}\n"
-                        for node in one.definitions.get(definition, ())
+                        for node in module.definitions.get(definition, ())
                         for line in ast.unparse(node).splitlines()
                     ]
-                    for one in (here, there)
+                    for module in (here, there)
                 ]
                 digest = restated.digests(there.source, [definition]).get(definition)
                 yield from difflib.unified_diff(

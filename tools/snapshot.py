@@ -1,7 +1,7 @@
-"""From the running TensorFlow to the generator's inputs: OpDefs, and facts they do not state.
+"""Make the generator's inputs from the running TensorFlow: OpDefs, and facts not in them.
 
-The facts are observed: families from where TensorFlow's own functions stand, gradients from the
-gradient registry, shapes from what the shape functions accept and return.
+The facts are observed: families from the modules of TensorFlow's own functions, gradients from the
+gradient registry, shapes from the results of shape functions.
 """
 
 import json
@@ -17,20 +17,21 @@ from tensorflow.python.framework.ops import gradient_registry
 from fastops._core import opdef
 
 MAX_RANK = 6
-"""The highest rank that is tried; a shape function that accepts it counts as accepting more."""
+"""The highest rank that is tried. If a shape function accepts it, higher ranks count as
+accepted."""
 
 CRASHING = {
     "BoostedTreesAggregateStats",
     "FakeQuantWithMinMaxVarsPerChannelGradient",
     "SplitDedupData",
 }
-"""Ops whose shape function crashes on some ranks instead of refusing them."""
+"""Ops whose shape function crashes on some ranks instead of rejecting them."""
 
 GRADIENT_DTYPES = {
     *("bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
     *("resource", "variant"),
 }
-"""The dtypes that gradients flow through."""
+"""The dtypes that have gradients."""
 
 
 def op_defs():
@@ -42,7 +43,7 @@ def op_defs():
         )
     )
     for op in public.op:
-        # The wheels keep the prose of a few ops; it is TensorFlow's, and stays there.
+        # The wheels contain descriptions of a few ops, which are not copied.
         for message in (op, *op.input_arg, *op.output_arg, *op.attr):
             message.ClearField("description")
         op.ClearField("summary")
@@ -83,10 +84,10 @@ def families():
 
 
 def differentiable_inputs(op):
-    """Return the names of the inputs an op has a gradient for; `None` if it has no gradient.
+    """Return the names of the inputs for which an op has a gradient; `None` if it has none.
 
-    The gradient function is called on a node of a scratch graph. Where no node can be made up, or
-    the function wants to know more of it, every input whose dtype has gradients counts.
+    The gradient function is called on a node of a scratch graph. If no node can be made, or the
+    function needs to know more about it, every input whose dtype has gradients counts.
     """
     try:
         function = gradient_registry.lookup(op.name)
@@ -99,7 +100,7 @@ def differentiable_inputs(op):
     def gradients(node):
         try:
             result = function(node, *map(tf.zeros_like, node.outputs))
-        except Exception as error:  # whatever a gradient function raises
+        except Exception as error:  # a gradient function may raise anything
             raise LookupError from error
         return result if isinstance(result, (list, tuple)) else [result]
 
@@ -114,12 +115,12 @@ def differentiable_inputs(op):
 
 
 def shapes(op):
-    """Return what the shape function accepts and returns, in words by argument name.
+    """Return descriptions of what the shape function accepts and returns, by argument name.
 
     Returns
     -------
     inputs, outputs : dict of str
-        Arguments the shape function says nothing of are absent.
+        Arguments about which the shape function gives no information are absent.
     """
     if _infer(op, {}) is None:
         return {}, {}
@@ -145,7 +146,7 @@ def shapes(op):
 
 
 def _output_shape(op, position):
-    """Return an output's shape in words: a rank, or what inputs it follows; `None` if neither."""
+    """Return a description of an output's shape: its rank, or the inputs it follows; or `None`."""
     anything = _infer(op, {})[position]
     if anything is not None:
         return _in_words([len(anything)])
@@ -164,9 +165,9 @@ def _output_shape(op, position):
 
 
 def _infer(op, known):
-    """Return the shapes of the outputs when the inputs have the known ones, all others any.
+    """Return the shapes of the outputs, given the known shapes of some inputs.
 
-    A shape is a list, or `None` for an unknown rank; the result is `None` if no node builds.
+    A shape is a list, or `None` for an unknown rank. The result is `None` if no node can be built.
     """
 
     def output_shapes(node):
@@ -177,7 +178,7 @@ def _infer(op, known):
 
 
 def _with_node(op, known, use):
-    """Return ``use(node)`` of a node in a scratch graph, or `None` if none can be made up."""
+    """Return ``use(node)`` for a node in a scratch graph, or `None` if no node can be made."""
     if op.name in CRASHING:
         return None
     for lists in SAMPLES:
@@ -206,11 +207,12 @@ def _placeholder(op, arg, known):
 
 
 SAMPLES: tuple[list[int], ...] = ([1, 1, 1, 1], [1, 1, 1, 1, 1], [1], [])
-"""Values tried for lists of integers: strides and windows of two and three dimensions, others."""
+"""Values to try for lists of integers: strides and windows of two and three dimensions, and
+others."""
 
 
 def _sample(attr, lists):
-    """Return a value that a required attribute may have; `LookupError` where that is guesswork."""
+    """Return a possible value of a required attribute; raise `LookupError` if that is a guess."""
     match attr.type:
         case "int":
             return max(attr.minimum or 0, 1)
@@ -237,7 +239,7 @@ def _in_words(ranks):
 
 
 def _allowed(op, arg):
-    """Return the dtypes an argument may have; () for any."""
+    """Return the dtypes that an argument may have; () for any."""
     if arg.dtype:
         return (arg.dtype,)
     return op.attr(arg.type_attr or arg.type_list_attr).allowed or ("float32",)

@@ -1,14 +1,13 @@
-"""Write what `fastops.install` names of TensorFlow, Keras and tf_keras.
+"""Write the names of TensorFlow, Keras and tf_keras that `fastops.install` uses.
 
-`fastops/_install/upstream.json` has the names that each module's code uses, and the modules that it
-imports, as they are found in the sources; and for each name the kind of object that the running
-versions have there. `fastops._install.upstream` compares the table with what is there before
-anything is installed.
+`fastops/_install/upstream.json` has the names and imports in the code of each module, and for each
+name the kind of its object in the running versions. Before anything is installed,
+`fastops._install.upstream` compares the table with the objects that exist.
 
 Examples
 --------
-``python tools/upstream.py`` writes the table; ``--check`` tells whether it is the one that is
-checked in.
+``python tools/upstream.py`` writes the table. ``--check`` tells whether the checked-in table is up
+to date.
 """
 
 import argparse
@@ -28,18 +27,19 @@ import tf_keras  # noqa: E402
 
 from fastops._install import upstream  # noqa: E402
 
-PARTS = ("_install", "_plans", "_specialize")
+PARTS = ("_install", "_plans", "_autodiff", "_situation", "_specialize")
 """Where modules are, below `fastops`. The parts below name TensorFlow alone, which is pinned."""
 
 PACKAGES = ("keras", "tensorflow", "tf_keras")
 
 ANY = frozenset(
     {
-        "tensorflow.python.eager.context._context",  # None until there is a context
-        "tensorflow.python.framework.ops._numpy_style_slicing",  # whatever is true or false
+        "tensorflow.python.eager.context._context",  # it is None until there is a context
+        # It is a bool or another object with a truth value.
+        "tensorflow.python.framework.ops._numpy_style_slicing",
     }
 )
-"""Names whose objects are of several kinds."""
+"""Names whose objects may have several kinds."""
 
 _TEXT = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|#[^\n]*', re.DOTALL
@@ -47,13 +47,13 @@ _TEXT = re.compile(
 _FROM = re.compile(r"^[ ]*from +([\w.]+) +c?import +(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[ ]*import +([^\n]*)", re.MULTILINE)
 _CHAIN = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_REGISTERED = re.compile(r'^register\(\s*"([^"]+)"', re.MULTILINE)
+_REGISTERED = re.compile(r'^register\(\s*(?:"(?:helpers|keras)",\s*)?"([^"]+)"', re.MULTILINE)
 _FOUND = re.compile(r'= find\("([^"]+)"\)')
 
 
 def sources():
-    """Return the sources of each module: by its name, one text."""
-    found = {}
+    """Return the source of each module by name, all its files as one text."""
+    texts = {}
     for part in PARTS:
         folder = ROOT / "fastops" / part
         paths = [*folder.rglob("*.py*"), *folder.parent.glob(f"{part}.p*")]
@@ -61,45 +61,45 @@ def sources():
             if path.suffix in (".py", ".pyx", ".pxd") and "tables" not in path.parts:
                 name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
                 name = name.removesuffix(".__init__")
-                found[name] = found.get(name, "") + path.read_text() + "\n"
-    return found
+                texts[name] = texts.get(name, "") + path.read_text() + "\n"
+    return texts
 
 
 def imported(text):
-    """Yield what a source imports: the module, the name there or `None`, and its name here."""
+    """Yield the imports of a source: the module, the name there or `None`, and the local name."""
     for module, names in _FROM.findall(text):
-        for one in names.strip("()").replace("\\", "").split(","):
-            name, _, alias = one.strip().partition(" as ")
+        for clause in names.strip("()").replace("\\", "").split(","):
+            name, _, alias = clause.strip().partition(" as ")
             if name:
                 yield module, name.strip(), (alias or name).strip()
     for names in _IMPORT.findall(text):
-        for one in names.split(","):
-            name, _, alias = one.strip().partition(" as ")
+        for clause in names.split(","):
+            name, _, alias = clause.strip().partition(" as ")
             if name:
                 yield name.strip(), None, (alias or name.partition(".")[0]).strip()
 
 
 def names_in(module, text):
-    """Return the names of other packages' objects that a source uses."""
+    """Return the names of objects of other packages that a source uses."""
     text = _TEXT.sub("''", text)
-    aliases, found = {}, set()
+    aliases, names = {}, set()
     for source, name, alias in imported(text):
         if source.partition(".")[0] in PACKAGES:
             aliases[alias] = f"{source}.{name}" if name else source
-            found |= {source, aliases[alias]}
+            names |= {source, aliases[alias]}
     if module.startswith(("fastops._install.keras.", "fastops._install.models.")):
-        aliases["keras"] = "keras.src"  # as its modules call what they are given
+        aliases["keras"] = "keras.src"  # in these modules, arguments of this name are this module
     if module.startswith("fastops._install.helpers."):
         aliases["tf_keras"] = "tf_keras.src"
     for chain in _CHAIN.findall(text):
         first, _, rest = chain.partition(".")
         if first in aliases and rest:
-            found |= set(reached(f"{aliases[first]}.{rest}"))
-    return {name for name in found if not name.endswith("__") and kind_of(name) is not None}
+            names |= set(reached(f"{aliases[first]}.{rest}"))
+    return {name for name in names if not name.endswith("__") and kind_of(name) is not None}
 
 
 def kind_of(name):
-    """Return the kind of object that a name stands for, `None` if there is none."""
+    """Return the kind of object to which a name refers, `None` if it does not exist."""
     try:
         return upstream.kind_of(upstream.look_up(name))
     except LookupError:
@@ -107,22 +107,22 @@ def kind_of(name):
 
 
 def reached(name):
-    """Yield the names along a path, to the first object that is no module and no class."""
+    """Yield the names along a path, up to the first object that is neither module nor class."""
     parts = name.split(".")
-    if name.startswith("tensorflow.keras"):  # which imports Keras
+    if name.startswith("tensorflow.keras"):  # this import would import Keras
         return
     for n in range(2, len(parts) + 1):
-        one = ".".join(parts[:n])
-        kind = kind_of(one)
+        prefix = ".".join(parts[:n])
+        kind = kind_of(prefix)
         if kind is None:
             return
-        yield one
+        yield prefix
         if kind not in ("module", "class"):
             return
 
 
 def table():
-    """Return what is written into the file."""
+    """Return the content of the file."""
     texts = sources()
     parts, kinds, registered = {}, {}, {}
     for module, text in texts.items():
@@ -130,14 +130,14 @@ def table():
         needs = set()
         for source, name, _ in imported(_TEXT.sub("''", text)):
             needs |= {source, f"{source}.{name}"} & texts.keys()
-        for title in _FOUND.findall(text):  # which that part has to register before
-            needs |= {one for one, other in texts.items() if title in _REGISTERED.findall(other)}
+        for title in _FOUND.findall(text):  # that part has to register the names first
+            needs |= {name for name, other in texts.items() if title in _REGISTERED.findall(other)}
         needs.discard(module)
-        needs = {one for one in needs if not any(other.startswith(f"{one}.") for other in needs)}
+        needs = {name for name in needs if not any(other.startswith(f"{name}.") for other in needs)}
         parts[module] = {"names": names, "needs": sorted(needs)}
         kinds |= {name: "any" if name in ANY else kind_of(name) for name in names}
         for title in _REGISTERED.findall(text):
-            for one in title.split() if ".gradients." in module else [title]:
+            for one in title.split() if "._autodiff." in module else [title]:
                 registered.setdefault(module, []).append(one)
     return {
         "versions": versions(),
@@ -148,9 +148,9 @@ def table():
 
 
 def versions():
-    """Return the versions that are running."""
-    found = {"TensorFlow": tf.__version__, "Keras": keras.__version__}
-    return found | {"tf_keras": tf_keras.__version__}
+    """Return the running versions."""
+    running = {"TensorFlow": tf.__version__, "Keras": keras.__version__}
+    return running | {"tf_keras": tf_keras.__version__}
 
 
 def main(argv=None):
@@ -159,7 +159,7 @@ def main(argv=None):
         prog="tools/upstream.py", description="Write fastops/_install/upstream.json."
     )
     parser.add_argument(
-        "--check", action="store_true", help="change nothing; fail if the table is not as it was"
+        "--check", action="store_true", help="change nothing; fail if the table is out of date"
     )
     options = parser.parse_args(argv)
     text = json.dumps(table(), indent=1) + "\n"

@@ -1,10 +1,10 @@
-"""Runs a command in a build of another kind: ``debug``, ``asan`` or ``profile``.
+"""Run a command in a build of another kind: ``debug``, ``asan`` or ``profile``.
 
-    python tools/variant.py asan                              # the tests that make asan runs
-    python tools/variant.py debug gdb --args python prog.py
+    python tools/variant.py asan                              # the tests of `make asan` python
+    tools/variant.py debug gdb --args python prog.py
 
-The build is made in a copy of the checkout, build/<kind>/, where the command also runs: the
-ordinary one stays as it is. See docs/debugging.md.
+The build is made in a copy of the checkout, build/<kind>/, where the command also runs. So the
+ordinary build is not changed. See docs/debugging.md.
 """
 
 import argparse
@@ -19,9 +19,9 @@ NOT_COPIED = shutil.ignore_patterns(
     *("build", "dist", "results", "*.egg-info", "*.so", "_build_info.py", "__pycache__"),
     *(".git", ".venv*", ".*cache", ".hypothesis", ".benchmarks"),
 )
-# Dispatch, plans and hazards: what no sanitizer may find anything in.
+# Tests of dispatch, plans and hazards, in which no sanitizer may find an error.
 TESTS = ("tests/dispatch", "tests/plans", "tests/graphs", "tests/hazards")
-# AddressSanitizer keeps for a while what was freed: these ask how much memory there is.
+# AddressSanitizer delays the release of memory, so tests that measure memory are left out.
 NOT_WITH_ASAN = (
     "tests/hazards/test_functions.py::test_memory",
     "tests/hazards/test_memory.py::test_memory",
@@ -31,7 +31,7 @@ SUPPRESSIONS = ROOT / "tools" / "suppressions"
 
 
 def copy(place):
-    """Bring a copy of the checkout up to date; what was compiled in it stays."""
+    """Update a copy of the checkout; compiled files in it stay."""
     place.mkdir(parents=True, exist_ok=True)
     for path in place.iterdir():
         if path.is_dir() and path.name != "build":
@@ -40,7 +40,7 @@ def copy(place):
 
 
 def environment(kind, place):
-    """Return the environment in which the build in a folder is made and used."""
+    """Return the environment variables for making and using the build in a folder."""
     variables = {
         **os.environ,
         "FASTOPS_BUILD": kind,
@@ -49,9 +49,9 @@ def environment(kind, place):
     }
     if kind == "asan":
         variables |= {
-            # Python is not linked to it; and it looks for C++'s functions when it is loaded.
+            # Python is not linked to it, and it looks up C++ functions when it is loaded.
             "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so')}",
-            # Python and TensorFlow leave to the end of the process what they have at its end.
+            # Python and TensorFlow do not free all memory at exit.
             "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:"
             f"suppressions={SUPPRESSIONS / 'asan.txt'}",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:"
@@ -69,7 +69,7 @@ def library(name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=["debug", "asan", "profile"])
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the tests, if none is given")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="default: the tests")
     arguments = parser.parse_args()
     place = ROOT / "build" / arguments.kind
     copy(place)

@@ -1,6 +1,7 @@
-"""What is measured of fastops, beside TensorFlow and its peers: ``python -m fastops bench``.
+"""Benchmarks of fastops, TensorFlow and other libraries: ``python -m fastops bench``.
 
-Each ``bench_*.py`` is a suite: a file of pytest's, whose tests race arms against each other
-(`pytest_fastops.race`) and leave a record. `worker` runs suites in a process of its own, `command`
-is the command line, `runs` what is saved; `report`, `plots` and `page` show a run, `compare` two.
+Each ``bench_*.py`` is a suite: a pytest file whose tests time arms against each other
+(`pytest_fastops.race`) and store a record. `worker` runs suites in its own process, `command` is
+the command line, and `runs` saves and reads runs. `report`, `plots` and `page` show a run,
+`compare` shows two.
 """

@@ -1,7 +1,7 @@
-"""A plain call of each function of `fastops.backend` on small tensors, and of tf_keras's.
+"""A plain call of each function of `fastops.backend` and of tf_keras's backend, on small tensors.
 
-Each is an expression in terms of ``K``, either module, and of the inputs by their names. The tests
-of parity begin with these, too.
+Each call is an expression of ``K`` (either module) and of inputs, by name. The parity tests of the
+backend also use these calls.
 """
 
 import numpy as np
@@ -123,7 +123,7 @@ CALLS = {
     "zeros": "K.zeros((2, 3))",
     "zeros_like": "K.zeros_like(x)",
 }
-"""By the function's name, for all that are aliases of ops or thicker than these."""
+"""Calls by the function's name, for aliases of ops and for functions of several ops."""
 
 WITHOUT = {
     "batch_get_value": "a loop over `get_value`",
@@ -131,11 +131,11 @@ WITHOUT = {
     "gradients": "of graphs alone",
     "random_binomial": "warns in each call",
 }
-"""Those of which no call is timed, and why."""
+"""Functions that are not timed, with the reason."""
 
 
 def arrays():
-    """Return the inputs that are tensors, by their names."""
+    """Return the inputs that are tensors, by name."""
     random = np.random.default_rng(7)
 
     def normal(*shape):
@@ -175,9 +175,9 @@ def arrays():
 
 
 def inputs(module):
-    """Return all inputs by their names, of TensorFlow's classes, and ``K``, the module."""
+    """Return all inputs by name, as tensors and variables of TensorFlow, and ``K``, the module."""
     import tensorflow as tf
 
-    found = {name: tf.constant(value) for name, value in arrays().items()}
+    tensors = {name: tf.constant(value) for name, value in arrays().items()}
     array = arrays()["x"]
-    return {**found, "K": module, "variable": tf.Variable(array), "array": array}
+    return {**tensors, "K": module, "variable": tf.Variable(array), "array": array}

@@ -1,4 +1,4 @@
-"""NumPy's arrays, numbers and lists in; arrays and numbers out: stock and installed, and a copy."""
+"""Conversions from arrays, numbers and lists, and back: stock, installed, and a copy."""
 
 import numpy as np
 import pytest
@@ -53,8 +53,8 @@ SHORT = (
 
 
 def statements(text):
-    found = [one.strip() for line in text.strip().splitlines() for one in line.split(";")]
-    return long_but(found, SHORT)
+    calls = [call.strip() for line in text.strip().splitlines() for call in line.split(";")]
+    return long_but(calls, SHORT)
 
 
 def arms(statement):

@@ -1,6 +1,6 @@
-"""`fastops.backend` beside tf_keras's backend, where that is installed: each function, and `rnn`.
+"""`fastops.backend` and tf_keras's backend, if that is installed: each function, and `rnn`.
 
-Aliases are timed beside the op of `fastops.ops` that each of them is, too.
+Aliases are also timed against the op of `fastops.ops` that they call.
 """
 
 from functools import partial
@@ -48,7 +48,7 @@ OPS = {
     "square": "(x=x)",
     "tanh": "(x=x)",
 }
-"""What `fastops.ops` is given where an alias is called as in `CALLS`."""
+"""The arguments of the op of `fastops.ops` for the call of an alias in `CALLS`."""
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -69,7 +69,7 @@ def test_alias(race, name):
 
 
 def lstm(module, variables):
-    """Return the step of a network with long short-term memory, of a module's functions."""
+    """Return the step of an LSTM, written with the functions of a module."""
 
     def step(x, states):
         hidden, cell = states
@@ -77,7 +77,7 @@ def lstm(module, variables):
         for kernel, recurrent, bias in variables:
             total = module.dot(x, kernel) + module.dot(hidden, recurrent)
             parts.append(module.bias_add(total, bias))
-        update, forget, output = (module.sigmoid(one) for one in parts[:3])
+        update, forget, output = (module.sigmoid(part) for part in parts[:3])
         cell = forget * cell + update * module.tanh(parts[3])
         hidden = output * module.tanh(cell)
         return hidden, [hidden, cell]
@@ -100,7 +100,7 @@ def test_rnn(race):
         ("tf_keras", theirs, None, None),
         ("fastops", backend, None, None),
         ("declared", backend, backend.replayable, None),
-        ("not replayed", backend, partial, None),  # which nobody looks into
+        ("not replayed", backend, partial, None),  # fastops does not read the code of a partial
         ("installed, not replayed", backend, partial, accelerated),
     ):
         step = lstm(module, variables)

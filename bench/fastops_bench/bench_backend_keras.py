@@ -1,4 +1,4 @@
-"""Functions of `fastops.backend.keras` beside those of Keras's TensorFlow backend."""
+"""Functions of `fastops.backend.keras` and of Keras's TensorFlow backend."""
 
 import keras
 import pytest

@@ -1,4 +1,4 @@
-"""What a call costs that fastops does not run itself, beside TensorFlow's own function."""
+"""The cost of a call that falls back, compared with TensorFlow's own function."""
 
 from contextlib import contextmanager, nullcontext
 
@@ -22,7 +22,7 @@ NAMES = {
 
 @contextmanager
 def op_callback():
-    """Watch every op, as debuggers do."""
+    """Register an op callback, as debuggers do."""
 
     def ignore(*args, **kwargs):
         return None
@@ -34,7 +34,7 @@ def op_callback():
 
 CASES = {
     "a list of strings": ("Add(x=['a', 'b'], y=['c', 'd'])", nullcontext),
-    "an op with a state of its own": (
+    "an op with state": (
         "RandomUniform(shape=shape, dtype=float32, seed=1)",
         nullcontext,
     ),

@@ -1,4 +1,4 @@
-"""Traced functions, sessions, and what Keras compiles: by TensorFlow and by fastops."""
+"""Traced functions, sessions, and compiled Keras models, run by TensorFlow and by fastops."""
 
 import keras
 import numpy as np
@@ -113,21 +113,21 @@ def relu(values):
 
 @pytest.mark.parametrize("length", [10, 100, 1000])
 def test_chain(length, race):
-    """What a node costs in a plan, beside its kernel alone."""
+    """The cost of a node in a plan, compared with its kernel alone."""
 
     def chain(values):
         for _ in range(length):
             values = tf.tanh(values)
         return values
 
-    # The optimizer would make one node of them all.
+    # Without this, the optimizer would merge all nodes into one.
     function = fastops.function(chain, executor="plan", optimize=False, autograph=False)
     kernel = BareKernel(fastops.raw_ops.Tanh, x=x)
     names = {"x": x, "function": function, "kernel": kernel}
     arms = [Arm("plan", "function(x)", names), Arm("kernel", "kernel()", names)]
     np.testing.assert_array_equal(arms[0].result(), chain(x))
-    (found,) = function.describe()
-    assert found["nodes"] >= length
+    (row,) = function.describe()
+    assert row["nodes"] >= length
     race("chain", str(length), arms)
 
 
@@ -166,7 +166,7 @@ def test_sessions(label, race):
 
 
 # ---------------------------------------------------------------------------------------------
-# What Keras compiles, with `fastops.install` in force and without
+# Compiled Keras models, with `fastops.install` and without
 # ---------------------------------------------------------------------------------------------
 
 features, labels = normal(1792, 64), rng.integers(10, size=1792)

@@ -1,4 +1,4 @@
-"""Gradients of small functions, on a tape: stock, installed, and PyTorch's."""
+"""Gradients of small functions on a tape: stock, installed, and in PyTorch."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def gradient({", ".join(sources)}):
 
 
 def dense(gradient):
-    """Return a gradient as an array, also one that has some rows only."""
+    """Return a gradient as an array, also a sparse one."""
     if hasattr(gradient, "dense_shape"):
         import tensorflow as tf
 

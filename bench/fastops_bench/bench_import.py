@@ -1,4 +1,4 @@
-"""What `import fastops` adds to `import tensorflow`: time and resident memory."""
+"""The time and resident memory that `import fastops` adds to `import tensorflow`."""
 
 import subprocess
 import sys
@@ -23,6 +23,6 @@ def test_import(record, times):
         seconds, growth = output.split()
         return float(seconds), int(growth)
 
-    run()  # the first one may write bytecode
+    run()  # the first run may write bytecode
     seconds, growth = zip(*(run() for _ in range(times(7, quick=2))), strict=True)
     record("import", "import fastops", seconds=seconds, growth=growth)

@@ -1,4 +1,4 @@
-"""Indexing, slicing, gathering and scattering: stock, installed, NumPy, and the peers."""
+"""Indexing, slicing, gathering and scattering: stock, installed, NumPy, and other libraries."""
 
 import numpy as np
 import pytest

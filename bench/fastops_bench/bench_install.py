@@ -1,4 +1,4 @@
-"""Unchanged programs, with `fastops.install` in force and without."""
+"""Unchanged programs, with `fastops.install` and without."""
 
 import time
 
@@ -59,7 +59,7 @@ SHORT = (
     *("a + b", "2.0 * x", "x[0]", "tf.matmul(m, n)", "tf.reshape(m, [4])", "tf.reduce_sum(m)"),
     *("tf.zeros([4])", "tf.cast(x, tf.int32)", "tf.where(flags, x, x)", "tf.one_hot(labels, 3)"),
 )
-"""Those of which single figures are to hold."""
+"""Calls that have their own targets."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_programs(label, race):
 @pytest.mark.long
 @pytest.mark.parametrize("label", NO_GAIN)
 def test_programs_that_gain_nothing(label, race):
-    # Long blocks: to install drives everything out of the processor's caches.
+    # Blocks are long because installing evicts everything from the processor's caches.
     race("no gain", label, arms(NO_GAIN[label]), rounds=9, block=0.5)
 
 

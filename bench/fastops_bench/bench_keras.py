@@ -1,6 +1,6 @@
-"""Keras models on small data: as they are, under `fastops.install`, and in PyTorch.
+"""Keras models on small data: unchanged, under `fastops.install`, and in PyTorch.
 
-NumPy's addition of two numbers stands beside each, as the measure between two processes.
+NumPy's addition of two numbers is timed with each, to scale times between processes.
 """
 
 from functools import partial
@@ -31,7 +31,7 @@ IDS = np.arange(6, dtype=np.int64)[None]
 
 
 def keras_models():
-    """Return by name what makes a model, its input, and its call's arguments."""
+    """Return, by name, a function that makes a model, its input, and the arguments of its call."""
     import keras
     from keras import layers as L  # noqa: N812
 
@@ -42,10 +42,10 @@ def keras_models():
         return [L.Dense(32, activation="relu"), L.Dense(32, activation="relu"), L.Dense(3)]
 
     def functional():
-        x = one = keras.Input((4,))
+        x = inputs = keras.Input((4,))
         for layer in perceptron():
             x = layer(x)
-        return keras.Model(one, x)
+        return keras.Model(inputs, x)
 
     class Subclassed(keras.Model):
         def __init__(self):
@@ -56,9 +56,9 @@ def keras_models():
             return self.out(self.other(self.one(x)))
 
     def attention():
-        one = keras.Input((8, 16))
-        x = L.LayerNormalization()(L.MultiHeadAttention(2, 8)(one, one) + one)
-        return keras.Model(one, L.Dense(3)(x))
+        inputs = keras.Input((8, 16))
+        x = L.LayerNormalization()(L.MultiHeadAttention(2, 8)(inputs, inputs) + inputs)
+        return keras.Model(inputs, L.Dense(3)(x))
 
     def convolutional():
         layers = [L.Conv2D(8, 3, activation="relu"), L.BatchNormalization(), L.MaxPooling2D()]
@@ -96,10 +96,10 @@ def keras_call(name):
 
 
 OPTIMIZERS = {
-    "Adam": lambda of: of.Adam(1e-4),
-    "SGD with momentum": lambda of: of.SGD(1e-4, momentum=0.9),
-    "RMSprop": lambda of: of.RMSprop(1e-4),
-    "AdamW": lambda of: of.AdamW(1e-4),
+    "Adam": lambda optimizers: optimizers.Adam(1e-4),
+    "SGD with momentum": lambda optimizers: optimizers.SGD(1e-4, momentum=0.9),
+    "RMSprop": lambda optimizers: optimizers.RMSprop(1e-4),
+    "AdamW": lambda optimizers: optimizers.AdamW(1e-4),
 }
 
 
@@ -145,7 +145,7 @@ def keras_loop(name):
 
 
 def torch_models():
-    """Return the same models."""
+    """Return the same models, in PyTorch."""
     import torch
     from torch import nn
 
@@ -252,8 +252,8 @@ def arms(make_keras, make_torch, name):
             "installed": partial(fastops.accelerated, exclude=["models"]),
             "replayed": fastops.accelerated,
         }.items():
-            names = {"call": make_keras(name)}  # each begins with the same weights
-            # Who installs anew has the first calls recorded anew.
+            names = {"call": make_keras(name)}  # each model begins with the same weights
+            # After a new install, the first calls are recorded again.
             yield Arm(arm, CALL, names, *([scope] if scope else []), warm=10 if scope else 2)
     if make_torch is not None and installed("torch"):
         yield Arm("torch", CALL, {"call": make_torch(name)})
@@ -284,14 +284,14 @@ def test_keras_loops(race, name):
 
 
 FIRST = 3
-"""How many calls are slower than others: one meets the kernels, one is recorded, one is checked."""
+"""The number of slow first calls: one prepares kernels, one is recorded, one is checked."""
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not installed("tensorflow"), reason="they are Keras's")
 @pytest.mark.parametrize("name", CALLS)
 def test_keras_first_calls(record, times, name):
-    """The first calls of a model, beside the first call of it in `tf.function`."""
+    """The first calls of a model, compared with its first call in `tf.function`."""
     import tensorflow as tf
 
     import fastops
@@ -309,7 +309,7 @@ def test_keras_first_calls(record, times, name):
     def race():
         models = make(), make()
         for model in models:
-            model(x, **arguments)  # which builds it
+            model(x, **arguments)  # the first call builds the model
         samples["tf.function"].append(timed(tf.function(models[0]), 1))
         with fastops.accelerated():
             samples["installed"].append(timed(models[1], FIRST))

@@ -1,4 +1,4 @@
-"""Each op on every layer: from an empty call and the bare kernel up to TensorFlow's Python."""
+"""Each op on every layer: an empty call, the bare kernel, and so on up to TensorFlow's Python."""
 
 import pytest
 

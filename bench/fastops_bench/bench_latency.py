@@ -1,4 +1,4 @@
-"""Single calls, timed one by one: not how long they take, but how evenly."""
+"""Single calls, timed one by one, to measure the distribution of their times."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ PEERS = {
 }
 
 IN_TURN = 100
-"""So many calls of one arm come before another one's."""
+"""The number of calls of one arm before the calls of the next arm."""
 
 
 def arms(op):

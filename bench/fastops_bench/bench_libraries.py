@@ -1,6 +1,6 @@
-"""Programs of libraries built on TensorFlow, with `fastops.install` in force and without.
+"""Programs of libraries built on TensorFlow, with `fastops.install` and without.
 
-Each is skipped where its library is not installed: the extra "libraries" has them.
+A program is skipped if its library is not installed; the extra "libraries" has them.
 """
 
 from contextlib import nullcontext
@@ -12,7 +12,7 @@ from pytest_fastops.race import Arm
 
 import fastops
 
-# Theirs, of one another.
+# Warnings of these libraries about each other.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.long]
 
 
@@ -31,19 +31,26 @@ def normal(*shape):
 
 DISTRIBUTIONS = {
     "Normal": (
-        lambda of: of.Normal(loc=[0.0, 1.0, 2.0], scale=[1.0, 2.0, 3.0]),
+        lambda distributions: distributions.Normal(loc=[0.0, 1.0, 2.0], scale=[1.0, 2.0, 3.0]),
         [0.5, 1.0, 1.5],
     ),
     "MultivariateNormalDiag": (
-        lambda of: of.MultivariateNormalDiag(loc=[0.0, 1.0, 2.0], scale_diag=[1.0, 2.0, 3.0]),
+        lambda distributions: distributions.MultivariateNormalDiag(
+            loc=[0.0, 1.0, 2.0], scale_diag=[1.0, 2.0, 3.0]
+        ),
         [0.5, 1.0, 1.5],
     ),
-    "Categorical": (lambda of: of.Categorical(logits=[0.1, 0.2, 0.3, 0.4]), [0, 2, 1]),
+    "Categorical": (
+        lambda distributions: distributions.Categorical(logits=[0.1, 0.2, 0.3, 0.4]),
+        [0, 2, 1],
+    ),
     "Gamma": (
-        lambda of: of.Gamma(concentration=[1.0, 2.0, 3.0], rate=[1.0, 1.0, 2.0]),
+        lambda distributions: distributions.Gamma(
+            concentration=[1.0, 2.0, 3.0], rate=[1.0, 1.0, 2.0]
+        ),
         [0.5, 1.0, 1.5],
     ),
-    "Bernoulli": (lambda of: of.Bernoulli(logits=[0.1, 0.2, 0.3]), [0, 1, 1]),
+    "Bernoulli": (lambda distributions: distributions.Bernoulli(logits=[0.1, 0.2, 0.3]), [0, 1, 1]),
 }
 
 
@@ -145,7 +152,7 @@ PROGRAMS = {
 
 
 def arms(make):
-    """Make the arms, of a program that does the same in both."""
+    """Return the arms of a program, after checking that both give the same."""
     results = []
     for scope in (fastops.accelerated, fastops.accelerated, nullcontext):
         tf.random.set_seed(0)
@@ -159,7 +166,7 @@ def arms(make):
         for one, two in zip(results[0], other, strict=True):
             assert one.dtype == two.dtype
             np.testing.assert_array_equal(one, two)
-    # With a seed TensorFlow makes a kernel for each draw, which takes longer than all else here.
+    # With a seed, TensorFlow makes a kernel for each draw, which takes longer than all the rest.
     tf.random.set_seed(None)
     names = {"run": make()}
     return [

@@ -1,4 +1,4 @@
-"""Whether memory stays flat: over calls, and over models that are made and dropped."""
+"""Growth of memory in many calls, and in many models that are made and dropped."""
 
 import gc
 import resource
@@ -14,7 +14,7 @@ import fastops
 
 
 def resident():
-    """Resident memory of this process, in bytes."""
+    """Return the resident memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 
 def measure(record, label, run, times, **figures):
-    """Record how much resident memory grows while something runs, after a tenth as often."""
+    """Record the growth of resident memory in many runs, after a tenth as many."""
     run(times // 10)
     gc.collect()
     before = resident()
@@ -58,7 +58,7 @@ def test_memory_of_a_model(record, quick):
 
 
 def test_memory_of_models(record, quick):
-    """Beside what stock models leave behind."""
+    """Compare with the growth caused by stock models."""
     x = tf.constant(np.ones([1, 4], np.float32))
 
     def run(models):

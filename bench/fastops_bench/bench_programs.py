@@ -1,9 +1,9 @@
-"""Whole programs, as they are and by `python -m fastops`, and their like in PyTorch.
+"""Whole programs, unchanged and by `python -m fastops`, and similar programs in PyTorch.
 
-Each run is a process of its own. A program tells two times of a piece of its work (a step, a
-request): the mean over the whole run, first calls included, and the median of the second half, when
-kernels are prepared and calls recorded. Imports count in neither, nor do those that a library makes
-when it is first used. With fastops and without, a program must compute the same.
+Each run is a new process. A program prints two times for a piece of its work (a step, a request):
+the mean over the whole run, including first calls, and the median of the second half, when kernels
+are prepared and calls recorded. Neither includes imports, not even those that a library makes on
+first use. A program must compute the same with fastops and without.
 """
 
 import json
@@ -30,19 +30,19 @@ PROGRAMS = {
     "DDPG": ("ddpg.py", ["--episodes=20"], ["--episodes=2"], 3),
     "online request": ("online_request.py", ["--requests=2000"], ["--requests=20"], 3),
 }
-"""By name, a file of examples/, its options, those of a quick run, and how often it is run."""
+"""By name, a file of examples/, its options, its options in a quick run, and the number of runs."""
 
 TOLD = re.compile(r"([\d.]+) us a \w+, ([\d.]+) us when steady")
 
 
 def run(*command):
-    """Run a program, and return what it prints."""
+    """Run a program, and return its output."""
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
     return subprocess.check_output(command, cwd=EXAMPLES, env=environment, text=True)
 
 
 def read(output):
-    """Return the two times that a program printed, in microseconds, and what it has computed."""
+    """Return the two times that a program has printed, in microseconds, and its results."""
     *computed, told = output.splitlines()
     return [float(time) for time in TOLD.search(told).groups()], computed
 
@@ -65,7 +65,7 @@ def test_programs(record, effort, quick, times, forked, name):
     for _ in range(times(runs, quick=1)):
         outputs = {}
         if effort == "once":
-            outputs = {arm: one.output for arm, one in forked(program, EXAMPLES).items()}
+            outputs = {arm: result.output for arm, result in forked(program, EXAMPLES).items()}
         outputs |= {arm: run(*commands[arm]) for arm in commands if arm not in outputs}
         computed = {}
         for arm, output in outputs.items():
@@ -79,7 +79,7 @@ def test_programs(record, effort, quick, times, forked, name):
 
 
 def test_digits(record, quick, tmp_path):
-    """A small network on handwritten digits, by TensorFlow's raw ops and by fastops."""
+    """A small network on handwritten digits, with TensorFlow's raw ops and with fastops."""
     file = tmp_path / "demo.json"
     images = ["--images=40", "--epochs=1"] if quick else []
     command = [sys.executable, "digits_online.py", f"--json={file}", *images]

@@ -1,7 +1,7 @@
-"""Every public function and method that eager programs call, with `fastops.install` and without.
+"""All public functions and methods that eager programs call, with `fastops.install` and without.
 
-A quick run takes each tenth. While you write, ``python -m fastops bench public -k resize`` shows
-the calls that have that in their text, or whose family it is.
+A quick run measures every tenth call. ``python -m fastops bench public -k resize`` shows the calls
+that contain "resize", or whose family has this name.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,16 +20,16 @@ from fastops_bench.public.speed import LOST
 ROUNDS, BLOCK = 9, 2e-4
 
 BATCH = 24
-"""So many calls share an installation, which takes longer than to time one of them."""
+"""The number of calls per installation. Installing takes longer than timing one call."""
 
 BLOCKS = 5
-"""So many short blocks make a sample, their median: on a busy machine most of them are left alone,
-where a long one would not be."""
+"""The number of short blocks in a sample, which is their median. On a busy machine, most short
+blocks are not disturbed, but a long block would be."""
 
 
 @dataclass
 class Measured:
-    """One call: its arms, how many ops it runs, and what `fastops.profile` says of them."""
+    """One call: its arms, the number of its ops, and their times in `fastops.profile`."""
 
     recipe: recipes.Recipe
     stock: Arm
@@ -45,21 +45,21 @@ class Measured:
 
     @property
     def ratio(self):
-        """How many times faster it is installed, by the median over rounds."""
+        """How many times faster the call is under `install`: the median over rounds."""
         pairs = zip(self.stock.samples, self.installed.samples, strict=True)
         return median(one / other for one, other in pairs)
 
     def about(self):
-        """Return what docs/speed.md says of it beside its times."""
+        """Return the facts about the call for docs/speed.md, other than times."""
         names = ("ops", "kernel", "detours", "differs")
         return {name: getattr(self, name) for name in names} | {"reason": self.recipe.reason}
 
 
 def measure(chosen, rounds=ROUNDS, block=BLOCK):
-    """Time calls of one family in turn, a batch at a time; yield each as `Measured`.
+    """Time the calls of one family in turn, in batches; yield each as `Measured`.
 
-    A round of a batch takes a sample of each call without `fastops.install`, then of each with it,
-    and the next round the other way round.
+    A round of a batch takes a sample of each call without `fastops.install`, then of each with it.
+    The next round takes them in the opposite order.
     """
     for first in range(0, len(chosen), BATCH):
         batch = chosen[first : first + BATCH]
@@ -68,7 +68,7 @@ def measure(chosen, rounds=ROUNDS, block=BLOCK):
             Measured(each, Arm("stock", each.call, names), Arm("installed", each.call, names))
             for each in batch
         ]
-        # TensorFlow walks the Python stack on every op: that of a thread is nearly empty.
+        # TensorFlow walks the Python stack on every op, and the stack of a thread is nearly empty.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(_measure, calls, rounds, block).result()
         yield from calls
@@ -87,7 +87,7 @@ def _measure(calls, rounds, block):
     for call, one, other in zip(calls, want, got, strict=True):
         call.differs = not call.recipe.varies and one != other
     _race(calls, rounds)
-    # What seems to lose is asked for longer: most often another program had the processor.
+    # Calls that seem slower are timed for longer: usually another program had the processor.
     _race([call for call in calls if call.ratio < LOST], 2 * rounds)
 
 
@@ -99,7 +99,7 @@ def _race(calls, rounds):
 
 
 def _results(calls):
-    """Return what each call gives when it is made three times, on inputs of their own."""
+    """Return the outcomes of each call, made three times on new inputs."""
     names = recipes.namespace(calls[0].recipe.family, inputs.world())
     with results.seeded():
         return [[results.outcome(call.recipe.call, names) for _ in range(3)] for call in calls]
@@ -121,13 +121,13 @@ def _count_ops(arm):
 
 
 def _profile(call):
-    """Set what the kernels of an installed call take, and which of its ops ran in another way."""
-    found = []
+    """Store the kernel time of a call under `install`, and its ops that were not direct."""
+    operations = []
     for _ in range(BLOCKS):
         with fastops.profile() as profile:
             call.installed.result()
-        found.append(profile.kernel_ns)
-    call.kernel = median(found)
+        operations.append(profile.kernel_ns)
+    call.kernel = median(operations)
     call.detours = [
         f"{name}: {detour.reason}" + f" ({detour.detail})" * bool(detour.detail)
         for name, op in profile.ops.items()
@@ -150,10 +150,10 @@ def families():
 @pytest.mark.parametrize("family", families())
 def test_public(family, effort, wanted, record):
     chosen = [recipe for recipe in recipes.of(family) if wanted(recipe.title)]
-    if len(chosen) in (0, len(recipes.of(family))):  # it is the family that is wanted, or all
+    if len(chosen) in (0, len(recipes.of(family))):  # the filter names the family, or there is none
         chosen = recipes.of(family)[:: 1 if effort == "full" else 10]
-    found = {"full": (ROUNDS, BLOCK), "quick": (7, 5e-5), "once": (1, 1e-6)}[effort]
-    calls = list(measure(chosen, *found))
+    effort_settings = {"full": (ROUNDS, BLOCK), "quick": (7, 5e-5), "once": (1, 1e-6)}[effort]
+    calls = list(measure(chosen, *effort_settings))
     for call in calls:
         record("public", call.recipe.title, samples=call.samples, **call.about())
     assert not [call.recipe.title for call in calls if call.differs]

@@ -1,4 +1,4 @@
-"""How calls scale with the number of ops, of inputs, of attributes, and of kernels kept."""
+"""How calls scale with the number of ops, inputs, attributes, and cached kernels."""
 
 from itertools import cycle
 
@@ -22,7 +22,7 @@ def sweep(of, along, at):
 @pytest.mark.skipif(not installed("tensorflow"), reason="functions are TensorFlow's")
 @pytest.mark.parametrize("count", points(1, 3, 10, 30, 100, 300, 1000, short=(1, 10, 100)))
 def test_ops(count, race):
-    """A chain of ops: one by one, in a function of TensorFlow's, and as a plan."""
+    """A chain of ops: eager, in a `tf.function`, and as a plan."""
     import tensorflow as tf
 
     import fastops
@@ -54,7 +54,7 @@ INPUTS = {
     "ConcatV2": ("ConcatV2(values=values, axis=0)", "np.concatenate(values)", "torch.cat(values)"),
     "Pack": ("Pack(values=values)", "np.stack(values)", "torch.stack(values)"),
 }
-"""By op, how TensorFlow, NumPy and PyTorch are asked for it."""
+"""The calls of each op in TensorFlow, NumPy and PyTorch."""
 
 
 @pytest.mark.parametrize("count", points(2, 4, 8, 16, 32, 64, 128, 256, short=(2, 8, 64, 256)))
@@ -102,7 +102,7 @@ SLICE = "StridedSlice(input=x, begin=begin, end=end, strides=strides{})"
 @pytest.mark.skipif(not installed("tensorflow"), reason="the op is TensorFlow's")
 @pytest.mark.parametrize("count", points(0, 1, 2, 3, 4, 5, short=(0, 1, 3, 5)))
 def test_attributes(count, race):
-    """An op that is given more and more attributes, with the values that they have anyway."""
+    """An op that gets more and more attributes, with their default values."""
     import tensorflow as tf
 
     import fastops
@@ -117,7 +117,7 @@ def test_attributes(count, race):
 @pytest.mark.skipif(not installed("tensorflow"), reason="the op is TensorFlow's")
 @pytest.mark.parametrize("count", points(1, 4, 16, 64, 256, 1024, short=(1, 16, 256)))
 def test_kernels(count, race):
-    """An op whose calls have ever another attribute, in turn: each has a kernel of its own."""
+    """An op whose calls have several attribute values in turn, each with its own kernel."""
     import tensorflow as tf
 
     import fastops

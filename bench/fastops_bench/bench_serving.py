@@ -1,4 +1,4 @@
-"""A saved network of the digits' size on one image, in each library that this environment has."""
+"""A saved network for digits on one image, in each library that this environment has."""
 
 import numpy as np
 from pytest_fastops.race import Arm

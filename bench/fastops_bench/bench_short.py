@@ -1,8 +1,8 @@
-"""Programs that end before what is learned of their calls could pay, each in a process of its own.
+"""Programs that end before recordings and plans could pay, each in a new process.
 
-Whole processes, imports included, are timed as they are and by `python -m fastops`; what they print
-of what they have computed must be the same. Keras's own tests of layers are such programs, too:
-they make layers, call each of them a few times, and drop it.
+Whole processes, including imports, are timed unchanged and by `python -m fastops`. Their printed
+results must be the same. Keras's own tests of layers are such programs, too: they make layers, call
+each of them a few times, and drop it.
 """
 
 import os
@@ -49,7 +49,7 @@ OF_EXAMPLES = {
     "online request, 1": ("online_request.py", "--requests=1"),
     "online request, 50": ("online_request.py", "--requests=50"),
 }
-"""By name, a file of examples/ and its options."""
+"""Files of examples/ and their options, by name."""
 
 OF_KERAS = (
     "activations/activation_test.py",
@@ -67,11 +67,11 @@ OF_KERAS = (
 """Files of tests below ``keras/src/layers``."""
 
 ENOUGH = ("activations/activation_test.py", "reshaping/permute_test.py")
-"""Those that run where everything is only tried once: the others take minutes."""
+"""The files that run if everything is only tried once. The others take minutes."""
 
 
 def run(command, folder=None):
-    """Run a program; return the nanoseconds it took, and what it printed."""
+    """Run a program; return its time in nanoseconds, and its output."""
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
     begin = time.perf_counter_ns()
     output = subprocess.check_output(
@@ -81,21 +81,21 @@ def run(command, folder=None):
 
 
 def computed(output):
-    """Return the lines that a program has printed, without those that tell times."""
+    """Return the output lines of a program, without those that contain times."""
     lines = output.splitlines()
     return [line for line in lines if not re.search(r"\d (us|ms|s)\b|in \d|^seconds: ", line)]
 
 
 @pytest.fixture
 def compare(record, effort, times, forked):
-    """Return a function that runs a program in turn as it is and installed."""
+    """Return a function that runs a program alternately unchanged and installed."""
 
     def compare(rounds, name, program, folder=None):
         samples = {arm: [] for arm in COMMANDS}
         for number in range(times(rounds, quick=1)):
             if effort == "once":
-                found = forked(program, folder)
-                results = {arm: (one.taken, one.output) for arm, one in found.items()}
+                outcomes = forked(program, folder)
+                results = {arm: (run.taken, run.output) for arm, run in outcomes.items()}
             else:
                 results = {
                     arm: run([*COMMANDS[arm], *program], folder)
@@ -125,11 +125,12 @@ def test_tests_of_keras(compare, effort, file):
     import keras
 
     if effort == "once" and file not in ENOUGH:
-        pytest.skip("it takes long, and another file of Keras's tests is tried")
+        pytest.skip("it takes long, and another file of Keras's tests runs instead")
     path = Path(keras.__file__).parent / "src" / "layers" / file
     if not path.exists():
         pytest.skip("this Keras comes without its tests")
-    # Without the configuration of a checkout around the environment, where warnings are errors.
+    # Do not use the configuration of a checkout around the environment, which turns warnings into
+    # errors.
     alone = ["-c", os.devnull, f"--rootdir={path.parent}", "-p", "no:cacheprovider"]
     program = ["-m", "pytest", "-q", *alone, str(path)]
     compare(3, f"Keras's {path.stem}", program)

@@ -1,4 +1,4 @@
-"""From one element to ten million: where it stops to matter what a call costs beside its kernel."""
+"""From one element to ten million: the size from which dispatch no longer matters."""
 
 import math
 
@@ -17,7 +17,7 @@ OPS = {
     "Sum": ("{}(input=x, axis=zero)", "np.sum(x)", "torch.sum(x)", "jnp.sum(x)"),
     "MatMul": ("{}(a=x, b=x)", "np.matmul(x, x)", "torch.matmul(x, x)", "jnp.matmul(x, x)"),
 }
-"""By op, how TensorFlow, NumPy, PyTorch and JAX are asked for it."""
+"""The calls of each op in TensorFlow, NumPy, PyTorch and JAX."""
 
 
 def points():

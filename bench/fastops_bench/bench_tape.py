@@ -1,4 +1,4 @@
-"""What it costs to record a call on a gradient tape, and to begin and end one."""
+"""The cost of recording a call on a gradient tape, and of beginning and ending a tape."""
 
 from contextlib import contextmanager
 

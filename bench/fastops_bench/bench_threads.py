@@ -1,4 +1,4 @@
-"""Kernels whose tasks run in the calling thread, in TensorFlow's, or where it is faster."""
+"""Kernels whose tasks run in the calling thread, in TensorFlow's, or in the faster of both."""
 
 from functools import partial
 
@@ -58,7 +58,7 @@ SMALL = {
         "permute(x, p).contiguous()",
     ),
 }
-"""The op, its inputs, and what PyTorch calls it: with channels before the sides of an image."""
+"""The op, its inputs, and the call in PyTorch, with channels before the sides of an image."""
 LARGE = {
     "softmax 256x1000": ("Softmax(logits=x)", {"x": drawn(256, 1000)}),
     "convolution 16x32x32x16": (
@@ -119,5 +119,5 @@ def torch_arm(statement, values):
     for name, order in (("x", (0, 3, 1, 2)), ("y", (3, 2, 0, 1))):
         if name in tensors and tensors[name].ndim == 4:
             tensors[name] = tensors[name].permute(order).contiguous()
-    found = {**vars(torch), **vars(torch.nn.functional)}
-    return Arm("torch", statement, found | tensors)
+    functions = {**vars(torch), **vars(torch.nn.functional)}
+    return Arm("torch", statement, functions | tensors)

@@ -1,4 +1,4 @@
-"""Variables: reading, assigning, arithmetic and sparse updates, stock, installed and PyTorch's."""
+"""Reads, assignments, arithmetic and sparse updates of variables: stock, installed, PyTorch."""
 
 import numpy as np
 import pytest

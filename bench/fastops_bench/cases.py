@@ -1,8 +1,8 @@
-"""What is measured: one entry per op, in the order of the table that is printed.
+"""The cases of the ladder: one entry per op, in the order of the printed table.
 
-A case names an op, its inputs in the order of its OpDef, its attributes, and how the same work is
-asked of each library by those who use it. The expressions see inputs and attributes under their
-names, the inputs as the library's own kind of array.
+A case has the op, its inputs in the order of its OpDef, its attributes, and the usual expression
+for the same work in each library. The expressions use inputs and attributes by name; inputs are
+arrays of the library.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class State:
-    """An input that is written to: a ``tf.Variable``, for others an array of their own.
+    """An input that the op changes: a ``tf.Variable``, or an array of another library.
 
-    TensorFlow's ops take its handle; `Case.tf` sees the variable itself as ``variable``.
+    TensorFlow's ops get its handle. In `Case.tf`, the variable itself is ``variable``.
     """
 
     value: np.ndarray
@@ -22,7 +22,7 @@ class State:
 
 @dataclass(frozen=True)
 class Case:
-    """One op, and how each library is asked for it.
+    """One op, and its expression in each library.
 
     Attributes
     ----------
@@ -31,15 +31,15 @@ class Case:
     inputs, attrs : dict
         The arguments. A NumPy type among the attributes stands for a dtype.
     np, tf, torch, jax : str
-        Expressions; "" where the library has nothing of the kind.
+        Expressions; "" if the library has no such function.
     note : str
-        What tells the case from another of the same op.
+        What distinguishes the case from others of the same op.
     tag : {"short", "long"}
-        Long ones are of larger inputs, and in no quick run.
+        Long cases have larger inputs, and are not in quick runs.
     channels_first : dict
-        The order of axes that PyTorch wants, for inputs that have channels.
+        The order of axes in PyTorch, for inputs with channels.
     onednn : bool
-        Whether oneDNN may replace the kernel, so that both settings are measured.
+        Whether oneDNN may replace the kernel. Then, both settings are measured.
     """
 
     op: str
@@ -60,7 +60,7 @@ class Case:
 
 
 def _floats(*shape):
-    """Small positive numbers, no two equal, the same in every run."""
+    """Return small positive numbers, all different, the same ones in every run."""
     count = np.prod(shape, dtype=int)
     return np.arange(1, count + 1, dtype=np.float32).reshape(shape) / 8
 
@@ -83,7 +83,7 @@ POOL = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
 CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 
 CASES = [
-    # Element by element.
+    # Elementwise ops.
     Case(
         "AddV2",
         {"x": SCALAR, "y": SCALAR},
@@ -417,7 +417,7 @@ CASES = [
         tf="tf.nn.sparse_softmax_cross_entropy_with_logits(labels, features)",
         torch='functional.cross_entropy(features, labels, reduction="none")',
     ),
-    # Shapes and places.
+    # Shapes and indices.
     Case(
         "ConcatV2",
         {"values": [SMALL, SMALL], "axis": _ints(0)},
@@ -530,7 +530,7 @@ CASES = [
         torch="functional.pad(input, (1, 1, 1, 1))",
         jax="jnp.pad(input, 1)",
     ),
-    # Makers.
+    # Ops that make tensors.
     Case(
         "OneHot",
         {"indices": _ints([1, 3]), "depth": _ints(8), "on_value": ONE, "off_value": ONE - ONE},
@@ -568,7 +568,7 @@ CASES = [
         {"dtype": np.float32},
         tf="tf.random.stateless_uniform(shape, seed)",
     ),
-    # State.
+    # Ops with state.
     Case(
         "ReadVariableOp",
         {"resource": State(SMALL)},
@@ -634,7 +634,7 @@ LARGER = {
     ),
     "Transpose": ("256x256", {"x": _floats(256, 256), "perm": _ints([1, 0])}),
 }
-"""By the label of a case, the note and the inputs of one that is larger: its tag is long."""
+"""By the label of a case, the note and inputs of a larger one, whose tag is long."""
 
 CASES += [
     replace(case, inputs=LARGER[case.label][1], note=LARGER[case.label][0], tag="long")

@@ -1,4 +1,4 @@
-"""``python -m fastops bench``: what is measured, how it is shown, and where it is kept."""
+"""The command ``python -m fastops bench``: its options, measurements and output."""
 
 import argparse
 import difflib
@@ -18,7 +18,7 @@ from fastops_bench.runs import MAIN, PLAIN, Run
 from fastops_bench.suites import SUITES
 
 INTERRUPTED = 130
-"""The status with which shells expect that a program ends after an interrupt."""
+"""The exit status that shells expect after an interrupt."""
 
 EPILOG = """\
 examples:
@@ -38,32 +38,32 @@ def parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=EPILOG + "".join(f"  {name:<14} {s.title}\n" for name, s in SUITES.items()),
     )
-    found.add_argument("suites", nargs="*", metavar="suite", help="which; all if none is named")
+    found.add_argument("suites", nargs="*", metavar="suite", help="the suites to run; default: all")
     found.add_argument(
         *("-k", "--filter"),
         action="append",
         default=[],
         metavar="TEXT",
-        help="only what has this in its name, an op's say; may be repeated",
+        help="run only what has this in its name, such as an op; may be repeated",
     )
     found.add_argument(
-        "--tag", choices=["short", "long", "all"], help="default: all, with --quick short"
+        "--tag", choices=["short", "long", "all"], help="default: all; with --quick: short"
     )
     effort = found.add_mutually_exclusive_group()
     effort.add_argument(
-        "--quick", action="store_true", help="the short ones, fewer and shorter rounds"
+        "--quick", action="store_true", help="run the short cases, with fewer and shorter rounds"
     )
-    effort.add_argument("--once", action="store_true", help="try everything, measure nothing")
+    effort.add_argument("--once", action="store_true", help="run everything once, unmeasured")
     found.add_argument(
         "--peers",
         nargs="?",
         type=Path,
         const=peers.FOLDER,
         metavar="FOLDER",
-        help=f"also PyTorch, JAX, ONNX Runtime and TensorFlow without fastops, each in its "
+        help=f"also measure PyTorch, JAX, ONNX Runtime and TensorFlow without fastops, each in its "
         f"environment in FOLDER ({peers.FOLDER}); `python -m fastops_bench.peers` makes them",
     )
-    found.add_argument("--html", type=Path, metavar="FILE", help="write a report, one file")
+    found.add_argument("--html", type=Path, metavar="FILE", help="write a report as one file")
     found.add_argument("--json", type=Path, metavar="FILE", help="save the run")
     found.add_argument(
         "--compare",
@@ -76,15 +76,15 @@ def parser():
         "--show",
         type=Path,
         metavar="RUN",
-        help="measure nothing: show a saved run, with --html as a report",
+        help="measure nothing: show a saved run; with --html, write its report",
     )
-    found.add_argument("--all", action="store_true", help="print all tables, not only a summary")
-    found.add_argument("--list", action="store_true", help="measure nothing: list what there is")
+    found.add_argument("--all", action="store_true", help="print all tables instead of a summary")
+    found.add_argument("--list", action="store_true", help="measure nothing: list suites and cases")
     return found
 
 
 class StoppedError(Exception):
-    """A run cannot go on; what is said is for the user, the status for the shell."""
+    """A run cannot continue. The message is for the user, the status for the shell."""
 
     def __init__(self, message, status=1):
         super().__init__(message)
@@ -134,35 +134,48 @@ def _run(args, console, errors):
 
         args.html.write_text(page.render(run))
         console.print(f"wrote {args.html}", highlight=False, soft_wrap=True)
-    failures = [one for process in run.processes.values() for one in process["failed"]]
-    for one in failures:
-        errors.print(f"[bold red]failed:[/] {escape(one['name'])}", highlight=False, soft_wrap=True)
+    lost = report.lost(run) if not args.show and report.has_all_rows(run) else []
+    for sentence in lost:
         errors.print(
-            escape("\n".join(one["why"].splitlines()[-3:])), highlight=False, soft_wrap=True
+            f"[bold red]error:[/] {escape(sentence)}; PROMISED in fastops_bench/report.py lists "
+            "the names",
+            highlight=False,
+            soft_wrap=True,
         )
-    return 1 if failures else 0
+    failures = [failure for process in run.processes.values() for failure in process["failed"]]
+    for failure in failures:
+        errors.print(
+            f"[bold red]failed:[/] {escape(failure['name'])}", highlight=False, soft_wrap=True
+        )
+        errors.print(
+            f"[bold red]failed:[/] {escape(failure['name'])}", highlight=False, soft_wrap=True
+        )
+        errors.print(
+            escape("\n".join(failure["why"].splitlines()[-3:])), highlight=False, soft_wrap=True
+        )
+    return 1 if failures or lost else 0
 
 
 def plan(args):
-    """Return the processes that a command asks for."""
+    """Return the processes that the options require."""
     effort = "quick" if args.quick else "once" if args.once else "full"
     settings = {"wanted": args.filter, "tag": args.tag, "effort": effort}
     beside = {} if args.peers is None else {PEERS: str(args.peers.absolute())}
-    found = [Process(MAIN, args.suites, environment=beside, **settings)]
+    processes = [Process(MAIN, args.suites, environment=beside, **settings)]
     plain = [name for name in args.suites if SUITES[name].plain]
     if plain and effort != "quick":
         without = {"TF_ENABLE_ONEDNN_OPTS": "0"}
-        found.append(Process(PLAIN, plain, marked="onednn", environment=without, **settings))
+        processes.append(Process(PLAIN, plain, marked="onednn", environment=without, **settings))
     if args.peers is not None:
         if not peers.found(args.peers):
             message = f"no peer is in {args.peers}: `python -m fastops_bench.peers {args.peers}`"
             raise StoppedError(f"{message} makes their environments", 2)
-        found += peers.processes(args.peers, args.suites, **settings)
-    return found
+        processes += peers.processes(args.peers, args.suites, **settings)
+    return processes
 
 
 def measure(args, console):
-    """Run what is asked for, with a bar; return the `Run`."""
+    """Run the processes, with a progress bar; return the `Run`."""
     processes = plan(args)
     begin = time.time()
     run = Run(method={"effort": processes[0].effort, "tag": args.tag, "filter": args.filter})
@@ -187,12 +200,12 @@ def measure(args, console):
 
 
 def _follow(process, run, tell):
-    found = {"versions": {}, "records": [], "failed": [], "skipped": []}
+    content = {"versions": {}, "records": [], "failed": [], "skipped": []}
     done = total = 0
     for event in process.start():
         kind = event["event"]
         if kind == "process":
-            found["versions"] = event["versions"]
+            content["versions"] = event["versions"]
             run.machine = run.machine or event["machine"]
         elif kind == "names" and process.name == MAIN:
             raise StoppedError(_nothing(process, event["names"]), 2)
@@ -205,27 +218,27 @@ def _follow(process, run, tell):
             done += 1
             tell(completed=min(done, total))
             if kind == "done":
-                found["records"] += event["records"]
+                content["records"] += event["records"]
             else:
-                found[kind].append({"name": event["name"], "why": event["why"]})
+                content[kind].append({"name": event["name"], "why": event["why"]})
         elif kind == "end":
-            _check(process, event, found)
+            _check(process, event, content)
     tell(completed=total, total=total, now="")
-    return found
+    return content
 
 
-def _check(process, event, found):
-    """Raise an error if a process has not come to its end: pytest's statuses are 0, 1 and 5."""
-    if event["status"] not in (0, 1, 5) and not found["failed"]:
+def _check(process, event, content):
+    """Raise an error if a process crashed: pytest's status after a complete run is 0, 1 or 5."""
+    if event["status"] not in (0, 1, 5) and not content["failed"]:
         raise StoppedError(
             f"the process {process.name} ended with status {event['status']}:\n{event['output']}"
         )
     if event["status"] < 0:
-        found["failed"].append({"name": process.name, "why": event["output"]})
+        content["failed"].append({"name": process.name, "why": event["output"]})
 
 
 def _nothing(process, names):
-    """Say that there is nothing of what was asked for, and what there is."""
+    """Raise an error that nothing matches the filter, with some of the existing names."""
     asked = ", ".join(process.wanted) or f"the tag {process.tag}"
     lines = [f"nothing has {asked} in its name; for each suite, some of what there is:"]
     suites = {}

@@ -1,4 +1,4 @@
-"""The arms of the ladder: how each library is asked for an op."""
+"""The arms of the ladder: the calls of an op in each library."""
 
 import importlib.util
 import os
@@ -15,22 +15,22 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 LIBRARIES = "FASTOPS_BENCH_LIBRARIES"
-"""The environment variable with the libraries to measure: by default those that are installed."""
+"""The environment variable with the libraries to measure; default: all that are installed."""
 
 
 PEERS = "FASTOPS_BENCH_PEERS"
-"""The environment variable with the folder of the peers' environments, where they take part."""
+"""The environment variable with the folder of the peers' environments, if peers are measured."""
 
 
 COMMANDS = {
     "stock": [sys.executable],
     "installed": [sys.executable, "-m", "fastops"],
 }
-"""By arm, the interpreter of a program in a process of its own."""
+"""The interpreters of programs that run in their own process, by arm."""
 
 
 def interpreter(library):
-    """Return the Python that has a library, for programs of their own; `None` if there is none."""
+    """Return the Python of an environment with a library, for programs; `None` if there is none."""
     own = Path(os.environ.get(PEERS, os.devnull), library, "bin", "python")
     if own.exists():
         return str(own)
@@ -38,7 +38,7 @@ def interpreter(library):
 
 
 def installed(module):
-    """Say whether a library is to be measured in this process."""
+    """Tell whether to measure a library in this process."""
     asked = os.environ.get(LIBRARIES)
     if asked is not None and module not in asked.split(","):
         return False
@@ -46,7 +46,7 @@ def installed(module):
 
 
 def long_but(names, short):
-    """Return parameters of a test, marked as long, but for some."""
+    """Return parameters of a test; all except for some are marked as long."""
     return [
         pytest.param(name, id=name, marks=() if name in short else pytest.mark.long)
         for name in names
@@ -172,7 +172,7 @@ def _torch_arm(case):
 def _jax_arms(case):
     import jax
 
-    # Synchronous, like the others: a call ends when its result is there.
+    # Make calls synchronous, as in other libraries: a call ends when its result is computed.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
     def convert(name, value):
@@ -190,7 +190,7 @@ def _jax_arms(case):
 
 
 def _agree(case, arms):
-    """Refuse to compare arms that do not compute the same."""
+    """Raise an error if the arms do not compute the same."""
     expected = None
     for arm in arms:
         if arm.name == "floor" or any(isinstance(value, State) for value in case.inputs.values()):
@@ -205,7 +205,7 @@ def _agree(case, arms):
 
 
 def _flat(result):
-    """List a result's arrays; of a batch norm's, only what every library returns."""
+    """Return the arrays of a result; of a batch norm, only those that every library returns."""
     if isinstance(result, list | tuple) and not hasattr(result, "y"):
         return [np.asarray(item) for item in result]
     return [np.asarray(getattr(result, "y", result))]

@@ -1,7 +1,7 @@
-"""Two saved runs side by side: what changed, and what only seems so.
+"""Compare two saved runs, and tell changes from noise.
 
-Times of two runs are not compared: the machine has changed meanwhile. In each run a call of fastops
-was timed in turn with the same call without it; how the ratio of these differs is what is compared.
+Times of two runs are not compared, because the machine may have changed. In each run, a call with
+fastops was timed in turn with the same call without; the ratios of these two times are compared.
 """
 
 import math
@@ -15,20 +15,20 @@ from rich.text import Text
 
 @dataclass(frozen=True)
 class Change:
-    """How many times faster a call is beside its baseline, before and after.
+    """How many times faster a call is than its baseline, in the earlier and the later run.
 
     Attributes
     ----------
     name : str
     before, after : float
-        Medians over rounds.
+        The ratios: medians over rounds.
     factor : float
-        The latter as a multiple of the former: above 1 it has become faster.
+        `after` divided by `before`: above 1, the call has become faster.
     low, high : float or None
-        The interval of `factor`, from the ends of those of the ratios (95 %, so that both together
-        are rarely left): `None` where the rounds are too few.
+        The interval of `factor`, from the ends of the 95 % intervals of the two ratios. `None` if
+        there are too few rounds.
     noise : float
-        By which factor a call differs from itself within a run, at most.
+        The largest factor by which a call differs from itself within a run.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Change:
 
 
 def changes(before, after):
-    """Yield a `Change` for each call that is in two runs beside the same baseline."""
+    """Yield a `Change` for each call that is in both runs with the same baseline."""
     earlier = {(row.about["group"], row.label): row for row in before.rows()}
     for row in after.rows():
         old = earlier.get((row.about["group"], row.label))
@@ -74,7 +74,7 @@ def changes(before, after):
 
 
 def drift(before, after):
-    """Return how much longer calls without fastops take in the second run: the machine's part."""
+    """Return the factor by which calls without fastops take longer in the second run."""
     earlier = {(row.about["group"], row.label): row for row in before.rows()}
     ratios = [
         row.time(row.pair[1]) / old.time(row.pair[1])
@@ -87,32 +87,34 @@ def drift(before, after):
 
 
 def show(before, after, console):
-    """Print what changed, the largest changes first.
+    """Print the changes, the largest first.
 
     Raises
     ------
     ValueError
         If the runs have nothing in common.
     """
-    found = sorted(changes(before, after), key=lambda change: -abs(math.log(change.factor)))
-    if not found:
+    differing = sorted(changes(before, after), key=lambda change: -abs(math.log(change.factor)))
+    if not differing:
         raise ValueError("the runs have no call in common")
     title = "Times faster than the baseline, before and after"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(("call", "before", "after", "change", "95 %", "noise", "")):
         table.add_column(column, justify="right" if 0 < number < 6 else "left")
     styles = {"faster": "green", "slower": "red"}
-    for change in found:
+    for change in differing:
         span = "" if change.low is None else f"{change.low:.2f} to {change.high:.2f}"
         cells = (f"{change.before:.2f}", f"{change.after:.2f}", f"{change.factor:.3f}", span)
         last = (f"{change.noise:.3f}", change.verdict)
         table.add_row(Text(change.name), *cells, *last, style=styles.get(change.verdict, "dim"))
     console.print(table)
-    verdicts = [change.verdict for change in found]
-    counts = ", ".join(f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts))
-    middle = geometric_mean(change.factor for change in found)
+    verdicts = [change.verdict for change in differing]
+    counts = ", ".join(
+        f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)
+    )
+    middle = geometric_mean(change.factor for change in differing)
     console.print(
-        f"{len(found)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
+        f"{len(differing)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
         f"What is not fastops' takes {drift(before, after):.2f} times as long as before: "
         "that is the machine, and no part of the changes. Of many calls a few differ without a "
         "cause: those of which a second pair of runs says the same have changed.",

@@ -1,4 +1,4 @@
-"""What the suites measure with: arms in turn, and a record of what they took."""
+"""Fixtures of the suites: they time arms in turn, and store a record of the times."""
 
 import os
 from contextlib import ExitStack
@@ -10,10 +10,10 @@ from fastops_bench.common import COMMANDS
 from fastops_bench.forks import Forks
 
 RECORD = "fastops_bench"
-"""The property of a test under which it leaves its record."""
+"""The property of a test that has its record."""
 
 QUICK_ROUNDS, QUICK_BLOCK = 7, 5e-4
-"""At most so much is measured in a quick run: of fewer rounds no median is sure to 95 %."""
+"""Limits of a quick run. With fewer rounds, a median has no 95 % confidence interval."""
 
 
 def pytest_addoption(parser):
@@ -23,19 +23,19 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "onednn: the kernel may be oneDNN's")
-    config.addinivalue_line("markers", "covers(*names): what else it measures than its name says")
+    config.addinivalue_line("markers", "covers(*names): other names of what the test measures")
     config.addinivalue_line("markers", "long: not in a quick run")
 
 
 @pytest.fixture
 def effort(request):
-    """How well is measured: ``"full"``, ``"quick"``, or ``"once"``, which tries everything."""
+    """Return the effort: ``"full"``, ``"quick"``, or ``"once"``, which runs everything once."""
     return request.config.getoption("--effort")
 
 
 @pytest.fixture
 def wanted(request):
-    """Say whether a name has a part that was asked for."""
+    """Tell whether a name contains one of the filters."""
     parts = [part.lower() for part in request.config.getoption("--wanted")]
     return lambda name: not parts or any(part in name.lower() for part in parts)
 
@@ -47,7 +47,7 @@ def quick(effort):
 
 @pytest.fixture
 def record(request):
-    """Leave what a test has measured: in which group, what it is called, and figures."""
+    """Store the record of a test: its group, its label, and figures."""
 
     def leave(group, label, **figures):
         suite = request.path.stem.removeprefix("bench_")
@@ -60,7 +60,7 @@ def record(request):
 
 @pytest.fixture
 def times(effort):
-    """Say how often something is measured that a full run measures so often."""
+    """Return the number of rounds for a number of rounds in a full run."""
 
     def capped(full, quick=QUICK_ROUNDS):
         return {"full": full, "quick": min(full, quick), "once": 1}[effort]
@@ -70,7 +70,7 @@ def times(effort):
 
 @pytest.fixture
 def race(effort, times, record):
-    """Race arms, and leave their samples, in nanoseconds per call, one a round."""
+    """Time arms in turn, and store their samples, in nanoseconds per call, one for each round."""
 
     def run(group, label, arms, rounds=31, block=2e-3, **figures):
         length = {"full": block, "quick": min(block, QUICK_BLOCK), "once": None}[effort]
@@ -87,9 +87,9 @@ def race(effort, times, record):
 
 @pytest.fixture(scope="session")
 def forked():
-    """Return a function that runs a program in all arms at once, as forks: see `forks`.
+    """Return a function that runs a program in all arms at the same time, as forks: see `forks`.
 
-    It returns a `forks.Result` by arm.
+    The function returns a `forks.Result` by arm.
     """
     arms = {}
 
@@ -99,9 +99,9 @@ def forked():
             for arm, command in COMMANDS.items():
                 arms[arm] = Forks(command, environment)
                 stack.callback(arms[arm].end)
-        for one in arms.values():
-            one.begin(program, folder)
-        results = {arm: one.result() for arm, one in arms.items()}
+        for forks in arms.values():
+            forks.begin(program, folder)
+        results = {arm: forks.result() for arm, forks in arms.items()}
         for result in results.values():
             result.check()
         return results

@@ -1,9 +1,9 @@
-"""Programs as forks of an interpreter that has imported TensorFlow and Keras: tried, not measured.
+"""Run programs once, as forks of an interpreter that has imported TensorFlow and Keras.
 
-Most of the programs that are measured in processes of their own take less time than their imports.
-A run that only tries them (``--once``) starts two interpreters, one as it is and one by ``python -m
-fastops``. Each of them runs ``python -m fastops_bench.forks``: it forks for each program, before
-TensorFlow has a context or a thread, so that a program still begins with nothing done before it.
+Most of the programs that are measured in new processes take less time than their imports. A run
+that only tries them (``--once``) starts two interpreters, a plain one and one by ``python -m
+fastops``. Each of them runs ``python -m fastops_bench.forks``, which forks for each program, before
+TensorFlow has a context or a thread. So a program still begins in the state after the imports.
 """
 
 import json
@@ -18,17 +18,17 @@ from typing import NamedTuple
 
 
 class Result(NamedTuple):
-    """What came of a program.
+    """The result of a program.
 
     Attributes
     ----------
     program : list of str
     status : int
-        Its exit status, a negative number if a signal ended it.
+        The exit status, a negative number if a signal ended it.
     taken : int
-        Nanoseconds.
+        The time in nanoseconds.
     output, errors : str
-        What it wrote to its streams.
+        The text that it wrote to its streams.
     """
 
     program: list[str]
@@ -38,7 +38,7 @@ class Result(NamedTuple):
     errors: str
 
     def check(self):
-        """Raise a `RuntimeError` with the end of its output, unless it has succeeded."""
+        """Raise a `RuntimeError` with the end of the output, unless the program has succeeded."""
         if self.status:
             text = self.output[-2000:] + self.errors[-2000:]
             raise RuntimeError(f"{self.program} ended with status {self.status}:\n{text}")
@@ -50,9 +50,9 @@ class Forks:
     Parameters
     ----------
     command : list of str
-        The interpreter and its options: what comes before the program.
+        The interpreter and its options, without the program.
     environment : dict of str to str
-        All variables of its environment.
+        All environment variables.
     """
 
     def __init__(self, command, environment):
@@ -79,7 +79,7 @@ class Forks:
 
 
 def run(program):
-    """Run what follows ``python`` on a command line: a file, or ``-m`` and a module."""
+    """Run a program, given as arguments of ``python``: a file, or ``-m`` and a module."""
     if program[0] == "-m":
         sys.argv = program[1:]
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
@@ -105,7 +105,7 @@ def status_of(program):
 
 
 def fork(program, folder):
-    """Run a program in a fork; return its status, its time, and what it wrote to both streams."""
+    """Run a program in a fork; return its status, its time, and the text of both streams."""
     begin = time.perf_counter_ns()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         child = os.fork()
@@ -139,7 +139,7 @@ def main():
     from tensorflow.python.eager import context
 
     made = context._context
-    assert made is None or made._context_handle is None, "forks of its threads would hang"
+    assert made is None or made._context_handle is None, "forks with a context hang"
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(fork(request["program"], request["folder"])), flush=True)

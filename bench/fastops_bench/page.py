@@ -1,4 +1,4 @@
-"""The report of a run as a page: one file, which loads nothing from elsewhere."""
+"""The report of a run as a page: a single file without external resources."""
 
 from html import escape
 
@@ -6,7 +6,7 @@ from fastops_bench import plots, report, sweeps
 from fastops_bench.suites import SUITES
 
 BARS_AT_MOST = 80
-"""So many rows are drawn: the table has them all."""
+"""The number of rows in a picture; the table has all rows."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2429; --soft: #5c6770; --line: #d9dfe3;
@@ -109,7 +109,7 @@ def _pictures(run, suite):
 
 
 def _sweeps(swept, name):
-    found = []
+    pictures = []
     for number, ((of, along), arms) in enumerate(swept.items()):
         crossings = sweeps.crossings(arms) if along == "elements" else {}
         marked = [(arm, place) for arm, place in crossings.items() if place is not None]
@@ -118,14 +118,14 @@ def _sweeps(swept, name):
         for arm, place in crossings.items():
             where = "not up to the last size" if place is None else f"{place:,.0f}"
             beside = sweeps.dispatch(arms[arm], arms["kernel"])
-            found.append([of, arm, f"{beside:,.0f}", where])
-    if found:
+            pictures.append([of, arm, f"{beside:,.0f}", where])
+    if pictures:
         yield (
             "<p>Where dispatch stops mattering: from the dotted line on, what a call takes beside "
             f"its kernel is less than {sweeps.SHARE:.0%} of it.</p>"
         )
         columns = ["op", "by", "beside the kernel, ns", "from so many elements on"]
-        yield _table(report.Table("", "", columns, found))
+        yield _table(report.Table("", "", columns, pictures))
 
 
 def _tails(singles):
@@ -175,9 +175,9 @@ def _left_out(run):
     reasons = {}
     for name, process in run.processes.items():
         for kind in ("failed", "skipped"):
-            for one in process[kind]:
-                why = one["why"].strip().splitlines()[-1] if one["why"].strip() else kind
-                reasons.setdefault((name, kind, why), []).append(one["name"])
+            for item in process[kind]:
+                why = item["why"].strip().splitlines()[-1] if item["why"].strip() else kind
+                reasons.setdefault((name, kind, why), []).append(item["name"])
     if not reasons:
         return ""
     items = "".join(

@@ -1,6 +1,6 @@
-"""The peers: other libraries, each in an environment of its own.
+"""The peers: other libraries, each in its own environment.
 
-``python -m fastops_bench.peers FOLDER`` makes these environments, or those that are named.
+``python -m fastops_bench.peers FOLDER`` makes these environments, all or some of them.
 """
 
 import argparse
@@ -21,10 +21,10 @@ REQUIREMENTS = {
     "jax": ("jax>=0.6",),
     "onnxruntime": ("onnxruntime>=1.20", "onnx>=1.18"),
 }
-"""By peer, what its environment has: PyTorch's also what the examples need."""
+"""The packages of each peer's environment. PyTorch's also has what the examples need."""
 
 LIBRARIES = {"onnxruntime": "onnxruntime,onnx"}
-"""What is measured there, where that is not just the peer."""
+"""The libraries that are measured in an environment, if they are not just the peer."""
 
 
 def found(folder):
@@ -34,19 +34,20 @@ def found(folder):
 
 
 def processes(folder, suites, **settings):
-    """Return a process for each peer that has a part in the suites."""
+    """Return a process for each peer that is measured in the suites."""
     for name, python in found(folder).items():
         theirs = [suite for suite in suites if name in SUITES[suite].peers]
         if theirs:
             libraries = LIBRARIES.get(name, name)
-            # What is called by the environment must not be resolved: a link leads out of it.
+            # Do not resolve the interpreter's path: it is a link to a file outside of the
+            # environment.
             yield Process(
                 name, theirs, python=str(python.absolute()), libraries=libraries, **settings
             )
 
 
 def make(folder, names):
-    """Make environments, and install in each what it needs."""
+    """Make environments, and install their packages."""
     for name in names:
         print(f"{folder / name}: {', '.join(REQUIREMENTS[name])}", flush=True)
         venv.create(folder / name, clear=True, with_pip=True)

@@ -1,6 +1,6 @@
 """Pictures of a run, as SVG: ladders as bars, sweeps as lines, single calls as violins.
 
-Text and axes have the colour of the text around them, light or dark; arms have one of their own.
+Text and axes have the colour of the surrounding text, light or dark. Each arm has its own colour.
 """
 
 import io
@@ -22,7 +22,7 @@ COLORS = {
     "tf": "#b08900",
     "fast path": "#d9a066",
 }
-"""By arm: the same in each picture, dark enough on white and light enough on black."""
+"""Colours by arm, the same in each picture, with enough contrast on white and on black."""
 
 LIKE = {
     "installed": "fastops",
@@ -42,14 +42,14 @@ LIKE = {
     "jax.jit": "jax",
     "onnxruntime": "numpy",
 }
-"""Arms that have the colour of another one: where both are drawn, lines differ."""
+"""Arms that share the colour of another arm. If both are drawn, the lines have different styles."""
 
 INK = "#123456"
-"""Stands for what the page decides: the colour of text and axes."""
+"""A placeholder for the colour of text and axes, which the page sets."""
 
 STYLE = {
-    "svg.hashsalt": "fastops",  # the same picture for the same figures
-    "svg.fonttype": "none",  # text as text
+    "svg.hashsalt": "fastops",  # equal figures give equal pictures
+    "svg.fonttype": "none",  # write text as text, not as paths
     "font.family": "sans-serif",
     "font.size": 11,
     "axes.spines.top": False,
@@ -74,7 +74,7 @@ def color(arm):
 
 
 def logarithmic(axis, low, high):
-    """Make an axis logarithmic, with ticks that have room for what is written at them."""
+    """Make an axis logarithmic, with enough room for the labels of ticks."""
     few = high / low < 30
     subs = (1, 2, 5) if few else (1,)
     axis.set_major_locator(LogLocator(subs=subs, numticks=12))
@@ -83,7 +83,7 @@ def logarithmic(axis, low, high):
 
 
 def drawn(draw):
-    """Make of a function that fills a figure one that returns it as SVG."""
+    """Turn a function that fills a figure into a function that returns it as SVG."""
 
     def make(*args, **kwargs):
         with mpl.rc_context(STYLE):
@@ -98,7 +98,7 @@ def drawn(draw):
 
 
 def inline(svg, name):
-    """Return a picture as a page has it: colours from the page, ids of its own."""
+    """Return a picture for a page, with colours of the page and unique ids."""
     svg = svg.replace(INK, "currentColor")
     svg = re.sub(r'\b(id="|url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -106,13 +106,13 @@ def inline(svg, name):
 
 
 def width(svg):
-    """Return how wide a picture is, in pixels at which its text has the size of the page's."""
+    """Return the width of a picture in pixels for which its text has the page's text size."""
     return round(float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1]) * 4 / 3)
 
 
 @drawn
 def layers(figure, rows):
-    """Draw a bar for each layer: geometric means over the ops for which all of them are there."""
+    """Draw a bar for each layer: geometric means over the ops that have all layers."""
     wanted = ["floor", "numpy", "kernel", "fastops", "fast path", "raw_ops", "tf"]
     wanted += ["raw_ops, alone", "torch", "jax", "jax.jit"]
     arms = [arm for arm in wanted if any(row.has(arm) for row in rows)]
@@ -141,7 +141,7 @@ def ladder(figure, rows):
 
 @drawn
 def bars(figure, rows):
-    """Draw for each call how long it takes with fastops, without, and with PyTorch."""
+    """Draw the times of each call with fastops, without, and with PyTorch."""
     candidate, baseline = rows[0].pair
     arms = [candidate, baseline]
     arms += ["torch"] if any(row.has("torch") for row in rows) else []
@@ -174,7 +174,7 @@ def _grouped(figure, rows, arms, label, divisor):
 
 @drawn
 def gains(figure, named, groups=()):
-    """Draw one bar for each call: how many times faster it is; slowest gain first."""
+    """Draw a bar for each call: how many times faster it is, smallest gain first."""
     ratios, labels, colors = zip(*named, strict=True)
     figure.set_size_inches(8.5, 1 + 0.2 * len(named))
     axes = figure.add_subplot()
@@ -192,17 +192,17 @@ def gains(figure, named, groups=()):
 
 @drawn
 def glance(figure, unchanged, functions, programs):
-    """Draw in one picture how much faster groups of calls are, and what programs take.
+    """Draw the gains of groups of calls and the times of programs in one picture.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
     unchanged, functions : dict of str to float
-        How many times faster than TensorFlow groups of calls are, in the geometric mean: of code
-        that is left as it is, and of functions of fastops'.
+        How many times faster than TensorFlow groups of calls are (geometric means): of unchanged
+        code, and of functions of fastops.
     programs : dict of str to dict of str to dict of str to float
-        By program, and by what is told of it, the nanoseconds that a piece of its work takes, by
-        arm: ``"stock"``, ``"installed"``, and ``"torch"`` where that was measured.
+        By program, by kind of time, and by arm, the nanoseconds of a piece of its work. Arms are
+        ``"stock"``, ``"installed"``, and ``"torch"`` if that was measured.
     """
     figure.set_size_inches(8.6, 5)
     figure.get_layout_engine().set(wspace=0.06)
@@ -236,7 +236,7 @@ def _mean_bars(axes, unchanged, functions):
 
 
 def _program_lines(axes, programs):
-    """Draw a line for each time that is told of a program, from its fastest arm to its slowest."""
+    """Draw a line for each time of a program, from its fastest arm to its slowest."""
     arms = {"installed": "fastops", "torch": "PyTorch", "stock": "TensorFlow"}
     place, ticks = 0.0, {}
     for program, told in programs.items():
@@ -279,7 +279,7 @@ def _program_lines(axes, programs):
 
 
 def _write_time(axes, time, place, arm, fastest):
-    """Write what an arm takes: PyTorch's time below the line, where it is near to fastops'."""
+    """Write the time of an arm; PyTorch's below the line if it is close to that of fastops."""
     axes.annotate(
         f"{time / 1e3:,.0f}",
         (time, place),
@@ -306,11 +306,11 @@ def sweep(figure, title, along, series, crossings=()):
     ----------
     figure : matplotlib.figure.Figure
     title, along : str
-        What is drawn, and along what.
+        The title, and the label of the axis along which values vary.
     series : dict of str to list of (float, float)
-        By arm, places and nanoseconds.
+        By arm, positions on the axis and nanoseconds.
     crossings : iterable of (str, float)
-        Arms, and where their lines reach something.
+        Arms, and the positions to mark on their lines.
     """
     figure.set_size_inches(7.5, 4.4)
     axes = figure.add_subplot()
@@ -367,13 +367,13 @@ def _thousands(value, _):
 
 @drawn
 def violins(figure, title, single):
-    """Draw how single calls are distributed: by arm, their nanoseconds."""
+    """Draw the distribution of single calls: by arm, their nanoseconds."""
     arms = list(single)
     figure.set_size_inches(7.5, 0.9 + 0.75 * len(arms))
     axes = figure.add_subplot()
     for place, arm in enumerate(arms):
         values = np.log10(single[arm])
-        # What is rarer than one in two hundred would make a line of it all: it is in the table.
+        # Leave out the slowest 0.5 %, which would flatten the rest; the table has them.
         values = values[values <= np.quantile(values, 0.995)]
         if np.ptp(values) == 0:
             values = np.append(values, values[0] + 1e-3)
@@ -405,8 +405,8 @@ def _short(label):
 
 
 def alone(svg):
-    """Return a picture as a file of its own, which no page gives a colour."""
+    """Return a picture as a separate file, with fixed colours."""
     head = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
     background = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    svg = re.sub(r"(<svg [^>]*>)", lambda found: found[1] + background, svg, count=1)
+    svg = re.sub(r"(<svg [^>]*>)", lambda match: match[1] + background, svg, count=1)
     return head + svg.replace(INK, "#1d2429")

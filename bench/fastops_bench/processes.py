@@ -1,4 +1,4 @@
-"""Processes that measure: each is `worker`, and what it tells is followed here."""
+"""Start measuring processes, which run `worker`, and read their events."""
 
 import json
 import os
@@ -16,22 +16,22 @@ from fastops_bench.common import LIBRARIES
 
 @dataclass
 class Process:
-    """What is to be measured in a process.
+    """The measurements of a process.
 
     Attributes
     ----------
     name : str
-        ``"main"``, ``"plain"``, or that of a peer.
+        ``"main"``, ``"plain"``, or the name of a peer.
     suites, wanted : list of str
-        Which suites, and parts of names of which one is in what is measured.
+        The suites, and parts of names; what is measured must contain one of them.
     tag : {"short", "long", "all"}
     effort : {"full", "quick", "once"}
     python : str
         The interpreter.
     libraries : str, optional
-        The only ones to be measured, with commas.
+        The only libraries to measure, separated by commas.
     marked : str, optional
-        An expression of pytest's markers.
+        A pytest marker expression.
     environment : dict of str to str
     """
 
@@ -46,13 +46,13 @@ class Process:
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, only_list=False):
-        """Start it; yield what it tells, and at the end how it ended.
+        """Start the process; yield its events, and at the end its exit status.
 
         Yields
         ------
         dict
-            An ``"event"`` and what there is to say of it. The last one is ``"end"``, with the
-            ``"status"`` of the process and the last lines of its ``"output"``.
+            An ``"event"`` and its details. The last event is ``"end"``, with the ``"status"`` of
+            the process and the last lines of its ``"output"``.
         """
         reading, writing = os.pipe()
         asked = {
@@ -72,7 +72,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing],
-                start_new_session=True,  # an interrupt is for us: we end it
+                start_new_session=True,  # interrupts go to this process, which ends the child
                 text=True,
             )
             os.close(writing)
@@ -82,7 +82,7 @@ class Process:
                         json.dump(asked, child.stdin)
                         child.stdin.close()
                     except BrokenPipeError:
-                        pass  # it has ended, and said why
+                        pass  # the child has ended, and its output says why
                     yield from map(json.loads, events)
                 status = child.wait()
             finally:
@@ -92,15 +92,15 @@ class Process:
             yield {"event": "end", "status": status, "output": output.read()[-4000:]}
 
     def _environment(self, folder):
-        """Let a peer's interpreter import what measures, and nothing else of this environment."""
-        found = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        # Threads of NumPy's and PyTorch's that wait for work would take time from what comes next.
-        found |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        """Let a peer's interpreter import the benchmarks, and nothing else of this environment."""
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        # Waiting threads of NumPy and PyTorch would take time from the next measurement.
+        variables |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         if self.libraries:
-            found[LIBRARIES] = self.libraries
+            variables[LIBRARIES] = self.libraries
         if self.python != sys.executable:
             for package in (fastops_bench, pytest_fastops):
                 source = Path(package.__file__).resolve().parent
                 (folder / source.name).symlink_to(source)
-            found["PYTHONPATH"] = str(folder)
-        return os.environ | found | self.environment
+            variables["PYTHONPATH"] = str(folder)
+        return os.environ | variables | self.environment

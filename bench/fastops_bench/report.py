@@ -2,8 +2,12 @@
 
 Times are medians over rounds, and ratios are ratios of medians. Peers have measured in processes of
 their own: `runs` has scaled their times so that NumPy takes as long in both.
+
+A promise is found by the group and the label of a row. `PROMISED` lists all of these names, and
+`lost` names the promises for which a run has no row, for example because the row was renamed.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import geometric_mean, mean, median
 
@@ -12,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fastops_bench.runs import PLAIN
+from fastops_bench.runs import MAIN, PLAIN
 from fastops_bench.suites import SUITES
 
 YARDSTICK = "AddV2 scalar"
@@ -77,6 +81,9 @@ KERAS = {
 KERAS_ELSE = (25, 1)
 """Likewise, of other models."""
 
+CHAIN = ("10", "100", "1000")
+"""The lengths of chains from which the time of one node is computed."""
+
 EXAMPLES = {
     "actor-critic": (15, 1),
     "actor-critic, long": (15, 1),
@@ -84,6 +91,59 @@ EXAMPLES = {
     "online request": (25, None),
 }
 """Likewise, of whole programs, over the whole run and when they are steady."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a group that have promises.
+
+    Attributes
+    ----------
+    suite : str
+        The suite that measures the group.
+    labels : collection of str
+        The labels that the group must have. If there are none, any row will do.
+    all_have_one : bool
+        Whether the group must not have any other label, since each of its rows has a promise.
+    """
+
+    suite: str
+    labels: Collection[str] = ()
+    all_have_one: bool = False
+
+
+PROMISED = {
+    "ladder": Rows("ladder", [YARDSTICK]),
+    "tape": Rows("tape"),
+    "calls": Rows("install", CALLS),
+    "programs": Rows("install", PROGRAMS, all_have_one=True),
+    "no gain": Rows("install"),
+    "install": Rows("install"),
+    "public": Rows("public"),
+    "arrays in": Rows("arrays"),
+    "arrays out": Rows("arrays"),
+    "perceptron": Rows("perceptron"),
+    "functions": Rows("function", FUNCTIONS, all_have_one=True),
+    "chain": Rows("function", CHAIN, all_have_one=True),
+    "traced": Rows("function", TRACED, all_have_one=True),
+    "serving": Rows("serving"),
+    "keras": Rows("keras", KERAS),
+    "first calls": Rows("keras"),
+    "backend": Rows("backend"),
+    "backend, aliases": Rows("backend"),
+    "backend, rnn": Rows("backend"),
+    "distributions": Rows("libraries"),
+    "libraries": Rows("libraries", LIBRARIES, all_have_one=True),
+    "whole programs": Rows("programs", EXAMPLES, all_have_one=True),
+    "whole programs, steady": Rows("programs", EXAMPLES, all_have_one=True),
+    "demo": Rows("programs"),
+    "threads, small": Rows("threads"),
+    "threads, large": Rows("threads"),
+    "fallback": Rows("fallback"),
+    "memory": Rows("memory"),
+    "import": Rows("import"),
+}
+"""By group, the rows that have promises."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +215,11 @@ def promises(run):
     yield from _program_promises(run)
     yield from _function_promises(run.rows("functions"), "")
     yield from _function_promises(run.rows("functions", PLAIN), ", without oneDNN")
-    yield from _chain_promises({int(row.label): row for row in run.rows("chain")})
-    for row in run.rows("traced"):
+    chains = {int(row.label): row for row in run.rows("chain") if row.label in CHAIN}
+    yield from _chain_promises(chains)
+    for row, bound in _with_bounds(run.rows("traced"), TRACED):
         measured = row.ratio("stock", "installed")
-        yield Promise(f"unchanged, {row.label}: times faster", measured, TRACED[row.label])
+        yield Promise(f"unchanged, {row.label}: times faster", measured, bound)
     for row in run.rows("serving"):
         yield Promise(f"{row.label}: times faster", row.ratio("signature", "fastops"), at_least=30)
         for arm in ("onnxruntime", "torch"):
@@ -174,25 +235,77 @@ def promises(run):
             yield Promise(f"demo, {text}: times faster than raw_ops", faster, at_least=bound)
 
 
+def lost(run):
+    """Return a sentence for each promise that has no row, and for each row that lacks its promise.
+
+    A promise is not lost if its suite was not run, or if its row was skipped or has failed.
+    """
+    found = []
+    records, process = run.records(), run.processes.get(MAIN, {})
+    suites = {record["suite"] for record in records}
+    not_run = [one["name"] for kind in ("skipped", "failed") for one in process.get(kind, ())]
+    for group, promised in PROMISED.items():
+        suite = promised.suite
+        if suite not in suites:
+            continue
+        labels = {_promised_label(record) for record in records if record["group"] == group}
+        is_left_out = any(name.startswith(f"{suite}: ") for name in not_run)
+        if not promised.labels and not labels and not is_left_out:
+            found.append(f"the suite {suite} has no group {group!r}, which has a promise")
+        found += [
+            f"the group {group!r} has no row {label!r}, which has a promise"
+            for label in promised.labels
+            if label not in labels and f"{suite}: {label}" not in not_run
+        ]
+        found += [
+            f"the row {label!r} of the group {group!r} has no promise"
+            for label in sorted(labels.difference(promised.labels))
+            if promised.all_have_one
+        ]
+    return found
+
+
+def has_all_rows(run):
+    """Return whether each suite of a run was measured as a whole: then no promise may be lost."""
+    method = run.method
+    return method["effort"] != "quick" and method["tag"] == "all" and not method["filter"]
+
+
+def _promised_label(record):
+    """Return the name under which the tables of this module have the row of a record."""
+    label = record["label"]
+    return _kind_of_model(label) if record["group"] == "keras" else label
+
+
+def _kind_of_model(label):
+    name = label.removeprefix("Keras, ")
+    return "training step" if name.startswith("training step") else name
+
+
+def _with_bounds(rows, bounds):
+    """Return the rows that have a bound, each with its bound. `lost` names the other rows."""
+    return [(row, bounds[row.label]) for row in rows if row.label in bounds]
+
+
 def _install_promises(run):
     calls = {row.label: row.ratio("stock", "installed") for row in run.rows("calls")}
     for label, ratio in calls.items():
-        if label in CALLS:
+        if label in CALLS:  # the others count in the median and the least only
             yield Promise(f"unchanged, {label}: times faster", ratio, at_least=CALLS[label])
     if len(calls) > len(CALLS):
         text = f"unchanged, {len(calls)} calls: times faster"
         yield Promise(f"{text}, median", median(calls.values()), at_least=10)
         yield _least(f"{text}, least", calls, 1)
-    for row in run.rows("programs"):
+    for row, bound in _with_bounds(run.rows("programs"), PROGRAMS):
         measured = row.ratio("stock", "installed")
-        yield Promise(f"unchanged, {row.label}: times faster", measured, PROGRAMS[row.label])
+        yield Promise(f"unchanged, {row.label}: times faster", measured, bound)
     distributions = [row.ratio("stock", "installed") for row in run.rows("distributions")]
     if distributions:
         text = f"unchanged, {len(distributions)} calls of distributions: times faster, mean"
         yield Promise(text, mean(distributions), at_least=DISTRIBUTIONS)
-    for row in run.rows("libraries"):
+    for row, bound in _with_bounds(run.rows("libraries"), LIBRARIES):
         measured = row.ratio("stock", "installed")
-        yield Promise(f"unchanged, {row.label}: times faster", measured, LIBRARIES[row.label])
+        yield Promise(f"unchanged, {row.label}: times faster", measured, bound)
     for row in run.rows("no gain"):
         measured = row.ratio("stock", "installed")
         yield Promise(f"unchanged, {row.label}: times faster", measured, at_least=0.98)
@@ -217,9 +330,7 @@ def _backend_promises(run):
 
 def _keras_promises(run):
     for row in run.rows("keras"):
-        name = row.label.removeprefix("Keras, ")
-        kind = "training step" if name.startswith("training step") else name
-        faster, share = KERAS.get(kind, KERAS_ELSE)
+        faster, share = KERAS.get(_kind_of_model(row.label), KERAS_ELSE)
         text = f"unchanged, {row.label}"
         yield Promise(f"{text}: times faster", row.ratio("stock", "replayed"), at_least=faster)
         if share is not None:
@@ -229,8 +340,7 @@ def _keras_promises(run):
 
 def _program_promises(run):
     for group, text in (("", "the whole of {}"), (", steady", "{}, steady")):
-        for row in run.rows(f"whole programs{group}"):
-            faster, share = EXAMPLES[row.label]
+        for row, (faster, share) in _with_bounds(run.rows(f"whole programs{group}"), EXAMPLES):
             text_of = f"unchanged, {text.format(row.label)}"
             ratio = row.ratio("stock", "installed")
             yield Promise(f"{text_of}: times faster", ratio, at_least=faster)
@@ -267,17 +377,17 @@ def _array_promises(run):
 
 
 def _function_promises(measured, where):
-    for row in measured:
+    for row, bound in _with_bounds(measured, FUNCTIONS):
         text = f"fastops.function, {row.label}{where}"
         ratio = row.ratio("tf.function", "plan")
-        yield Promise(f"{text}: times faster", ratio, at_least=FUNCTIONS[row.label])
+        yield Promise(f"{text}: times faster", ratio, at_least=bound)
         if row.has("numpy"):
             yield Promise(f"{text}: us", row.time("plan") / 1e3, at_most=3.5)
             yield Promise(f"{text}: times numpy", row.ratio("plan", "numpy"), at_most=0.8)
 
 
 def _chain_promises(chains):
-    if len(chains) == 3:
+    if len(chains) == len(CHAIN):
         short, medium, long = (row.time("plan") for _, row in sorted(chains.items()))
         least, middle, most = sorted(chains)
         above = (long - short) / (most - least) - chains[most].time("kernel")

@@ -1,4 +1,4 @@
-"""A run: what its processes have measured, and how it is saved and read."""
+"""A run: the measurements of its processes, which can be saved and read."""
 
 import json
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from pytest_fastops.race import median_interval
 FORMAT = 1
 
 CANDIDATES = ("fastops", "replayed", "installed", "plan", "auto", "alias")
-"""The arms that are fastops', the first that a row has before others."""
+"""The arms of fastops, in order of preference."""
 
 BASELINES = (
     "raw_ops",
@@ -21,7 +21,7 @@ BASELINES = (
     "Keras",
     "op",
 )
-"""What they are compared with, likewise."""
+"""The arms of the baseline, in order of preference."""
 
 PEERS = {
     "torch": "torch",
@@ -31,24 +31,26 @@ PEERS = {
     "raw_ops": "raw_ops, alone",
     "tf": "tf, alone",
 }
-"""The arms of peers, and what they are called: TensorFlow's are those where fastops is not."""
+"""The arms of peers, and their names. TensorFlow's are measured in an environment without
+fastops."""
 
 MAIN, PLAIN = "main", "plain"
-"""The process with everything, and the one that does without oneDNN; others are peers'."""
+"""The names of the main process and of the process without oneDNN. Other processes are peers."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One race: its arms' samples, in nanoseconds per call, one a round.
+    """One race: the samples of its arms, in nanoseconds per call, one for each round.
 
     Attributes
     ----------
     label : str
-        What was called.
+        A description of the call.
     samples : dict of str to list of float
         By arm.
     about : dict
-        What else its record has: ``"suite"``, ``"group"``, ``"tag"``, and perhaps ``"sweep"``.
+        The other entries of its record: ``"suite"``, ``"group"``, ``"tag"``, and perhaps
+        ``"sweep"``.
     """
 
     label: str
@@ -70,7 +72,7 @@ class Row:
         return self.samples.keys() >= set(arms)
 
     def ratio(self, slow, fast):
-        """How many times longer ``slow`` takes than ``fast``."""
+        """Return how many times longer ``slow`` takes than ``fast``."""
         return self.time(slow) / self.time(fast)
 
     def interval(self, slow, fast):
@@ -79,14 +81,14 @@ class Row:
         return median_interval([one / other for one, other in pairs])
 
     def null(self, arm):
-        """Return how much an arm differs from itself: each round beside the next one."""
+        """Return how much an arm differs from itself, by comparing each round with the next."""
         times = self.samples[arm]
         pairs = [one / other for one, other in zip(times[::2], times[1::2], strict=False)]
         return median_interval(pairs) if pairs else (1.0, None, None)
 
     @property
     def pair(self):
-        """The arm of fastops and the one that it is compared with, `None` if it lacks either."""
+        """The arm of fastops and the arm of the baseline; `None` if either is missing."""
         candidate = next(filter(self.has, CANDIDATES), None)
         baseline = next(filter(self.has, BASELINES), None)
         return (candidate, baseline) if candidate and baseline else None
@@ -94,15 +96,15 @@ class Row:
 
 @dataclass
 class Run:
-    """What was measured at once: one or several processes on one machine.
+    """The measurements of one or several processes on one machine.
 
     Attributes
     ----------
     processes : dict of str to dict
-        By name, what each measured: its ``"versions"`` and ``"records"``, what ``"failed"`` and
-        was ``"skipped"``, with the reasons.
+        By process name, its ``"versions"`` and ``"records"``, and what has ``"failed"`` or was
+        ``"skipped"``, with the reasons.
     machine, method : dict
-        Where, and how.
+        Descriptions of the machine and of the method.
     """
 
     processes: dict = field(default_factory=dict)
@@ -116,30 +118,30 @@ class Run:
 
     @classmethod
     def load(cls, path):
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Raises
         ------
         ValueError
-            If it is something else.
+            If the file has other content.
         """
         try:
             content = json.loads(path.read_text())
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{path} is no run that `python -m fastops bench --json` has saved")
+            raise ValueError(f"{path} is not a run that `python -m fastops bench --json` has saved")
         return cls(content["processes"], content["machine"], content["method"])
 
     def records(self, process=MAIN, group=None):
-        """Return what a process has measured, of one group or of all."""
+        """Return the records of a process, of one group or of all."""
         found = self.processes.get(process, {}).get("records", [])
         return [record for record in found if group in (None, record["group"])]
 
     def rows(self, group=None, process=MAIN):
-        """Return the races of a process; the peers' arms are in those of the first one."""
-        races = [one for one in self.records(process, group) if one.get("samples")]
-        found = [Row(one["label"], one["samples"], one) for one in races]
+        """Return the races of a process. Those of the first process include the arms of peers."""
+        races = [record for record in self.records(process, group) if record.get("samples")]
+        found = [Row(race["label"], race["samples"], race) for race in races]
         return self._with_peers(found) if process == MAIN else found
 
     def groups(self):
@@ -162,18 +164,18 @@ class Run:
         return rows
 
     def _scales(self, rows, theirs):
-        """Return by group how many times longer NumPy takes here than in a peer's process."""
-        found = {}
+        """Return, by group, how many times longer NumPy takes here than in a peer's process."""
+        scales = {}
         for row in rows:
             other = theirs.get((row.about["group"], row.label))
             if other and row.has("numpy") and other.has("numpy"):
                 ratio = row.time("numpy") / other.time("numpy")
-                found.setdefault(row.about["group"], []).append(ratio)
-        return {group: median(ratios) for group, ratios in found.items()}
+                scales.setdefault(row.about["group"], []).append(ratio)
+        return {group: median(ratios) for group, ratios in scales.items()}
 
 
 def _scaled(row, scale):
-    """Return a peer's own samples, as the other process would have measured them."""
+    """Return the samples of a peer, scaled to the times of the main process."""
     return {
         PEERS[arm]: [scale * sample for sample in samples]
         for arm, samples in row.samples.items()

@@ -1,7 +1,7 @@
-"""Programs that end before what is learned of their calls could pay.
+"""Programs that end before recordings and plans could pay.
 
-`python -m fastops_bench.short_programs NAME` runs one, and prints a digest of what it computed.
-Those whose program changes something between any two calls are named after what changes.
+`python -m fastops_bench.short_programs NAME` runs one of them, and prints a digest of its results.
+Programs that change something between calls are named after what changes.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ def many_functions():
 
 
 def made_called_compiled_trained(models=25):
-    """Make a model, call it four times, compile it, train it four times; and again."""
+    """Make a model, call it four times, compile it, train it four times; repeat."""
     x, y = draws(8, 32), draws(8, 10, seed=1)
     for _ in range(models):
         model = sequential()
@@ -78,7 +78,7 @@ def made_called_compiled_trained(models=25):
 
 
 def changing(change, calls=60):
-    """Call a model again and again, and change something of it each time."""
+    """Call a model many times, and change something of it each time."""
     x = tf.constant(draws(8, 32))
     model = sequential()
     for number in range(calls):
@@ -165,7 +165,7 @@ PROGRAMS = {
     "changes sizes": sizes,
     "changes a rate": optimizer_rate,
 }
-"""By name, generators of what they compute."""
+"""Generators of the programs' results, by name."""
 
 
 def main():

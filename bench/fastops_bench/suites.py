@@ -1,4 +1,4 @@
-"""The suites: their names, what each measures, and which of them run where."""
+"""The suites: their names and titles, and where they run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,11 @@ class Suite:
     Attributes
     ----------
     title : str
-        What is measured.
+        A description of what is measured.
     peers : tuple of str
-        Libraries that are measured in environments of their own, with ``--peers``.
+        Libraries that are measured in their own environments, with ``--peers``.
     plain : bool
-        Whether it runs once more without oneDNN.
+        Whether the suite also runs without oneDNN.
     """
 
     title: str

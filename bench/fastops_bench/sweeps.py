@@ -1,50 +1,51 @@
-"""Sweeps: what calls take along a number, and where dispatch stops mattering."""
+"""Sweeps: times of calls as a function of a number, and where dispatch stops mattering."""
 
 import math
 
 SHARE = 0.1
-"""Dispatch is said to matter while it is more than this of a call."""
+"""Dispatch matters if it is more than this share of a call."""
 
 
 def series(rows):
-    """Return what was swept: by what of and along what, for each arm its places and nanoseconds."""
-    found = {}
+    """Return the sweeps: by group and axis, for each arm its positions and nanoseconds."""
+    swept = {}
     for row in rows:
         sweep = row.about.get("sweep")
         if sweep:
-            arms = found.setdefault((sweep["of"], sweep["along"]), {})
+            arms = swept.setdefault((sweep["of"], sweep["along"]), {})
             for arm in row.samples:
                 arms.setdefault(arm, []).append((sweep["at"], row.time(arm)))
     return {
-        key: {arm: sorted(points) for arm, points in arms.items()} for key, arms in found.items()
+        key: {arm: sorted(points) for arm, points in arms.items()} for key, arms in swept.items()
     }
 
 
 def dispatch(points, kernel):
-    """Return what a call takes beside its kernel, from the smallest place of both."""
+    """Return the time of a call outside of its kernel, at the smallest position of both."""
     return points[0][1] - kernel[0][1]
 
 
 def crossing(points, kernel, share=SHARE):
-    """Return from which place on the dispatch is less than a share of a call.
+    """Return the position from which dispatch is less than a share of a call.
 
-    What a call takes beside its kernel is measured where the kernel has next to nothing to do: it
-    does not depend on the size, and the difference of two large times would be noise.
+    The time of a call outside of its kernel is measured where the kernel has almost nothing to do.
+    It does not depend on the size, and at large sizes it would be a small difference of two large
+    times.
 
     Parameters
     ----------
     points, kernel : list of (float, float)
-        Places and nanoseconds: of the call, and of its kernel alone.
+        Positions and nanoseconds, of the call and of its kernel alone.
     share : float
 
     Returns
     -------
     float or None
-        Interpolated between places, on logarithmic axes; `None` if it is not so at any.
+        The position, interpolated on logarithmic axes; `None` if there is none.
     """
     wanted = dispatch(points, kernel) / share
     before = None
-    # From the end: it is not to matter any more from there on.
+    # Search from the end: dispatch must not matter at any later position.
     for at, time in reversed(points):
         if time < wanted:
             if before is None:
@@ -57,7 +58,7 @@ def crossing(points, kernel, share=SHARE):
 
 
 def crossings(arms):
-    """Return the arms with a dispatch, and where it stops mattering."""
+    """Return the arms with dispatch, and the positions where it stops mattering."""
     if "kernel" not in arms:
         return {}
     kernel = arms["kernel"]

@@ -1,8 +1,8 @@
-"""Runs suites in this process, and tells another one what becomes of them, line by line.
+"""Run suites in this process, and report events to another process, line by line.
 
-``python -m fastops_bench.worker`` reads from its standard input what to do, as JSON, and writes
-events to the file descriptor that it is given. In a process of its own nothing else takes time, and
-what is measured may be chosen: TensorFlow without oneDNN, or another library.
+``python -m fastops_bench.worker`` reads its task from standard input, as JSON, and writes events to
+a given file descriptor. In a separate process nothing else takes time, and the process can be set
+up for TensorFlow without oneDNN, or for another library.
 """
 
 import json
@@ -25,7 +25,7 @@ PACKAGES = {
 
 
 def versions():
-    """Return the versions of Python and of what is measured, by name."""
+    """Return the versions of Python and of the measured libraries, by name."""
     found = {(each.name or "").replace("-", "_"): each.version for each in metadata.distributions()}
     return {"python": platform.python_version()} | {
         name: found[name] for name in sorted(PACKAGES & found.keys())
@@ -33,7 +33,7 @@ def versions():
 
 
 def machine():
-    """Return what this machine is."""
+    """Return a description of this machine."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -47,14 +47,14 @@ def machine():
 
 
 class Teller:
-    """Chooses tests, and tells of them.
+    """A pytest plugin that selects tests and reports their results.
 
     Parameters
     ----------
     file : file object
-        Where events go.
+        The file to which events are written.
     wanted : list of str
-        Parts of names, of which a test must have one; empty for any.
+        Parts of names, one of which a test must contain; empty for all tests.
     tag : {"short", "long", "all"}
     """
 
@@ -82,8 +82,8 @@ class Teller:
         return of_tag and (not self._wanted or any(part in text for part in self._wanted))
 
     def pytest_collection_finish(self, session):
-        found = [{"name": self._names[i.nodeid], "tag": tag_of(i)} for i in session.items]
-        self.tell("collected", tests=found)
+        tests = [{"name": self._names[i.nodeid], "tag": tag_of(i)} for i in session.items]
+        self.tell("collected", tests=tests)
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -106,7 +106,7 @@ class Teller:
 
 
 def name_of(item):
-    """Return what a benchmark is called: its suite, and what it measures there."""
+    """Return the name of a benchmark: its suite, and what it measures."""
     suite = item.path.stem.removeprefix("bench_")
     own = item.name.removeprefix("test_")
     callspec = getattr(item, "callspec", None)
@@ -123,13 +123,13 @@ def _last_line(report):
 
 
 def main():
-    """Do what the standard input asks for."""
+    """Run the task that is read from the standard input."""
     asked = json.load(sys.stdin)
     with os.fdopen(asked["events"], "w") as file:
         teller = Teller(file, asked["wanted"], asked["tag"])
         teller.tell("process", versions=versions(), machine=machine())
         options = [
-            # Of whoever calls, no configuration counts.
+            # Ignore the pytest configuration of the calling process.
             *("-c", os.devnull, f"--rootdir={suites.HERE}", "--confcutdir", str(suites.HERE)),
             *("--quiet", "-p", "no:cacheprovider", "-p", "no:doctest", "--tb=short"),
             f"--effort={asked['effort']}",
@@ -144,6 +144,6 @@ def main():
 if __name__ == "__main__":
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     status = main()
-    # What libraries run at the end of a process is no part of this, and takes a second.
+    # Skip the exit handlers of libraries, which take a second.
     sys.stdout.flush()
     os._exit(int(status))

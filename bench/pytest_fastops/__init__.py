@@ -1,7 +1,7 @@
-"""A plugin for pytest: benchmarks, tests that no op leaves the direct path, tests under install.
+"""A pytest plugin for benchmarks, for tests that no op falls back, and for tests under install.
 
-pytest loads it wherever fastops is installed, and ``-p no:fastops`` turns it off. It is a package
-of its own, so that tests which do without it import neither fastops nor TensorFlow.
+pytest loads it if fastops is installed, and ``-p no:fastops`` turns it off. It is a separate
+package, so that tests that do not use it import neither fastops nor TensorFlow.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import pytest
 
 DEFAULTS = {"baseline": "stock", "rounds": 31, "block": 2e-3, "tail": 0}
 PROPERTY = "fastops"
-"""Under which a test hands its figures on, also from another process."""
+"""The key of a test's figures, which are passed on between processes."""
 
 
 def pytest_addoption(parser):
@@ -23,7 +23,7 @@ def pytest_addoption(parser):
         *("--fastops-min-ratio",),
         type=float,
         metavar="RATIO",
-        help="fail each op_benchmark that is surely less than so many times faster",
+        help="fail each op_benchmark whose ratio is certainly less than this",
     )
     group.addoption(
         "--fastops-fail-on-fallback",
@@ -53,7 +53,7 @@ def pytest_addoption(parser):
 
 
 def _mode(text):
-    """Return a mode of verification as it was given: its code would import TensorFlow."""
+    """Return a mode of verification unchecked, since checking it would import TensorFlow."""
     if not re.fullmatch(r"(0|1|raise|warn)(:[1-9][0-9]*)?", text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no mode: put --fastops-verify after the tests, or write "
@@ -64,7 +64,7 @@ def _mode(text):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config):
-    """Begin before conftests and test modules, which may keep references to what is replaced."""
+    """Begin before conftests and test modules, which may keep references to replaced functions."""
     from pytest_fastops import installing
 
     installing.begin(early_config)
@@ -87,7 +87,7 @@ def pytest_configure(config):
     if hasattr(config, "stash"):
         from pytest_fastops import installing
 
-        installing.begin(config)  # where a conftest has named the plugin in pytest_plugins
+        installing.begin(config)  # if a conftest has named the plugin in pytest_plugins
     mode = config.getoption("--fastops-verify")
     if mode is not None:
         from pytest_fastops.verification import Verification
@@ -96,7 +96,7 @@ def pytest_configure(config):
 
 
 class Figures:
-    """Gathers what tests have measured, and shows it at the end.
+    """Collects the figures of tests, and prints them at the end.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Figures:
 
 @pytest.fixture
 def op_benchmark(request):
-    """Compare a callable, or an op, with a baseline.
+    """Compare a callable or an op with a baseline.
 
     Returns
     -------
@@ -162,9 +162,10 @@ def op_benchmark(request):
 
 @pytest.fixture
 def no_fallback():
-    """Fail the test if an op leaves the direct path in it, naming the op and the reason.
+    """Fail the test if an op leaves the direct path in it; name the op and the reason.
 
-    The first call of an op with arguments of new dtypes is TensorFlow's, always: it does not count.
+    TensorFlow always makes the first call of an op with arguments of new dtypes. This call does not
+    count.
     """
     from pytest_fastops.fixtures import NoFallback
 

@@ -1,4 +1,4 @@
-"""A callable beside its baseline: how it is measured, and what that gives."""
+"""Measure a callable against a baseline."""
 
 import math
 import sys
@@ -14,32 +14,32 @@ from fastops._dispatch import Op
 from pytest_fastops.race import Arm, Race, median_interval
 
 COUNTED = 64
-"""How many calls are made to count which paths they take."""
+"""The number of calls for counting the paths they take."""
 IN_TURN = 50
-"""How many calls of one arm are timed one by one before the other's turn."""
+"""The number of calls of one arm that are timed one by one before the calls of the other arm."""
 
 PATHS = ("capi", "tensorflow")
-SOLE = "it runs inside fastops.install(): name a baseline, or leave that to op_benchmark"
+SOLE = "it runs inside fastops.install(): name a baseline, or let op_benchmark install fastops"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a callable takes, beside a baseline.
+    """The times of a callable and of a baseline.
 
     Attributes
     ----------
     name, baseline : str
-        Of the test, and what it was compared with.
+        The name of the test, and the name of the baseline.
     samples : dict of str to list of float
-        Nanoseconds per call, one a round: of the ``"candidate"``, the ``"baseline"``, and of the
-        candidate ``"again"``, as if it were another one. Empty where nothing was measured.
+        Nanoseconds per call, one for each round: of the ``"candidate"``, of the ``"baseline"``, and
+        of the candidate ``"again"``, as a third arm. Empty if nothing was measured.
     paths, reasons : dict of str to float
-        Of a call of the candidate: how many ops took which path (``"direct"``, ``"capi"``,
-        ``"tensorflow"``), how many functions ran as plans and calls of Keras's objects were
-        replayed, and why others were not.
+        Counts per call of the candidate: ops by path (``"direct"``, ``"capi"``, ``"tensorflow"``),
+        functions that ran as plans, replayed calls of Keras's objects, and the reasons of all
+        others.
     tail : dict of str to dict
         By arm, nanoseconds of calls that were timed one by one: ``"p50"``, ``"p99"``, ``"p99.9"``
-        and ``"worst"``; with the garbage collector as the program has it.
+        and ``"worst"``. Garbage collection is enabled if the program has it enabled.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Comparison:
 
     @property
     def median(self):
-        """Nanoseconds a call of the candidate takes, `None` if nothing was measured."""
+        """Nanoseconds of a call of the candidate; `None` if nothing was measured."""
         return median(self.samples["candidate"]) if self.samples else None
 
     @property
     def spread(self):
-        """Half the distance between the quartiles of these, as a share of the median."""
+        """Half the distance between the quartiles of these times, as a share of the median."""
         times = self.samples.get("candidate", [])
         if len(times) < 2:
             return None
@@ -65,17 +65,17 @@ class Comparison:
 
     @property
     def ratio(self):
-        """How many times faster than the baseline it is."""
+        """How many times faster than the baseline the candidate is."""
         return self._ratio("baseline")[0]
 
     @property
     def interval(self):
-        """The confidence interval of `ratio`, 95 %: its ends, ``(None, None)`` of few rounds."""
+        """The 95 % confidence interval of `ratio`; ``(None, None)`` if there are few rounds."""
         return self._ratio("baseline")[1:]
 
     @property
     def null(self):
-        """The same against itself: what differs no more from 1 than this means nothing."""
+        """The candidate's ratio to itself. Other ratios mean nothing if they are as close to 1."""
         return self._ratio("again")[0]
 
     @property
@@ -90,14 +90,14 @@ class Comparison:
         return median_interval([other / one for other, one in pairs])
 
     def as_dict(self):
-        """Return everything, as what JSON has."""
+        """Return everything as JSON types."""
         names = ("name", "baseline", "samples", "paths", "reasons", "tail")
         shown = ("median", "spread", "ratio", "interval", "null", "null_interval")
         return {name: getattr(self, name) for name in (*names, *shown)}
 
 
 def candidate_and_baseline(call, args, kwargs, baseline):
-    """Return two arms, and what the second is called."""
+    """Return two arms, and the name of the second."""
     statement, names = _statement(call, args, kwargs)
     if callable(baseline):
         other, title = (*_statement(baseline, args, kwargs), nullcontext), _title(baseline)
@@ -115,13 +115,13 @@ def candidate_and_baseline(call, args, kwargs, baseline):
         if fastops.is_installed():
             raise RuntimeError(SOLE)
         other, title = (statement, names, nullcontext), "stock"
-        # What is recorded once and replayed is known again after some calls.
+        # After a new install, recorded calls are replayed again only after some calls.
         return Arm("candidate", statement, names, fastops.accelerated, warm=10), _arm(other), title
     return Arm("candidate", statement, names), _arm(other), title
 
 
-def _arm(of):
-    statement, names, scope = of
+def _arm(function):
+    statement, names, scope = function
     return Arm("baseline", statement, names, scope)
 
 
@@ -130,7 +130,7 @@ def _title(call):
 
 
 def _statement(call, args, kwargs):
-    """Return a call as source, and the names in it: no tuple is unpacked in each call."""
+    """Return a call as source code that unpacks no tuples, and the names in it."""
     names = {"call": call}
     names |= {f"given_{i}": value for i, value in enumerate(args)}
     names |= {f"given_{name}": value for name, value in kwargs.items()}
@@ -140,17 +140,17 @@ def _statement(call, args, kwargs):
 
 
 def measure(name, title, candidate, baseline, *, rounds, block, tail):
-    """Run two arms in turn; return the `Comparison`, and how many calls make a block.
+    """Run two arms in turn; return the `Comparison`, and the number of calls in a block.
 
     Parameters
     ----------
     name, title : str
-        Of the test and of the baseline.
+        The name of the test and the name of the baseline.
     candidate, baseline : Arm
     rounds, tail : int
-        How many blocks of each are timed, and how many calls one by one.
+        How many blocks of each arm to time, and how many single calls.
     block : float
-        Seconds.
+        The seconds of a block.
     """
     again = Arm("again", candidate.statement, candidate.names, candidate.scope, candidate.warm)
     race = Race([candidate, baseline, again], block)
@@ -158,27 +158,27 @@ def measure(name, title, candidate, baseline, *, rounds, block, tail):
     for _ in range(rounds):
         race.round()
     late = race.call(partial(_tail, [candidate, baseline], tail)) if tail else {}
-    found = Comparison(name, title, race.samples(), paths, reasons, late)
+    comparison = Comparison(name, title, race.samples(), paths, reasons, late)
     race.close()
-    return found, candidate.calls
+    return comparison, candidate.calls
 
 
 def _paths(arm):
-    """Return how many ops took which path in a call, and why not the direct one."""
+    """Return the counts of ops by path in a call, and the reasons of those that were not direct."""
     with arm.scope():
         arm.repeat(arm.warm)
         before = _counts(fastops.stats())
         arm.repeat(COUNTED)
         after = _counts(fastops.stats())
-    found = []
+    events = []
     for was, now in zip(before, after, strict=True):
         grown = {name: (count - was.get(name, 0)) / COUNTED for name, count in now.items()}
-        found.append({name: count for name, count in grown.items() if count > 0})
-    return found
+        events.append({name: count for name, count in grown.items() if count > 0})
+    return events
 
 
 def _counts(stats):
-    """Return the counts of a snapshot: by path, and by reason."""
+    """Return the counts of a snapshot, by path and by reason."""
     paths = {path: getattr(stats, path) for path in ("direct", "capi", "tensorflow")}
     paths["plan"] = sum(function.plan for function in stats.functions.values())
     paths["replayed"] = sum(method.replayed for method in stats.methods.values())
@@ -207,7 +207,7 @@ def _late(times):
 
 
 def versions():
-    """Return what was measured with."""
+    """Return the versions of Python and of the libraries."""
     return {
         "python": sys.version.split()[0],
         "tensorflow": tf.__version__,
@@ -216,9 +216,10 @@ def versions():
 
 
 def fallbacks(before, after):
-    """Return ops that left the direct path between two snapshots, with the reasons and counts.
+    """Return the ops that left the direct path between two snapshots, with reasons and counts.
 
-    The first call of an op with arguments of new dtypes is TensorFlow's, always: it is none.
+    TensorFlow always makes the first call of an op with arguments of new dtypes. It is not
+    included.
     """
     found = {}
     for name, calls in after.ops.items():

@@ -1,4 +1,4 @@
-"""What the fixtures return. Imports TensorFlow."""
+"""The objects that fixtures return. This module imports TensorFlow."""
 
 import pytest
 
@@ -14,18 +14,18 @@ from pytest_fastops.comparison import (
 
 
 class OpBenchmark:
-    """Compares a callable with a baseline, in one process and in turn.
+    """Compares a callable with a baseline, in turn, in one process.
 
     Parameters
     ----------
     request : pytest.FixtureRequest
-        Of the test.
+        The request of the test.
     benchmark : callable
-        The fixture of pytest-benchmark, to which the candidate's times are given, so that its
-        comparisons, groups, histograms and files have them; or that of pytest-codspeed, which
-        measures the candidate itself.
+        The fixture of pytest-benchmark or pytest-codspeed. pytest-benchmark gets the candidate's
+        times, for its comparisons, groups, histograms and files. pytest-codspeed measures the
+        candidate itself.
     settings : dict
-        What the marker says.
+        The arguments of the marker.
     """
 
     def __init__(self, request, benchmark, settings):
@@ -40,26 +40,28 @@ class OpBenchmark:
         Parameters
         ----------
         call : callable
-            An op of `fastops.ops`, or anything else.
+            An op of `fastops.ops`, or any other callable.
         *args
-            Its arguments by position.
+            The positional arguments.
         baseline : {"stock", "capi", "tensorflow"} or callable, optional
-            Another callable, which gets the same arguments; the same call on another path of
-            fastops; or TensorFlow as it is: for an op that of `tf.raw_ops`, for anything else the
-            same without `fastops.install`, beside it with. By default what the marker says, or
+            A callable is called with the same arguments. ``"capi"`` and ``"tensorflow"`` are other
+            paths of fastops for the same call. ``"stock"`` is TensorFlow without fastops: for an
+            op, the op of `tf.raw_ops`; for any other callable, the call without `fastops.install`,
+            and then the candidate runs with it. The default is the marker's argument, or
             ``"stock"``.
         **kwargs
-            Its arguments by name.
+            The keyword arguments.
 
         Returns
         -------
         Comparison
-            Without samples where benchmarks are disabled, as they are under pytest-xdist.
+            The result. It has no samples if benchmarks are disabled, as under pytest-xdist.
 
         Raises
         ------
         RuntimeError
-            If it is called a second time, or under `fastops.install` for want of a baseline.
+            If it is called a second time, or if it is called under `fastops.install` without a
+            baseline.
         """
         if self.comparison is not None:
             raise RuntimeError("op_benchmark compares one callable in each test")
@@ -86,7 +88,7 @@ class OpBenchmark:
         return self.comparison
 
     def _tell(self, calls):
-        """Give the candidate's times to pytest-benchmark, which would measure it alone."""
+        """Pass the candidate's times to pytest-benchmark, which does not measure itself here."""
         self._benchmark._mode = "op_benchmark(...)"
         stats = self._benchmark._make_stats(calls)
         for nanoseconds in self.comparison.samples["candidate"]:
@@ -97,38 +99,40 @@ class OpBenchmark:
 
     def _judge(self):
         options = self._request.config.option
-        least, found = options.fastops_min_ratio, self.comparison
-        if least is not None and found.ratio is not None:
-            low, high = found.interval
-            if (found.ratio if high is None else high) < least:
+        least, comparison = options.fastops_min_ratio, self.comparison
+        if least is not None and comparison.ratio is not None:
+            low, high = comparison.interval
+            if (comparison.ratio if high is None else high) < least:
                 span = "" if high is None else f" ({low:.2f} to {high:.2f})"
                 pytest.fail(
-                    f"{found.ratio:.2f}{span} times faster than {found.baseline}; "
+                    f"{comparison.ratio:.2f}{span} times faster than {comparison.baseline}; "
                     f"--fastops-min-ratio asks for {least:g}",
                     pytrace=False,
                 )
-        if options.fastops_fail_on_fallback and found.reasons:
-            reasons = ", ".join(f"{why}: {count:g} a call" for why, count in found.reasons.items())
+        if options.fastops_fail_on_fallback and comparison.reasons:
+            reasons = ", ".join(
+                f"{why}: {count:g} a call" for why, count in comparison.reasons.items()
+            )
             pytest.fail(f"ops left the direct path ({reasons})", pytrace=False)
 
 
 class NoFallback:
-    """Tells which ops have left the direct path since it was made."""
+    """Finds the ops that have left the direct path since this object was made."""
 
     def __init__(self):
         self._before = fastops.stats()
 
     def fallbacks(self):
-        """Return these ops by name: for each, how many calls did so for which reason."""
+        """Return these ops by name, with the number of such calls by reason."""
         return fallbacks(self._before, fastops.stats())
 
     def check(self):
-        """Fail the test if there are any."""
-        found = self.fallbacks()
-        if found:
+        """Fail the test if there are such ops."""
+        fallbacks = self.fallbacks()
+        if fallbacks:
             lines = [
                 f"{name}: {reason} ({fastops.REASONS[reason]}), {count} calls"
-                for name, reasons in found.items()
+                for name, reasons in fallbacks.items()
                 for reason, count in reasons.items()
             ]
             pytest.fail("\n".join(["ops left the direct path", *lines]), pytrace=False)

@@ -1,7 +1,7 @@
-"""``--fastops-install`` and ``FASTOPS_INSTALL=1``: tests run with `fastops.install` in force.
+"""``--fastops-install`` and ``FASTOPS_INSTALL=1``: tests run under `fastops.install`.
 
-Imports neither fastops nor TensorFlow. What a conftest sets before it imports TensorFlow counts as
-in a plain run; `fastops.install` is called as soon as that import is done.
+This module imports neither fastops nor TensorFlow. So settings that a conftest makes before it
+imports TensorFlow count, as in a plain run. `fastops.install` is called at the end of that import.
 """
 
 import os
@@ -19,7 +19,7 @@ _begun = pytest.StashKey[bool]()
 
 
 def asked_by(config):
-    """Return what asks for `fastops.install` in this run, or `None`."""
+    """Return the option or variable that enables `fastops.install` in this run, or `None`."""
     namespace = getattr(config, "known_args_namespace", config.option)
     if _verification(config) is not None:
         return VERIFICATION
@@ -54,7 +54,7 @@ def _verification(config):
 
 
 def _install(config):
-    """Put in force what the run asks for; return whether nothing was in force before."""
+    """Install fastops if this run requires it; return whether it was not installed before."""
     import fastops
 
     if (mode := _verification(config)) is not None:
@@ -68,7 +68,7 @@ def _install(config):
 
 
 def _module(part, name):
-    """Return a module of fastops without its package, whose import is that of TensorFlow."""
+    """Return a module of fastops without importing its package, which imports TensorFlow."""
     package = Path(find_spec("fastops").origin).parent
     spec = spec_from_file_location(f"pytest_fastops._{name}", package / part / f"{name}.py")
     module = module_from_spec(spec)
@@ -77,7 +77,7 @@ def _module(part, name):
 
 
 def header(config):
-    """Return the line of pytest's header, or `None` where nothing is asked for."""
+    """Return the line for pytest's header, or `None` if fastops is not enabled."""
     asked = asked_by(config)
     if asked is None:
         return None

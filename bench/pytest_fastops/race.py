@@ -1,8 +1,8 @@
-"""How is measured: arms timed in turn, so that what slows the machine down slows all of them.
+"""Time arms in turn, so that disturbances of the machine affect all of them.
 
-An arm is one statement, timed as `timeit` times it: inside a loop that is compiled with it, with
-the garbage collector off. A round times a block of calls of each arm, beginning with another arm
-each time; ratios are taken within a round and summarised over rounds.
+An arm is one statement. It is timed as in `timeit`: in a loop that is compiled with it, with
+garbage collection disabled. A round times a block of calls of each arm, and each round begins with
+another arm. Ratios are computed within a round and summarized over rounds.
 """
 
 import math
@@ -20,20 +20,21 @@ CONFIDENCE = 0.95
 
 @dataclass
 class Arm:
-    """One way to do the work.
+    """One of the ways to do the work.
 
     Attributes
     ----------
     name : str
-        Its column in the table.
+        The name of its column in the table.
     statement : str
-        What is timed.
+        The source code that is timed.
     names : dict
-        What the statement sees.
+        The names that the statement uses, with their values.
     scope : callable
-        Makes the context that a block of calls runs in, entered and left outside the timing.
+        Makes a context manager for a block of calls, entered and left outside of the timed part.
     warm : int
-        How many calls come before a block: what a scope makes on first use is made by them.
+        How many calls to make before a block, so that they create what the scope creates on first
+        use.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Arm:
         self._timer = timeit.Timer(self.statement, globals=self.names)
 
     def calibrate(self, seconds):
-        """Warm up, and choose how many calls make a block of about this length."""
+        """Warm up, and choose the number of calls for a block of about this length."""
         with self.scope():
             self._timer.timeit(self.warm + 1)
             self.calls = 1
@@ -57,7 +58,7 @@ class Arm:
         self.calls = max(1, round(self.calls * seconds / taken))
 
     def sample(self, blocks=1):
-        """Time a block, in nanoseconds per call; of several, keep the median."""
+        """Time a block (or several, and take the median); store the nanoseconds per call."""
         with self.scope():
             self._timer.timeit(self.warm)
             seconds = median(self._timer.timeit(self.calls) for _ in range(blocks))
@@ -85,15 +86,15 @@ class Arm:
 class Race:
     """Arms that are timed in turn.
 
-    They run in a thread of their own, whose stack is nearly empty: TensorFlow walks the Python
-    stack on every op, and that of a test runner would double what its ops take.
+    They run in a separate thread with a nearly empty stack: TensorFlow walks the Python stack on
+    every op, and the stack of a test runner would double the time of its ops.
 
     Parameters
     ----------
     arms : list of Arm
-        They hold the samples.
+        The arms, which store their samples.
     block : float, optional
-        Seconds that the calls of an arm take in a round; by default one call is made.
+        The seconds of the calls of an arm in a round; default: one call.
     """
 
     def __init__(self, arms, block=None):
@@ -103,7 +104,7 @@ class Race:
             self.call(partial(arm.calibrate, block))
 
     def call(self, function):
-        """Have something done in the thread of the arms."""
+        """Call a function in the thread of the arms."""
         return self._thread.submit(function).result()
 
     def round(self):
@@ -123,18 +124,20 @@ class Race:
 
 
 def median_interval(values, confidence=CONFIDENCE):
-    """Return the median of some values, and the ends of its confidence interval.
+    """Return the median of values, and the ends of its confidence interval.
 
-    The ends are order statistics: the interval holds for any distribution.
+    The ends are order statistics, so the interval is valid for any distribution.
 
     Returns
     -------
     tuple of float
-        The ends are `None` for so few values that even their range holds the median less surely.
+        The median and the ends. The ends are `None` if there are too few values for the confidence
+        level.
     """
     values = sorted(values)
     n = len(values)
-    # The median is outside of values[k] to values[-1 - k] with twice this probability.
+    # The median is outside of the range from values[k] to values[-1 - k] with twice this
+    # probability.
     below, outside, k = 0.0, (1 - confidence) / 2, -1
     for i in range(n):
         below += math.comb(n, i) / 2**n

@@ -1,4 +1,4 @@
-"""How comparisons are shown at the end of a run."""
+"""Print comparisons at the end of a run."""
 
 from rich.console import Console
 from rich.table import Table
@@ -6,35 +6,35 @@ from rich.table import Table
 COLUMNS = ("benchmark", "ns", "spread", "baseline", "times faster", "null", "paths of a call")
 TAIL = ("benchmark", "arm", "p50", "p99", "p99.9", "worst")
 WIDTH = 160
-"""At least: lines that a terminal wraps can be read, those that lack something cannot."""
+"""The minimum width. Lines that the terminal wraps are readable, but truncated lines are not."""
 UNMEASURED = (
     "Some benchmarks were run once and not measured: pytest-benchmark is disabled, as it is "
     "under pytest-xdist, or pytest-codspeed measures."
 )
 
 
-def show(found, terminal):
-    """Write a line for each comparison, and what the tails are.
+def show(comparisons, terminal):
+    """Write a line for each comparison, and the tails of the distributions.
 
     Parameters
     ----------
     found : list of dict
-        Comparisons, as JSON has them.
+        Comparisons as JSON types.
     terminal : object
         pytest's reporter.
     """
-    measured = [one for one in found if one["samples"]]
+    measured = [comparison for comparison in comparisons if comparison["samples"]]
     if measured:
         _print(COLUMNS, map(_line, measured), terminal)
-    tails = [(one, arm) for one in measured for arm in one["tail"]]
+    tails = [(comparison, arm) for comparison in measured for arm in comparison["tail"]]
     if tails:
         terminal.write_line("Nanoseconds of single calls:")
         lines = [
-            [one["name"], arm, *(f"{one['tail'][arm][at]:,}" for at in TAIL[2:])]
-            for one, arm in tails
+            [comparison["name"], arm, *(f"{comparison['tail'][arm][at]:,}" for at in TAIL[2:])]
+            for comparison, arm in tails
         ]
         _print(TAIL, lines, terminal)
-    if len(measured) < len(found):
+    if len(measured) < len(comparisons):
         terminal.write_line(UNMEASURED)
 
 
@@ -50,16 +50,16 @@ def _print(columns, lines, terminal):
     terminal.write(capture.get())
 
 
-def _line(one):
-    spread = "" if one["spread"] is None else f"{one['spread']:.1%}"
-    paths = ", ".join(f"{count:g} {path}" for path, count in one["paths"].items())
+def _line(comparison):
+    spread = "" if comparison["spread"] is None else f"{comparison['spread']:.1%}"
+    paths = ", ".join(f"{count:g} {path}" for path, count in comparison["paths"].items())
     return [
-        one["name"],
-        f"{one['median']:,.0f}",
+        comparison["name"],
+        f"{comparison['median']:,.0f}",
         spread,
-        one["baseline"],
-        _ratio(one["ratio"], one["interval"]),
-        _ratio(one["null"], one["null_interval"]),
+        comparison["baseline"],
+        _ratio(comparison["ratio"], comparison["interval"]),
+        _ratio(comparison["null"], comparison["null_interval"]),
         paths,
     ]
 

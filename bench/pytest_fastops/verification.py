@@ -1,4 +1,4 @@
-"""Tests under `fastops.install`, whose calls are verified. Imports fastops."""
+"""Tests under `fastops.install` whose calls are verified. This module imports fastops."""
 
 import pytest
 
@@ -8,19 +8,19 @@ from fastops._shell.verification import parse
 
 
 class Verification:
-    """Installs fastops, fails each test in which a call differs, and says what was compared.
+    """Installs fastops, fails each test in which a call differs, and reports the comparisons.
 
-    A test fails even if it goes on after the error, as tests do that expect one.
+    A test fails even if it continues after the error, as tests that expect an error do.
 
     Parameters
     ----------
     mode : str
-        As ``FASTOPS_VERIFY``.
+        A value of ``FASTOPS_VERIFY``.
     """
 
     def __init__(self, mode):
         self.mode, self.every = parse(mode)
-        set_default(self.mode, self.every)  # of tests that install, too
+        set_default(self.mode, self.every)  # also for tests that call install
 
     def pytest_sessionstart(self):
         if not fastops.is_installed():
@@ -30,9 +30,9 @@ class Verification:
     def pytest_runtest_call(self):
         before = len(fastops.verified().differences)
         result = yield
-        found = fastops.verified().differences[before:]
-        if found and self.mode == "raise":
-            pytest.fail("\n".join(found), pytrace=False)
+        differences = fastops.verified().differences[before:]
+        if differences and self.mode == "raise":
+            pytest.fail("\n".join(differences), pytrace=False)
         return result
 
     def pytest_terminal_summary(self, terminalreporter):

@@ -11,9 +11,10 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.string cimport memset
 
+from fastops._core.locals cimport promotes_no_dtypes
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._dispatch cimport FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_op
-from fastops._install.intercept cimport dtype_bits, promotes_no_dtypes, tensor_dtype
+from fastops._install.intercept cimport dtype_bits, tensor_dtype
 from fastops._install.public.lowering cimport is_tensor
 from fastops._install.replacement cimport Replacement, call_original, enable
 
@@ -58,8 +59,9 @@ cdef class Alias(Replacement):
         self.always = True
         self.op = op
         parameters = inspect.signature(original).parameters.values()
-        self.names = tuple([sys.intern(one.name) for one in parameters])
-        self.defaults = tuple([one.default for one in parameters if one.default is not one.empty])
+        self.names = tuple([sys.intern(parameter.name) for parameter in parameters])
+        defaults = [parameter.default for parameter in parameters]
+        self.defaults = tuple([value for value in defaults if value is not inspect.Parameter.empty])
         self.num_params = len(self.names)
         self.num_required = self.num_params - len(self.defaults)
         self.params = {source: to for to, source in params.items()}

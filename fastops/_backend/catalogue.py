@@ -22,7 +22,7 @@ CATEGORIES = {
 
 @dataclass(frozen=True)
 class Description:
-    """What a function of the backend is.
+    """The description of a function of the backend.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class Description:
     category : str
         One of ``"alias"``, ``"thicker"`` and ``"unique"``.
     op : str or None
-        Of an alias, the op's name in TensorFlow's registry.
+        The name of an alias's op in TensorFlow's registry; None for other functions.
     adds : str
-        What it adds to what is below it; of an alias nothing.
+        What the function adds to the ops that it runs; empty for an alias.
     tensorflow, keras : str
-        What to use instead, of TensorFlow and of `keras.ops`; empty where there is nothing.
+        The functions of TensorFlow and of `keras.ops` to use instead; empty if there is none.
     differs : str
-        In what those differ.
+        How those functions differ.
     """
 
     name: str
@@ -54,8 +54,8 @@ class Catalogue(dict[str, Description]):
 
     def __repr__(self) -> str:
         rows = [
-            (one.name, one.category, one.op or one.adds, one.tensorflow, one.keras)
-            for one in self.values()
+            (entry.name, entry.category, entry.op or entry.adds, entry.tensorflow, entry.keras)
+            for entry in self.values()
         ]
         rows.insert(0, ("name", "category", "op, or what it adds", "TensorFlow", "Keras 3"))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -70,12 +70,12 @@ described: dict[str, Callable] = {}
 
 
 def describe(name: str | None = None) -> Description | Catalogue:
-    """Tell what a function is: one op, ops and something more, or of the backend alone.
+    """Describe a function: it is one op, or adds something to ops, or only the backend has it.
 
     Parameters
     ----------
     name : str, optional
-        Its name; not given, all are described.
+        Its name. By default all functions are described.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def describe(name: str | None = None) -> Description | Catalogue:
     >>> backend.describe("exp").op
     'Exp'
     >>> backend.describe("clip").adds
-    'None for a bound that is not there; bounds that cross'
+    'None for no bound; bounds that cross'
     """
     if name is None:
         return Catalogue(sorted(_known.items()))
@@ -106,27 +106,27 @@ def _note(function, category, adds, tensorflow, keras, differs, op=None):
     name = function.__name__
     if name in _known:
         raise ValueError(f"{name} is described twice")
-    found = Description(name, category, op, adds, tensorflow, keras, differs)
-    _known[name] = found
-    function.__doc__ = with_notes(inspect.cleandoc(function.__doc__), notes(found))
+    description = Description(name, category, op, adds, tensorflow, keras, differs)
+    _known[name] = description
+    function.__doc__ = with_notes(inspect.cleandoc(function.__doc__), notes(description))
     described[name] = function
     return function
 
 
-def notes(found: Description) -> str:
+def notes(description: Description) -> str:
     """Return a description as sentences."""
     parts = {
-        "alias": f"An alias of the op {found.op}.",
-        "thicker": f"Thicker than what is below it: {found.adds}.",
-        "unique": f"Unique: {found.adds}.",
+        "alias": f"An alias of the op {description.op}.",
+        "thicker": f"Thicker than what is below it: {description.adds}.",
+        "unique": f"Unique: {description.adds}.",
     }
-    text = parts[found.category]
-    instead = [f"`{one}`" for one in (found.tensorflow, found.keras) if one]
+    text = parts[description.category]
+    instead = [f"`{name}`" for name in (description.tensorflow, description.keras) if name]
     if instead:
         text += f" Elsewhere: {', '.join(instead)}"
-        text += f" ({found.differs})." if found.differs else "."
-    elif found.differs:
-        text += f" {found.differs[:1].upper()}{found.differs[1:]}."
+        text += f" ({description.differs})." if description.differs else "."
+    elif description.differs:
+        text += f" {description.differs[:1].upper()}{description.differs[1:]}."
     return textwrap.fill(text, 92)
 
 

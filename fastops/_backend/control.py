@@ -24,15 +24,15 @@ def _as_callable(x):
     differs="`tf.where` and `keras.ops.where` choose parts",
 )
 def switch(condition, then_expression, else_expression):
-    """Choose one of two tensors by a condition, as a whole or part by part.
+    """Choose one of two tensors by a condition, as a whole or element by element.
 
     Parameters
     ----------
     condition : tensor
         Bool, or numbers, which are true unless zero. A scalar chooses the whole.
     then_expression, else_expression : tensor or callable
-        What is chosen where the condition is true, and where not; of the same shape. A callable
-        returns it, and is called only if chosen, if the condition is a scalar.
+        The tensors for a true and for a false condition, of the same shape. A callable returns the
+        tensor. If the condition is a scalar, only the chosen callable is called.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def switch(condition, then_expression, else_expression):
     Raises
     ------
     ValueError
-        If the condition has more axes than what it chooses.
+        If the condition has more axes than the tensors.
 
     Examples
     --------
@@ -96,19 +96,21 @@ def _training():
     differs="which takes `training`",
 )
 def in_train_phase(x, alt, training=None):
-    """Choose by whether layers are to train.
+    """Choose a value by whether layers are in training.
 
     Parameters
     ----------
     x, alt : tensor or callable
-        What is chosen for training, and else. A callable returns it, and is called only if chosen.
+        The value for training, and the value otherwise. A callable returns the value; only the
+        chosen one is called.
     training : bool, int or tensor, optional
-        Not given, what the layer of tf_keras that is being called was told, or `learning_phase`.
+        By default the argument of the tf_keras layer that is being called, or else
+        `learning_phase`.
 
     Returns
     -------
     tensor
-        Or whatever `x` and `alt` are.
+        Another object, if `x` and `alt` are not tensors.
 
     Examples
     --------
@@ -134,19 +136,19 @@ def in_train_phase(x, alt, training=None):
     differs="which takes `training`",
 )
 def in_test_phase(x, alt, training=None):
-    """Choose by whether layers are to train; the other way round.
+    """Choose a value by whether layers are in training: `x` if they are not.
 
     Parameters
     ----------
     x, alt : tensor or callable
-        What is chosen where layers are not to train, and where they are.
+        The value outside training, and the value for training.
     training : bool, int or tensor, optional
         As in `in_train_phase`.
 
     Returns
     -------
     tensor
-        Or whatever `x` and `alt` are.
+        Another object, if `x` and `alt` are not tensors.
 
     Examples
     --------
@@ -169,7 +171,7 @@ def _elements(elems):
 
 @unique("eager calls without a loop of TensorFlow's", tensorflow="tf.map_fn", keras="keras.ops.map")
 def map_fn(fn, elems, name=None, dtype=None):
-    """Return a function of each element, along the first axis.
+    """Apply a function to each element along the first axis.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ def map_fn(fn, elems, name=None, dtype=None):
     name : str, optional
         The name of a scope in a graph.
     dtype : tf.DType, or structure of these, optional
-        What `fn` returns, where it is another dtype or structure than that of an element.
+        The dtype or structure of the results of `fn`, if it differs from that of an element.
 
     Returns
     -------
@@ -188,7 +190,7 @@ def map_fn(fn, elems, name=None, dtype=None):
     Raises
     ------
     TypeError, ValueError
-        Where `fn` returns another dtype or structure than was said.
+        If `fn` returns another dtype or structure than `dtype`.
 
     Examples
     --------
@@ -201,7 +203,7 @@ def map_fn(fn, elems, name=None, dtype=None):
         return tf.compat.v1.map_fn(fn, elems, name=name, dtype=dtype)
     kind = facts.base_dtype(elems) if dtype is None else dtype
     results = [fn(element) for element in elements]
-    if all(facts.is_plain(one) and facts.base_dtype(one) is kind for one in results):
+    if all(facts.is_plain(result) and facts.base_dtype(result) is kind for result in results):
         return below.stack(results)
     results = iter(results)
     return tf.compat.v1.map_fn(lambda _: next(results), elems, name=name, dtype=dtype)
@@ -222,10 +224,10 @@ def foldl(fn, elems, initializer=None, name=None):
     Parameters
     ----------
     fn : callable
-        Takes what is combined so far and an element, and returns what is combined then.
+        Takes the result so far and an element, and returns the next result.
     elems : tensor, or structure of tensors
     initializer : tensor, optional
-        What there is before the first element; that itself, if not given.
+        The result before the first element. By default the first element is the first result.
     name : str, optional
         The name of a scope in a graph.
 
@@ -236,7 +238,7 @@ def foldl(fn, elems, initializer=None, name=None):
     Raises
     ------
     TypeError
-        If `fn` is no callable.
+        If `fn` is not callable.
 
     Examples
     --------
@@ -256,10 +258,10 @@ def foldr(fn, elems, initializer=None, name=None):
     Parameters
     ----------
     fn : callable
-        Takes what is combined so far and an element, and returns what is combined then.
+        Takes the result so far and an element, and returns the next result.
     elems : tensor, or structure of tensors
     initializer : tensor, optional
-        What there is before the last element; that itself, if not given.
+        The result before the last element. By default the last element is the first result.
     name : str, optional
         The name of a scope in a graph.
 
@@ -270,7 +272,7 @@ def foldr(fn, elems, initializer=None, name=None):
     Raises
     ------
     TypeError
-        If `fn` is no callable.
+        If `fn` is not callable.
 
     Examples
     --------

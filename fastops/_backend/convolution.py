@@ -71,8 +71,8 @@ def _per_axis(value, axes):
 def _have_axes(count, *tensors):
     """Tell whether all tensors have this number of axes."""
     return all(
-        one.ndim == count if isinstance(one, np.ndarray) else facts.ndim(one) == count
-        for one in tensors
+        tensor.ndim == count if isinstance(tensor, np.ndarray) else facts.ndim(tensor) == count
+        for tensor in tensors
     )
 
 
@@ -151,7 +151,7 @@ def conv1d(x, kernel, strides=1, padding="valid", data_format=None, dilation_rat
         Of shape ``(size, channels, filters)``.
     strides : int, default 1
     padding : str, default "valid"
-        ``"valid"``, ``"same"``, or ``"causal"``: no step sees a later one.
+        ``"valid"``, ``"same"``, or ``"causal"``: no result depends on later steps.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
     dilation_rate : int, default 1
@@ -211,7 +211,7 @@ def conv2d(x, kernel, strides=(1, 1), padding="valid", data_format=None, dilatio
 
     Notes
     -----
-    What is dilated is TensorFlow's convolution of parts of the image, one beside the other.
+    With a dilation, TensorFlow convolves parts of the image that lie side by side.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def conv2d_transpose(
     data_format=None,
     dilation_rate=(1, 1),
 ):
-    """Convolve images the other way round: what is one element in `x` spreads.
+    """Apply a transposed convolution to images: each element of `x` spreads over a window.
 
     Parameters
     ----------
@@ -316,14 +316,14 @@ def conv2d_transpose(
     kernel : tensor or variable
         Of shape ``(rows, columns, filters, channels)``.
     output_shape : tuple of int or tensor
-        Of the result; the batch may be None.
+        The shape of the result; the batch may be None.
     strides : tuple of int, default (1, 1)
     padding : str, default "valid"
         ``"valid"`` or ``"same"``.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
     dilation_rate : tuple of int, default (1, 1)
-        Two numbers that are the same.
+        Two equal numbers.
 
     Returns
     -------
@@ -405,7 +405,7 @@ def depthwise_conv2d(
     data_format=None,
     dilation_rate=(1, 1),
 ):
-    """Convolve each channel of images by itself.
+    """Convolve each channel of images separately.
 
     Parameters
     ----------
@@ -476,7 +476,7 @@ def separable_conv2d(
     data_format=None,
     dilation_rate=(1, 1),
 ):
-    """Convolve each channel of images by itself, and mix the channels of each position.
+    """Convolve each channel of images separately, and mix the channels of each position.
 
     Parameters
     ----------
@@ -600,7 +600,7 @@ def pool2d(x, pool_size, strides=(1, 1), padding="valid", data_format=None, pool
     Raises
     ------
     ValueError
-        For another data format, padding, mode, or other numbers of sizes.
+        For an unknown data format, padding or mode, or a wrong number of sizes.
 
     Examples
     --------
@@ -692,17 +692,17 @@ def _windows_at_once(inputs, kernel_size, strides, output_shape, first):
     ):
         if size < window or (size - window) // step + 1 != count:
             return None
-    found = _patches(inputs, (1, *kernel_size, 1), (1, *strides, 1), (1, 1, 1, 1), "VALID")
+    patches = _patches(inputs, (1, *kernel_size, 1), (1, *strides, 1), (1, 1, 1, 1), "VALID")
     count, features = output_shape[0] * output_shape[1], sizes[3]
     size = kernel_size[0] * kernel_size[1]
-    found = below.reshape(found, (sizes[0], count, size, features))
-    found = below.transpose(found, (1, 0, 3, 2) if first else (1, 0, 2, 3))
-    return below.reshape(found, (count, sizes[0], size * features))
+    patches = below.reshape(patches, (sizes[0], count, size, features))
+    patches = below.transpose(patches, (1, 0, 3, 2) if first else (1, 0, 2, 3))
+    return below.reshape(patches, (count, sizes[0], size * features))
 
 
 def _windows(inputs, kernel_size, strides, output_shape, first, features):
     """Return the window of each position of the result: shape ``(positions, batch, features)``."""
-    found = []
+    windows = []
     for position in itertools.product(*map(range, output_shape)):
         spatial = [
             slice(at * step, at * step + size)
@@ -712,8 +712,8 @@ def _windows(inputs, kernel_size, strides, output_shape, first, features):
             slices = [slice(None), slice(None), *spatial]
         else:
             slices = [slice(None), *spatial, slice(None)]
-        found.append(below.reshape(inputs[slices], (1, -1, features)))
-    return shapes.concatenate(found, axis=0)
+        windows.append(below.reshape(inputs[slices], (1, -1, features)))
+    return shapes.concatenate(windows, axis=0)
 
 
 def _local(inputs, kernel, kernel_size, strides, output_shape, data_format):
@@ -733,7 +733,7 @@ def _local(inputs, kernel, kernel_size, strides, output_shape, data_format):
 
 @thicker("another kernel for each position", keras="keras.layers.Conv1D", differs="one kernel")
 def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
-    """Convolve sequences by another kernel at each position.
+    """Convolve sequences with a different kernel at each position.
 
     Parameters
     ----------
@@ -742,7 +742,7 @@ def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
     kernel : tensor or variable
         Of shape ``(new steps, size * channels, filters)``.
     kernel_size, strides : tuple of int
-        Of one number.
+        One number.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
 
@@ -769,7 +769,7 @@ def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
 
 @thicker("another kernel for each position", keras="keras.layers.Conv2D", differs="one kernel")
 def local_conv2d(inputs, kernel, kernel_size, strides, output_shape, data_format=None):
-    """Convolve images by another kernel at each position.
+    """Convolve images with a different kernel at each position.
 
     Parameters
     ----------
@@ -778,7 +778,7 @@ def local_conv2d(inputs, kernel, kernel_size, strides, output_shape, data_format
     kernel : tensor or variable
         Of shape ``(positions, features, filters)``, where features are those of a window.
     kernel_size, strides, output_shape : tuple of int
-        Of two numbers each.
+        Two numbers each.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
 

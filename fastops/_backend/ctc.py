@@ -55,7 +55,7 @@ def ctc_label_dense_to_sparse(labels, label_lengths):
     labels : tensor
         Of shape ``(batch, most labels)``.
     label_lengths : tensor
-        Of dtype int32 and shape ``(batch,)``: how many are a sequence's.
+        Of dtype int32 and shape ``(batch,)``: the number of labels of each sequence.
 
     Returns
     -------
@@ -72,8 +72,8 @@ def ctc_label_dense_to_sparse(labels, label_lengths):
     >>> import tensorflow as tf
     >>> from fastops import backend
     >>> labels = backend.constant([[1, 2], [3, 0]], dtype="int32")
-    >>> found = backend.ctc_label_dense_to_sparse(labels, tf.constant([2, 1]))
-    >>> found.indices.numpy().tolist(), found.values.numpy().tolist()
+    >>> sparse = backend.ctc_label_dense_to_sparse(labels, tf.constant([2, 1]))
+    >>> sparse.indices.numpy().tolist(), sparse.values.numpy().tolist()
     ([[0, 0], [0, 1], [1, 0]], [1, 2, 3])
     """
     if (
@@ -110,11 +110,11 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     y_true : tensor
         Of shape ``(batch, most labels)``: the labels.
     y_pred : tensor
-        Of a float dtype and shape ``(batch, steps, classes)``: probabilities, the last class for no
-        label at all.
+        Of a float dtype and shape ``(batch, steps, classes)``: probabilities. The last class stands
+        for no label.
     input_length, label_length : tensor
-        Of shape ``(batch, 1)``: how many steps of `y_pred`, and labels of `y_true`, are a
-        sequence's.
+        Of shape ``(batch, 1)``: the number of steps of `y_pred`, and of labels of `y_true`, of each
+        sequence.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     Raises
     ------
     ValueError, tf.errors.InvalidArgumentError
-        For shapes that do not fit, and sequences without labels enough.
+        For shapes that do not fit, and sequences with too few labels.
 
     Source
     ------
@@ -135,9 +135,9 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     >>> import numpy as np
     >>> import tensorflow as tf
     >>> from fastops import backend
-    >>> found = backend.ctc_batch_cost(
+    >>> loss = backend.ctc_batch_cost(
     ...     tf.constant([[0]]), tf.fill([1, 1, 2], 0.5), tf.constant([[1]]), tf.constant([[1]]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     label_length = below.cast(below.squeeze(label_length, axis=-1), tf.int32)
@@ -169,16 +169,16 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
     Parameters
     ----------
     y_pred : tensor
-        Of a float dtype and shape ``(batch, steps, classes)``: probabilities, the last class for no
-        label at all.
+        Of a float dtype and shape ``(batch, steps, classes)``: probabilities. The last class stands
+        for no label.
     input_length : tensor
-        Of shape ``(batch,)``: how many steps are a sequence's.
+        Of shape ``(batch,)``: the number of steps of each sequence.
     greedy : bool, default True
-        Whether the most probable class of each step is taken; else a beam is searched.
+        Whether to take the most probable class of each step, instead of a beam search.
     beam_width : int, default 100
-        How many beginnings the search keeps.
+        The number of prefixes that the search keeps.
     top_paths : int, default 1
-        How many results the search gives.
+        The number of results that the search returns.
 
     Returns
     -------
@@ -195,8 +195,8 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
     --------
     >>> import tensorflow as tf
     >>> from fastops import backend
-    >>> found, _ = backend.ctc_decode(tf.constant([[[0.9, 0.1], [0.2, 0.8]]]), [2])
-    >>> found[0].numpy().tolist()
+    >>> decoded, _ = backend.ctc_decode(tf.constant([[[0.9, 0.1], [0.2, 0.8]]]), [2])
+    >>> decoded[0].numpy().tolist()
     [[0, -1]]
     """
     plain = facts.is_plain(y_pred)
@@ -208,11 +208,11 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
         dense = _sparse_to_dense(indices, below.constant(sizes, tf.int64), values, -1)
         return [dense], log_probabilities
     if greedy:
-        found, log_probabilities = tf.nn.ctc_greedy_decoder(
+        decoded, log_probabilities = tf.nn.ctc_greedy_decoder(
             inputs=logs, sequence_length=input_length
         )
     else:
-        found, log_probabilities = tf.compat.v1.nn.ctc_beam_search_decoder(
+        decoded, log_probabilities = tf.compat.v1.nn.ctc_beam_search_decoder(
             inputs=logs,
             sequence_length=input_length,
             beam_width=beam_width,
@@ -220,7 +220,7 @@ def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
         )
     shape = (sizes[0], sizes[1])
     dense = [
-        tf.sparse.to_dense(tf.SparseTensor(one.indices, one.values, shape), default_value=-1)
-        for one in found
+        tf.sparse.to_dense(tf.SparseTensor(sparse.indices, sparse.values, shape), default_value=-1)
+        for sparse in decoded
     ]
     return dense, log_probabilities

@@ -10,8 +10,8 @@ def _has_gpus():
     """Tell whether TensorFlow has found a GPU. The answer is constant for one context."""
     context = _context.context()
     if _gpus[0] is not context._context_handle or _gpus[0] is None:
-        found = bool(tf.config.list_logical_devices("GPU"))
-        _gpus[:] = [context._context_handle, found]
+        has_gpu = bool(tf.config.list_logical_devices("GPU"))
+        _gpus[:] = [context._context_handle, has_gpu]
     return _gpus[1]
 
 

@@ -131,7 +131,7 @@ def log(x):
     dtypes=parse(FLOATS),
 )
 def round(x):
-    """Nearest whole number, of two the even one, of each element.
+    """Nearest integer, of each element; halves go to the even integer.
 
     Parameters
     ----------
@@ -249,17 +249,17 @@ def square(x):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def equal(x, y):
-    """Tell whether two are equal, element by element.
+    """Tell whether two tensors are equal, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Any. Of one dtype, and of shapes that broadcast.
+        Any values, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        Dtype bool; of the shape that both broadcast to.
+        Of dtype bool, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -284,17 +284,17 @@ def equal(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def greater(x, y):
-    """Tell whether the first is greater, element by element.
+    """Tell whether the first tensor is greater, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Real numbers. Of one dtype, and of shapes that broadcast.
+        Real numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        Dtype bool; of the shape that both broadcast to.
+        Of dtype bool, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -319,17 +319,17 @@ def greater(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def greater_equal(x, y):
-    """Tell whether the first is not less, element by element.
+    """Tell whether the first tensor is greater or equal, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Real numbers. Of one dtype, and of shapes that broadcast.
+        Real numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        Dtype bool; of the shape that both broadcast to.
+        Of dtype bool, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -354,17 +354,17 @@ def greater_equal(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def less(x, y):
-    """Tell whether the first is less, element by element.
+    """Tell whether the first tensor is less, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Real numbers. Of one dtype, and of shapes that broadcast.
+        Real numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        Dtype bool; of the shape that both broadcast to.
+        Of dtype bool, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -389,17 +389,17 @@ def less(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def less_equal(x, y):
-    """Tell whether the first is not greater, element by element.
+    """Tell whether the first tensor is less or equal, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Real numbers. Of one dtype, and of shapes that broadcast.
+        Real numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        Dtype bool; of the shape that both broadcast to.
+        Of dtype bool, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -424,17 +424,17 @@ def less_equal(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def maximum(x, y):
-    """Return the greater of two, element by element.
+    """Return the greater of two tensors, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Real numbers. Of one dtype, and of shapes that broadcast.
+        Real numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        The dtype of `x`; of the shape that both broadcast to.
+        Of the dtype of `x`, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -459,17 +459,17 @@ def maximum(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def minimum(x, y):
-    """Return the lesser of two, element by element.
+    """Return the lesser of two tensors, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Real numbers. Of one dtype, and of shapes that broadcast.
+        Real numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        The dtype of `x`; of the shape that both broadcast to.
+        Of the dtype of `x`, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -494,17 +494,17 @@ def minimum(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def not_equal(x, y):
-    """Tell whether two differ, element by element.
+    """Tell whether two tensors differ, element by element.
 
     Parameters
     ----------
     x, y : tensor
-        Any. Of one dtype, and of shapes that broadcast.
+        Any values, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        Dtype bool; of the shape that both broadcast to.
+        Of dtype bool, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -529,17 +529,17 @@ def not_equal(x, y):
     differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
 )
 def pow(x, a):
-    """Raise the first to the power of the second, element by element.
+    """Raise the first tensor to the power of the second, element by element.
 
     Parameters
     ----------
     x, a : tensor
-        Numbers. Of one dtype, and of shapes that broadcast.
+        Numbers, of one dtype, and of shapes that broadcast.
 
     Returns
     -------
     tensor
-        The dtype of `x`; of the shape that both broadcast to.
+        Of the dtype of `x`, and of the shape that both broadcast to.
 
     Raises
     ------
@@ -578,7 +578,7 @@ def cast(x, dtype):
     Raises
     ------
     TypeError
-        For what is no dtype, and where `x` cannot be cast to it.
+        If `dtype` is not a dtype, or `x` cannot be cast to it.
 
     Examples
     --------
@@ -590,7 +590,7 @@ def cast(x, dtype):
 
 
 @thicker(
-    "None for a bound that is not there; bounds that cross",
+    "None for no bound; bounds that cross",
     tensorflow="tf.clip_by_value",
     keras="keras.ops.clip",
 )
@@ -602,7 +602,7 @@ def clip(x, min_value, max_value):
     x : tensor
         Real numbers.
     min_value, max_value : float, int, tensor or None
-        None for no bound. Of two Python numbers that cross, the lower one is both.
+        None for no bound. If two Python numbers cross, the lower one serves as both bounds.
 
     Returns
     -------
@@ -612,7 +612,7 @@ def clip(x, min_value, max_value):
     Raises
     ------
     TypeError, ValueError, tf.errors.InvalidArgumentError
-        Where a bound is not of the dtype, or of another shape than broadcasts to that of `x`.
+        If a bound has another dtype than `x`, or a shape that does not broadcast to that of `x`.
 
     Examples
     --------
@@ -640,7 +640,7 @@ def clip(x, min_value, max_value):
     differs="which are NaN for negative numbers",
 )
 def sqrt(x):
-    """Square root, of each element; zero for negative ones.
+    """Square root, of each element; zero for negative elements.
 
     Parameters
     ----------
@@ -655,7 +655,7 @@ def sqrt(x):
     Raises
     ------
     AttributeError
-        For what is no tensor.
+        If `x` is not a tensor.
     TypeError, ValueError, tf.errors.InvalidArgumentError
         For other dtypes.
 

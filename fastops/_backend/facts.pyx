@@ -27,7 +27,7 @@ cdef list _dtypes_by_number = [None] * DTYPES
 for _number, _one in _dtypes._INTERN_TABLE.items():
     if _number < DTYPES:
         _dtypes_by_number[_number] = _one
-cdef list _names_by_number = [None if one is None else one.name for one in _dtypes_by_number]
+cdef list _names_by_number = [None if kind is None else kind.name for kind in _dtypes_by_number]
 
 
 def ndim(x):
@@ -113,9 +113,9 @@ def is_recorded():
 
 def same_sizes(x, y):
     """Tell whether two tensors have the same sizes; False if one of them is not plain."""
-    cdef const Tensor* one = host_tensor(<PyObject*>x)
-    cdef const Tensor* other = host_tensor(<PyObject*>y)
-    return one != NULL and other != NULL and _same_sizes(one, other)
+    cdef const Tensor* first = host_tensor(<PyObject*>x)
+    cdef const Tensor* second = host_tensor(<PyObject*>y)
+    return first != NULL and second != NULL and _same_sizes(first, second)
 
 
 def numpy_of(x):

@@ -118,17 +118,21 @@ _pure: dict[int, object] = {}
 def _pure_functions():
     """Return the pure functions, by their identity."""
     if not _pure:
-        for one in describe().values():
-            if one.category != "unique" and one.name not in _CHANGING and "random" not in one.name:
-                _pure[id(described[one.name])] = described[one.name]
+        for entry in describe().values():
+            if (
+                entry.category != "unique"
+                and entry.name not in _CHANGING
+                and "random" not in entry.name
+            ):
+                _pure[id(described[entry.name])] = described[entry.name]
         for name, op_name in index.NAMES.items():
             definition = opdef.registered(op_name)
             if definition is not None and definition.obstacle is None:
                 function = getattr(gen_module(op_name), name, None)
                 function = getattr(function, "original", function)
                 _pure[id(function)] = function
-        names = [one.name for one in FUNCTIONS]
-        names += [f"{space}.{one}" for space, some in REPLAYED.items() for one in some.split()]
+        names = [entry.name for entry in FUNCTIONS]
+        names += [f"{space}.{name}" for space, some in REPLAYED.items() for name in some.split()]
         for name in names:
             if "random" in name or name in ("tf.cond", "tf.case", "tf.switch_case"):
                 continue
@@ -146,7 +150,7 @@ class _UnknownError(Exception):
     """The code of a function does not show that it is pure."""
 
 
-class _Place:
+class _NameGuard:
     """A name in a function's code: how to look it up, and the object that it refers to."""
 
     def __init__(self, look, value):
@@ -160,7 +164,7 @@ class _Place:
             return False
 
 
-class _Items(_Place):
+class _ItemsGuard(_NameGuard):
     """The items of a list."""
 
     def __init__(self, items):
@@ -171,8 +175,8 @@ class _Items(_Place):
         return len(now) == len(self.value) and all(map(_is, now, self.value))
 
 
-def _is(one, other):
-    return one is other
+def _is(value, other):
+    return value is other
 
 
 class _Reader:
@@ -180,12 +184,12 @@ class _Reader:
 
     Attributes
     ----------
-    places : list of _Place
+    guards : list of _NameGuard
         The objects that the function names.
     """
 
     def __init__(self):
-        self.places = []
+        self.guards = []
         self._mutable = False
         self._assigns = False
         self._seen = set()
@@ -208,35 +212,39 @@ class _Reader:
             raise _UnknownError
 
     def _note(self, look):
-        place = _Place(look, look())
-        self.places.append(place)
-        return place.value
+        guard = _NameGuard(look, look())
+        self.guards.append(guard)
+        return guard.value
 
     def _read_code(self, function, code, depth):
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         owner = None  # a module: the next instruction must read an attribute
-        instructions = [one for one in dis.get_instructions(code) if one.opname not in _SILENT]
+        instructions = [
+            instruction
+            for instruction in dis.get_instructions(code)
+            if instruction.opname not in _SILENT
+        ]
         lists = _lists_made_in(code, instructions)
-        for before, one in zip([None, *instructions], instructions, strict=False):
-            name = one.opname
+        for before, instruction in zip([None, *instructions], instructions, strict=False):
+            name = instruction.opname
             if name in _FORBIDDEN or (name == "YIELD_VALUE" and code is function.__code__):
                 raise _UnknownError
-            if name == "STORE_DEREF" and one.argval in cells:
+            if name == "STORE_DEREF" and instruction.argval in cells:
                 raise _UnknownError
             self._assigns |= name.startswith("INPLACE_")
-            self._assigns |= name == "BINARY_OP" and one.arg >= _INPLACE
-            found = None
+            self._assigns |= name == "BINARY_OP" and instruction.arg >= _INPLACE
+            value = None
             if name == "LOAD_GLOBAL":
-                found = self._global(function, one.argval)
-            elif name == "LOAD_DEREF" and one.argval in cells:
-                cell = cells[one.argval]
-                found = self._note(lambda cell=cell: cell.cell_contents)
+                value = self._global(function, instruction.argval)
+            elif name == "LOAD_DEREF" and instruction.argval in cells:
+                cell = cells[instruction.argval]
+                value = self._note(lambda cell=cell: cell.cell_contents)
             elif name in ("LOAD_ATTR", "LOAD_METHOD"):
                 if owner is not None:
-                    module, attribute = owner, one.argval
-                    found = self._note(lambda m=module, a=attribute: getattr(m, a))
-                elif one.argval in _ATTRIBUTES or (
-                    one.argval in _OF_LISTS
+                    module, attribute = owner, instruction.argval
+                    value = self._note(lambda m=module, a=attribute: getattr(m, a))
+                elif instruction.argval in _ATTRIBUTES or (
+                    instruction.argval in _OF_LISTS
                     and before.opname == "LOAD_FAST"
                     and before.argval in lists
                 ):
@@ -247,9 +255,9 @@ class _Reader:
                 raise _UnknownError
             else:
                 continue
-            owner = found if isinstance(found, types.ModuleType) else None
+            owner = value if isinstance(value, types.ModuleType) else None
             if owner is None:
-                self._take(found, depth)
+                self._take(value, depth)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._read_code(function, constant, depth)
@@ -275,13 +283,13 @@ class _Reader:
                 self._mutable = True
             items = value.values() if type(value) is dict else value
             if type(value) is dict:
-                self.places.append(_Items(_Values(value)))
+                self.guards.append(_ItemsGuard(_Values(value)))
             elif type(value) is list:
-                self.places.append(_Items(value))
+                self.guards.append(_ItemsGuard(value))
             if depth == 0:
                 raise _UnknownError
-            for one in items:
-                self._take(one, depth - 1)
+            for item in items:
+                self._take(item, depth - 1)
             return
         if id(getattr(value, "original", value)) in _pure_functions() or id(value) in _pure:
             return
@@ -291,10 +299,14 @@ class _Reader:
 def _lists_made_in(code, instructions):
     """Return the local variables to which the code assigns only lists that it makes."""
     made, others = set(), set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    for before, one in zip([None, *instructions], instructions, strict=False):
-        if one.opname.startswith("STORE_FAST"):
-            is_made = one.opname == "STORE_FAST" and before.opname == "BUILD_LIST"
-            names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+    for before, instruction in zip([None, *instructions], instructions, strict=False):
+        if instruction.opname.startswith("STORE_FAST"):
+            is_made = instruction.opname == "STORE_FAST" and before.opname == "BUILD_LIST"
+            names = (
+                instruction.argval
+                if isinstance(instruction.argval, tuple)
+                else (instruction.argval,)
+            )
             (made if is_made else others).update(names)
     return made - others
 
@@ -319,13 +331,13 @@ class _Known:
     def __init__(self, function):
         reader = _Reader()
         reader.read(function)
-        self._places = reader.places
+        self._guards = reader.guards
         reference = weakref.ref(function)
         self.replayed = Pure(function, lambda *args: reference()(*args))
 
     def holds(self):
         """Tell whether the function still names the same objects."""
-        return all(place.holds() for place in self._places)
+        return all(guard.holds() for guard in self._guards)
 
 
 _functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -356,9 +368,9 @@ def replayed_if_pure(function):
 
 def _look_at(function):
     try:
-        found = _Known(function)
+        known = _Known(function)
     except _UnknownError:
         _functions[function] = -1
         return None
-    _functions[function] = found
-    return found
+    _functions[function] = known
+    return known

@@ -14,7 +14,7 @@ def sizes_of(x):
     if facts.is_plain(x):
         return facts.int_shape(x)
     pairs = zip(facts.int_shape(x), tf.unstack(tf.shape(x)), strict=True)
-    return tuple(found if size is None else size for size, found in pairs)
+    return tuple(tensor if size is None else size for size, tensor in pairs)
 
 
 @thicker(
@@ -24,7 +24,7 @@ def sizes_of(x):
     differs="`tf.matmul` takes further axes for batches",
 )
 def dot(x, y):
-    """Multiply tensors: sums over the last axis of the first, and the last but one of the second.
+    """Multiply tensors: sum over the last axis of `x` and the second to last axis of `y`.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def dot(x, y):
     Returns
     -------
     tensor
-        Of the shape of `x` without its last axis, and of `y` without its last but one.
+        Its shape is that of `x` without the last axis, followed by that of `y` without the second
+        to last axis.
 
     Raises
     ------
@@ -45,8 +46,8 @@ def dot(x, y):
 
     Notes
     -----
-    ``dot`` of ``(2, 3, 4)`` and ``(5, 4, 6)`` has shape ``(2, 3, 5, 6)``: `batch_dot` is another
-    function.
+    The product of shapes ``(2, 3, 4)`` and ``(5, 4, 6)`` has shape ``(2, 3, 5, 6)``. To multiply
+    the items of batches, use `batch_dot`.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def _axes_of_batches(axes, x_sizes, y_sizes):
         axes = (axes, axes)
     if axes is None:
         axes = (len(x_sizes) - 1, len(y_sizes) - (1 if len(y_sizes) == 2 else 2))
-    if any(isinstance(one, (list, tuple)) for one in axes):
+    if any(isinstance(axis, (list, tuple)) for axis in axes):
         raise ValueError(
             "Multiple target dimensions are not supported. Expected: None, int, (int, int), "
             f"Provided: {axes}"
@@ -107,11 +108,11 @@ def _axes_of_batches(axes, x_sizes, y_sizes):
             "Cannot perform batch_dot over axis 0. If your inputs are not batched, add a dummy "
             "batch dimension to your inputs using K.expand_dims(x, 0)"
         )
-    one, other = x_sizes[first], y_sizes[second]
-    if one is not None and other is not None and one != other:
+    x_size, y_size = x_sizes[first], y_sizes[second]
+    if x_size is not None and y_size is not None and x_size != y_size:
         raise ValueError(
             f"Cannot do batch_dot on inputs with shapes {x_sizes} and {y_sizes} with axes="
-            f"{[first, second]}. x.shape[{first}] != y.shape[{second}] ({one} != {other})."
+            f"{[first, second]}. x.shape[{first}] != y.shape[{second}] ({x_size} != {y_size})."
         )
     return first, second
 
@@ -127,10 +128,10 @@ def batch_dot(x, y, axes=None):
     Parameters
     ----------
     x, y : tensor or variable
-        Of shape ``(batch, ...)``, and at least two axes.
+        Of shape ``(batch, ...)``, with at least two axes.
     axes : int or tuple of int, optional
-        Over which axis of `x` and of `y` the sum goes. Not given, the last of `x`, and the last but
-        one of `y`, or its last if it has two.
+        The axes of `x` and of `y` to sum over. By default the last axis of `x` and the second to
+        last axis of `y`, or the last axis of `y` if it has two.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def batch_dot(x, y, axes=None):
     Raises
     ------
     ValueError
-        For fewer axes, other sizes, other batches, and axis 0.
+        For tensors with fewer axes, sizes or batches that differ, and axis 0.
 
     Examples
     --------
@@ -201,7 +202,7 @@ def _rank(rank):
     differs="the last axis by default, another epsilon",
 )
 def l2_normalize(x, axis=None):
-    """Scale to length one along axes.
+    """Scale vectors along axes to length one.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def l2_normalize(x, axis=None):
     Returns
     -------
     tensor
-        Of the shape and dtype of `x`; what is shorter than 1e-6 stays shorter than one.
+        Of the shape and dtype of `x`. A vector shorter than 1e-6 stays shorter than one.
 
     Raises
     ------
@@ -224,8 +225,8 @@ def l2_normalize(x, axis=None):
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.l2_normalize(backend.constant([3.0, 4.0]))
-    >>> bool(np.allclose(found, [0.6, 0.8]))
+    >>> unit = backend.l2_normalize(backend.constant([3.0, 4.0]))
+    >>> bool(np.allclose(unit, [0.6, 0.8]))
     True
     """
     if not facts.is_plain(x) or facts.base_dtype(x) not in _FLOATS:

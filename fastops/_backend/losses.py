@@ -86,11 +86,11 @@ def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     Parameters
     ----------
     target, output : tensor
-        What is right, and what was found: of the same shape and float dtype.
+        The true and the predicted values, of the same shape and float dtype.
     from_logits : bool, default False
         Whether `output` has logits instead of probabilities.
     axis : int, default -1
-        Where the classes are.
+        The axis of the classes.
 
     Returns
     -------
@@ -105,15 +105,15 @@ def categorical_crossentropy(target, output, from_logits=False, axis=-1):
     Warns
     -----
     UserWarning
-        Where `output` is said to be logits, and is a softmax.
+        If `from_logits` is true, but `output` is the result of a softmax.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fastops import backend
     >>> target = backend.constant([[1.0, 0.0]])
-    >>> found = backend.categorical_crossentropy(target, backend.constant([[0.5, 0.5]]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> loss = backend.categorical_crossentropy(target, backend.constant([[0.5, 0.5]]))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -134,20 +134,20 @@ def categorical_crossentropy(target, output, from_logits=False, axis=-1):
 def categorical_focal_crossentropy(
     target, output, alpha=0.25, gamma=2.0, from_logits=False, axis=-1
 ):
-    """Crossentropy of distributions over classes, which counts more where it is high.
+    """Focal crossentropy of distributions over classes: easy cases count less.
 
     Parameters
     ----------
     target, output : tensor
-        What is right, and what was found: of the same shape and float dtype.
+        The true and the predicted values, of the same shape and float dtype.
     alpha : float or list of float, default 0.25
         Weights of the classes.
     gamma : float, default 2.0
-        By which power the easy ones lose weight.
+        The exponent by which easy cases lose weight.
     from_logits : bool, default False
         Whether `output` has logits instead of probabilities.
     axis : int, default -1
-        Where the classes are.
+        The axis of the classes.
 
     Returns
     -------
@@ -164,8 +164,8 @@ def categorical_focal_crossentropy(
     >>> import numpy as np
     >>> from fastops import backend
     >>> target = backend.constant([[1.0, 0.0]])
-    >>> found = backend.categorical_focal_crossentropy(target, backend.constant([[0.5, 0.5]]))
-    >>> bool(np.allclose(found, 0.25 * 0.5**2 * np.log(2.0)))
+    >>> loss = backend.categorical_focal_crossentropy(target, backend.constant([[0.5, 0.5]]))
+    >>> bool(np.allclose(loss, 0.25 * 0.5**2 * np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -191,20 +191,20 @@ def _is_symbolic(x):
 )
 @below.dispatched
 def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, ignore_class=None):
-    """Crossentropy of distributions over classes, of which one is right.
+    """Crossentropy of distributions over classes and the number of the true class.
 
     Parameters
     ----------
     target : tensor
-        The numbers of the right classes.
+        The numbers of the true classes.
     output : tensor
-        What was found: floats, of the shape of `target` with the axis of the classes.
+        The predicted values: floats, of the shape of `target` with the axis of the classes.
     from_logits : bool, default False
         Whether `output` has logits instead of probabilities.
     axis : int, default -1
-        Where the classes are.
+        The axis of the classes.
     ignore_class : int, optional
-        Where this one is right, the loss is zero.
+        A class whose loss is zero.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, 
     Raises
     ------
     ValueError
-        For an axis of an output whose rank is not known.
+        If `axis` is not -1 and the rank of the output is not known.
     tf.errors.InvalidArgumentError
         For shapes that do not fit.
 
@@ -222,8 +222,8 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, 
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.sparse_categorical_crossentropy([1], backend.constant([[0.5, 0.5]]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> loss = backend.sparse_categorical_crossentropy([1], backend.constant([[0.5, 0.5]]))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -259,7 +259,7 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1, 
         target = below.boolean_mask(target, valid)
         output = below.boolean_mask(output, valid)
 
-    symbolic = next((one for one in (target, output) if _is_symbolic(one)), None)
+    symbolic = next((tensor for tensor in (target, output) if _is_symbolic(tensor)), None)
     if symbolic is not None and tf.executing_eagerly():
         with symbolic.graph.as_default():
             losses = below.sparse_cross_entropy(labels=target, logits=output)
@@ -298,12 +298,12 @@ def _of_binary_logits(labels, logits):
 )
 @below.dispatched
 def binary_crossentropy(target, output, from_logits=False):
-    """Crossentropy of what is true or false, element by element.
+    """Crossentropy of binary values, element by element.
 
     Parameters
     ----------
     target, output : tensor
-        What is right, and what was found: of the same float dtype, and shapes that broadcast.
+        The true and the predicted values, of the same float dtype, and of shapes that broadcast.
     from_logits : bool, default False
         Whether `output` has logits instead of probabilities.
 
@@ -319,14 +319,14 @@ def binary_crossentropy(target, output, from_logits=False):
     Warns
     -----
     UserWarning
-        Where `output` is said to be logits, and is a sigmoid.
+        If `from_logits` is true, but `output` is the result of a sigmoid.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.binary_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
-    >>> bool(np.allclose(found, np.log(2.0)))
+    >>> loss = backend.binary_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
+    >>> bool(np.allclose(loss, np.log(2.0)))
     True
     """
     target, output = _as_tensors(target, output)
@@ -347,18 +347,18 @@ def binary_crossentropy(target, output, from_logits=False):
 def binary_focal_crossentropy(
     target, output, apply_class_balancing=False, alpha=0.25, gamma=2.0, from_logits=False
 ):
-    """Crossentropy of what is true or false, which counts more where it is high.
+    """Focal crossentropy of binary values, element by element: easy cases count less.
 
     Parameters
     ----------
     target, output : tensor
-        What is right, and what was found: of the same float dtype, and shapes that broadcast.
+        The true and the predicted values, of the same float dtype, and of shapes that broadcast.
     apply_class_balancing : bool, default False
-        Whether true and false have weights.
+        Whether to weigh true and false values by `alpha`.
     alpha : float, default 0.25
-        The weight of what is true; the other has the rest.
+        The weight of true values; false values have the weight ``1 - alpha``.
     gamma : float, default 2.0
-        By which power the easy ones lose weight.
+        The exponent by which easy cases lose weight.
     from_logits : bool, default False
         Whether `output` has logits instead of probabilities.
 
@@ -375,16 +375,18 @@ def binary_focal_crossentropy(
     --------
     >>> import numpy as np
     >>> from fastops import backend
-    >>> found = backend.binary_focal_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
-    >>> bool(np.allclose(found, 0.5**2 * np.log(2.0)))
+    >>> loss = backend.binary_focal_crossentropy(backend.constant([1.0]), backend.constant([0.5]))
+    >>> bool(np.allclose(loss, 0.5**2 * np.log(2.0)))
     True
     """
     output = below.convert_to_tensor(output)
     if not tf.is_tensor(target):
         target = below.convert_to_tensor(target, output.dtype)
-    found = sigmoid(output) if from_logits else output
+    probability = sigmoid(output) if from_logits else output
     rest = below.subtract(1, target)
-    right = below.add(below.multiply(target, found), below.multiply(rest, below.subtract(1, found)))
+    right = below.add(
+        below.multiply(target, probability), below.multiply(rest, below.subtract(1, probability))
+    )
     factor = below.power(below.subtract(1.0, right), gamma)
     losses = below.multiply(factor, binary_crossentropy(target, output, from_logits))
     if apply_class_balancing:

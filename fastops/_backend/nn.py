@@ -18,7 +18,7 @@ from fastops._backend.state import floatx, layout_of
     keras="keras.ops.relu",
 )
 def relu(x, alpha=0.0, max_value=None, threshold=0.0):
-    """Rectified linear unit: ``max(x, 0)``, and what generalises it.
+    """Rectified linear unit: ``max(x, 0)``, optionally with a slope, a limit and a threshold.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def relu(x, alpha=0.0, max_value=None, threshold=0.0):
     max_value : float, optional
         The greatest result.
     threshold : float, default 0.0
-        From where on `x` is passed on.
+        The value above which `x` is returned unchanged.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def _with_logits(result, logits):
     keras="keras.ops.softmax",
 )
 def softmax(x, axis=-1):
-    """Softmax: exponentials, scaled to the sum one along axes.
+    """Softmax: exponentials, scaled so that their sum along axes is one.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ def softmax(x, axis=-1):
     Raises
     ------
     ValueError
-        For less than two axes.
+        If `x` has fewer than two axes.
 
     Notes
     -----
-    The result carries `x`, from which the crossentropies of this module are computed: that is more
+    The result carries `x`. The crossentropies of the backend are computed from `x`, which is more
     exact.
 
     Examples
@@ -220,7 +220,7 @@ def sigmoid(x):
 
     Notes
     -----
-    The result carries `x`, from which the crossentropies of this module are computed: that is more
+    The result carries `x`. The crossentropies of the backend are computed from `x`, which is more
     exact.
 
     Examples
@@ -234,7 +234,7 @@ def sigmoid(x):
 
 @thicker("ops for it", keras="keras.ops.hard_sigmoid", differs="has another slope, 1/6")
 def hard_sigmoid(x):
-    """Sigmoid by straight lines: ``0.2 * x + 0.5``, within 0 and 1.
+    """Piecewise linear sigmoid: ``0.2 * x + 0.5``, clipped to 0 and 1.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def hard_sigmoid(x):
     Raises
     ------
     AttributeError
-        For what is no tensor.
+        If `x` is not a tensor.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def tanh(x):
     "InTopKV2", "predictions targets k", tensorflow="tf.math.in_top_k", keras="keras.ops.in_top_k"
 )
 def in_top_k(predictions, targets, k):
-    """Tell whether the right classes are among the most probable ones.
+    """Tell whether the true classes are among the most probable ones.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def in_top_k(predictions, targets, k):
     targets : tensor
         Of dtype int32 or int64 and shape ``(batch,)``.
     k : int
-        How many classes count.
+        The number of most probable classes to search.
 
     Returns
     -------
@@ -330,7 +330,7 @@ def in_top_k(predictions, targets, k):
     differs="takes its seed from a generator of Keras's",
 )
 def dropout(x, level, noise_shape=None, seed=None):
-    """Set a share of the elements to zero at random, and scale the others up.
+    """Set a random share of the elements to zero, and scale up the others.
 
     Parameters
     ----------
@@ -339,9 +339,10 @@ def dropout(x, level, noise_shape=None, seed=None):
     level : float
         The share, from 0 to below 1.
     noise_shape : tuple of int, optional
-        Of sizes that broadcast to those of `x`: for which of the elements it is drawn.
+        Sizes that broadcast to those of `x`. A random number is drawn for each element of this
+        shape.
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -351,21 +352,21 @@ def dropout(x, level, noise_shape=None, seed=None):
     Raises
     ------
     ValueError
-        For another share.
+        For a share that is out of range.
 
     Examples
     --------
     >>> from fastops import backend
-    >>> found = backend.dropout(backend.constant([1.0] * 8), 0.5).numpy()
-    >>> sorted(set(found.tolist()) | {0.0, 2.0})
+    >>> dropped = backend.dropout(backend.constant([1.0] * 8), 0.5).numpy()
+    >>> sorted(set(dropped.tolist()) | {0.0, 2.0})
     [0.0, 2.0]
     """
     if seed is not None:
         return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
     seed = np.random.randint(10_000_000)
-    found = _dropped(x, level, seed) if noise_shape is None else None
-    if found is not None:
-        return found
+    dropped = _dropped(x, level, seed) if noise_shape is None else None
+    if dropped is not None:
+        return dropped
     return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
 
 
@@ -493,9 +494,9 @@ def batch_normalization(x, mean, var, beta, gamma, axis=-1, epsilon=1e-3):
     mean, var : tensor
         Of shape ``(channels,)``, or one that broadcasts to that of `x`.
     beta, gamma : tensor or None
-        Likewise; what is added, and what is multiplied by.
+        The offset and the scale, of shape ``(channels,)``, or one that broadcasts to that of `x`.
     axis : int, default -1
-        Where four axes have the channels.
+        The axis of the channels, if `x` has four axes.
     epsilon : float, default 1e-3
 
     Returns
@@ -510,8 +511,8 @@ def batch_normalization(x, mean, var, beta, gamma, axis=-1, epsilon=1e-3):
 
     Notes
     -----
-    Four axes are the op FusedBatchNormV3, channels last or first: on a GPU that is cuDNN's. Else it
-    is arithmetic.
+    If `x` has four axes, with the channels last or first, the op FusedBatchNormV3 runs, which uses
+    cuDNN on a GPU. Otherwise arithmetic ops run.
 
     Examples
     --------
@@ -569,16 +570,16 @@ def normalize_batch_in_training(x, gamma, beta, reduction_axes, epsilon=1e-3):
     x : tensor
         Floats.
     gamma, beta : tensor or None
-        What is multiplied by, and what is added.
+        The scale and the offset.
     reduction_axes : list of int
-        Over which axes means are taken.
+        The axes over which means are taken.
     epsilon : float, default 1e-3
 
     Returns
     -------
     tuple of tensor
-        What is normalized, the means and the variances. The variances of the fused kernel are those
-        of a sample: of ``n`` elements they are ``n / (n - 1)`` times as large.
+        The normalized tensor, the means and the variances. The fused kernel returns sample
+        variances, which for ``n`` elements are ``n / (n - 1)`` times as large.
 
     Raises
     ------
@@ -605,7 +606,8 @@ def normalize_batch_in_training(x, gamma, beta, reduction_axes, epsilon=1e-3):
     sizes = facts.int_shape(x) if facts.is_plain(x) else tf.shape(x)
     shape = [1 if axis in axes else sizes[axis] for axis in range(rank)]
     shaped = [
-        None if one is None else below.reshape(one, shape) for one in (mean, variance, beta, gamma)
+        None if tensor is None else below.reshape(tensor, shape)
+        for tensor in (mean, variance, beta, gamma)
     ]
     return _normalized(x, *shaped, epsilon), mean, variance
 

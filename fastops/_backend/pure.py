@@ -33,29 +33,29 @@ class Pure:
 
 
 def replayable(function):
-    """Declare that a function depends on its arguments alone, and on variables that it holds.
+    """Declare that a function depends only on its arguments and on variables that it holds.
 
-    Its ops are then recorded and replayed, where `rnn` runs it or anybody else: the Python in it is
-    run for the first two calls of each signature, and no more.
+    All callers, such as `rnn`, then record and replay its ops: its Python code runs only for the
+    first two calls of each signature.
 
     Parameters
     ----------
     function : callable
-        Takes tensors, or lists and tuples of tensors, by position; decides by their dtypes and
-        shapes alone, and does nothing but compute tensors. The variables that it reads are in its
-        closure, or attributes of the object whose method it is, perhaps in lists, tuples, dicts or
-        layers; they must be there when this is called.
+        Takes tensors, or lists and tuples of tensors, by position. Only their dtypes and shapes
+        decide which ops it runs, and it only computes tensors. The variables that it reads are in
+        its closure, or attributes of the object whose method it is, perhaps in lists, tuples, dicts
+        or layers; they must be there when this is called.
 
     Returns
     -------
     callable
-        The same function. Its method ``describe()`` tells what is replayed.
+        The same function, with a method ``describe()`` that reports which calls are replayed.
 
     Notes
     -----
-    What else the function may reach, a number or a tensor in a closure say, is taken to be the same
-    for ever. A call that cannot be recorded, because it assigns to a variable for instance, is the
-    function's own.
+    All other objects that the function uses, such as a number or a tensor in its closure, must
+    never change. A call that cannot be recorded, for example because it assigns to a variable, runs
+    the function itself.
 
     Examples
     --------
@@ -77,11 +77,11 @@ def replayable(function):
 
 def _variables(function):
     """Return the variables that a function holds, without duplicates."""
-    found, seen = {}, set()
+    variables, seen = {}, set()
 
     def look(value, depth):
         if isinstance(value, tf.Variable):
-            found.setdefault(id(value), value)
+            variables.setdefault(id(value), value)
             return
         if depth == 0 or id(value) in seen or isinstance(value, (tf.Tensor, str, bytes, type)):
             return
@@ -99,7 +99,7 @@ def _variables(function):
             look(part, depth - 1)
 
     look(function, _DEPTH)
-    return found.values()
+    return variables.values()
 
 
 def _held_by(function):

@@ -79,10 +79,9 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     shape : tuple of int or tensor
     mean, stddev : float, default 0.0 and 1.0
     dtype : str or tf.DType, optional
-        A float's; `floatx`, if not given.
+        A float dtype; `floatx`, if not given.
     seed : int, optional
-        Not given, a number of NumPy's generator. Two calls with the same seed go on in one
-        sequence.
+        By default a number from NumPy's generator. Calls with the same seed continue one sequence.
 
     Returns
     -------
@@ -103,9 +102,9 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
         dtype = floatx()
     if seed is None:
         seed = _seed()
-        found = _normal(_standard_normal, shape, mean, stddev, dtype, seed)
-        if found is not None:
-            return found
+        drawn = _normal(_standard_normal, shape, mean, stddev, dtype, seed)
+        if drawn is not None:
+            return drawn
     return tf.random.normal(shape, mean=mean, stddev=stddev, dtype=dtype, seed=seed)
 
 
@@ -116,16 +115,16 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     differs="Keras's takes its seed from a generator of its own",
 )
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
-    """Draw from a normal distribution, but nothing farther from its mean than two deviations.
+    """Draw from a normal distribution, cut off at two standard deviations from its mean.
 
     Parameters
     ----------
     shape : tuple of int or tensor
     mean, stddev : float, default 0.0 and 1.0
     dtype : str or tf.DType, optional
-        A float's; `floatx`, if not given.
+        A float dtype; `floatx`, if not given.
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -147,9 +146,9 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
         dtype = floatx()
     if seed is None:
         seed = _seed()
-        found = _normal(_truncated, shape, mean, stddev, dtype, seed)
-        if found is not None:
-            return found
+        drawn = _normal(_truncated, shape, mean, stddev, dtype, seed)
+        if drawn is not None:
+            return drawn
     return tf.random.truncated_normal(shape, mean, stddev, dtype=dtype, seed=seed)
 
 
@@ -160,17 +159,17 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     differs="Keras's takes its seed from a generator of its own",
 )
 def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
-    """Draw from an interval, all parts of it alike.
+    """Draw from a uniform distribution over an interval.
 
     Parameters
     ----------
     shape : tuple of int or tensor
     minval, maxval : float, default 0.0 and 1.0
-        What may come, and what is above all.
+        The bounds of the interval; the upper one is excluded.
     dtype : str or tf.DType, optional
-        A float's, int32 or int64; `floatx`, if not given.
+        A float dtype, int32 or int64; `floatx`, if not given.
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -192,9 +191,9 @@ def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
         dtype = floatx()
     if seed is None:
         seed = _seed()
-        found = _between(shape, minval, maxval, dtype, seed)
-        if found is not None:
-            return found
+        drawn = _between(shape, minval, maxval, dtype, seed)
+        if drawn is not None:
+            return drawn
     return tf.random.uniform(shape, minval=minval, maxval=maxval, dtype=dtype, seed=seed)
 
 
@@ -221,11 +220,11 @@ def random_bernoulli(shape, p=0.0, dtype=None, seed=None):
     ----------
     shape : tuple of int or tensor
     p : float, default 0.0
-        The share of ones.
+        The probability of a one.
     dtype : str or tf.DType, optional
-        A float's; `floatx`, if not given.
+        A float dtype; `floatx`, if not given.
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -262,11 +261,11 @@ def random_binomial(shape, p=0.0, dtype=None, seed=None):
     ----------
     shape : tuple of int or tensor
     p : float, default 0.0
-        The share of ones.
+        The probability of a one.
     dtype : str or tf.DType, optional
-        A float's; `floatx`, if not given.
+        A float dtype; `floatx`, if not given.
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -318,7 +317,7 @@ def random_uniform_variable(shape, low, high, dtype=None, name=None, seed=None):
         `floatx`, if not given.
     name : str, optional
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -327,7 +326,7 @@ def random_uniform_variable(shape, low, high, dtype=None, name=None, seed=None):
     Raises
     ------
     TypeError, ValueError
-        For a dtype that is none of a float or integer.
+        If `dtype` is neither a float nor an integer dtype.
 
     Examples
     --------
@@ -356,7 +355,7 @@ def random_normal_variable(shape, mean, scale, dtype=None, name=None, seed=None)
         `floatx`, if not given.
     name : str, optional
     seed : int, optional
-        Not given, a number of NumPy's generator.
+        By default a number from NumPy's generator.
 
     Returns
     -------
@@ -365,7 +364,7 @@ def random_normal_variable(shape, mean, scale, dtype=None, name=None, seed=None)
     Raises
     ------
     ValueError
-        For a dtype that is no float's.
+        If `dtype` is not a float dtype.
 
     Examples
     --------

@@ -50,11 +50,13 @@ def rnn(
         Of shape ``(batch, time)`` or ``(batch, time, 1)``, true unless zero: where it is false, the
         states stay, and the output is that of the step before.
     constants : list of tensor, optional
-        What each step is given beside the states.
+        Further arguments of each step, after the states.
     unroll : bool, default False
-        Whether a graph gets each step, and no loop. The number of times must be known.
+        Whether a graph gets the ops of each step instead of a loop. The number of times must be
+        known.
     input_length : tensor, int or None, optional
-        Where there is no mask, a tensor of shape ``(batch,)``: how many steps are a sequence's.
+        Used if there is no mask: a tensor of shape ``(batch,)`` with the number of steps of each
+        sequence.
     time_major : bool, default False
         Whether inputs, mask and outputs have the time first, and then the batch.
     zero_output_for_mask : bool, default False
@@ -69,21 +71,22 @@ def rnn(
     outputs : tensor, or structure of tensors
         Of shape ``(batch, time, ...)``; with a single time if not all are returned.
     new_states : list or tuple of tensor
-        Of the last step.
+        The states after the last step.
 
     Raises
     ------
     ValueError
-        For inputs of less than three axes, states that change their shape or structure, and if
-        `unroll` is true of inputs whose number of times is not known.
+        If the inputs have fewer than three axes, if the states change their shape or structure, or
+        if `unroll` is true and the number of times is not known.
 
     Notes
     -----
-    An eager call runs the step as often as there are times, and once more only if there are none,
-    to learn what it returns; tf_keras always begins with one that counts for nothing. A step that
-    `replayable` declares to be pure is recorded and replayed, and so is one whose code shows it: a
-    function that names nothing but functions of the backend and of TensorFlow that compute,
-    variables, tensors and numbers. It is looked at when it is given for the second time.
+    An eager call runs the step once for each time. If there are no times, it runs the step once, to
+    learn the structure of the result. tf_keras always begins with a run of the step whose result is
+    dropped. A step that `replayable` declares to be pure is recorded and replayed. So is a step
+    whose code shows that it is pure: a function that names only variables, tensors, numbers,
+    functions of the backend, and functions of TensorFlow that compute. The code is read when the
+    step is passed for the second time.
 
     Examples
     --------
@@ -106,14 +109,14 @@ def rnn(
         time_major,
     )
     if not unroll and tf.executing_eagerly():
-        found = call.eagerly(inputs, initial_states, mask, input_length)
-        if found is not None:
-            return found
+        results = call.eagerly(inputs, initial_states, mask, input_length)
+        if results is not None:
+            return results
     if not time_major:
         inputs = tf.nest.map_structure(_swapped, inputs)
     flat = tf.nest.flatten(inputs)
-    for one in flat:
-        one.shape.with_rank_at_least(3)
+    for tensor in flat:
+        tensor.shape.with_rank_at_least(3)
     if mask is not None:
         if mask.dtype != tf.bool:
             mask = below.cast(mask, tf.bool)
@@ -126,7 +129,7 @@ def rnn(
     else:
         last, outputs, states = call.in_loop(inputs, initial_states, mask, input_length)
     steps = flat[0].shape[0] if return_all_outputs else 1
-    outputs = tf.nest.map_structure(lambda one: _sized(one, steps, flat[0].shape[1]), outputs)
+    outputs = tf.nest.map_structure(lambda output: _sized(output, steps, flat[0].shape[1]), outputs)
     if not time_major:
         outputs = tf.nest.map_structure(_swapped, outputs)
     return last, outputs, states
@@ -145,9 +148,9 @@ def _sized(x, steps, batch):
 
 def _spread(mask, like, axes=1):
     """Broadcast a mask, which has the first axes of a tensor, to the shape of the tensor."""
-    for one in (mask, like):
-        if tf.nest.is_nested(one):
-            raise ValueError(f"mask_t is expected to be tensor, but got {one}")
+    for value in (mask, like):
+        if tf.nest.is_nested(value):
+            raise ValueError(f"mask_t is expected to be tensor, but got {value}")
     for _ in range(len(like.shape) - len(mask.shape)):
         mask = below.expand_dims(mask, -1)
     return below.tile(mask, [1] * axes + like.shape.as_list()[axes:])
@@ -157,8 +160,8 @@ def _chosen(mask, new, old):
     """Select between pairs of tensors, by a mask that has their first axes."""
     axes = len(mask.shape)
     return tuple(
-        below.where(_spread(mask, one, axes), one, other)
-        for one, other in zip(new, old, strict=False)
+        below.where(_spread(mask, after, axes), after, before)
+        for after, before in zip(new, old, strict=False)
     )
 
 
@@ -181,12 +184,12 @@ class _Call:
         flat = [inputs] if alone else tf.nest.flatten(inputs)
         if not facts.are_plain(mask, *flat):
             return None
-        ranks = [facts.ndim(one) for one in flat]
+        ranks = [facts.ndim(tensor) for tensor in flat]
         if min(ranks) < 3:
             return None
         axis = 0 if self.time_major else 1
         count = facts.int_shape(flat[0])[axis]
-        if count == 0 or any(facts.int_shape(one)[axis] != count for one in flat):
+        if count == 0 or any(facts.int_shape(tensor)[axis] != count for tensor in flat):
             return None
         masks = None
         if mask is not None:
@@ -196,14 +199,14 @@ class _Call:
         elif isinstance(input_length, tf.Tensor):
             masks = self._lengths(input_length, count)
         self.step = replayed_if_pure(self.step)
-        apart = [below.unstack(one, count, axis) for one in flat]
+        apart = [below.unstack(tensor, count, axis) for tensor in flat]
         if self.backwards:
-            for one in apart:
-                one.reverse()
+            for steps in apart:
+                steps.reverse()
         if alone:
             given = apart[0]
         else:
-            given = [tf.nest.pack_sequence_as(inputs, one) for one in zip(*apart, strict=True)]
+            given = [tf.nest.pack_sequence_as(inputs, parts) for parts in zip(*apart, strict=True)]
         if masks is None:
             last, outputs, states = self._steps(given, initial_states)
         else:
@@ -239,15 +242,15 @@ class _Call:
         first = outputs[0]
         if facts.is_plain(first):
             return below.stack(outputs, axis)
-        flat = zip(*(tf.nest.flatten(one) for one in outputs), strict=True)
-        return tf.nest.pack_sequence_as(first, [below.stack(list(one), axis) for one in flat])
+        flat = zip(*(tf.nest.flatten(output) for output in outputs), strict=True)
+        return tf.nest.pack_sequence_as(first, [below.stack(list(parts), axis) for parts in flat])
 
     def _steps(self, given, initial_states):
         step, constants, kept = self.step, self.constants, self.all_outputs
         before = states = tuple(initial_states)
         outputs = []
-        for one in given:
-            output, states = step(one, (*before, *constants) if constants else before)
+        for current in given:
+            output, states = step(current, (*before, *constants) if constants else before)
             before = _next(before, states)
             if kept:
                 outputs.append(output)
@@ -261,8 +264,8 @@ class _Call:
         before = tuple(initial_states)
         kept = zeros = None
         outputs = []
-        for one, mask in zip(given, masks, strict=True):
-            output, states = step(one, (*before, *constants))
+        for current, mask in zip(given, masks, strict=True):
+            output, states = step(current, (*before, *constants))
             flat = tf.nest.flatten(output)
             if zeros is None:
                 zeros = kept = [below.zeros_like(part) for part in flat]
@@ -289,12 +292,12 @@ class _Call:
         count = flat[0].shape[0]
         if not count:
             raise ValueError("Unrolling requires a fixed number of timesteps.")
-        apart = [self._in_order(one) for one in flat]
+        apart = [self._in_order(tensor) for tensor in flat]
         masks = None if mask is None else self._in_order(mask)
         states = tuple(initial_states)
         all_outputs, all_states = [], []
         for time in range(count):
-            given = tf.nest.pack_sequence_as(inputs, [one[time] for one in apart])
+            given = tf.nest.pack_sequence_as(inputs, [steps[time] for steps in apart])
             output, new = self.step(given, (*states, *self.constants))
             if masks is None:
                 states = new
@@ -302,7 +305,7 @@ class _Call:
                 previous = all_outputs[-1] if all_outputs else values.zeros_like(output)
                 output = below.where(_spread(masks[time], output), output, previous)
                 old = tf.nest.flatten(states)
-                spread = [_spread(masks[time], one) for one in old]
+                spread = [_spread(masks[time], state) for state in old]
                 chosen = [
                     below.where(*three)
                     for three in zip(spread, tf.nest.flatten(new), old, strict=False)
@@ -329,19 +332,20 @@ class _Call:
         flat = tf.nest.flatten(inputs)
         count = tf.shape(flat[0])[0]
         states = tuple(initial_states)
-        arrays = [self._array(one, count) for one in flat]
-        first = tf.nest.pack_sequence_as(inputs, [one[0] for one in flat])
+        arrays = [self._array(tensor, count) for tensor in flat]
+        first = tf.nest.pack_sequence_as(inputs, [tensor[0] for tensor in flat])
         like, _ = self.step(first, (*states, *self.constants))
         flat_like = tf.nest.flatten(like)
         size = count if self.all_outputs else 1
         results = tuple(
-            tf.TensorArray(dtype=one.dtype, size=size, element_shape=one.shape) for one in flat_like
+            tf.TensorArray(dtype=output.dtype, size=size, element_shape=output.shape)
+            for output in flat_like
         )
         mask_at = self._mask_at(mask, input_length, count)
-        zeros = tuple(tf.zeros_like(one) for one in flat_like) if mask_at else ()
+        zeros = tuple(tf.zeros_like(output) for output in flat_like) if mask_at else ()
 
         def body(time, results, previous, *states):
-            given = tf.nest.pack_sequence_as(inputs, [one.read(time) for one in arrays])
+            given = tf.nest.pack_sequence_as(inputs, [array.read(time) for array in arrays])
             output, new = self.step(given, (*states, *self.constants))
             parts, old, flat_new = map(tf.nest.flatten, (output, states, new))
             for state, part in zip(old, flat_new, strict=False):
@@ -355,7 +359,9 @@ class _Call:
                 previous = tuple(parts)
             new = tf.nest.pack_sequence_as(new if mask_at else initial_states, flat_new)
             at = time if self.all_outputs else 0
-            results = tuple(one.write(at, part) for one, part in zip(results, parts, strict=True))
+            results = tuple(
+                result.write(at, part) for result, part in zip(results, parts, strict=True)
+            )
             return (time + 1, results, previous, *new)
 
         final = tf.compat.v1.while_loop(
@@ -366,9 +372,9 @@ class _Call:
             parallel_iterations=32,
             swap_memory=True,
         )
-        stacked = [one.stack() for one in final[1]]
+        stacked = [result.stack() for result in final[1]]
         outputs = tf.nest.pack_sequence_as(like, stacked)
-        last = tf.nest.pack_sequence_as(like, [one[-1] for one in stacked])
+        last = tf.nest.pack_sequence_as(like, [output[-1] for output in stacked])
         return last, outputs, tuple(final[3:])
 
     def _array(self, x, count):
@@ -385,7 +391,7 @@ class _Call:
 
         def choose(mask, new, old):
             pairs = zip(new, old, strict=False)
-            return tuple(tf.compat.v1.where(mask, one, other) for one, other in pairs)
+            return tuple(tf.compat.v1.where(mask, after, before) for after, before in pairs)
 
         if self.backwards:
             from_end = tf.reduce_max(input_length, axis=0) - 1 - input_length

@@ -19,7 +19,7 @@ def _numbers(x):
     keras="keras.ops.all",
 )
 def all(x, axis=None, keepdims=False):
-    """Tell whether all are true along axes.
+    """Tell whether all elements along axes are true.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def all(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def all(x, axis=None, keepdims=False):
     keras="keras.ops.any",
 )
 def any(x, axis=None, keepdims=False):
-    """Tell whether any is true along axes.
+    """Tell whether any element along axes is true.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def any(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def any(x, axis=None, keepdims=False):
     keras="keras.ops.max",
 )
 def max(x, axis=None, keepdims=False):
-    """Return the greatest along axes.
+    """Return the greatest element along axes.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def max(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def mean(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def mean(x, axis=None, keepdims=False):
     keras="keras.ops.min",
 )
 def min(x, axis=None, keepdims=False):
-    """Return the least along axes.
+    """Return the least element along axes.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def min(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def prod(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -244,7 +244,7 @@ def std(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def sum(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def var(x, axis=None, keepdims=False):
     axis : int or list of int, optional
         All axes, if not given.
     keepdims : bool, default False
-        Whether the axes stay, with size 1.
+        Whether to keep the axes, with size 1.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def _variance(x, axis, keepdims):
     differs="TensorFlow's default is axis 0; Keras's is all axes, and its result int32",
 )
 def argmax(x, axis=-1):
-    """Tell where the greatest element is along an axis.
+    """Return the index of the greatest element along an axis.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def argmax(x, axis=-1):
     Returns
     -------
     tensor
-        Of dtype int64, without the axis. Of several that are equal, the first.
+        Of dtype int64, without the axis. If several elements are equal, the index of the first.
 
     Raises
     ------
@@ -396,7 +396,7 @@ def argmax(x, axis=-1):
     differs="TensorFlow's default is axis 0; Keras's is all axes, and its result int32",
 )
 def argmin(x, axis=-1):
-    """Tell where the least element is along an axis.
+    """Return the index of the least element along an axis.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def argmin(x, axis=-1):
     Returns
     -------
     tensor
-        Of dtype int64, without the axis. Of several that are equal, the first.
+        Of dtype int64, without the axis. If several elements are equal, the index of the first.
 
     Raises
     ------

@@ -16,12 +16,12 @@ from fastops._backend.state import leaves_initialization, on_clear
 _variables: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-class _OfThread(threading.local):
+class _ThreadSession(threading.local):
     def __init__(self):
         self.session = None
 
 
-_mine = _OfThread()
+_mine = _ThreadSession()
 
 
 @on_clear
@@ -53,8 +53,12 @@ def session_of(graph):
     waiting = list(_variables.pop(session.graph, ()))
     if waiting and not leaves_initialization():
         with session.graph.as_default():
-            known = session.run([tf.compat.v1.is_variable_initialized(one) for one in waiting])
-            new = [one for one, is_known in zip(waiting, known, strict=True) if not is_known]
+            known = session.run(
+                [tf.compat.v1.is_variable_initialized(variable) for variable in waiting]
+            )
+            new = [
+                variable for variable, is_known in zip(waiting, known, strict=True) if not is_known
+            ]
             session.run(tf.compat.v1.variables_initializer(new))
     return session
 
@@ -104,12 +108,12 @@ class SessionFunction:
         with tf.control_dependencies(tf.nest.flatten(outputs, expand_composites=True)[:1]):
             self._updates = tf.group(
                 *(
-                    tf.compat.v1.assign(*one) if isinstance(one, tuple) else one
-                    for one in updates or []
+                    tf.compat.v1.assign(*update) if isinstance(update, tuple) else update
+                    for update in updates or []
                 )
             )
         fetches = fetches if isinstance(fetches, list) else [fetches] if fetches != () else []
-        self.fetches = [tf.identity(one) for one in fetches]
+        self.fetches = [tf.identity(fetch) for fetch in fetches]
         self.fetch_callbacks: dict = {}
         self.feed_dict = feed_dict
         self.run_options = options
@@ -118,7 +122,7 @@ class SessionFunction:
     def __call__(self, inputs):
         """Return the outputs, as arrays."""
         values = flatten_up_to(self._structure, inputs, check_types=False)
-        values = [part for one in values for part in _parts(one)]
+        values = [part for value in values for part in _parts(value)]
         session = session_of(self._updates.graph)
         feeds = {} if self.feed_dict is None else dict(self.feed_dict)
         for tensor, value in zip(self._inputs, values, strict=False):
@@ -133,7 +137,7 @@ class SessionFunction:
             options=self.run_options,
             run_metadata=self.run_metadata,
         )
-        for one, value in zip(self.fetches, fetched, strict=True):
-            if one in self.fetch_callbacks:
-                self.fetch_callbacks[one](value)
+        for fetch, value in zip(self.fetches, fetched, strict=True):
+            if fetch in self.fetch_callbacks:
+                self.fetch_callbacks[fetch](value)
         return outputs

@@ -27,12 +27,12 @@ def ndim(x):
     Returns
     -------
     int or None
-        None in graphs, where it is not known.
+        None if it is not known, in a graph.
 
     Raises
     ------
     AttributeError
-        For what is no tensor.
+        If `x` is not a tensor.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def int_shape(x):
     Returns
     -------
     tuple of int or None
-        With None for a size that is not known in a graph; None where not even the rank is.
+        None stands for a size that is not known in a graph. None if the rank is unknown, too.
 
     Raises
     ------
     AttributeError
-        For what has no shape.
+        If `x` has no shape.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def dtype(x):
     Raises
     ------
     AttributeError
-        For what is no tensor.
+        If `x` is not a tensor.
 
     Examples
     --------
@@ -137,12 +137,12 @@ def count_params(x):
     Returns
     -------
     numpy.int64
-        The float 1.0 for a scalar, as NumPy's product of no sizes is.
+        For a scalar, the float 1.0: NumPy's product of no numbers.
 
     Raises
     ------
     TypeError
-        Where a size is not known.
+        If a size is not known.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def reshape(x, shape):
     ----------
     x : tensor
     shape : tuple of int or tensor
-        Of which one may be -1, for what is left.
+        The new sizes. One of them may be -1: it follows from the number of elements.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def reshape(x, shape):
     Raises
     ------
     tf.errors.InvalidArgumentError
-        Where that is another number of elements.
+        If `shape` has another number of elements than `x`.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def batch_flatten(x):
     Raises
     ------
     tf.errors.InvalidArgumentError
-        Where the items have no elements.
+        If the items have no elements.
 
     Examples
     --------
@@ -246,12 +246,12 @@ def expand_dims(x, axis=-1):
     ----------
     x : tensor
     axis : int, default -1
-        Where it is to be.
+        The position of the new axis in the result.
 
     Returns
     -------
     tensor
-        Of the dtype of `x`, with an axis more.
+        Of the dtype of `x`, with one more axis.
 
     Raises
     ------
@@ -279,12 +279,12 @@ def squeeze(x, axis):
     Returns
     -------
     tensor
-        Of the dtype of `x`, with an axis less.
+        Of the dtype of `x`, with one axis fewer.
 
     Raises
     ------
     tf.errors.InvalidArgumentError
-        Where its size is another, or there is no such axis.
+        If the size of the axis is not 1, or `x` has no such axis.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def permute_dimensions(x, pattern):
     ----------
     x : tensor
     pattern : tuple of int
-        For each axis of the result, which of `x` it is.
+        For each axis of the result, the number of the axis of `x`.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def permute_dimensions(x, pattern):
     Raises
     ------
     tf.errors.InvalidArgumentError, ValueError
-        Where it is no permutation of all axes.
+        If `pattern` is not a permutation of all axes.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def permute_dimensions(x, pattern):
 
 @thicker("the order of axes", tensorflow="tf.transpose", keras="keras.ops.transpose")
 def transpose(x):
-    """Put the axes into the opposite order.
+    """Reverse the order of the axes.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def transpose(x):
 
 @thicker("one axis, not given as a list", tensorflow="tf.reverse", keras="keras.ops.flip")
 def reverse(x, axes):
-    """Put the elements along some axes into the opposite order.
+    """Reverse the order of the elements along some axes.
 
     Parameters
     ----------
@@ -394,7 +394,8 @@ def concatenate(tensors, axis=-1):
     Parameters
     ----------
     tensors : list of tensor
-        Alike but for that axis. Sparse ones are put together as such, or made dense beside others.
+        Of the same sizes, except along `axis`. If all tensors are sparse, so is the result;
+        otherwise sparse tensors are made dense.
     axis : int, default -1
 
     Returns
@@ -425,7 +426,9 @@ def concatenate(tensors, axis=-1):
     return below.concat([to_dense(x) for x in tensors], axis)
 
 
-@thicker("lists of what is no tensor yet", tensorflow="tf.stack", keras="keras.ops.stack")
+@thicker(
+    "lists of objects that are not tensors yet", tensorflow="tf.stack", keras="keras.ops.stack"
+)
 def stack(x, axis=0):
     """Put tensors side by side along a new axis.
 
@@ -438,7 +441,7 @@ def stack(x, axis=0):
     Returns
     -------
     tensor
-        With an axis more.
+        With one more axis.
 
     Raises
     ------
@@ -479,7 +482,7 @@ def gather(reference, indices):
     Raises
     ------
     tf.errors.InvalidArgumentError
-        For a number that is no row's.
+        For an index without a row.
 
     Examples
     --------
@@ -494,7 +497,7 @@ def gather(reference, indices):
 
 @thicker("float32, along a new last axis", tensorflow="tf.one_hot", keras="keras.ops.one_hot")
 def one_hot(indices, num_classes):
-    """Mark classes by a one among zeros.
+    """Encode classes as vectors of zeros with a single one.
 
     Parameters
     ----------
@@ -505,7 +508,8 @@ def one_hot(indices, num_classes):
     Returns
     -------
     tensor
-        Of dtype float32, and shape ``(*indices.shape, num_classes)``; zeros for what is no class.
+        Of dtype float32, and shape ``(*indices.shape, num_classes)``. The vector of an index that
+        is not a class is zero.
 
     Raises
     ------
@@ -529,7 +533,7 @@ def tile(x, n):
     ----------
     x : tensor
     n : int or list of int
-        How often, for each axis.
+        How often the tensor is repeated, for each axis.
 
     Returns
     -------
@@ -539,7 +543,7 @@ def tile(x, n):
     Raises
     ------
     tf.errors.InvalidArgumentError
-        Where these are not as many as `x` has axes.
+        If `n` does not have a number for each axis of `x`.
 
     Examples
     --------
@@ -632,9 +636,9 @@ def arange(start, stop=None, step=1, dtype="int32"):
     Parameters
     ----------
     start : int or float
-        The first one; if it is the only argument, what comes after the last one.
+        The first number; if it is the only argument, the end of the range, which is excluded.
     stop : int or float, optional
-        What comes after the last one.
+        The end of the range, which is excluded.
     step : int or float, default 1
     dtype : str, default "int32"
         ``"int32"`` stands for the dtype that the arguments have.
@@ -647,7 +651,7 @@ def arange(start, stop=None, step=1, dtype="int32"):
     Raises
     ------
     tf.errors.InvalidArgumentError
-        Where the steps lead away from `stop`.
+        If the steps lead away from `stop`.
 
     Examples
     --------
@@ -739,7 +743,7 @@ def temporal_padding(x, padding=(1, 1)):
     x : tensor
         Of shape ``(batch, steps, features)``.
     padding : tuple of int, default (1, 1)
-        How many before, and how many after.
+        How many zeros to put before and after the steps.
 
     Returns
     -------
@@ -749,7 +753,7 @@ def temporal_padding(x, padding=(1, 1)):
     Raises
     ------
     AssertionError
-        Where these are not two numbers.
+        If `padding` does not have two numbers.
     ValueError, tf.errors.InvalidArgumentError
         For another number of axes.
 
@@ -765,9 +769,9 @@ def temporal_padding(x, padding=(1, 1)):
 
 def _spatial_padding(x, padding, data_format, count):
     assert len(padding) == count
-    for one in padding:
-        assert len(one) == 2
-    around = [[one[0], one[1]] for one in padding]
+    for pair in padding:
+        assert len(pair) == 2
+    around = [[pair[0], pair[1]] for pair in padding]
     if layout_of(data_format) == "channels_first":
         return below.pad(x, [[0, 0], [0, 0], *around])
     return below.pad(x, [[0, 0], *around, [0, 0]])
@@ -782,7 +786,7 @@ def spatial_2d_padding(x, padding=((1, 1), (1, 1)), data_format=None):
     x : tensor
         Of shape ``(batch, rows, columns, channels)``, or with the channels first.
     padding : tuple of tuple of int, default ((1, 1), (1, 1))
-        How many before, and how many after, of rows and of columns.
+        How many zeros to put before and after the rows, and before and after the columns.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
 
@@ -794,7 +798,7 @@ def spatial_2d_padding(x, padding=((1, 1), (1, 1)), data_format=None):
     Raises
     ------
     AssertionError
-        Where these are not two pairs.
+        If `padding` does not have two pairs.
     ValueError
         For another data format.
 
@@ -816,7 +820,7 @@ def spatial_3d_padding(x, padding=((1, 1), (1, 1), (1, 1)), data_format=None):
     x : tensor
         Of shape ``(batch, depth, rows, columns, channels)``, or with the channels first.
     padding : tuple of tuple of int, default ((1, 1), (1, 1), (1, 1))
-        How many before, and how many after, of each spatial axis.
+        How many zeros to put before and after, along each spatial axis.
     data_format : str, optional
         ``"channels_last"`` or ``"channels_first"``; `image_data_format`, if not given.
 
@@ -828,7 +832,7 @@ def spatial_3d_padding(x, padding=((1, 1), (1, 1), (1, 1)), data_format=None):
     Raises
     ------
     AssertionError
-        Where these are not three pairs.
+        If `padding` does not have three pairs.
     ValueError
         For another data format.
 
@@ -892,7 +896,7 @@ def resize_images(x, height_factor, width_factor, data_format, interpolation="ne
     Returns
     -------
     tensor
-        Float32, but of the dtype of `x` for ``"nearest"``, and where no size changes.
+        Of dtype float32; of the dtype of `x` for ``"nearest"``, and if no size changes.
 
     Raises
     ------

@@ -33,16 +33,16 @@ class Settings:
         self.floatx, self.epsilon, self.image_data_format = "float32", 1e-7, "channels_last"
         home = os.environ.get("KERAS_HOME") or Path("~/.keras").expanduser()
         try:
-            found = json.loads((Path(home) / "keras.json").read_text())
+            saved = json.loads((Path(home) / "keras.json").read_text())
         except (OSError, ValueError):
             return
-        if isinstance(found, dict):
-            if found.get("floatx") in _FLOATS:
-                self.floatx = found["floatx"]
-            if isinstance(found.get("epsilon"), float):
-                self.epsilon = found["epsilon"]
-            if found.get("image_data_format") in _LAYOUTS:
-                self.image_data_format = found["image_data_format"]
+        if isinstance(saved, dict):
+            if saved.get("floatx") in _FLOATS:
+                self.floatx = saved["floatx"]
+            if isinstance(saved.get("epsilon"), float):
+                self.epsilon = saved["epsilon"]
+            if saved.get("image_data_format") in _LAYOUTS:
+                self.image_data_format = saved["image_data_format"]
 
 
 _settings = Settings()
@@ -68,7 +68,7 @@ def backend():
 
 @unique("a setting of this module", keras="keras.config.floatx")
 def floatx():
-    """Return the dtype of what is made without one.
+    """Return the default dtype of tensors and variables.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def floatx():
 
 @unique("a setting of this module", keras="keras.config.set_floatx")
 def set_floatx(value):
-    """Set the dtype of what is made without one, for all threads.
+    """Set the default dtype of tensors and variables, for all threads.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def set_epsilon(value):
 
 @unique("a setting of this module", keras="keras.config.image_data_format")
 def image_data_format():
-    """Return where images have their channels unless a call says it.
+    """Return the data format that functions use by default.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def image_data_format():
 
 @unique("a setting of this module", keras="keras.config.set_image_data_format")
 def set_image_data_format(data_format):
-    """Set where images have their channels unless a call says it, for all threads.
+    """Set the data format that functions use by default, for all threads.
 
     Parameters
     ----------
@@ -194,18 +194,18 @@ def set_image_data_format(data_format):
 
 @contextlib.contextmanager
 def scope(*, floatx=None, epsilon=None, image_data_format=None, learning_phase=None):
-    """Have other settings within a ``with`` statement.
+    """Use other settings within a ``with`` statement.
 
     Parameters
     ----------
     floatx : str, optional
-        As `set_floatx` takes it.
+        A value for `set_floatx`.
     epsilon : float, optional
-        As `set_epsilon` takes it.
+        A value for `set_epsilon`.
     image_data_format : str, optional
-        As `set_image_data_format` takes it.
+        A value for `set_image_data_format`.
     learning_phase : {0, 1}, optional
-        As `set_learning_phase` takes it.
+        A value for `set_learning_phase`.
 
     Raises
     ------
@@ -214,7 +214,8 @@ def scope(*, floatx=None, epsilon=None, image_data_format=None, learning_phase=N
 
     Notes
     -----
-    All but the learning phase are the process's, as they are in Keras: other threads see them too.
+    All settings except the learning phase belong to the process, as in Keras: other threads see
+    them too.
 
     Examples
     --------
@@ -256,7 +257,7 @@ def layout_of(data_format):
 
 @unique("a cast to the setting", tensorflow="tf.cast", keras="keras.ops.cast")
 def cast_to_floatx(x):
-    """Cast to the dtype that `floatx` says.
+    """Cast to the dtype `floatx`.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def cast_to_floatx(x):
     Returns
     -------
     tensor or ndarray
-        An array for what is no tensor.
+        An array, if `x` is not a tensor.
 
     Examples
     --------
@@ -282,7 +283,7 @@ def cast_to_floatx(x):
 # Counters ------------------------------------------------------------------------------------
 
 
-class _OfThread(threading.local):
+class _EagerState(threading.local):
     """The state of a thread for its eager calls."""
 
     def __init__(self):
@@ -290,13 +291,13 @@ class _OfThread(threading.local):
         self.phase = None
 
 
-_eager = _OfThread()
+_eager = _EagerState()
 _uids_of_graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 @unique("names that are numbered, a graph at a time")
 def get_uid(prefix=""):
-    """Return how often it has been asked for a prefix.
+    """Return how often this function has been called with a prefix.
 
     Parameters
     ----------
@@ -305,7 +306,8 @@ def get_uid(prefix=""):
     Returns
     -------
     int
-        1 for the first call; counted anew in each graph, and in each thread that builds none.
+        1 for the first call. Each graph has its own counts, and so has the eager code of each
+        thread.
 
     Examples
     --------
@@ -325,7 +327,7 @@ def get_uid(prefix=""):
 
 @unique("names that are numbered, a graph at a time")
 def reset_uids():
-    """Have `get_uid` begin at 1 again.
+    """Make `get_uid` begin at 1 again.
 
     Examples
     --------
@@ -352,8 +354,8 @@ def clear_session():
 
     Notes
     -----
-    TensorFlow's default graph is made anew, and its cache of kernels emptied. Of Keras nothing is
-    cleared: `keras.backend.clear_session` does that.
+    This also replaces TensorFlow's default graph and empties TensorFlow's kernel cache. It does not
+    clear Keras's own state: `keras.backend.clear_session` does that.
 
     Examples
     --------
@@ -377,7 +379,7 @@ _manual = [False]
 
 @unique("of graphs that a session runs: elsewhere variables have a value from the beginning")
 def manual_variable_initialization(value):
-    """Say whether variables in graphs of `tf.compat.v1` are initialised by hand.
+    """Set whether programs themselves initialise variables in graphs of `tf.compat.v1`.
 
     Parameters
     ----------
@@ -393,7 +395,7 @@ def manual_variable_initialization(value):
 
 @unique("`tf.name_scope` under this name", tensorflow="tf.name_scope", keras="keras.name_scope")
 def name_scope(name):
-    """Have the ops of a graph named within a scope.
+    """Name the ops of a graph within a scope.
 
     Parameters
     ----------
@@ -436,13 +438,13 @@ def _check(value):
     differs="which takes `training`",
 )
 def learning_phase():
-    """Tell whether layers are to train.
+    """Tell whether layers are in training.
 
     Returns
     -------
     int or tensor
-        1 for training, 0 else, which is the default. In a graph of `tf.compat.v1`, where it was not
-        set, a placeholder of dtype bool that is false unless fed.
+        1 for training, otherwise 0 (the default). In a graph of `tf.compat.v1` for which it was not
+        set, a placeholder of dtype bool, which is false unless it is fed.
 
     Examples
     --------
@@ -459,8 +461,8 @@ def learning_phase():
                 )
             # A weak reference: the tensor keeps its graph alive, which is the key.
             _phases_of_graphs[graph] = weakref.ref(made)
-        found = _phases_of_graphs[graph]
-        return found() if isinstance(found, weakref.ref) else found
+        phase = _phases_of_graphs[graph]
+        return phase() if isinstance(phase, weakref.ref) else phase
     return 0 if _eager.phase is None else _eager.phase
 
 
@@ -477,7 +479,7 @@ def _set_phase(value):
     differs="which takes `training`",
 )
 def set_learning_phase(value):
-    """Set whether layers are to train, for this thread or for the graph that is being built.
+    """Set whether layers are in training, for this thread or for the graph that is being built.
 
     Parameters
     ----------
@@ -491,7 +493,7 @@ def set_learning_phase(value):
     Warns
     -----
     UserWarning
-        Layers are told by their argument ``training``.
+        It is deprecated: pass the argument ``training`` to layers.
 
     Examples
     --------
@@ -513,7 +515,7 @@ def set_learning_phase(value):
 
 @contextlib.contextmanager
 def phase_scope(value):
-    """Set the learning phase within a ``with`` statement, and say nothing of it."""
+    """Set the learning phase within a ``with`` statement, without a warning."""
     _check(value)
     graph = tf.compat.v1.get_default_graph()
     before, of_graph = _eager.phase, _phases_of_graphs.get(graph)
@@ -535,7 +537,7 @@ def phase_scope(value):
 )
 @contextlib.contextmanager
 def learning_phase_scope(value):
-    """Set whether layers are to train within a ``with`` statement.
+    """Set whether layers are in training within a ``with`` statement.
 
     Parameters
     ----------
@@ -549,7 +551,7 @@ def learning_phase_scope(value):
     Warns
     -----
     UserWarning
-        Layers are told by their argument ``training``.
+        It is deprecated: pass the argument ``training`` to layers.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def _node(spec, name):
     if isinstance(spec, tf.SparseTensorSpec):
         return tf.compat.v1.sparse_placeholder(spec.dtype, shape=spec.shape, name=name)
     return tf.nest.map_structure(
-        lambda one: tf.compat.v1.placeholder(one.dtype, one.shape, name=name),
+        lambda leaf: tf.compat.v1.placeholder(leaf.dtype, leaf.shape, name=name),
         spec,
         expand_composites=True,
     )
@@ -42,14 +42,14 @@ def _node(spec, name):
     differs="what Keras 3's layers take",
 )
 def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragged=False):
-    """Make a tensor without a value, of which others are computed symbolically.
+    """Make a symbolic tensor: a tensor without a value, from which others can be computed.
 
     Parameters
     ----------
     shape : tuple of int or None, optional
         With None for sizes that differ from call to call.
     ndim : int, optional
-        How many axes, if there is no shape.
+        The number of axes, if `shape` is not given.
     dtype : str or tf.DType, optional
         `floatx`, if not given.
     sparse : bool, default False
@@ -66,7 +66,7 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragg
     Raises
     ------
     ValueError
-        For both sparse and ragged.
+        If both `sparse` and `ragged` are true.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def is_keras_tensor(x):
     Raises
     ------
     ValueError
-        For what is no tensor.
+        If `x` is not a tensor.
 
     Examples
     --------
@@ -126,13 +126,13 @@ def _is_of_keras(x):
 
 
 def _as_arrays(structure):
-    def one(x):
+    def as_value(x):
         if not isinstance(x, tf.Tensor):
             return x
         value = x.numpy()
         return value.item() if value.ndim == 0 else value
 
-    return tf.nest.map_structure(one, structure)
+    return tf.nest.map_structure(as_value, structure)
 
 
 @unique(
@@ -142,19 +142,20 @@ def _as_arrays(structure):
     differs="one traces Python, the other takes Keras's inputs",
 )
 def function(inputs, outputs, updates=None, name=None, **kwargs):
-    """Make a function of what was computed from placeholders.
+    """Make a function from placeholders to tensors that were computed from them.
 
     Parameters
     ----------
     inputs : tensor or list of tensor
-        Placeholders, or what was computed from them: what the function is given.
+        The arguments of the function: placeholders, or tensors that were computed from
+        placeholders.
     outputs : tensor, or structure of tensors
-        What was computed from these: what it returns.
+        The results of the function: tensors that were computed from `inputs`.
     updates : list, optional
-        In graphs of `tf.compat.v1`: assignments, or pairs of a variable and what it becomes.
+        In graphs of `tf.compat.v1`: assignments, or pairs of a variable and its new value.
     name : str, optional
     **kwargs
-        In such graphs: what `tf.compat.v1.Session.run` takes.
+        In graphs of `tf.compat.v1`: arguments of `tf.compat.v1.Session.run`.
 
     Returns
     -------
@@ -165,7 +166,7 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
     Raises
     ------
     ValueError
-        For updates and keyword arguments in eager calls; where nothing is symbolic.
+        For updates and keyword arguments in eager calls, and if no argument is symbolic.
 
     Examples
     --------
@@ -177,10 +178,10 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
     """
     if in_graph():
         known = inspect.signature(tf.compat.v1.Session.run).parameters
-        for one in kwargs:
-            if one not in known:
+        for option in kwargs:
+            if option not in known:
                 raise ValueError(
-                    f'Invalid argument "{one}" passed to K.function with TensorFlow backend'
+                    f'Invalid argument "{option}" passed to K.function with TensorFlow backend'
                 )
         return SessionFunction(inputs, outputs, updates, name, **kwargs)
     if kwargs:
@@ -194,9 +195,9 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
             f"in a `tf.function`. You passed: {updates}"
         )
     flat = tf.nest.flatten([inputs, outputs])
-    if any(_is_of_keras(one) for one in flat):
+    if any(_is_of_keras(tensor) for tensor in flat):
         return _of_model(inputs, outputs)
-    if not any(isinstance(one, Symbol) for one in flat):
+    if not any(isinstance(tensor, Symbol) for tensor in flat):
         raise ValueError(
             "a function is made of placeholders and what is computed from them: found neither"
         )
@@ -207,8 +208,8 @@ def _of_model(inputs, outputs):
     """Return a function between symbolic tensors of a Keras or tf_keras model."""
     import importlib
 
-    found = next(one for one in tf.nest.flatten([inputs, outputs]) if _is_of_keras(one))
-    keras = importlib.import_module(type(found).__module__.partition(".")[0])
+    tensor = next(value for value in tf.nest.flatten([inputs, outputs]) if _is_of_keras(value))
+    keras = importlib.import_module(type(tensor).__module__.partition(".")[0])
     model = keras.Model(inputs=inputs, outputs=outputs)
     alone = isinstance(outputs, list) and len(outputs) == 1
 
@@ -224,7 +225,7 @@ def _function(inputs, outputs):
 
     @tf.function(autograph=False)
     def compute(values):
-        known = {id(one): value for one, value in zip(sources, values, strict=True)}
+        known = {id(source): value for source, value in zip(sources, values, strict=True)}
         return evaluate(outputs, known)
 
     def call(values):
@@ -233,7 +234,7 @@ def _function(inputs, outputs):
             value if tf.is_tensor(value) else below.convert_to_tensor(value, source.dtype)
             for value, source in zip(values, sources, strict=True)
         ]
-        return _as_arrays(compute([_read(one) for one in values]))
+        return _as_arrays(compute([_read(value) for value in values]))
 
     return call
 
@@ -280,7 +281,7 @@ def gradients(loss, variables):
 
 @thicker("lists", tensorflow="tf.stop_gradient", keras="keras.ops.stop_gradient")
 def stop_gradient(variables):
-    """Return what a tensor holds, as a constant to gradients.
+    """Return the value of a tensor as a constant, through which no gradient flows.
 
     Parameters
     ----------

@@ -19,16 +19,16 @@ class Symbol:
     ----------
     spec : tf.TypeSpec
         The shape and dtype.
-    made_by : Call, optional
+    made_by : SymbolicCall, optional
         The call that returns the symbol. None for a placeholder.
-    place : int
+    index : int
         The index of the symbol among the tensors that the call returns.
     """
 
-    def __init__(self, spec, made_by=None, place=0):
+    def __init__(self, spec, made_by=None, index=0):
         self.spec = spec
         self.made_by = made_by
-        self.place = place
+        self.index = index
         if made_by is None:
             self._is_backend_placeholder = True  # Keras recognizes placeholders by this
         self.name = getattr(spec, "name", None) or f"symbol_{next(_numbers)}"
@@ -61,10 +61,10 @@ class Symbol:
         self.spec = tf.TensorSpec(self.shape.merge_with(shape), self.dtype)
 
     def __len__(self):
-        raise TypeError("a symbol has no length: ask for its shape")
+        raise TypeError("a symbol has no length: use its shape")
 
     def __bool__(self):
-        raise TypeError("a symbol has no value: `tf.cond` chooses by it")
+        raise TypeError("a symbol has no value, so Python cannot test it: use `tf.cond`")
 
     def __iter__(self):
         if self.shape.rank is None or self.shape[0] is None:
@@ -79,7 +79,7 @@ class Symbol:
 
 def _operator(name):
     def operator(self, *args):
-        return Call(getattr(tf.Tensor, name), (self, *args), {}).results
+        return SymbolicCall(getattr(tf.Tensor, name), (self, *args), {}).results
 
     operator.__name__ = name
     operator.__doc__ = f"As `tf.Tensor.{name}`."
@@ -90,7 +90,7 @@ for _name in tf.Tensor.OVERLOADABLE_OPERATORS:
     setattr(Symbol, _name, _operator(_name))
 
 
-class Call:
+class SymbolicCall:
     """A call of a function with symbols among its arguments.
 
     Attributes
@@ -104,13 +104,13 @@ class Call:
         self._args = args, kwargs
         graph = tf.__internal__.FuncGraph("fastops_symbols")
         with graph.as_default():
-            values = {id(one): _placeholder(one.spec) for one in symbols_in(self._args)}
-            made = self.run(lambda one: values[id(one)])
+            values = {id(symbol): _placeholder(symbol.spec) for symbol in symbols_in(self._args)}
+            made = self.run(lambda symbol: values[id(symbol)])
         self.results = tf.nest.map_structure(self._symbol_of, made)
         flat = tf.nest.flatten(self.results)
-        for place, one in enumerate(flat):
-            if isinstance(one, Symbol):
-                one.place = place
+        for index, result in enumerate(flat):
+            if isinstance(result, Symbol):
+                result.index = index
 
     def _symbol_of(self, value):
         if tf.is_tensor(value):
@@ -120,7 +120,7 @@ class Call:
     def run(self, value_of):
         """Make the call, with the values of its symbols."""
         args, kwargs = tf.nest.map_structure(
-            lambda one: value_of(one) if isinstance(one, Symbol) else one, self._args
+            lambda value: value_of(value) if isinstance(value, Symbol) else value, self._args
         )
         return self._function(*args, **kwargs)
 
@@ -129,19 +129,19 @@ def _placeholder(spec):
     if isinstance(spec, tf.SparseTensorSpec):
         return tf.compat.v1.sparse_placeholder(spec.dtype, spec.shape)
     return tf.nest.map_structure(
-        lambda one: tf.compat.v1.placeholder(one.dtype, one.shape), spec, expand_composites=True
+        lambda leaf: tf.compat.v1.placeholder(leaf.dtype, leaf.shape), spec, expand_composites=True
     )
 
 
 def symbols_in(structure):
     """Return the symbols in a structure."""
-    return [one for one in tf.nest.flatten(structure) if isinstance(one, Symbol)]
+    return [value for value in tf.nest.flatten(structure) if isinstance(value, Symbol)]
 
 
 class _Dispatcher(tf.__internal__.dispatch.GlobalOpDispatcher):
     def handle(self, op, args, kwargs):
         if symbols_in((args, kwargs)):
-            return Call(op, args, kwargs).results
+            return SymbolicCall(op, args, kwargs).results
         return self.NOT_SUPPORTED
 
 
@@ -165,11 +165,12 @@ def evaluate(outputs, known):
             return known[id(symbol)]
         call = symbol.made_by
         if call is None:
-            raise ValueError(f"{symbol} is needed, and is no input of the function")
+            raise ValueError(f"{symbol} is needed, but it is not an input of the function")
         if id(call) not in calls:
             calls[id(call)] = tf.nest.flatten(call.run(value_of))
-        return calls[id(call)][symbol.place]
+        return calls[id(call)][symbol.index]
 
     return tf.nest.map_structure(
-        lambda one: value_of(one) if isinstance(one, Symbol) else tf.convert_to_tensor(one), outputs
+        lambda value: value_of(value) if isinstance(value, Symbol) else tf.convert_to_tensor(value),
+        outputs,
     )

@@ -25,13 +25,12 @@ def variable(value, dtype=None, name=None, constraint=None):
     Parameters
     ----------
     value : array_like or tensor
-        What it is at first. A sparse matrix of SciPy's becomes a sparse tensor, which is no
-        variable.
+        The initial value. A sparse matrix of SciPy becomes a sparse tensor instead of a variable.
     dtype : str or tf.DType, optional
         `floatx`, if not given.
     name : str, optional
     constraint : callable, optional
-        What an optimizer applies to the variable after each step.
+        A function that an optimizer applies to the variable after each step.
 
     Returns
     -------
@@ -40,7 +39,7 @@ def variable(value, dtype=None, name=None, constraint=None):
     Raises
     ------
     TypeError, ValueError
-        Where the value is not of the dtype.
+        If the value does not fit the dtype.
 
     Examples
     --------
@@ -51,13 +50,13 @@ def variable(value, dtype=None, name=None, constraint=None):
     if dtype is None:
         dtype = floatx()
     if hasattr(value, "tocoo"):
-        found = value.tocoo()
+        coordinates = value.tocoo()
         made = tf.SparseTensor(
-            indices=np.stack([found.row, found.col], 1),
-            values=found.data,
-            dense_shape=found.shape,
+            indices=np.stack([coordinates.row, coordinates.col], 1),
+            values=coordinates.data,
+            dense_shape=coordinates.shape,
         )
-        made._keras_shape = found.shape
+        made._keras_shape = coordinates.shape
         return made
     made = below.make_variable(
         tf.Variable, value, dtype=tf.as_dtype(dtype), name=name, constraint=constraint
@@ -81,7 +80,7 @@ def constant(value, dtype=None, shape=None, name=None):
     dtype : str or tf.DType, optional
         `floatx`, if not given.
     shape : tuple of int, optional
-        That of `value`, if not given; a single value fills it.
+        The shape of `value`, if not given. A single value fills the shape.
     name : str, optional
         The name of the node in a graph.
 
@@ -92,7 +91,7 @@ def constant(value, dtype=None, shape=None, name=None):
     Raises
     ------
     TypeError, ValueError
-        Where the value is not of the dtype, or does not fill the shape.
+        If the value does not fit the dtype, or does not fill the shape.
 
     Examples
     --------
@@ -139,12 +138,12 @@ def zeros(shape, dtype=None, name=None):
     Returns
     -------
     tf.Variable
-        A tensor, where a size is zero.
+        A tensor, if a size is zero.
 
     Raises
     ------
     TypeError
-        For what is no dtype.
+        If `dtype` is not a dtype.
 
     Examples
     --------
@@ -174,12 +173,12 @@ def ones(shape, dtype=None, name=None):
     Returns
     -------
     tf.Variable
-        A tensor, where a size is zero.
+        A tensor, if a size is zero.
 
     Raises
     ------
     TypeError
-        For what is no dtype.
+        If `dtype` is not a dtype.
 
     Examples
     --------
@@ -209,7 +208,7 @@ def eye(size, dtype=None, name=None):
     Raises
     ------
     TypeError
-        For what is no dtype.
+        If `dtype` is not a dtype.
 
     Examples
     --------
@@ -236,7 +235,7 @@ def zeros_like(x, dtype=None, name=None):
     ----------
     x : tensor
     dtype : str or tf.DType, optional
-        That of `x`, if not given.
+        The dtype of `x`, if not given.
     name : str, optional
         The name of the node in a graph.
 
@@ -247,7 +246,7 @@ def zeros_like(x, dtype=None, name=None):
     Raises
     ------
     TypeError
-        For what is no dtype.
+        If `dtype` is not a dtype.
 
     Examples
     --------
@@ -266,7 +265,7 @@ def ones_like(x, dtype=None, name=None):
     ----------
     x : tensor
     dtype : str or tf.DType, optional
-        That of `x`, if not given.
+        The dtype of `x`, if not given.
     name : str, optional
         The name of the node in a graph.
 
@@ -277,7 +276,7 @@ def ones_like(x, dtype=None, name=None):
     Raises
     ------
     TypeError
-        For what is no dtype.
+        If `dtype` is not a dtype.
 
     Examples
     --------
@@ -292,12 +291,12 @@ def ones_like(x, dtype=None, name=None):
 
 
 @thicker(
-    "anything that is no tensor, as it is; from within functions the value outside",
+    "other objects, which it returns unchanged; inside functions, the value outside",
     tensorflow="tf.Tensor.numpy",
     keras="keras.ops.convert_to_numpy",
 )
 def get_value(x):
-    """Return what a tensor or variable holds.
+    """Return the value of a tensor or variable.
 
     Parameters
     ----------
@@ -306,7 +305,7 @@ def get_value(x):
     Returns
     -------
     ndarray
-        `x` itself, if it is no tensor.
+        `x` itself, if it is not a tensor.
 
     Raises
     ------
@@ -336,7 +335,7 @@ def get_value(x):
 
 @thicker("sparse tensors", tensorflow="tf.Tensor.numpy", keras="keras.ops.convert_to_numpy")
 def eval(x):
-    """Return what a tensor, sparse or not, or a variable holds.
+    """Return the value of a tensor, sparse tensor or variable.
 
     Parameters
     ----------
@@ -362,7 +361,7 @@ def _numpy(x):
 
 @thicker("several at once", tensorflow="tf.Tensor.numpy", keras="keras.ops.convert_to_numpy")
 def batch_get_value(tensors):
-    """Return what several tensors or variables hold.
+    """Return the values of several tensors or variables.
 
     Parameters
     ----------
@@ -435,7 +434,7 @@ def batch_set_value(tuples):
     Parameters
     ----------
     tuples : list of tuple
-        Of a variable and a value, as `set_value` takes them.
+        Pairs of a variable and a value, as for `set_value`.
 
     Raises
     ------
@@ -471,7 +470,7 @@ def update(x, new_x):
     Returns
     -------
     variable
-        `x`; in graphs, what it is afterwards.
+        `x`; in a graph, a tensor with the new value.
 
     Raises
     ------
@@ -502,7 +501,7 @@ def update_add(x, increment):
     Returns
     -------
     variable
-        `x`; in graphs, what it is afterwards.
+        `x`; in a graph, a tensor with the new value.
 
     Raises
     ------
@@ -533,7 +532,7 @@ def update_sub(x, decrement):
     Returns
     -------
     variable
-        `x`; in graphs, what it is afterwards.
+        `x`; in a graph, a tensor with the new value.
 
     Raises
     ------
@@ -570,7 +569,7 @@ def moving_average_update(x, value, momentum):
     Returns
     -------
     variable
-        `x`; in graphs, what it is afterwards.
+        `x`; in a graph, a tensor with the new value.
 
     Raises
     ------
@@ -601,14 +600,14 @@ def print_tensor(x, message="", summarize=3):
     ----------
     x : tensor
     message : str, default ""
-        What is printed before it.
+        A text to print before the tensor.
     summarize : int, default 3
-        How many elements, of the first and of the last, of each axis; all, if -1.
+        How many elements to print at the beginning and at the end of each axis; all, if -1.
 
     Returns
     -------
     tensor
-        `x`; in a graph a tensor that has it printed whenever it is computed.
+        `x`; in a graph, a tensor whose computation prints it.
 
     Examples
     --------

@@ -134,7 +134,7 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
     cdef PyObject* tensor
     if not is_number(value):
         if IsHandleType(hint):  # an empty list would become a tensor that has no handle
-            raise TypeError("no handle")
+            raise TypeError("a number or list cannot become a resource or variant")
         if on_host:
             # Without a hint, an empty list becomes float32.
             if is_vector(value) and (hint == DT_INT32 or hint == DT_INVALID and <object>value):
@@ -152,9 +152,9 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
         if is_array(value):
             if hint != DT_INVALID and hint != ArrayDtype(value):
                 # NumPy's warning about a cast names the calling line, which must be TensorFlow's.
-                raise TypeError("a cast")
+                raise TypeError("the array has another dtype than the input")
         elif not is_of_one_kind(value):
-            raise TypeError("a list that needs a closer look")
+            raise TypeError("a mixed or deeply nested list")
         handle = ConvertToEagerTensorUncached(wrap(here.context), value, hint, device)
     else:
         # TensorFlow caches numbers by value and device, and treats 0.0 and -0.0 as equal. Zeros
@@ -272,13 +272,13 @@ cdef object _packed(const Runtime& here, object value, DataType dtype, int depth
     cdef Py_ssize_t i
     cdef bint tensors = False
     if depth == 0 or not items:  # TensorFlow packs an empty list by other rules
-        raise TypeError("a list that needs a closer look")
+        raise TypeError("a mixed or deeply nested list")
     for i in range(len(items)):
         if is_list(<PyObject*>items[i]):
             items[i] = _packed(here, items[i], dtype, depth - 1, device_name, pack)
         if IsEagerTensor(<PyObject*>items[i]):
             if handle_dtype(<PyObject*>items[i]) != dtype:
-                raise TypeError("tensors of several dtypes")
+                raise TypeError("a list with tensors of several dtypes")
             tensors = True
     if not tensors:
         return value
@@ -286,7 +286,7 @@ cdef object _packed(const Runtime& here, object value, DataType dtype, int depth
         if not IsEagerTensor(<PyObject*>items[i]):
             items[i] = constant(here, items[i], dtype, device_name)
             if items[i] is None:
-                raise TypeError("no constant")
+                raise TypeError("a list item that cannot become a constant")
     return pack(values=items)
 
 

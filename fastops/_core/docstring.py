@@ -11,7 +11,7 @@ WIDTH = 96
 
 
 @dataclass(frozen=True)
-class Facts:
+class DocstringFacts:
     """The facts in a docstring that are not in the OpDef.
 
     Attributes
@@ -51,11 +51,11 @@ def render(op, params, facts):
 
     Parameters
     ----------
-    op : fastops._core.opdef.Op
+    op : fastops._core.opdef.OpSpec
         The op.
     params : tuple of fastops._core.opdef.Param
         Its keywords.
-    facts : Facts
+    facts : DocstringFacts
         The facts that are not in the OpDef.
     """
     names = {param.op_def_name: param.name for param in params}
@@ -185,7 +185,7 @@ def _notes(op, names, facts):
             elif facts.bound_by:
                 given = " or ".join(f"`{names[name]}`" for name in facts.bound_by)
                 notes.append(
-                    f"So does every call with {given}: TensorFlow's kernel goes on from the last."
+                    f"So does every call with {given}: TensorFlow's kernel keeps its state."
                 )
     if "" in facts.since:
         notes.append(f"Exists since TensorFlow {facts.since['']}.")

@@ -46,11 +46,9 @@ cdef bint finalizing
 # How many entries an op may keep.
 cdef int cache_size
 
-# Makes the entry for a call: see the definition. `direct`, `handles` and `thorough` are attributes
-# of the op.
-cdef Entry make_entry(Schema op, bint direct, bint handles, bint thorough, PyObject** slots,
-                      PyObject* device_name, Frame* frame, const Runtime& runtime, bint onednn,
-                      bint untried)
+# Makes the entry for a call: see the definition.
+cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame* frame,
+                      const Runtime& runtime, bint onednn, bint untried)
 # Returns an entry's kernel on the device of the inputs; None if TensorFlow must run the call.
 cdef Placing placing_of(Entry entry, Frame* frame, const Runtime& runtime)
 cdef Placing placing(Entry entry, PlacedKernel* kernel)

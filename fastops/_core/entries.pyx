@@ -73,9 +73,8 @@ cdef class Placing:
             new shared_ptr[PlacedKernel](self.kernel)
 
 
-cdef Entry make_entry(Schema op, bint direct, bint handles, bint thorough, PyObject** slots,
-                      PyObject* device_name, Frame* frame, const Runtime& runtime, bint onednn,
-                      bint untried):
+cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame* frame,
+                      const Runtime& runtime, bint onednn, bint untried):
     """Makes the entry for a call that TensorFlow has just run with success.
 
     If `untried`, TensorFlow has not run the call. Returns None then unless the call may be direct
@@ -120,25 +119,25 @@ cdef Entry make_entry(Schema op, bint direct, bint handles, bint thorough, PyObj
             ]
         ]
         entry.reason = R_OP
-        if direct and not op.is_bound(slots):
+        if op.direct and not op.is_bound(slots):
             entry.reason = R_DTYPE
             for j in range(outputs.size()):
                 if IsHandleType(outputs[j]) and not op.makes:
                     break
             else:
-                if handles or not _has_handles(frame):
+                if op.handles or not _has_handles(frame):
                     on_host = PlacedOnHost(runtime, deref(entry.node), place)
                     entry.reason = R_KERNEL if on_host else R_DEVICE
         if entry.reason == R_KERNEL:
             entry.kernel = PreparedKernel.Make(
                 runtime, deref(entry.node), entry.num_outputs, onednn and OneDnnEnabled(),
-                thorough, &status,
+                op.thorough, &status,
             )
             if entry.kernel.get() != NULL:
                 entry.reason = R_DIRECT
             else:
                 entry.detail = Message(status).decode("utf-8", "replace")
-        elif entry.reason == R_DEVICE and not untried and (handles or not op.facts.stateful):
+        elif entry.reason == R_DEVICE and not untried and (op.handles or not op.facts.stateful):
             _place(entry, place, frame, runtime)
     else:
         entry.node.reset()

@@ -10,3 +10,5 @@ cdef bint is_ordinary(object graph) noexcept
 cdef bint has_scopes(object graph, str stack_name) except -1
 # Whether neither a global seed nor determinism is set, so that random ops use only their own seeds.
 cdef bint unseeded() except -1
+# Whether mixed dtypes are an error: NumPy-style dtype promotion is off.
+cdef bint promotes_no_dtypes() noexcept

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Reads a thread's state in a `threading.local`, and its default graph."""
+"""Reads a thread's state in a `threading.local`, its default graph, and settings of the process."""
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
@@ -14,6 +14,9 @@ from tensorflow.python.util._pywrap_determinism import is_enabled as _determinis
 cdef type _local = threading.local
 cdef type _Graph = _tf_ops.Graph
 cdef object _graphs = _tf_ops._default_graph_stack
+cdef dict _settings = _tf_ops.__dict__
+cdef str _CONVERSION = "_dtype_conversion_mode"
+cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
 
 
 cdef object of_this_thread(object local, str name):
@@ -41,3 +44,7 @@ cdef bint has_scopes(object graph, str stack_name) except -1:
 
 cdef bint unseeded() except -1:
     return _tf_context._context._seed is None and not _deterministic()
+
+
+cdef bint promotes_no_dtypes() noexcept:
+    return PyDict_GetItem(_settings, _CONVERSION) == <PyObject*>_NO_CONVERSION

@@ -8,7 +8,7 @@ from fastops._core.threads cimport Thread
 
 cdef class Measurement:
     cdef Measurement outer    # the measured call that contains this one, or None
-    cdef Recorder recorder    # the innermost recorder, to which the call is added
+    cdef ProfileRecorder recorder    # the innermost recorder, to which the call is added
     cdef int path
     cdef object entry         # for a direct call, the Entry or Placing that ran it
     cdef bint in_caller       # whether the kernel's tasks ran in this thread
@@ -26,7 +26,7 @@ cdef class Measurement:
     cdef int64_t kernel_ns
     cdef int64_t tensorflow_ns
 
-    cdef void begin(self, Recorder recorder, Thread* thread) noexcept
+    cdef void begin(self, ProfileRecorder recorder, Thread* thread) noexcept
     cdef void leave(self) noexcept
     cdef void come_back(self) noexcept
     cdef int end(self, str op_name, Thread* thread) except -1
@@ -46,7 +46,7 @@ cdef struct Event:
     int64_t back
 
 
-cdef class Recorder(Observer):
+cdef class ProfileRecorder(Observer):
     cdef int64_t start
     cdef int64_t stop
     cdef int64_t inside_ns    # time in calls on the opener's thread, including their recording

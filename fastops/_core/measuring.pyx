@@ -25,7 +25,7 @@ cdef size_t MOST_EVENTS = 200_000
 @cython.freelist(16)
 cdef class Measurement:
     """One call while it is measured. Nested calls have their own measurements."""
-    cdef void begin(self, Recorder recorder, Thread* thread) noexcept:
+    cdef void begin(self, ProfileRecorder recorder, Thread* thread) noexcept:
         self.outer = <Measurement>thread.measurement if thread.measurement != NULL else None
         self.recorder = recorder
         put(&thread.measurement, self)
@@ -46,7 +46,7 @@ cdef class Measurement:
     cdef int end(self, str op_name, Thread* thread) except -1:
         """Ends the measurement. The op's name is None if the call did not take place."""
         cdef int64_t dispatch_ns
-        cdef Recorder recorder = self.recorder
+        cdef ProfileRecorder recorder = self.recorder
         self.stop = Nanoseconds()
         put(&thread.measurement, self.outer)
         dispatch_ns = self.stop - self.start - self.inside_ns
@@ -71,7 +71,7 @@ cdef class Tally:
 
 
 @cython.final
-cdef class Recorder(Observer):
+cdef class ProfileRecorder(Observer):
     """Sums up the calls of a thread between `open` and `close`, for a profile.
 
     Recorders of one thread nest: each call is added to the innermost recorder and to all outer
@@ -253,9 +253,9 @@ cdef class Recorder(Observer):
         return 0
 
 
-cdef Recorder _around(Recorder recorder):
+cdef ProfileRecorder _around(ProfileRecorder recorder):
     """Returns the next outer recorder, or None."""
     cdef Observer observer = recorder.outer
-    while observer is not None and type(observer) is not Recorder:
+    while observer is not None and type(observer) is not ProfileRecorder:
         observer = observer.outer
-    return <Recorder>observer
+    return <ProfileRecorder>observer

@@ -84,7 +84,7 @@ class Attr:
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class OpSpec:
     """An op of the registry: the members of its OpDef under shorter names."""
 
     name: str
@@ -161,7 +161,7 @@ def params(op, renames, defaults):
 
     Parameters
     ----------
-    op : Op
+    op : OpSpec
         The op.
     renames : dict of str
         Python names by OpDef names, for those that differ.
@@ -202,8 +202,8 @@ def snake_case(op_name):
 
 
 def from_proto(proto):
-    """Return the `Op` for an OpDef."""
-    return Op(
+    """Return the `OpSpec` for an OpDef."""
+    return OpSpec(
         name=proto.name,
         inputs=tuple(map(_arg, proto.input_arg)),
         outputs=tuple(map(_arg, proto.output_arg)),
@@ -216,7 +216,7 @@ def from_proto(proto):
 
 
 def registered(op_name):
-    """Return the `Op` the running TensorFlow has under that name, or `None`."""
+    """Return the `OpSpec` the running TensorFlow has under that name, or `None`."""
     found = registered_proto(op_name)
     return found and from_proto(found)
 

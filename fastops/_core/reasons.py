@@ -14,21 +14,21 @@ PATHS = ("direct", "capi", "tensorflow")
 REASONS = (
     ("direct", "the call ran its prepared kernel"),
     ("first_call", "no kernel was prepared for this op, these dtypes and attributes yet"),
-    ("op", "the kernel of such calls is TensorFlow's alone to run"),
+    ("op", "the op, or an attribute of the call, is excluded from the direct path"),
     ("options", "fastops.options(path=...) asks for another path"),
     ("graph", "a graph is being built"),
     ("context", "TensorFlow's eager context is not initialised, or was replaced"),
     ("remote", "the context is connected to other hosts"),
     ("callbacks", "op callbacks are registered"),
     ("async", "the thread's executor is asynchronous"),
-    ("observed", "device placement, memory, the profiler or a file of nodes are recording"),
+    ("observed", "placement logging, memory logging, the profiler or TF_NODE_FILE_WRITER is on"),
     ("arguments", "an argument is missing, unknown or positional"),
-    ("input_type", "an input is not a tensor, variable, array, number, text, or a list of such"),
+    ("input_type", "an input is not a tensor, variable, array, number, string, or a list of these"),
     ("input_device", "an input lives on another device"),
     ("input_state", "an input is remote, packed, not computed yet, or failed"),
     ("conversion", "an input could not be converted to a tensor"),
     ("attr_value", "an attribute's value cannot be encoded or compared"),
-    ("dtype", "a resource or variant passes through"),
+    ("dtype", "an input or output is a resource or variant"),
     ("device", "TensorFlow places the call on another device"),
     ("kernel", "there is no synchronous kernel for these dtypes, or it cannot be prepared"),
     ("kernel_error", "the kernel reported an error, and TensorFlow ran the call again"),
@@ -57,6 +57,7 @@ class Reason(NamedTuple):
 
 
 AREAS = {
+    "surroundings": "what surrounds a call",
     "function": "calls of traced functions",
     "graph": "graphs that get no plan",
     "session": "runs of sessions that get no plan",
@@ -71,6 +72,34 @@ AREAS = {
 REFUSALS = {
     reason.id: reason
     for reason in (
+        Reason("tape_open", "surroundings", "a tape or an accumulator records"),
+        Reason("device_scope", "surroundings", "a device scope is open"),
+        Reason(
+            "device_choice",
+            "surroundings",
+            "TensorFlow has several devices to choose from",
+        ),
+        Reason(
+            "strategy_scope",
+            "surroundings",
+            "a scope of a distribution strategy is open",
+            "methods of Keras's objects are replayed in the default strategy's replica",
+        ),
+        Reason("graph_scope", "surroundings", "a scope of a graph is open"),
+        Reason(
+            "functions_run_eagerly",
+            "surroundings",
+            "functions are set to run eagerly",
+            "`tf.config.run_functions_eagerly(False)` ends that",
+        ),
+        Reason(
+            "dtype_promotion",
+            "surroundings",
+            "NumPy-style dtype promotion is on",
+            "`tf.experimental.numpy.experimental_enable_numpy_behavior` has turned it on",
+        ),
+        Reason("cancellation", "surroundings", "a cancellation manager is active"),
+        Reason("export", "surroundings", "a SavedModel is being exported"),
         Reason(
             "signature_new",
             "function",
@@ -84,12 +113,6 @@ REFUSALS = {
             "under `install`: the calls so far have cost less than the bar of a plan",
         ),
         Reason("executor_chosen", "function", 'executor="tensorflow" was requested'),
-        Reason(
-            "function_surroundings",
-            "function",
-            "a tape, graph, device scope, strategy or the like is active",
-            "`tf.function` makes the call there",
-        ),
         Reason(
             "argument_type",
             "function",
@@ -253,12 +276,6 @@ REFUSALS = {
             "session",
             "TensorFlow's session computes other values than its functions",
             "other optimizations change the last bits",
-        ),
-        Reason(
-            "method_surroundings",
-            "method",
-            "a graph, device scope, strategy or the like is active",
-            "Keras makes the call there",
         ),
         Reason(
             "user_class",
@@ -457,7 +474,7 @@ REFUSALS = {
             "read_after_effect",
             "recording",
             "Python reads a tensor value after a variable was assigned",
-            "the call could not begin anew if the value differs",
+            "the call could not be restarted if the value differs",
         ),
         Reason(
             "large_value",

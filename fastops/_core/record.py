@@ -21,12 +21,12 @@ _ALLOWED = policy.HANDLES | policy.STATELESS | policy.UNSEEDED | policy.MAKERS
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class OpRecord:
     """The facts about one op of the running TensorFlow.
 
     Attributes
     ----------
-    op_def : fastops._core.opdef.Op
+    op_def : fastops._core.opdef.OpSpec
         The OpDef.
     name, module : str
         The Python name and the module the op shows as its own.
@@ -38,7 +38,7 @@ class Record:
         only.
     """
 
-    op_def: opdef.Op
+    op_def: opdef.OpSpec
     name: str
     module: str
     order: tuple[str, ...] = ()
@@ -119,9 +119,14 @@ class Record:
         `None` if the op has no such attributes.
         """
         if self.makes:
-            return "with a shared_name it makes what others may have, too"
+            return "with a shared_name the resource is shared with other kernels"
         given = " or ".join(self.bound_by)
-        return f"with {given} TensorFlow's kernel goes on from the last call" if given else None
+        return f"with {given}, TensorFlow's kernel keeps its state between calls" if given else None
+
+    @property
+    def seeded(self):
+        """Whether one kernel can make the first draw of any pair of seeds."""
+        return self.op_name in policy.SEEDED
 
     @property
     def value_sized(self):
@@ -148,7 +153,7 @@ class Record:
 
         name = self.op_name
         known = name in index.FAMILIES
-        told = docstring.Facts(
+        told = docstring.DocstringFacts(
             version=facts.VERSION if known else tf.version.VERSION,
             inputs=facts.INPUTS.get(name, {}),
             outputs=facts.OUTPUTS.get(name, {}),
@@ -168,7 +173,7 @@ class Record:
 
 
 def record_of(op_name):
-    """Return the `Record` of an op. `Op` calls this at its first use."""
+    """Return the `OpRecord` of an op. `Op` calls this at its first use."""
     name, module, order = opdef.snake_case(op_name), "fastops.ops", ()
     with LOCK:
         if op_name in index.FAMILIES:
@@ -178,6 +183,6 @@ def record_of(op_name):
             name, order = SIGNATURES[op_name]
         op_def = opdef.registered(op_name)
     if op_def is None:
-        bare = opdef.Op(op_name, inputs=tuple(map(opdef.Arg, order)))
-        return Record(bare, name, module, order, missing=True)
-    return Record(op_def, name, module, order)
+        bare = opdef.OpSpec(op_name, inputs=tuple(map(opdef.Arg, order)))
+        return OpRecord(bare, name, module, order, missing=True)
+    return OpRecord(op_def, name, module, order)

@@ -24,7 +24,13 @@ cdef class Schema:
     cdef list attr_names            # OpDef names of the explicit attributes
     cdef list attr_defaults
     cdef list attr_kinds            # int, float or bool; None for attributes of other kinds
+    cdef bint direct                # whether any call may take the direct path
+    cdef bint never                 # whether no call may, whichever TensorFlow is running
+    cdef bint handles               # state lives behind resource handles
+    cdef bint unbounded             # the kernel runs without the GIL even for small inputs
+    cdef bint thorough              # kernels get a full context: see PreparedKernel::Describe
     cdef bint makes                 # whether each call creates a new resource, unless it is named
+    cdef bint seeded                # whether `draws` can make a call with seeds
     cdef int num_binding            # number of attributes that bind a call to TensorFlow's kernel
     cdef unsigned char binding[FASTOPS_MAX_PARAMS]  # the slots of these attributes
 
@@ -35,3 +41,6 @@ cdef class Schema:
     cdef bint attrs_stay(self, PyObject** slots) except -1
     cdef tuple attrs_for_gradient(self, tuple given, Frame* frame)
     cdef tuple changes(self, list known, tuple wanted)
+
+
+cdef bint unknown_kernels   # whether TensorFlow chooses kernels in a way that fastops does not know

@@ -9,6 +9,7 @@ from fastops._core.attributes cimport encode as encode_attr
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.handle cimport HandleDtype
 from fastops._cpp.opdef cimport Describe, FindAttr, InputArg, kSingle
+from fastops._cpp.runtime cimport UnknownKernels
 from fastops._tf.eager cimport recording
 from fastops._tf.node_def_util cimport AddDefaultsToNodeDef
 from fastops._tf.protos cimport AttrDef, AttrValue, DataType, NodeDef
@@ -23,12 +24,13 @@ from tensorflow.python.framework import dtypes as _dtypes
 
 from fastops._core.threads import ONEDNN
 
+cdef bint unknown_kernels = UnknownKernels() != NULL
 cdef object _ANONYMOUS = _context.anonymous_name()
 cdef dict _NUMBERS = {kind.__name__: kind for kind in map(type, (0, 0.5, True))}
 
 
 cdef class Schema:
-    """The base class of `Op`: the facts about an op that all of its calls share.
+    """The base class of `BaseOp`: the facts about an op that all of its calls share.
 
     The arguments of a call are in *slots*, numbered like the parameters.
     """
@@ -42,7 +44,7 @@ cdef class Schema:
             raise ValueError(f"{self.op_name} has too many parameters for fastops")
         self.op_name_bytes = self.op_name.encode()
         if not Describe(self.op_name_bytes, &self.facts):
-            raise SystemError(f"{self.op_name} is known to Python only")
+            raise SystemError(f"{self.op_name} is missing from the C++ registry of ops")
         self.keywords = tuple([sys.intern(param.name) for param in params] + ["name"])
         self.num_inputs = self.facts.inputs.size()
         by_name = {param.op_def_name: slot for slot, param in enumerate(params)}
@@ -59,7 +61,14 @@ cdef class Schema:
                 self.attr_defaults.append(param.default)
                 self.attr_kinds.append(kinds[param.op_def_name])
         self.num_attrs = len(self.attr_names)
-        self.makes = record.makes
+        self.never = record.exclusion is not None
+        self.direct = not self.never and not unknown_kernels
+        self.handles = record.handles
+        # The cost may depend on the values of the inputs or on the state behind a handle. The sizes
+        # of the inputs do not bound it then.
+        self.unbounded = record.value_sized or (record.handles and self.num_inputs > 1)
+        self.thorough = not record.module.startswith("fastops.gen.")
+        self.makes, self.seeded = record.makes, record.seeded
         self.num_binding = 0
         for slot, param in enumerate(params):
             if param.op_def_name in (("shared_name",) if self.makes else record.bound_by):

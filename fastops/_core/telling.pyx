@@ -12,13 +12,16 @@ from libc.stdint cimport int64_t
 from fastops._core.attributes cimport MISSING, is_comparable
 from fastops._core.conversion cimport is_convertible, may_convert
 from fastops._core.entries cimport Placing, placing
-from fastops._core.observer cimport Observer
-from fastops._core.reasons cimport R_ATTR_VALUE, R_INPUT_TYPE
+from fastops._core.observer cimport Observer, measurer_of, reporter_of
+from fastops._core.reasons cimport R_ATTR_VALUE, R_INPUT_TYPE, R_OP
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport kSingle
+from fastops._cpp.options cimport kCapi, kDirect, kIgnore, kTensorflow
+from fastops._cpp.runtime cimport Async, Observed, StoresGraphs
 from fastops._cpp.text cimport RaiseNotOk
 from fastops._cpp.timer cimport Nanoseconds
+from fastops._tf.eager cimport EagerContextThreadLocalData, GetEagerContextThreadLocalData
 
 cdef extern from "definitions.h":
     pass
@@ -80,11 +83,57 @@ cdef int run_placed_observed(Entry entry, PlacedKernel* kernel, Frame* frame, Py
     return code
 
 
+cdef bint read_observed(Schema op, Entry entry, Frame* frame, Tensor* value,
+                        Thread* thread) except -1:
+    cdef PyObject* measurer = measurer_of(thread)
+    cdef Observer observer
+    cdef bint ran
+    if measurer == NULL:
+        return deref(entry.kernel).RunUnwrapped(frame.tensors, value, NULL)
+    observer = <Observer>measurer
+    observer.begin(thread)
+    ran = deref(entry.kernel).RunUnwrapped(frame.tensors, value, observer.begin_kernel())
+    observer.end(op.op_name if ran else None, thread)
+    return ran
+
+
+cdef bint may_record(PyObject* recorder, Thread* thread, const Runtime& runtime) except -1:
+    """Whether a call may run directly and be reported to a recorder.
+
+    The recorder's op callback must be the only one.
+    """
+    cdef Observer observer = <Observer>recorder
+    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(runtime.py_context)
+    callbacks = <list><object>local.op_callbacks.get()
+    if (
+        len(callbacks) != 1 or callbacks[0] is not observer.callback
+        or thread.options.path == kTensorflow or thread.options.path == kCapi
+        or Async(runtime) or Observed(runtime) or StoresGraphs(runtime)
+    ):
+        return False
+    observer.options = thread.options
+    observer.options.path = kDirect  # else TensorFlow runs it and notifies the op callback
+    return True
+
+
+cdef int tell_fallback(BaseOp op, int path, int reason, PyObject** slots, Entry entry,
+                       PyObject* told, OnFallback how) except -1:
+    if reason == R_OP:
+        detail = op.never_direct or op.record.bound
+    else:
+        detail = _detail_of(op, reason, slots, entry)
+    if told != NULL:
+        (<Observer>told).fell_back(op.op_name, path, reason, detail)
+    if how != kIgnore:
+        reporter_of(how).fell_back(op.op_name, path, reason, detail)
+    return 0
+
+
 cdef str _of_class(str name, object value):
     return f"{name} is of type {type(value).__name__}"
 
 
-cdef str detail_of(Schema op, int reason, PyObject** slots, Entry entry):
+cdef str _detail_of(Schema op, int reason, PyObject** slots, Entry entry):
     """Returns details that the text of a reason does not give, or None."""
     cdef int i
     cdef PyObject* value
@@ -128,7 +177,7 @@ cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_di
         if as_dispatched:
             raise
         raise_from_not_ok_status(error, None if name == NULL else <object>name)
-    raise SystemError("an error status raised nothing")
+    raise SystemError("RaiseNotOk returned without setting an exception")
 
 
 cdef int raise_failure(Schema op, const Status& status) except -1:
@@ -140,4 +189,4 @@ cdef int raise_failure(Schema op, const Status& status) except -1:
         if not isinstance(error, _NotOkStatusException):
             raise
         raise_from_not_ok_status(error, None)
-    raise SystemError("an error status raised nothing")
+    raise SystemError("RaiseNotOk returned without setting an exception")

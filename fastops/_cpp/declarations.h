@@ -37,6 +37,8 @@ class Frame;
 class PlacedKernel;
 class PlacedKernels;
 class PreparedKernel;
+class SeedPairs;
+class SeededKernel;
 struct Runtime;
 
 // TensorFlow's numbers of dtypes. opdef.h checks them against TensorFlow's header.
@@ -65,9 +67,9 @@ using Sizes = std::vector<int64_t>;
 
 // One input argument of an op. `attr` is the index of its type attribute; -1 for a fixed type.
 struct InputArg {
-  enum Kind { kSingle, kHomogeneous, kHeterogeneous };
+  enum InputKind { kSingle, kHomogeneous, kHeterogeneous };
   std::string name, type_attr, number_attr, list_attr;
-  Kind kind = kSingle;
+  InputKind kind = kSingle;
   tensorflow::DataType fixed = DT_INVALID;
   tensorflow::DataType fallback = DT_INVALID;  // the attribute's default
   std::vector<tensorflow::DataType> allowed;   // by the attribute; empty: all

@@ -6,6 +6,7 @@
 #include "acceptance.h"
 #include "arrays.h"
 #include "capi.h"
+#include "draws.h"
 #include "frame.h"
 #include "graph.h"
 #include "handle.h"
@@ -17,6 +18,7 @@
 #include "sequences.h"
 #include "session.h"
 #include "signature.h"
+#include "signature_text.h"
 #include "tensors.h"
 #include "text.h"
 

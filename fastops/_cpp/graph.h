@@ -15,18 +15,18 @@ namespace fastops {
 // Instantiates a function as an eager call does, and returns the serialized graphs of its
 // partitions. `call` is the node of the call. It needs an attribute that makes it unique, because
 // TensorFlow returns no graphs for an instance that exists already. `inputs` matters only for
-// handles and may contain nulls. `places` are the names of the devices of the inputs, empty for the
+// handles and may contain nulls. `names` are the names of the devices of the inputs, empty for the
 // host. `preferred` is set to the device on which TensorFlow runs the call, and all nodes that are
 // not placed elsewhere.
 inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::NodeDef& call,
                                    const std::vector<TFE_TensorHandle*>& inputs,
-                                   const std::vector<std::string>& places,
+                                   const std::vector<std::string>& names,
                                    std::vector<std::string>* graphs,
                                    tensorflow::Device** preferred) {
   std::unordered_map<int, tensorflow::DtypeAndPartialTensorShape> resources;
   std::vector<tensorflow::Device*> devices(inputs.size(), runtime.host);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!places[i].empty()) devices[i] = LocalDevice(runtime, places[i]);
+    if (!names[i].empty()) devices[i] = LocalDevice(runtime, names[i]);
     if (devices[i] == nullptr) return absl::NotFoundError("an input is on no local device");
     if (inputs[i] == nullptr) continue;
     auto* handle = static_cast<tensorflow::TensorHandle*>(tensorflow::unwrap(inputs[i]));

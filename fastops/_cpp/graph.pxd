@@ -11,5 +11,5 @@ from fastops._tf.status cimport Status
 cdef extern from "declarations.h" namespace "fastops":
     Status ExecutedGraphs(
         const Runtime&, const NodeDef&, const vector[TFE_TensorHandle*]&,
-        const vector[string]& places, vector[string]*, Device** preferred
+        const vector[string]& names, vector[string]*, Device** preferred
     ) except +

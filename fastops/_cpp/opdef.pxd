@@ -6,7 +6,7 @@ from fastops._tf.protos cimport AttrDef, DataType, NodeDef, OpDef
 
 
 cdef extern from "declarations.h" namespace "fastops":
-    enum InputKind "fastops::InputArg::Kind":
+    enum InputKind "fastops::InputArg::InputKind":
         kSingle "fastops::InputArg::kSingle"
         kHomogeneous "fastops::InputArg::kHomogeneous"
         kHeterogeneous "fastops::InputArg::kHeterogeneous"

@@ -1,4 +1,4 @@
-// Plan: the kernels of a graph in execution order, and the slots that hold their values.
+// NativePlan: the kernels of a graph in execution order, and the slots that hold their values.
 #ifndef FASTOPS_CPP_PLAN_H_
 #define FASTOPS_CPP_PLAN_H_
 
@@ -19,10 +19,10 @@
 namespace fastops {
 
 // One node, or a loop of nodes.
-struct Step {
-  enum Kind { kKernel, kRead, kCopy, kSwitch, kMerge, kLoop, kNothing };
+struct NativeStep {
+  enum StepKind { kKernel, kRead, kCopy, kSwitch, kMerge, kLoop, kNothing };
 
-  Kind kind = kKernel;
+  StepKind kind = kKernel;
   int number = 0;    // steps inside of loops are counted, too
   std::string name;  // of the node
   std::shared_ptr<PreparedKernel> kernel;
@@ -36,7 +36,7 @@ struct Step {
 
   // For a loop. Each loop variable has three slots: `entered` holds its first value, the body reads
   // it from `current`, and leaves its next value in `next`.
-  std::vector<Step> enters, body, exits;
+  std::vector<NativeStep> enters, body, exits;
   std::vector<int> entered, current, next;
   int condition = -1;
 
@@ -52,7 +52,9 @@ struct Step {
 };
 
 // The status of a run in which a guard of a step failed.
-inline absl::Status Different() { return absl::AbortedError("fastops: a value or a size differs"); }
+inline absl::Status Different() {
+  return absl::AbortedError("fastops: a value or size differs from the recording");
+}
 inline bool Differs(const absl::Status& status) { return status == Different(); }
 
 // How often each step ran, and for how many nanoseconds, by step number.
@@ -71,9 +73,9 @@ struct Activation {
 using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
 using Made = absl::InlinedVector<tensorflow::Tensor, 4>;
 
-class Plan {
+class NativePlan {
  public:
-  std::vector<Step> steps;
+  std::vector<NativeStep> steps;
   std::vector<int> arguments;  // slots; -1 for an argument that is not used
   std::vector<int> results;
   std::vector<int> transient;  // slots to empty after a run that failed
@@ -108,7 +110,7 @@ class Plan {
   // Runs all steps. The arguments are borrowed, the results are appended to `made`. The GIL is held
   // on entry and exit, and released in between if `release_gil`. Adds to `times` if `measured`.
   absl::Status Run(const Borrowed& given, bool release_gil, Threads threads, bool measured,
-                   Made* made, const Step** failed) {
+                   Made* made, const NativeStep** failed) {
     FASTOPS_ASSERT(PyGILState_Check() && given.size() <= arguments.size());
     std::unique_ptr<Activation> activation = Take();
     activation->threads = threads;
@@ -149,9 +151,9 @@ class Plan {
   }
 
  private:
-  static int64_t PrimitiveRuns(const std::vector<Step>& steps) {
+  static int64_t PrimitiveRuns(const std::vector<NativeStep>& steps) {
     int64_t runs = 0;
-    for (const Step& step : steps) {
+    for (const NativeStep& step : steps) {
       if (step.kernel != nullptr) runs += step.kernel->primitive_runs();
       runs += PrimitiveRuns(step.enters) + PrimitiveRuns(step.body) + PrimitiveRuns(step.exits);
     }
@@ -170,15 +172,15 @@ class Plan {
     return activation;
   }
 
-  absl::Status RunSteps(const std::vector<Step>& steps, Activation* values,
-                        const Step** failed) const {
-    for (const Step& step : steps) {
+  absl::Status RunSteps(const std::vector<NativeStep>& steps, Activation* values,
+                        const NativeStep** failed) const {
+    for (const NativeStep& step : steps) {
       if (conditional && IsDead(step, *values)) {
         for (int slot : step.outputs) {
           if (slot >= 0) values->dead[slot] = 1;
         }
         if (step.control >= 0) values->dead[step.control] = 1;
-        if (step.kind == Step::kLoop) Kill(step, values);
+        if (step.kind == NativeStep::kLoop) Kill(step, values);
         continue;
       }
       if (conditional) {
@@ -190,18 +192,18 @@ class Plan {
       absl::Status status;
       const int64_t begin = values->times == nullptr ? 0 : Nanoseconds();
       switch (step.kind) {
-        case Step::kKernel:
+        case NativeStep::kKernel:
           status = Compute(step, values);
           break;
-        case Step::kRead:
+        case NativeStep::kRead:
           if (!Read(step, values)) status = Compute(step, values);
           break;
-        case Step::kCopy:
+        case NativeStep::kCopy:
           if (step.outputs[0] >= 0) Move(step, step.inputs[0], step.outputs[0], values);
           break;
-        case Step::kNothing:
+        case NativeStep::kNothing:
           break;
-        case Step::kSwitch: {
+        case NativeStep::kSwitch: {
           size_t taken = 0;
           status = Side(values->slots[step.inputs[1]], step.outputs.size(), &taken);
           if (!status.ok()) break;
@@ -211,7 +213,7 @@ class Plan {
           if (step.outputs[taken] >= 0) Move(step, step.inputs[0], step.outputs[taken], values);
           break;
         }
-        case Step::kMerge:
+        case NativeStep::kMerge:
           for (size_t i = 0; i < step.inputs.size(); ++i) {
             if (values->dead[step.inputs[i]]) continue;
             if (step.outputs[0] >= 0) Move(step, step.inputs[i], step.outputs[0], values);
@@ -222,7 +224,7 @@ class Plan {
             break;
           }
           break;
-        case Step::kLoop:
+        case NativeStep::kLoop:
           status = RunLoop(step, values, failed);
           break;
       }
@@ -240,18 +242,18 @@ class Plan {
     return absl::OkStatus();
   }
 
-  bool IsDead(const Step& step, const Activation& values) const {
+  bool IsDead(const NativeStep& step, const Activation& values) const {
     for (int slot : step.needs) {
       if (values.dead[slot]) return true;
     }
-    if (step.kind != Step::kMerge) return false;
+    if (step.kind != NativeStep::kMerge) return false;
     for (int slot : step.inputs) {
       if (!values.dead[slot]) return false;
     }
     return true;
   }
 
-  static bool AsWanted(const Step& step, const Activation& values) {
+  static bool AsWanted(const NativeStep& step, const Activation& values) {
     for (const auto& [output, shape] : step.sizes) {
       if (values.slots[step.outputs[output]].shape() != shape) return false;
     }
@@ -261,8 +263,8 @@ class Plan {
     return true;
   }
 
-  static void Kill(const Step& loop, Activation* values) {
-    for (const Step& exit : loop.exits) {
+  static void Kill(const NativeStep& loop, Activation* values) {
+    for (const NativeStep& exit : loop.exits) {
       for (int slot : exit.outputs) {
         if (slot >= 0) values->dead[slot] = 1;
       }
@@ -271,7 +273,7 @@ class Plan {
   }
 
   // Moves a value to another slot. Copies it if a later step still needs the old slot.
-  static void Move(const Step& step, int from, int to, Activation* values) {
+  static void Move(const NativeStep& step, int from, int to, Activation* values) {
     if (step.shared.empty()) {
       values->slots[to] = std::move(values->slots[from]);
     } else {
@@ -301,7 +303,8 @@ class Plan {
     return absl::OkStatus();
   }
 
-  absl::Status RunLoop(const Step& loop, Activation* values, const Step** failed) const {
+  absl::Status RunLoop(const NativeStep& loop, Activation* values,
+                       const NativeStep** failed) const {
     TF_RETURN_IF_ERROR(RunSteps(loop.enters, values, failed));
     for (size_t i = 0; i < loop.current.size(); ++i) {
       values->slots[loop.current[i]] = std::move(values->slots[loop.entered[i]]);
@@ -323,7 +326,7 @@ class Plan {
 
   // Reads a variable as its kernel does, without the kernel. Returns false in unusual cases, which
   // the kernel handles.
-  static bool Read(const Step& step, Activation* values) {
+  static bool Read(const NativeStep& step, Activation* values) {
     const tensorflow::Tensor& handle = values->slots[step.inputs[0]];
     if (handle.dtype() != tensorflow::DT_RESOURCE || handle.NumElements() != 1) return false;
     const auto& resource = handle.flat<tensorflow::ResourceHandle>()(0);
@@ -341,13 +344,13 @@ class Plan {
     return true;
   }
 
-  static absl::Status ComputePlaced(const Step& step, Activation* values) {
+  static absl::Status ComputePlaced(const NativeStep& step, Activation* values) {
     tensorflow::EagerKernelArgs inputs(step.inputs.size());
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       *inputs.MutableInput(i) = tensorflow::TensorValue(&values->slots[step.inputs[i]]);
     }
     absl::InlinedVector<tensorflow::Tensor, 4> kept;
-    for (int place : step.shared) kept.push_back(values->slots[step.inputs[place]]);
+    for (int i : step.shared) kept.push_back(values->slots[step.inputs[i]]);
     std::vector<tensorflow::EagerKernelRet> made;
     TF_RETURN_IF_ERROR(step.placed->Compute(inputs, &made));
     for (size_t i = 0; i < step.outputs.size(); ++i) {
@@ -361,7 +364,7 @@ class Plan {
     return absl::OkStatus();
   }
 
-  static absl::Status Compute(const Step& step, Activation* values) {
+  static absl::Status Compute(const NativeStep& step, Activation* values) {
     if (step.placed != nullptr) return ComputePlaced(step, values);
     absl::InlinedVector<tensorflow::TensorValue, 8> inputs(step.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -370,7 +373,7 @@ class Plan {
     // A kernel reuses an input buffer with a single reference. These references prevent that for
     // values that are still needed.
     absl::InlinedVector<tensorflow::Tensor, 4> kept;
-    for (int place : step.shared) kept.push_back(values->slots[step.inputs[place]]);
+    for (int i : step.shared) kept.push_back(values->slots[step.inputs[i]]);
     tensorflow::OpKernelContext::Params params;
     step.kernel->Describe(&params);
     params.inputs = absl::MakeConstSpan(inputs.data(), inputs.size());

@@ -12,16 +12,16 @@ from fastops._tf.tensor cimport Tensor
 
 
 cdef extern from "declarations.h" namespace "fastops":
-    enum StepKind "fastops::Step::Kind":
-        kKernel "fastops::Step::kKernel"
-        kRead "fastops::Step::kRead"
-        kCopy "fastops::Step::kCopy"
-        kSwitch "fastops::Step::kSwitch"
-        kMerge "fastops::Step::kMerge"
-        kLoop "fastops::Step::kLoop"
-        kNothing "fastops::Step::kNothing"
+    enum StepKind "fastops::NativeStep::StepKind":
+        kKernel "fastops::NativeStep::kKernel"
+        kRead "fastops::NativeStep::kRead"
+        kCopy "fastops::NativeStep::kCopy"
+        kSwitch "fastops::NativeStep::kSwitch"
+        kMerge "fastops::NativeStep::kMerge"
+        kLoop "fastops::NativeStep::kLoop"
+        kNothing "fastops::NativeStep::kNothing"
 
-    cdef cppclass Step:
+    cdef cppclass NativeStep:
         StepKind kind
         int number
         string name
@@ -33,9 +33,9 @@ cdef extern from "declarations.h" namespace "fastops":
         vector[int] releases
         vector[int] needs
         int control
-        vector[Step] enters
-        vector[Step] body
-        vector[Step] exits
+        vector[NativeStep] enters
+        vector[NativeStep] body
+        vector[NativeStep] exits
         vector[int] entered
         vector[int] current
         vector[int] next
@@ -57,8 +57,8 @@ cdef extern from "declarations.h" namespace "fastops":
         size_t size()
         Tensor& operator[](size_t)
 
-    cdef cppclass NativePlan "fastops::Plan":
-        vector[Step] steps
+    cdef cppclass NativePlan:
+        vector[NativeStep] steps
         vector[int] arguments
         vector[int] results
         vector[int] transient
@@ -71,7 +71,8 @@ cdef extern from "declarations.h" namespace "fastops":
         int64_t PrimitiveRuns()
         # Borrows the arguments.
         Status Run(
-            const Borrowed&, bool release_gil, Threads, bool measured, Made*, const Step** failed
+            const Borrowed&, bool release_gil, Threads, bool measured, Made*,
+            const NativeStep** failed
         ) except +
 
     bool Differs(const Status&)

@@ -17,6 +17,7 @@ cdef extern from "declarations.h" namespace "fastops":
         PyObject* py_context
         EagerContext* context
         Device* host
+        bool deterministic
         bool only_host
         const char* host_name
         void Clear()

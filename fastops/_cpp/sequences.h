@@ -17,8 +17,8 @@ namespace fastops {
 
 // A leaf: a Python number or string, a NumPy scalar, or an element of an array.
 struct Leaf {
-  enum Kind { kFloat, kDouble, kHalf, kInt, kBool, kNumpyBool, kText };
-  Kind kind;
+  enum LeafKind { kFloat, kDouble, kHalf, kInt, kBool, kNumpyBool, kText };
+  LeafKind kind;
   union {
     double number;
     int64_t integer;
@@ -188,7 +188,7 @@ class Sequence {
     return kDirect.Contains(dtype);
   }
 
-  static bool CastsFrom(Leaf::Kind first) {
+  static bool CastsFrom(Leaf::LeafKind first) {
     return first == Leaf::kFloat || first == Leaf::kDouble || first == Leaf::kInt;
   }
 

@@ -19,11 +19,11 @@
 
 namespace fastops {
 
-class SessionVariables {
+class NativeSessionVariables {
  public:
   // Adds the variable that a "VarHandleOp" node refers to. Variables are numbered in this order.
   absl::Status Add(const tensorflow::NodeDef& node) {
-    Entry entry;
+    SessionVariable entry;
     TF_RETURN_IF_ERROR(GetNodeAttr(node, "container", &entry.container));
     TF_RETURN_IF_ERROR(GetNodeAttr(node, "shared_name", &entry.name));
     TF_RETURN_IF_ERROR(GetNodeAttr(node, "dtype", &entry.kind.dtype));
@@ -43,7 +43,7 @@ class SessionVariables {
     if (host == nullptr) return false;
     const tensorflow::ResourceMgr& resources = *host->resource_manager();
     for (int i : which) {
-      Entry& entry = entries_[i];
+      SessionVariable& entry = entries_[i];
       tensorflow::Var* found = nullptr;
       const std::string& container =
           entry.container.empty() ? resources.default_container() : entry.container;
@@ -66,7 +66,7 @@ class SessionVariables {
 
   // Makes a handle for a variable that `Find` has found, for kernels of the eager context.
   absl::Status Handle(int i, const Runtime& runtime, tensorflow::Tensor* tensor) const {
-    const Entry& entry = entries_[i];
+    const SessionVariable& entry = entries_[i];
     entry.variable->Ref();  // the handle owns this reference
     auto handle = tensorflow::ResourceHandle::MakeRefCountingHandle<tensorflow::Var>(
         entry.variable.get(), runtime.host->name(), {entry.kind});
@@ -79,13 +79,13 @@ class SessionVariables {
   }
 
  private:
-  struct Entry {
+  struct SessionVariable {
     std::string container, name;
     tensorflow::DtypeAndPartialTensorShape kind;
     tensorflow::core::RefCountPtr<tensorflow::Var> variable;
   };
 
-  std::vector<Entry> entries_;
+  std::vector<SessionVariable> entries_;
 };
 
 // Wraps a handle on the host as TensorFlow does. Returns a new reference, or null with a Python

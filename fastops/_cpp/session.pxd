@@ -9,15 +9,15 @@ from fastops._tf.tensor cimport Tensor
 
 
 cdef extern from "declarations.h" namespace "fastops":
-    cdef cppclass Session "tensorflow::Session":
+    cdef cppclass TensorflowSession "tensorflow::Session":
         pass
 
     # Null, without an exception, unless the session runs this graph. The type is `PyGraph`.
-    Session* SessionOf(PyObject* session, PyObject* graph, PyTypeObject*)
+    TensorflowSession* SessionOf(PyObject* session, PyObject* graph, PyTypeObject*)
 
-    cdef cppclass NativeSessionVariables "fastops::SessionVariables":
+    cdef cppclass NativeSessionVariables:
         Status Add(const NodeDef&) except +
-        bool Find(Session*, const vector[int]&, vector[int]* changed) except +
+        bool Find(TensorflowSession*, const vector[int]&, vector[int]* changed) except +
         Status Handle(int, const Runtime&, Tensor*) except +
 
     object WrapHandle(Tensor, const Runtime&)

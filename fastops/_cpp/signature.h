@@ -1,4 +1,5 @@
-// Signature: the key of the arguments of a call. Calls with equal signatures share one trace.
+// Signature: the key of the arguments of a call. Calls with equal signatures share one trace or one
+// recording. signature_text.h prints signatures.
 #ifndef FASTOPS_CPP_SIGNATURE_H_
 #define FASTOPS_CPP_SIGNATURE_H_
 
@@ -82,11 +83,80 @@ class Bytes {
   size_t capacity_ = sizeof(inline_);
 };
 
-// Encodes the arguments of a call as bytes: the dtypes and shapes of tensors, arrays and variables;
-// the values of Python numbers, strings, None and dtypes; and the structure of lists, tuples and
-// dicts.
+// The parts of a signature. Each part begins with one of these bytes. What follows is in the
+// comments: numbers as the machine stores them, and texts as their size and their bytes.
+struct SignaturePart {
+  enum Byte : char {
+    kNone = 'n',
+    kTrue = 't',
+    kFalse = 'F',
+    kInt = 'i',        // a long long
+    kFloat = 'f',      // a double
+    kString = 's',     // a text
+    kTuple = '(',      // the number of items, items
+    kSequence = '[',   // a list: the number of items, items
+    kDict = '{',       // the number of items; for each one a text and a part
+    kDtype = 'd',      // a long: TensorFlow's number
+    kShape = 'h',      // a tuple of sizes, or None
+    kIndex = 'N',      // an integer of NumPy: its class, an int
+    kEager = 'T',      // a tensor: dtype, device, sizes, alias; then its attributes
+    kAttribute = '@',  // of a tensor: a text; True or a tensor
+    kVariable = 'V',   // kTrue if it is trainable, device, dtype, sizes, a shape, alias
+    kIterator = 'I',   // device, a text
+    kComposite = 'C',  // alias; if it is new: its class, a dict of attributes
+    kObject = 'O',     // alias; if it is new: its class, its members, kEnd
+    kMember = '.',     // of an object: a text and a part
+    kEnd = ';',
+    kIdentity = 'K',  // an address
+    kKeyword = '=',   // a text: the name of the argument that follows
+  };
+};
+
+// Policies: what a signature takes beside Python's values (None, bools, ints, floats, strings, and
+// lists, tuples and dicts of them), dtypes, tensors and variables. All other arguments are refused.
 //
-// Also lists the leaves: the tensors that are passed to a trace, in the order of the arguments.
+// Tensors and the handles of variables are leaves: they are passed to the trace or to the replay,
+// and the signature has their dtypes and shapes. All else is part of the signature by its value.
+
+// For calls of traced functions. A leaf is what TensorFlow passes to a trace.
+struct OfTraces {
+  // Arrays and scalars of NumPy are leaves, as tensors with copies of their elements.
+  static constexpr bool kTakesArrays = true;
+  // Iterators of datasets are leaves, as their handles.
+  static constexpr bool kTakesIterators = true;
+  // Opens composites and known objects: the tensors in them are leaves. Also takes shapes.
+  static constexpr bool kOpensObjects = false;
+  // Tells which tensors are the same object. (Of variables, all policies tell it.)
+  static constexpr bool kTellsAliases = false;
+  // Refuses variables whose reads do not all run an op, and variables of handles. Keeps the others
+  // for `variable`.
+  static constexpr bool kReadsVariables = false;
+  // Tells the attributes of tensors: flags, and other tensors, which are leaves.
+  static constexpr bool kTellsAttributes = false;
+  // Takes instances of one class by identity: their address is part of the signature.
+  static constexpr bool kTakesIdentities = false;
+};
+
+// For calls of functions that are recorded.
+struct OfRecordings {
+  static constexpr bool kTakesArrays = false;
+  static constexpr bool kTakesIterators = false;
+  static constexpr bool kOpensObjects = true;
+  static constexpr bool kTellsAliases = true;
+  static constexpr bool kReadsVariables = true;
+  static constexpr bool kTellsAttributes = false;
+  static constexpr bool kTakesIdentities = false;
+};
+
+// For calls of methods that are recorded. The object itself is not among the arguments.
+struct OfMethods : OfRecordings {
+  static constexpr bool kTellsAttributes = true;
+  static constexpr bool kTakesIdentities = true;
+};
+
+// Encodes the arguments of a call as bytes, in the order of the arguments, and lists the leaves.
+// Tensors and variables may be on any local device; unless the host is the only one, the signature
+// tells the device.
 class Signature {
  public:
   Signature() = default;
@@ -98,32 +168,24 @@ class Signature {
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
-  // Accepts tensors and the handles of variables as the only leaves, also in composites and known
-  // objects. The signature then encodes which leaves are identical.
-  void TakeOnlyTensors() { only_tensors_ = true; }
-
-  // Also encodes the attributes of tensors, and accepts instances of class `kind` by identity: the
-  // address of the instance becomes part of the signature.
-  void TakeIdentities(PyTypeObject* kind) {
-    with_attributes_ = true;
-    identified_ = kind;
-  }
-
-  // Accepts tensors and variables on any local device. The device becomes part of the signature.
-  void TakeDevices() { anywhere_ = true; }
-
-  // Reads the arguments of a vectorcall. Returns false, with no exception set, if an argument is
-  // not supported. TensorFlow then has to run the call.
+  // Reads the arguments of a vectorcall. Returns false, with no exception set, if the policy
+  // refuses one of them. TensorFlow then has to run the call. `identified`: the class whose
+  // instances are taken by identity, or null.
+  template <typename Policy>
   bool Read(const Runtime& runtime, PyObject* const* args, Py_ssize_t positional,
-            PyObject* keywords) {
+            PyObject* keywords, PyTypeObject* identified) {
     runtime_ = &runtime;
+    anywhere_ = !runtime.only_host;
+    identified_ = identified;
     for (Py_ssize_t i = 0; i < positional; ++i) {
-      if (!Add(args[i], 0)) return false;
+      if (!Add<Policy>(args[i], 0)) return false;
     }
     if (keywords == nullptr) return true;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
-      text_.push_back('=');
-      if (!AddText(PyTuple_GET_ITEM(keywords, i)) || !Add(args[positional + i], 0)) return false;
+      text_.push_back(SignaturePart::kKeyword);
+      if (!AddText(PyTuple_GET_ITEM(keywords, i)) || !Add<Policy>(args[positional + i], 0)) {
+        return false;
+      }
     }
     return true;
   }
@@ -145,7 +207,7 @@ class Signature {
     }
     return nullptr;
   }
-  // The instances of the class that was passed to `TakeIdentities`.
+  // The instances that were taken by identity.
   size_t num_identities() const { return identities_.size(); }
   PyObject* identity(size_t i) const { return identities_[i]; }
   // The composites and known objects among the arguments, nested ones included.
@@ -157,66 +219,88 @@ class Signature {
   static constexpr int kMostNested = 4;
 
   template <typename Number>
-  void AppendNumber(char kind, Number number) {
-    text_.push_back(kind);
+  void AppendNumber(SignaturePart::Byte part, Number number) {
+    text_.push_back(part);
     text_.Append(&number, sizeof(number));
   }
 
+  template <typename Policy>
   bool Add(PyObject* value, int depth) {
     PyTypeObject* kind = Py_TYPE(value);
     const KnownClasses& known = Known();
-    if (IsEagerTensor(value)) return AddTensor(value);
+    if (IsEagerTensor(value)) return AddTensor<Policy>(value);
     if (kind == &PyFloat_Type) {
-      AppendNumber('f', PyFloat_AS_DOUBLE(value));
-    } else if (kind == &PyLong_Type) {
-      int overflow = 0;
-      const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-      if (overflow != 0) return false;
-      AppendNumber('i', number);
-    } else if (kind == &PyBool_Type) {
-      text_.push_back(value == Py_True ? 't' : 'F');
-    } else if (value == Py_None) {
-      text_.push_back('n');
-    } else if (kind == &PyUnicode_Type) {
-      text_.push_back('s');
+      AppendNumber(SignaturePart::kFloat, PyFloat_AS_DOUBLE(value));
+      return true;
+    }
+    if (kind == &PyLong_Type) return AddInt(value);
+    if (kind == &PyBool_Type) {
+      text_.push_back(value == Py_True ? SignaturePart::kTrue : SignaturePart::kFalse);
+      return true;
+    }
+    if (value == Py_None) {
+      text_.push_back(SignaturePart::kNone);
+      return true;
+    }
+    if (kind == &PyUnicode_Type) {
+      text_.push_back(SignaturePart::kString);
       return AddText(value);
-    } else if (kind == &PyTuple_Type || kind == &PyList_Type) {
+    }
+    if (kind == &PyTuple_Type || kind == &PyList_Type) {
       if (depth == kDeepest) return false;
-      AppendNumber(kind == &PyTuple_Type ? '(' : '[', Py_SIZE(value));
+      AppendNumber(kind == &PyTuple_Type ? SignaturePart::kTuple : SignaturePart::kSequence,
+                   Py_SIZE(value));
       for (Py_ssize_t i = 0; i < Py_SIZE(value); ++i) {
-        if (!Add(PySequence_Fast_GET_ITEM(value, i), depth + 1)) return false;
+        if (!Add<Policy>(PySequence_Fast_GET_ITEM(value, i), depth + 1)) return false;
       }
-    } else if (kind == &PyDict_Type) {
+      return true;
+    }
+    if (kind == &PyDict_Type) {
       if (depth == kDeepest) return false;
-      AppendNumber('{', PyDict_GET_SIZE(value));
+      AppendNumber(SignaturePart::kDict, PyDict_GET_SIZE(value));
       PyObject *name, *item;
       for (Py_ssize_t at = 0; PyDict_Next(value, &at, &name, &item);) {
-        if (Py_TYPE(name) != &PyUnicode_Type || !AddText(name) || !Add(item, depth + 1)) {
+        if (Py_TYPE(name) != &PyUnicode_Type || !AddText(name) || !Add<Policy>(item, depth + 1)) {
           return false;
         }
       }
-    } else if (PyType_IsSubtype(kind, known.dtype)) {
-      return AddDtype(value);
-    } else if (only_tensors_) {
-      if (kind == known.shape) return AddDims(value, depth);
-      if (kind == identified_) {
-        AppendNumber('K', value);
-        identities_.push_back(value);
-        owned_.push_back(Py_NewRef(value));
-        return true;
-      }
-      if (kind == known.variable) return IsReadByOp(value) && AddVariable(value);
-      if (inside_ && PyType_IsSubtype(kind, known.array_scalar)) return AddIndex(value);
-      return AddComposite(value, depth) || AddObject(value, depth);
-    } else if (kind == known.variable) {
-      return AddVariable(value);
-    } else if (kind == known.iterator || kind == known.lazy_iterator) {
-      return AddIterator(value);
-    } else if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {
-      return AddArray(value);
-    } else {
-      return false;
+      return true;
     }
+    if (PyType_IsSubtype(kind, known.dtype)) return AddDtype(value);
+    if constexpr (Policy::kOpensObjects) {
+      if (kind == known.shape) return AddDims<Policy>(value, depth);
+    }
+    if constexpr (Policy::kTakesIdentities) {
+      if (kind == identified_) return AddIdentity(value);
+    }
+    if (kind == known.variable) return AddVariable<Policy>(value);
+    if constexpr (Policy::kTakesIterators) {
+      if (kind == known.iterator || kind == known.lazy_iterator) return AddIterator(value);
+    }
+    if constexpr (Policy::kTakesArrays) {
+      if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {
+        return AddArray<Policy>(value);
+      }
+    }
+    if constexpr (Policy::kOpensObjects) {
+      if (inside_ && PyType_IsSubtype(kind, known.array_scalar)) return AddIndex(value);
+      return AddComposite<Policy>(value, depth) || AddObject<Policy>(value, depth);
+    }
+    return false;
+  }
+
+  bool AddInt(PyObject* value) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow != 0) return false;
+    AppendNumber(SignaturePart::kInt, number);
+    return true;
+  }
+
+  bool AddIdentity(PyObject* value) {
+    AppendNumber(SignaturePart::kIdentity, value);
+    identities_.push_back(value);
+    owned_.push_back(Py_NewRef(value));
     return true;
   }
 
@@ -237,7 +321,7 @@ class Signature {
     static absl::InlinedVector<std::pair<PyObject*, long>, 32> known;
     for (const auto& [object, number] : known) {
       if (object == dtype) {
-        AppendNumber('d', number);
+        AppendNumber(SignaturePart::kDtype, number);
         return true;
       }
     }
@@ -248,10 +332,11 @@ class Signature {
     // A dtype of a handle may carry more than its number.
     if (found <= 0 || IsHandleType(static_cast<tensorflow::DataType>(found))) return false;
     if (known.size() < known.capacity()) known.emplace_back(Py_NewRef(dtype), found);
-    AppendNumber('d', found);
+    AppendNumber(SignaturePart::kDtype, found);
     return true;
   }
 
+  template <typename Policy>
   bool AddDims(PyObject* shape, int depth) {
     PyObject* dims = PyObject_GetAttr(shape, Known().dims);
     if (dims == nullptr) {
@@ -259,17 +344,18 @@ class Signature {
       return false;
     }
     owned_.push_back(dims);
-    text_.push_back('h');
-    return Add(dims, depth);
+    text_.push_back(SignaturePart::kShape);
+    return Add<Policy>(dims, depth);
   }
 
+  template <typename Policy>
   bool AddComposite(PyObject* value, int depth) {
     auto* kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
     if (PySet_Contains(Known().composites, kind) != 1) {
       PyErr_Clear();  // the class is not hashable
       return false;
     }
-    if (!IsNew('C', value)) return true;
+    if (!IsNew(SignaturePart::kComposite, value)) return true;
     PyObject* attributes = PyObject_GenericGetDict(value, nullptr);
     if (attributes == nullptr) {
       PyErr_Clear();
@@ -277,14 +363,14 @@ class Signature {
     }
     owned_.push_back(attributes);
     text_.Append(&kind, sizeof(kind));
-    return Add(attributes, depth);
+    return Add<Policy>(attributes, depth);
   }
 
   // Whether a composite or an object appears for the first time. Encodes its number.
-  bool IsNew(char kind, PyObject* holder) {
+  bool IsNew(SignaturePart::Byte part, PyObject* holder) {
     size_t alias = 0;
     while (alias < holders_.size() && holders_[alias] != holder) ++alias;
-    AppendNumber(kind, alias);
+    AppendNumber(part, alias);
     if (alias < holders_.size()) return false;
     holders_.push_back(holder);
     owned_.push_back(Py_NewRef(holder));
@@ -293,6 +379,7 @@ class Signature {
 
   // Encodes the attributes of an object that its methods read. Tensors among them become leaves.
   // The call may change the attributes, so the values that were read are owned.
+  template <typename Policy>
   bool AddObject(PyObject* value, int depth) {
     auto* kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
     PyObject* unasked =
@@ -304,7 +391,7 @@ class Signature {
       return false;
     }
     owned_.push_back(attributes);
-    if (!IsNew('O', value)) return true;
+    if (!IsNew(SignaturePart::kObject, value)) return true;
     text_.Append(&kind, sizeof(kind));
     const bool outside = !inside_;
     inside_ = true;
@@ -313,12 +400,12 @@ class Signature {
       if (IsBookkeeping(name)) continue;
       if (PySet_GET_SIZE(unasked) != 0 && PySet_Contains(unasked, name) == 1) continue;
       owned_.push_back(Py_NewRef(item));
-      text_.push_back('.');
-      if (Py_TYPE(name) != &PyUnicode_Type || !AddText(name) || !Add(item, depth + 1)) {
+      text_.push_back(SignaturePart::kMember);
+      if (Py_TYPE(name) != &PyUnicode_Type || !AddText(name) || !Add<Policy>(item, depth + 1)) {
         return false;
       }
     }
-    text_.push_back(';');
+    text_.push_back(SignaturePart::kEnd);
     if (outside) inside_ = false;
     return true;
   }
@@ -338,8 +425,8 @@ class Signature {
       return false;
     }
     owned_.push_back(number);
-    AppendNumber('N', Py_TYPE(scalar));
-    return Add(number, 0);
+    AppendNumber(SignaturePart::kIndex, Py_TYPE(scalar));
+    return AddInt(number);
   }
 
   const tensorflow::Tensor* TensorOf(PyObject* object) {
@@ -356,6 +443,7 @@ class Signature {
     if (anywhere_) text_.Append(&device_, sizeof(device_));
   }
 
+  template <typename Policy>
   bool AddTensor(PyObject* object) {
     const tensorflow::Tensor* tensor = TensorOf(object);
     // A trace depends on the resource behind a handle, which the handle does not describe. A
@@ -364,20 +452,22 @@ class Signature {
     if (IsHandleType(tensor->dtype()) && !(inside_ && tensor->dtype() == tensorflow::DT_RESOURCE)) {
       return false;
     }
-    text_.push_back('T');
+    text_.push_back(SignaturePart::kEager);
     text_.push_back(static_cast<char>(tensor->dtype()));
     AddDevice();
     AddShape(tensor->shape());
-    if (only_tensors_) {
+    if constexpr (Policy::kTellsAliases) {
       size_t alias = 0;
       while (alias < objects_.size() && objects_[alias] != object) ++alias;
       text_.Append(&alias, sizeof(alias));
     }
     AddLeaf(tensor, object);
-    return !with_attributes_ || AddAttributes(object);
+    if constexpr (Policy::kTellsAttributes) return AddAttributes<Policy>(object);
+    return true;
   }
 
   // Encodes the attributes of a tensor. They may be flags or other tensors, such as Keras's masks.
+  template <typename Policy>
   bool AddAttributes(PyObject* tensor) {
     PyObject* attributes = InstanceDictIfAny(tensor);
     if (attributes == nullptr) return true;
@@ -385,9 +475,13 @@ class Signature {
     PyObject *name, *value;
     for (Py_ssize_t at = 0; PyDict_Next(attributes, &at, &name, &value);) {
       if (value == Py_None) continue;
-      text_.push_back('@');
+      text_.push_back(SignaturePart::kAttribute);
       if (!PyUnicode_Check(name) || !AddText(name)) return false;
-      if (value != Py_True && !(IsEagerTensor(value) && AddTensor(value))) return false;
+      if (value == Py_True) {
+        text_.push_back(SignaturePart::kTrue);
+      } else if (!IsEagerTensor(value) || !AddTensor<Policy>(value)) {
+        return false;
+      }
     }
     --nested_;
     return true;
@@ -408,6 +502,7 @@ class Signature {
     objects_.push_back(Py_NewRef(object));
   }
 
+  template <typename Policy>
   bool AddArray(PyObject* array) {
     if (PyUnicode_Check(array) || PyBytes_Check(array)) return false;  // a string
     if (anywhere_) return false;  // TensorFlow chooses the device of the tensor
@@ -415,7 +510,7 @@ class Signature {
     // array could become a result or the value of a variable.
     if (PyObject* tensor = CopyOfArray(array, tensorflow::DT_INVALID, *runtime_)) {
       owned_.push_back(tensor);
-      return AddTensor(tensor);
+      return AddTensor<Policy>(tensor);
     }
     PyObject* copy = PyObject_CallMethodNoArgs(array, Known().copy);
     TFE_TensorHandle* handle = nullptr;
@@ -430,7 +525,7 @@ class Signature {
       PyErr_Clear();  // TensorFlow will raise the proper error
       return false;
     }
-    return AddTensor(tensor);
+    return AddTensor<Policy>(tensor);
   }
 
   // Whether each read of a variable runs an op: it has no cached value and no caching device.
@@ -444,7 +539,11 @@ class Signature {
     return true;
   }
 
+  template <typename Policy>
   bool AddVariable(PyObject* variable) {
+    if constexpr (Policy::kReadsVariables) {
+      if (!IsReadByOp(variable)) return false;
+    }
     PyObject* handle = PyObject_GetAttr(variable, Known().handle);
     PyObject* trainable = PyObject_GetAttr(variable, Known().trainable);
     if (handle != nullptr) owned_.push_back(handle);
@@ -456,16 +555,16 @@ class Signature {
     const tensorflow::Tensor* tensor = TensorOf(handle);
     if (tensor == nullptr || tensor->dtype() != tensorflow::DT_RESOURCE) return false;
     const auto& held = tensor->scalar<tensorflow::ResourceHandle>()().dtypes_and_shapes();
-    if (held.size() != 1 || (only_tensors_ && IsHandleType(held[0].dtype))) return false;
-    text_.push_back('V');
-    text_.push_back(trainable == Py_True ? 't' : 'F');
+    if (held.size() != 1 || (Policy::kReadsVariables && IsHandleType(held[0].dtype))) return false;
+    text_.push_back(SignaturePart::kVariable);
+    text_.push_back(trainable == Py_True ? SignaturePart::kTrue : SignaturePart::kFalse);
     AddDevice();
     text_.push_back(static_cast<char>(held[0].dtype));
     AddShape(held[0].shape);
     // The static shape that Python sees. After `set_shape` it may be more specific.
     PyObject* shape = PyObject_GetAttr(variable, Known().static_shape);
     if (shape != nullptr) owned_.push_back(shape);
-    if (shape == nullptr || Py_TYPE(shape) != Known().shape || !AddDims(shape, 0)) {
+    if (shape == nullptr || Py_TYPE(shape) != Known().shape || !AddDims<Policy>(shape, 0)) {
       PyErr_Clear();
       return false;
     }
@@ -473,7 +572,9 @@ class Signature {
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
     text_.Append(&alias, sizeof(alias));
-    if (only_tensors_) variables_.emplace_back(leaves_.size(), Py_NewRef(variable));
+    if constexpr (Policy::kReadsVariables) {
+      variables_.emplace_back(leaves_.size(), Py_NewRef(variable));
+    }
     AddLeaf(tensor, handle);
     return true;
   }
@@ -489,18 +590,16 @@ class Signature {
     }
     const tensorflow::Tensor* tensor = TensorOf(handle);
     if (text == Py_None || tensor == nullptr) return false;
-    text_.push_back('I');
+    text_.push_back(SignaturePart::kIterator);
     AddDevice();
     AddLeaf(tensor, handle);
     return AddText(text);
   }
 
   const Runtime* runtime_ = nullptr;
-  bool only_tensors_ = false;
-  bool anywhere_ = false;
+  bool anywhere_ = false;                       // whether the host is not the only device
   const tensorflow::Device* device_ = nullptr;  // null: the host
-  bool with_attributes_ = false;
-  int nested_ = 0;  // how deep attributes of tensors are nested
+  int nested_ = 0;                              // how deep attributes of tensors are nested
   PyTypeObject* identified_ = nullptr;
   bool inside_ = false;  // whether an object's attributes are being read
   Bytes text_;

@@ -1,5 +1,6 @@
 from cpython.object cimport PyObject, PyTypeObject
 from libcpp cimport bool
+from libcpp.string cimport string
 
 from fastops._cpp.runtime cimport Runtime
 from fastops._tf.tensor cimport Tensor
@@ -29,13 +30,20 @@ cdef extern from "declarations.h" namespace "fastops":
 
     KnownClasses& Known()
 
+    # Policies: what a signature takes.
+    cdef cppclass OfTraces:
+        pass
+    cdef cppclass OfRecordings:
+        pass
+    cdef cppclass OfMethods:
+        pass
+
     cdef cppclass Signature:
         Signature()
-        void TakeDevices()
-        void TakeOnlyTensors()
-        void TakeIdentities(PyTypeObject*)
-        # Returns false, without an exception, if an argument is not supported.
-        bool Read(const Runtime&, PyObject* const*, Py_ssize_t, PyObject*)
+        # Returns false, without an exception, if the policy refuses an argument.
+        bool Read[Policy](
+            const Runtime&, PyObject* const*, Py_ssize_t, PyObject*, PyTypeObject*
+        )
         bool Is(const char*, size_t)
         const char* data()
         size_t size()
@@ -47,3 +55,6 @@ cdef extern from "declarations.h" namespace "fastops":
         PyObject* identity(size_t)
         size_t num_holders()
         PyObject* holder(size_t)
+
+    # The call that a signature stands for, as text; empty if the bytes are no signature.
+    string Print[Policy](const char*, size_t, const Runtime&) except +

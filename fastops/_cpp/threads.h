@@ -166,7 +166,7 @@ class ThreadChoice {
   static constexpr int kClear = 4;             // a choice this many times faster is final
   static constexpr int64_t kLong = 1'000'000;  // ns in the pool; then the caller is not tried
 
-  enum State : char {
+  enum SizeState : char {
     kOpen,
     kIdle,  // the kernel has scheduled no tasks
     kCallerForGood,
@@ -174,7 +174,7 @@ class ThreadChoice {
   };
 
   struct Size {
-    std::atomic<State> state{kOpen};
+    std::atomic<SizeState> state{kOpen};
     std::atomic<Threads> settled{Threads::kAuto};
     std::atomic<unsigned> calls{0};
     std::atomic<int64_t> caller_ns{0}, pool_ns{0};

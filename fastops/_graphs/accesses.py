@@ -33,7 +33,7 @@ def check_order(nodes, variables, callers):
     nodes = {node.name: node for node in nodes}
     taken = {name: edges(node) for name, node in nodes.items()}
     sources = {
-        name: {source for source in (*(one for one, _ in data), *controls) if source in nodes}
+        name: {source for source in (*(origin for origin, _ in data), *controls) if source in nodes}
         for name, (data, controls) in taken.items()
     }
     try:
@@ -62,17 +62,17 @@ def check_order(nodes, variables, callers):
     before = _before(order, sources, numbers)
     for variable, around in accesses.items():
         written = any(map(writes, around))
-        for one in around:
-            if written and one.name in callers:
-                raise StateError("read_in_function", f"{one.name} reads {variable[-1]}")
-            if not writes(one):
+        for access in around:
+            if written and access.name in callers:
+                raise StateError("read_in_function", f"{access.name} reads {variable[-1]}")
+            if not writes(access):
                 continue
             for other in around:
-                if other is not one and not (
-                    before[one.name] >> numbers[other.name] & 1
-                    or before[other.name] >> numbers[one.name] & 1
+                if other is not access and not (
+                    before[access.name] >> numbers[other.name] & 1
+                    or before[other.name] >> numbers[access.name] & 1
                 ):
-                    first, second = sorted((one.name, other.name))
+                    first, second = sorted((access.name, other.name))
                     raise StateError("access_order", f"{first} and {second} access {variable[-1]}")
 
 

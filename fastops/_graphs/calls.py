@@ -19,20 +19,20 @@ def key_of_call(fetches, feed_dict):
         return None
 
 
-def _key_of(one):
-    kind = type(one)
+def _key_of(value):
+    kind = type(value)
     if kind is str:
-        return one
-    if isinstance(one, _LEAVES):
-        return id(one)
-    if kind is list or isinstance(one, tuple):
-        return (kind, *map(_key_of, one))
+        return value
+    if isinstance(value, _LEAVES):
+        return id(value)
+    if kind is list or isinstance(value, tuple):
+        return (kind, *map(_key_of, value))
     if kind is dict:
-        return (kind, *((type(name), name) for name in one), *map(_key_of, one.values()))
+        return (kind, *((type(name), name) for name in value), *map(_key_of, value.values()))
     raise TypeError(kind)
 
 
-class Call:
+class SessionCall:
     """Runs calls of `Session.run` with the same fetches and feeds, which have plain types."""
 
     def __init__(self, fetches, handler, feeds, step):

@@ -15,12 +15,12 @@ class Contract:
 
     Parameters
     ----------
-    signature : Signature
+    signature : ModelSignature
         The signature that calls run.
 
     Attributes
     ----------
-    signature : Signature
+    signature : ModelSignature
         The signature that calls run.
     inputs : dict of str to tf.TensorSpec
         The dtypes and shapes of the inputs, by name.

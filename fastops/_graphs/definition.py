@@ -31,14 +31,14 @@ def read(kind, data, path):
         return text_format.Parse(data.decode(), kind())
     except (message.DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
         what = kind.DESCRIPTOR.name
-        raise ValueError(f"{path} is no {what}, or damaged or cut short: {error}") from None
+        raise ValueError(f"{path} is not a {what}, or is damaged or cut short: {error}") from None
 
 
 def graph_of(data, path, outputs):
     """Return the GraphDef in a file."""
     definition = read(tf.compat.v1.GraphDef, data, path)
     if not all(node.name and node.op for node in definition.node):
-        raise ValueError(f"{path} is no GraphDef, or damaged")
+        raise ValueError(f"{path} is not a GraphDef, or is damaged")
     if not definition.node:
         raise ValueError(f"{path} is empty")
     # A GraphDef ends with its versions: they are missing if the file is cut between two nodes.
@@ -58,7 +58,7 @@ def check_ops(definition, path):
     """Raise `ValueError` for an op that this TensorFlow does not have."""
     library = {function.signature.name: function for function in definition.library.function}
     parts = [("", definition.node)]
-    parts += [(f" in function {name!r}", one.node_def) for name, one in library.items()]
+    parts += [(f" in function {name!r}", function.node_def) for name, function in library.items()]
     known = {*library}
     for where, nodes in parts:
         for node in nodes:

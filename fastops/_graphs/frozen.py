@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from fastops._graphs.definition import check_ops, listed
-from fastops._graphs.signature import DEFAULT, Signature, packer
+from fastops._graphs.signature import DEFAULT, ModelSignature, packer
 
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp", "TemporaryVariable"})
 _NEVER_RESULTS = frozenset({"Const", "Placeholder", "PlaceholderWithDefault"})
@@ -36,56 +36,58 @@ def of_wrapped(wrapped, path, inputs, outputs, *, is_frozen):
         takes = _tensors(graph, path, [op.name for op in placeholders])
     elif placeholders:
         names = listed(op.name for op in placeholders)
-        raise ValueError(f"{path}: the outputs depend on what is no input: {names}")
+        raise ValueError(f"{path}: the outputs depend on more than the inputs: {names}")
     for op in needed:
         if is_frozen and op.type in _VARIABLES:
             raise ValueError(
                 f"{path}: {op.name!r} is a variable, and has no value here: freeze the graph first"
             )
-    specs = {name: tf.TensorSpec(one.shape, one.dtype) for name, one in takes.items()}
+    specs = {name: tf.TensorSpec(tensor.shape, tensor.dtype) for name, tensor in takes.items()}
     try:
         concrete = wrapped.prune([*takes.values()], [*gives.values()],
                          input_signature=(tuple(specs.values()), {}))  # fmt: skip
     except Exception as error:
         raise ValueError(f"{path} has no function of these tensors: {error}") from error
-    given = {name: tf.TensorSpec(one.shape, one.dtype) for name, one in gives.items()}
+    given = {name: tf.TensorSpec(tensor.shape, tensor.dtype) for name, tensor in gives.items()}
     return {
-        DEFAULT: Signature(path, DEFAULT, concrete, specs, given, packer(gives, gives), wrapped)
+        DEFAULT: ModelSignature(
+            path, DEFAULT, concrete, specs, given, packer(gives, gives), wrapped
+        )
     }
 
 
 def _ends(graph):
     """Return the names of the tensors that no operation takes."""
     return [
-        op.name if len(op.outputs) == 1 else one.name
+        op.name if len(op.outputs) == 1 else tensor.name
         for op in graph.get_operations()
-        if op.type not in _NEVER_RESULTS and not any(one.consumers() for one in op.outputs)
-        for one in op.outputs
+        if op.type not in _NEVER_RESULTS and not any(tensor.consumers() for tensor in op.outputs)
+        for tensor in op.outputs
     ]
 
 
 def _needed(graph, outputs, inputs):
     """Return the operations that `outputs` depend on, given `inputs`, in the graph's order."""
-    given = {one.name for one in inputs}
-    waiting = [one.op for one in outputs if one.name not in given]
-    found = set()
+    given = {tensor.name for tensor in inputs}
+    waiting = [tensor.op for tensor in outputs if tensor.name not in given]
+    needed = set()
     while waiting:
         op = waiting.pop()
-        if op.name not in found:
-            found.add(op.name)
+        if op.name not in needed:
+            needed.add(op.name)
             waiting += op.control_inputs
-            waiting += [one.op for one in op.inputs if one.name not in given]
-    return [op for op in graph.get_operations() if op.name in found]
+            waiting += [tensor.op for tensor in op.inputs if tensor.name not in given]
+    return [op for op in graph.get_operations() if op.name in needed]
 
 
 def _tensors(graph, path, names):
     """Return the named tensors of a graph, by the names that the caller gives them."""
     if not isinstance(names, dict):
         names = {name: name for name in ([names] if isinstance(names, str) else names)}
-    found = {}
+    tensors = {}
     for key, name in names.items():
         try:
-            found[key] = graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
+            tensors[key] = graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
         except (KeyError, ValueError):
             raise ValueError(f"{path} has no tensor {name!r}") from None
-    return found
+    return tensors

@@ -18,7 +18,7 @@ class Model(Caller):
 
     Parameters
     ----------
-    signature : Signature
+    signature : ModelSignature
         The signature to call.
 
     Attributes
@@ -70,8 +70,8 @@ class Model(Caller):
         result = contract.signature.pack(contract.planned.run(contract.tensors(inputs)))
         if not contract.are_as_taken(inputs):
             return None, True, result  # other values may fail to convert: check each call
-        places = {name: place for place, name in enumerate(inputs)}
-        takes = [places[name] for name in self.inputs]
+        positions = {name: i for i, name in enumerate(inputs)}
+        takes = [positions[name] for name in self.inputs]
         return Case(contract.planned, takes, contract.signature.pack), True, result
 
     def __repr__(self):

@@ -29,9 +29,9 @@ class Part:
     """
 
     def __init__(self, graph, feeds, fetches, targets):
-        for one in (*feeds, *fetches):
-            if one.dtype in (tf.resource, tf.variant) or one.dtype._is_ref_dtype:
-                raise StateError("fetch_dtype", f"{one.name} is a {one.dtype.name}")
+        for tensor in (*feeds, *fetches):
+            if tensor.dtype in (tf.resource, tf.variant) or tensor.dtype._is_ref_dtype:
+                raise StateError("fetch_dtype", f"{tensor.name} is a {tensor.dtype.name}")
         fed = {feed.name for feed in feeds}
         definition, self.variables = _cut_out(graph, fed, fetches, targets)
         self.dtypes = [op.get_attr("dtype") for op in self.variables]
@@ -39,28 +39,28 @@ class Part:
         used = {name for node in definition.node for name in node.input}
         taken = [*feeds, *(op.outputs[0] for op in self.variables)]
         # In a GraphDef, the name of an operation's first output is the operation's name.
-        inputs = {one.name: one.name.removesuffix(":0") for one in taken}
-        wanted = [one.name for one in (*fetches, *targets)]
+        inputs = {tensor.name: tensor.name.removesuffix(":0") for tensor in taken}
+        wanted = [fetched.name for fetched in (*fetches, *targets)]
 
         def body(*given):
             replaced = {}
-            for one, tensor in zip(taken, given, strict=True):
-                if one.dtype == tf.resource:
-                    data = handle_data_util.get_resource_handle_data(one)
+            for source, tensor in zip(taken, given, strict=True):
+                if source.dtype == tf.resource:
+                    data = handle_data_util.get_resource_handle_data(source)
                     handle_data_util.set_handle_data(tensor, data)
-                if inputs[one.name] in used:
-                    replaced[inputs[one.name]] = tensor
-            found = importer.import_graph_def(definition, replaced, wanted, name="")
-            tf.compat.v1.get_default_graph().control_outputs.extend(found[len(fetches) :])
+                if inputs[source.name] in used:
+                    replaced[inputs[source.name]] = tensor
+            imported = importer.import_graph_def(definition, replaced, wanted, name="")
+            tf.compat.v1.get_default_graph().control_outputs.extend(imported[len(fetches) :])
             # The names of a function's outputs are the names of the nodes that make them.
             return [
-                tf.identity(one, f"fastops_fetch_{place}")
-                for place, one in enumerate(found[: len(fetches)])
+                tf.identity(output, f"fastops_fetch_{i}")
+                for i, output in enumerate(imported[: len(fetches)])
             ]
 
         specs = [
-            tf.TensorSpec(one.shape, one.dtype, f"fastops_feed_{place}")
-            for place, one in enumerate(taken)
+            tf.TensorSpec(tensor.shape, tensor.dtype, f"fastops_feed_{i}")
+            for i, tensor in enumerate(taken)
         ]
         self.concrete = tf.compat.v1.wrap_function(body, specs)
 
@@ -71,28 +71,30 @@ def _cut_out(graph, fed, fetches, targets):
     # Control inputs from fed placeholders are dropped; TensorFlow runs other fed operations.
     given = {op.name for op in ops_fed if op.type in _PLACEHOLDERS}
     waiting = [*targets, *(fetch.op for fetch in fetches)]
-    found, variables = {}, {}
+    needed, variables = {}, {}
     while waiting:
         op = waiting.pop()
-        if op.name in found or op.name in variables:
+        if op.name in needed or op.name in variables:
             continue
         if _names_a_variable(op) and op not in targets:
             variables[op.name] = op
             given.add(op.name)
             continue
-        found[op.name] = op
+        needed[op.name] = op
         waiting += [source for source in op.control_inputs if source.name not in given]
         waiting += [source.op for source in op.inputs if source.name not in fed]
     definition = tf.compat.v1.GraphDef(versions=graph.graph_def_versions)
-    definition.node.extend(op.node_def for op in found.values())
+    definition.node.extend(op.node_def for op in needed.values())
     library = {}
     if any(len(functions_of(node)) > 1 or node.op in graph._functions for node in definition.node):
-        library = {one.signature.name: one for one in graph.as_graph_def().library.function}
+        library = {
+            function.signature.name: function for function in graph.as_graph_def().library.function
+        }
     called = {}
     _check_states(definition.node, library, called, KNOWN)
     definition.library.function.extend(called.values())
     for node in definition.node:
-        inputs = [one for one in node.input if not (one[0] == "^" and one[1:] in given)]
+        inputs = [name for name in node.input if not (name[0] == "^" and name[1:] in given)]
         node.input[:] = inputs
         node.attr.pop("_class", None)  # the colocated node may not be in the part
         if node.op == "PlaceholderWithDefault":  # it is not fed: use its default
@@ -128,10 +130,10 @@ def _check_states(nodes, library, called, known):
     """Raise `StateError` for ops with unknown state; collect the functions that nodes call."""
     for node in nodes:
         functions = sorted(functions_of(node) & library.keys())
-        found = op_def_registry.get(node.op)
+        op_def = op_def_registry.get(node.op)
         if node.op in _PLACEHOLDERS:
             raise StateError("not_fed", node.name)
-        if found is not None and found.is_stateful and not functions and node.op not in known:
+        if op_def is not None and op_def.is_stateful and not functions and node.op not in known:
             raise StateError("session_state", node.op)
         if any(node.attr[name].b for name in _COMPILED if name in node.attr):
             raise StateError("node_xla", node.name)

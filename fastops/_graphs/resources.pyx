@@ -7,10 +7,11 @@ from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.runtime cimport Runtime
-from fastops._cpp.session cimport NativeSessionVariables, Session, SessionOf, WrapHandle
+from fastops._cpp.session cimport NativeSessionVariables, SessionOf, TensorflowSession, WrapHandle
 from fastops._cpp.text cimport Message
-from fastops._dispatch cimport generation, runtime
+from fastops._dispatch cimport runtime
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -73,7 +74,7 @@ cdef class SessionVariables:
             variables has no value, or is not on the session's host.
         """
         cdef Runtime* where = runtime()
-        cdef Session* native = NULL
+        cdef TensorflowSession* native = NULL
         cdef vector[int] wanted = which
         cdef vector[int] changed
         cdef int i
@@ -84,10 +85,10 @@ cdef class SessionVariables:
             )
         if native == NULL or where.context == NULL:
             return None
-        found = self.native.Find(native, wanted, &changed)
+        complete = self.native.Find(native, wanted, &changed)
         for i in changed:
             self.known[i] = None
-        if not found:
+        if not complete:
             return None
         if self.known_for != generation:
             self.known = [None] * len(self.known)

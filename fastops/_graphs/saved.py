@@ -69,11 +69,11 @@ def load(source, signature=DEFAULT, *, tags=None, inputs=None, outputs=None):
     {'y': <tf.Tensor: shape=(1,), dtype=float32, numpy=array([3.], dtype=float32)>}
     """
     with outside_of_graphs():
-        found = signatures(source, tags=tags, inputs=inputs, outputs=outputs)
-        if signature not in found:
-            have = listed(found) or "none"
+        loaded = signatures(source, tags=tags, inputs=inputs, outputs=outputs)
+        if signature not in loaded:
+            have = listed(loaded) or "none"
             raise ValueError(f"{name_of(source)} has no signature {signature!r}: it has {have}")
-        return Model(found[signature])
+        return Model(loaded[signature])
 
 
 def signatures(source, *, tags=None, inputs=None, outputs=None):
@@ -89,10 +89,10 @@ def signatures(source, *, tags=None, inputs=None, outputs=None):
         path = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
         if not any(os.path.exists(os.path.join(path, name)) for name in _SAVED_MODELS):
-            raise ValueError(f"{path} is no SavedModel: it has no saved_model.pb")
+            raise ValueError(f"{path} is not a SavedModel: it has no saved_model.pb")
         return of_saved_model(path, path, tags, inputs, outputs)
     if tags is not None:
-        raise ValueError(f"{path} is no SavedModel, and has no tags")
+        raise ValueError(f"{path} is not a SavedModel, so it has no tags")
     if extension in _KERAS:
         raise ValueError(
             f"{path} is a model of Keras in its own format: "

@@ -9,7 +9,7 @@ from tensorflow.python.saved_model import loader_impl
 
 from fastops._graphs.definition import check_ops, listed
 from fastops._graphs.frozen import of_wrapped
-from fastops._graphs.signature import Signature, packer
+from fastops._graphs.signature import ModelSignature, packer
 
 _INTERNAL = ("__saved_model_init_op", "__saved_model_train_op")
 
@@ -34,7 +34,7 @@ def of_saved_model(directory, path, tags, inputs, outputs):
     if not hasattr(loaded, "prune"):
         raise ValueError(f"{path} has signatures: it takes no `inputs` and `outputs`")
     if outputs is None:
-        raise ValueError(f"{path} is no frozen graph: name its `outputs` too")
+        raise ValueError(f"{path} is not a frozen graph: name its `outputs` too")
     return of_wrapped(loaded, path, inputs, outputs, is_frozen=False)
 
 
@@ -42,7 +42,7 @@ def _tagged(proto, path, tags):
     """Return the MetaGraph with some tags."""
     if not proto.meta_graphs:
         raise ValueError(f"{path} has no MetaGraph: it is damaged or cut short")
-    sets = [tuple(sorted(one.meta_info_def.tags)) for one in proto.meta_graphs]
+    sets = [tuple(sorted(meta_graph.meta_info_def.tags)) for meta_graph in proto.meta_graphs]
     if tags is None:
         wanted = sets[0] if len(sets) == 1 else ("serve",)
     else:
@@ -58,7 +58,9 @@ def _of_concrete(concrete, name, path, kept):
     kind = concrete.function_type
     inputs = {key: parameter.type_constraint for key, parameter in kind.parameters.items()}
     outputs = dict(concrete.structured_outputs)
-    return Signature(path, name, concrete, inputs, outputs, packer(outputs, sorted(outputs)), kept)
+    return ModelSignature(
+        path, name, concrete, inputs, outputs, packer(outputs, sorted(outputs)), kept
+    )
 
 
 def of_meta_graph(meta, path, inputs, outputs):

@@ -6,9 +6,9 @@ import tensorflow as tf
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.eager import context
 
-from fastops._graphs.calls import Call, key_of_call
+from fastops._graphs.calls import SessionCall, key_of_call
 from fastops._graphs.resources import SessionVariables
-from fastops._graphs.step import Step, names_of
+from fastops._graphs.step import SessionStep, names_of
 from fastops._specialize.cache import Cache
 from fastops._specialize.policy import MAX_SESSION_RUNS
 
@@ -148,7 +148,7 @@ class Session(tf.compat.v1.Session):
         if values is not None:
             return values
         if step is None and not context.context().device_name:
-            step = Step(self.graph, self._variables, feeds, fetch_list, target_list)
+            step = SessionStep(self.graph, self._variables, feeds, fetch_list, target_list)
         trial = None if step is None else step.trial(self)
         begin = time.perf_counter_ns()
         values = super()._do_run(handle, target_list, fetch_list, feed_dict, *rest)
@@ -159,10 +159,10 @@ class Session(tf.compat.v1.Session):
         return values
 
     def _remember(self, key, fetches, feed_dict):
-        """Keep the `Call` for a key, so that later calls skip TensorFlow's handlers."""
+        """Keep the `SessionCall` for a key, so that later calls skip TensorFlow's handlers."""
         handler = tf_session._FetchHandler(self.graph, fetches, {})
         feeds = [self.graph.as_graph_element(feed) for feed in feed_dict or ()]
         names = names_of(feeds, handler.fetches(), handler.targets())
         step = self._steps.get(names)
         if step is not None and step.reason is None and not {*names[0]} & {*names[1]}:
-            self._calls.replace(key, Call(fetches, handler, feeds, step))
+            self._calls.replace(key, SessionCall(fetches, handler, feeds, step))

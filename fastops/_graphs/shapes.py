@@ -11,5 +11,5 @@ def fits(dims, wanted):
     if dims is None or wanted is None:
         return True
     return len(dims) == len(wanted) and all(
-        one is None or other in (None, one) for one, other in zip(dims, wanted, strict=True)
+        dim is None or other in (None, dim) for dim, other in zip(dims, wanted, strict=True)
     )

@@ -6,7 +6,7 @@ DEFAULT = "serving_default"
 
 
 @dataclass
-class Signature:
+class ModelSignature:
     """A part of a model that can be called.
 
     Attributes
@@ -39,5 +39,5 @@ class Signature:
 def packer(names, flat):
     """Return a function that makes a dict, in the order of `names`, of a flat list of results."""
     flat = list(flat)
-    places = [(name, flat.index(name)) for name in names]
-    return lambda results: {name: results[place] for name, place in places}
+    positions = [(name, flat.index(name)) for name in names]
+    return lambda results: {name: results[position] for name, position in positions}

@@ -13,10 +13,10 @@ from fastops._graphs.trial import Trial, state
 
 def names_of(feeds, fetches, targets):
     """Return the key of a step: the names of its feeds, fetches and targets."""
-    return tuple(tuple(one.name for one in part) for part in (feeds, fetches, targets))
+    return tuple(tuple(item.name for item in part) for part in (feeds, fetches, targets))
 
 
-class Step:
+class SessionStep:
     """Runs one set of feeds and fetches.
 
     Parameters

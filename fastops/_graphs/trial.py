@@ -14,7 +14,7 @@ class Trial:
 
     Parameters
     ----------
-    step : Step
+    step : SessionStep
         The step that is run. It gets the plan, or the reason why there is none.
     before : list of EagerTensor or None
         The values of the variables before the run; `None` if the step writes none.
@@ -55,10 +55,10 @@ class Trial:
         if planned.plan.schedule.has_effects and self.before is None:
             return False
         mine = handles if self.before is None else copies(self.before, step.part.variables)
-        got = [one.numpy() for one in step.fetch(planned, step.tensors(values), mine)]
+        got = [tensor.numpy() for tensor in step.fetch(planned, step.tensors(values), mine)]
         if self.before is not None:
-            got += [one.numpy() for one in state(mine, step.part.dtypes)]
-            results = results + [one.numpy() for one in state(handles, step.part.dtypes)]
+            got += [tensor.numpy() for tensor in state(mine, step.part.dtypes)]
+            results = results + [tensor.numpy() for tensor in state(handles, step.part.dtypes)]
         return all(map(same, got, results))
 
 

@@ -1,9 +1,9 @@
 """`fastops.install`: stand-ins for callables of TensorFlow and Keras in unchanged programs.
 
 A stand-in decides call by call. It passes calls that it does not handle to the callable that it
-replaced. `targets` lists the patch points, and `placement` puts stand-ins there. Before that,
-`upstream` looks up all names of TensorFlow, Keras and tf_keras, and `restated` checks the code that
-stand-ins mirror.
+replaced. `targets` lists the patch points with their ranks, and `placement` puts stand-ins there.
+Before that, `upstream` looks up all names of TensorFlow, Keras and tf_keras, and `restated` checks
+the code that stand-ins mirror.
 
 ==================  ================================================================================
 Part                Stand-ins for
@@ -11,7 +11,7 @@ Part                Stand-ins for
 `intercept`         calls of ops; `operators` are those of tensors and variables
 `public`            public functions of TensorFlow: for plain arguments they are one op
 `replay`            public functions whose calls are recorded and replayed (`fastops._specialize`)
-`gradients`         gradient functions of ops; `tapes` are the walks of tapes
+`gradients`         gradient functions of ops, and methods of tapes (`fastops._autodiff`)
 `helpers`           helper functions of TensorFlow that libraries call
 `keras`             functions of Keras's backend, layer calls, and batches of arrays
 `models`            methods of Keras's objects, whose calls are recorded and replayed
@@ -20,4 +20,22 @@ Part                Stand-ins for
 ==================  ================================================================================
 
 `verify` makes each call that a stand-in handles in TensorFlow's way, too, and compares.
+
+The parts are on ten levels. A part imports only from levels below its own, and what it loads by
+name is below it, too. The contract is in ``pyproject.toml``. From the top:
+
+1. `placement` patches stand-ins in.
+2. `targets` has all patch points; `verify` compares calls.
+3. `models` finds Keras through `keras`.
+4. `keras` and `iteration` use lowerings of `public`.
+5. `public` replays the calls that it does not lower.
+6. `calls`, `construction`, `gradients`, `helpers`, `replay` and `variables` are made of the classes
+   of level 8.
+7. `traced` needs the base class alone, as do `planner` and `optionals`.
+8. `intercept`, with `operators`, has the classes of stand-ins that run ops. `answer` has the class
+   of those that only inspect values.
+9. `lookups` makes guards. `target` is the class of patch points. `seeds` sees when TensorFlow drops
+   kernels.
+10. `replacement` is the base class of stand-ins. `upstream`, `restated`, `handlers` and `dtypes`
+    know the names, the code, the handlers and the dtypes of TensorFlow.
 """

@@ -10,7 +10,7 @@ from fastops import _registry
 from fastops._core import opdef
 from fastops._core.fallback import raw_name
 from fastops._core.tables import index, policy
-from fastops._install import intercept
+from fastops._install import intercept, seeds
 from fastops._install.dtypes import parse
 from fastops._install.lookups import is_upstream
 from fastops._install.operators import OPERATORS, WITH_BOOL, WITH_FLOAT, WITH_INT
@@ -25,13 +25,20 @@ def _find(op_name):
 
 
 def dispatch():
-    """Yield the target for the call by which every generated function runs its op."""
+    """Yield the targets for the call by which generated functions run ops, and for its caches."""
     yield Target(
         "dispatch",
         "TFE_Py_FastPathExecute",
         pywrap_tfe,
         "TFE_Py_FastPathExecute",
         lambda original: intercept.FastPathExecute(original, _find),
+    )
+    yield Target(
+        "dispatch",
+        "TFE_ContextClearCaches",
+        pywrap_tfe,
+        "TFE_ContextClearCaches",
+        seeds.clear_caches,
     )
 
 
@@ -40,19 +47,22 @@ def _generated(original, op_name, keyword_only):
 
 
 def functions():
-    """Return the generated functions to replace, in the form that `everywhere` takes."""
-    originals = {}
+    """Return the claims on generated functions, in the form that `everywhere` takes.
+
+    A function with two names is claimed by the first one.
+    """
+    claims = {}
     for name, op_name in index.NAMES.items():
         if op_name in policy.NEVER:  # the stand-in for the dispatch call counts these ops
             continue
         module = gen_module(op_name)
         for attribute, keyword_only in ((name, False), (raw_name(op_name), True)):
             original = vars(module).get(attribute) if module is not None else None
-            if is_upstream(original) and id(original) not in originals:
+            if is_upstream(original) and id(original) not in claims:
                 make = partial(_generated, op_name=op_name, keyword_only=keyword_only)
                 shown = f"{module.__name__.rpartition('.')[2]}.{attribute}"
-                originals[id(original)] = "functions", shown, make
-    return originals
+                claims[id(original)] = "functions", shown, make
+    return claims
 
 
 def operators():

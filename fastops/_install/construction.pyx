@@ -16,12 +16,10 @@ from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport on_host
-from fastops._install.intercept cimport promotes_no_dtypes
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._situation cimport IN_ORDER, NO_PROMOTION, NO_TAPE, ONLY_HOST, missing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport MAX_VARIABLE_KINDS
-from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
 
 import weakref
@@ -55,13 +53,13 @@ cdef object _create_default = _variables.default_variable_creator_v2
 # The types of initial values besides tensors, arrays, and lists of these.
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
 
-# By kind: a `Model`; a tuple with the `Model` of the first variable; or None for a kind without
-# a template.
-cdef Cache _models = Cache(MAX_VARIABLE_KINDS)
+# By kind: a `VariableTemplate`; a tuple with the template of the first variable; or None for a kind
+# without a template.
+cdef Cache _templates = Cache(MAX_VARIABLE_KINDS)
 
 
 @cython.final
-cdef class Model:
+cdef class VariableTemplate:
     """The template for variables of one kind.
 
     Parameters
@@ -93,13 +91,13 @@ cdef class Model:
             or type(self.state["_shape"]) is not _TensorShape
             or self.state["_shape"]._dims != sizes
         ):
-            raise ValueError("an extraordinary variable")
+            raise ValueError("the variable lacks the attributes of a plain ResourceVariable")
         # Each variable takes the TensorShape object of its own initial value.
         self.state.update(_handle=None, _unique_id=None, _graph_key=None, _shape=None)
         if not _OPTIONS.issuperset(map(type, self.state.values())):
-            raise ValueError("a variable with attributes that two may not share")
+            raise ValueError("the variable has attributes that two variables cannot share")
 
-    cdef bint is_like(self, Model other) except -1:
+    cdef bint is_like(self, VariableTemplate other) except -1:
         return (
             list(self.state.items()) == list(other.state.items())
             and self.handle_data == other.handle_data
@@ -132,17 +130,18 @@ cdef class Model:
 
 cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
     """Learn the template of a kind from a variable that TensorFlow made."""
-    model = None
+    template = None
     if type(variable) is _ResourceVariable:
         try:
-            model = Model(variable, sizes)
+            template = VariableTemplate(variable, sizes)
         except Exception:  # not a plain variable
             pass
-    known = _models.get(kind, False)
+    known = _templates.get(kind, False)
     if known is False:
-        _models.put(kind, None if model is None else (model,))
+        _templates.put(kind, None if template is None else (template,))
     elif type(known) is tuple:  # otherwise another thread has decided about this kind meanwhile
-        _models.replace(kind, model if model is not None and model.is_like(known[0]) else None)
+        is_like = template is not None and template.is_like(known[0])
+        _templates.replace(kind, template if is_like else None)
     return 0
 
 
@@ -151,9 +150,7 @@ cdef object _ordinary_graph(Replacement method):
     cdef bint scoped
     if (
         not live and not method.always
-        or not promotes_no_dtypes()
-        or not on_host()
-        or recording()
+        or missing(IN_ORDER | ONLY_HOST | NO_TAPE | NO_PROMOTION)
         or _ResourceVariable.__init__ is not _initialize
         or _resource_variable_ops.default_variable_creator_v2 is not _create
         or _variables.default_variable_creator_v2 is not _create_default
@@ -200,7 +197,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), i
     cdef PyObject* given = args[1] if n > 1 else NULL
     cdef PyObject* known
-    cdef Model model
+    cdef VariableTemplate template
     cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
     cdef list options = []
     # Positional arguments: the class, the initial value, and `trainable`. The positions of further
@@ -232,10 +229,11 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
         _tf_context._context._thread_local_data.scope_name,
         <int>handle_dtype(<PyObject*>tensor), sizes,
     )
-    known = _models.find(kind)
-    if known != NULL and type(<object>known) is Model:
-        model = <Model><object>known  # keeps it alive: another thread may replace the entry
-        result = model.make(tensor, graph)
+    known = _templates.find(kind)
+    if known != NULL and type(<object>known) is VariableTemplate:
+        # The reference keeps it alive: another thread may replace the entry.
+        template = <VariableTemplate><object>known
+        result = template.make(tensor, graph)
     else:
         result = <object>call_original(self, args, nargsf, keywords)
         Py_DECREF(result)

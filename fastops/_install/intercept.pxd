@@ -12,13 +12,6 @@ cdef class Generated(Replacement):
     cdef bint keyword_only
 
 
-cdef class Call:
-    cdef Op op
-    cdef tuple names
-    cdef object run(self, tuple arguments)
-
-
 cdef int tensor_dtype(PyObject* value) except -1
-cdef bint promotes_no_dtypes() except -1
 cdef unsigned long long dtype_bits(dtypes) except? 0
 cdef bint load(Op op) noexcept

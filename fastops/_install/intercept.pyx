@@ -2,7 +2,7 @@
 """Stand-ins for the callables through which TensorFlow runs one op.
 
 They replace the dispatch call of all generated functions, the generated functions themselves, and
-the operators of tensors and variables. `Call` is for stand-ins that run an op.
+the operators of tensors and variables.
 """
 
 cimport cython
@@ -11,8 +11,10 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.string cimport memset
 
+from fastops._core cimport draws
 from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._core.holders cimport held, is_holder
+from fastops._core.locals cimport promotes_no_dtypes
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport (
@@ -20,9 +22,7 @@ from fastops._cpp.python cimport (
     Py_True,
     PyFloat_Type,
     PyLong_Type,
-    PySequence_Fast_ITEMS,
     PyVectorcall_NARGS,
-    call_object,
 )
 from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, run_elsewhere, run_op,
@@ -33,10 +33,7 @@ from fastops._install.replacement cimport (
 )
 from fastops._tf.protos cimport DT_DOUBLE, DT_FLOAT
 
-import sys
-
 from tensorflow.python.eager import context as _tf_context
-from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework.tensor import Tensor as _Tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
@@ -48,34 +45,6 @@ cdef PyTypeObject* _variable_type = <PyTypeObject*>_ResourceVariable
 cdef Guard _reads = of_piece(READS)
 cdef dict _contexts = _tf_context.__dict__
 cdef str _CONTEXT = "_context"
-cdef dict _settings = _tf_ops.__dict__
-cdef str _CONVERSION = "_dtype_conversion_mode"
-cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
-
-
-@cython.final
-cdef class Call:
-    """A call site of a stand-in: the op, and the names of the arguments.
-
-    Each call site has an `Op` of its own, because an `Op` finds the key of its last call fastest.
-
-    Parameters
-    ----------
-    op_name : str
-        The name of the op in TensorFlow's registry.
-    names : str
-        The names of the arguments, separated by blanks.
-    """
-
-    def __init__(self, op_name, names):
-        self.op = Op(op_name)
-        self.names = tuple([sys.intern(name) for name in names.split()])
-
-    cdef object run(self, tuple arguments):
-        return call_object(
-            <PyObject*>self.op, PySequence_Fast_ITEMS(<PyObject*>arguments), 0,
-            <PyObject*>self.names,
-        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -151,9 +120,9 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         if j < 0:
             return call_original(self, args, nargsf, keywords)
         slots[op.attr_slots[j]] = args[first + 2 * i + 1]
-    if op.num_binding and op.is_bound(slots):
-        return run_elsewhere(op, &call)
     call.raises_status = True
+    if op.num_binding and op.is_bound(slots) and not (op.seeded and draws.live):
+        return run_elsewhere(op, &call)
     return run_op(op, slots, &call)
 
 
@@ -240,7 +209,7 @@ cdef PyObject* _generated(PyObject* callable, PyObject* const* args, size_t narg
             return call_original(self, args, nargsf, keywords)
         slots[i] = args[i]
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
-    if op.num_binding and op.is_bound(slots):
+    if op.num_binding and op.is_bound(slots) and not (op.seeded and draws.live):
         return run_elsewhere(op, &call)
     return run_op(op, slots, &call)
 
@@ -391,11 +360,6 @@ cdef int tensor_dtype(PyObject* value) except -1:
     if IsEagerTensor(value):
         return <int>handle_dtype(value)
     return (<object>value)._dtype._type_enum
-
-
-cdef bint promotes_no_dtypes() except -1:
-    """Whether mixed dtypes are an error: NumPy-style dtype promotion is off."""
-    return PyDict_GetItem(_settings, _CONVERSION) == <PyObject*>_NO_CONVERSION
 
 
 for _kind in (FastPathExecute, Generated, Operator):

@@ -15,11 +15,11 @@ from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
-from fastops._dispatch cimport eager, on_host
-from fastops._specialize.guards.names cimport Guard, holds
-from fastops._install.public.lowering cimport Function, Site
+from fastops._dispatch cimport eager
+from fastops._install.public.lowering cimport Lowering, Site
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
-from fastops._tf.eager cimport recording
+from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
+from fastops._specialize.guards.names cimport Guard, holds
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework.tensor import Tensor as _Tensor, _TensorIterator
@@ -34,16 +34,20 @@ cdef bint _unwatched() except -1:
     cdef Thread* thread = this_thread()
     cdef PyObject* getitem
     cdef Guard guard
-    if thread.options.path != kAuto or thread.observer != NULL or not on_host() or recording():
+    if (
+        thread.options.path != kAuto
+        or thread.observer != NULL
+        or missing(IN_ORDER | ONLY_HOST | NO_TAPE)
+    ):
         return False
     # Other code may have patched the method, or a function that it calls.
     getitem = PyDict_GetItem(<object>(<PyTypeObject*>_Tensor).tp_dict, _GETITEM)
-    if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Function:
+    if getitem == NULL or Py_TYPE(<object>getitem) != <PyTypeObject*>Lowering:
         return False
     guard = (<Replacement>getitem).guard
     if guard is not None and not holds(guard):
         return False
-    for site in (<Function>getitem).sites or ():
+    for site in (<Lowering>getitem).sites or ():
         return (<Site>site).passable()
     return False
 

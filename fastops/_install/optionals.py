@@ -1,8 +1,8 @@
 """Optional values of datasets (`tf.experimental.Optional`): Keras's steps return them.
 
 In eager mode on the host, colocation and name scopes have no effect, so they are skipped.
-`fastops._install.traced.Method` calls the functions here only in that case. An optional value that
-is made outside of a graph needs no op: a `Given` keeps the value.
+`fastops._install.traced.PlainMethod` calls the functions here only in that case. An optional value
+that is made outside of a graph needs no op: an `EagerOptional` keeps the value.
 """
 
 import itertools
@@ -16,10 +16,8 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_optional_ops
 
 from fastops._plans.packing import nested
-from fastops._plans.runner import is_plain
-
-MOST_SPECS = 64
-"""How many structures `_known` keeps. After that, the oldest one is removed."""
+from fastops._situation import is_plain
+from fastops._specialize.policy import MAX_OPTIONAL_SPECS
 
 _known: dict[int, tuple] = {}  # by the id of a structure: the structure, dtypes, shapes, packer
 
@@ -56,7 +54,7 @@ def _remember(spec):
             pack = nested(spec, itertools.count(), tf.TensorSpec, (tuple,))
         except TypeError:
             pack = None
-    while len(_known) >= MOST_SPECS:
+    while len(_known) >= MAX_OPTIONAL_SPECS:
         _known.pop(next(iter(_known)), None)
     known = _known[id(spec)] = spec, dtypes, shapes, pack
     return known
@@ -65,7 +63,7 @@ def _remember(spec):
 _OPAQUE = frozenset({tf.resource, tf.variant})
 
 
-class Given(optional_ops._OptionalImpl):
+class EagerOptional(optional_ops._OptionalImpl):
     """An optional value that keeps its value, and makes the variant tensor on first use.
 
     Parameters
@@ -101,14 +99,14 @@ class Given(optional_ops._OptionalImpl):
         return super().get_value(name)
 
 
-Given.__name__, Given.__qualname__ = ["_OptionalImpl"] * 2
-Given.__module__ = optional_ops.__name__
+EagerOptional.__name__, EagerOptional.__qualname__ = ["_OptionalImpl"] * 2
+EagerOptional.__module__ = optional_ops.__name__
 
 
 def from_value(original, value):
     """Return an optional value that has this value."""
     given = _copied(value)
-    return original(value) if given is None else Given(given)
+    return original(value) if given is None else EagerOptional(given)
 
 
 def _copied(value):

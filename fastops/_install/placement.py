@@ -1,7 +1,7 @@
 """`fastops.install`: patches replacements in, and takes them out again."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 
 from fastops._core.garbage import without_collections
@@ -107,6 +107,9 @@ def install(
                     ],
                     mode,
                 )
+            seeds = upstream.load("seeds")
+            if seeds is not None and mode is None:  # a verified call draws in TensorFlow, too
+                seeds.begin()
         except BaseException:
             uninstall()
             raise
@@ -185,11 +188,12 @@ def uninstall():
     with _LOCK:
         _holds = 0
         set_live(False)
-        try:
-            _take_out(0)
-        finally:
+        with ExitStack() as steps:  # each one is taken, even if another one raises
             if RESULTS.mode is not None:
-                _engine().stop()
+                steps.callback(_engine().stop)
+            steps.callback(_take_out, 0)
+            if (seeds := upstream.load("seeds")) is not None:
+                steps.callback(seeds.end)
 
 
 def is_installed():

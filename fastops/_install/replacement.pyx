@@ -9,11 +9,11 @@ replacements in and takes them out again.
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 
+from fastops._core.preparing cimport run_at_once
 from fastops._cpp.python cimport (
     Py_TPFLAGS_METHOD_DESCRIPTOR, PyObject_Vectorcall, PyVectorcall_Call,
 )
 from fastops._cpp.vectorcall cimport EnableVectorcall
-from fastops._dispatch cimport run_at_once
 from fastops._specialize.guards.names cimport Guard, holds
 
 from types import MethodType

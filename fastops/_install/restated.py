@@ -48,10 +48,10 @@ def objection(layer, title, original):
     """
     expected = table()["pieces"].get(layer, {}).get(title)
     if expected is None:
-        return "its original is not known"
+        return "the table has no such piece"
     found = name_of(original)
     if found != expected:
-        return "something else stands in its place" if found is None else f"it is {found}"
+        return "other code has replaced or wrapped it" if found is None else f"it is {found}"
     return changed(expected)
 
 
@@ -84,9 +84,9 @@ def changed(name):
         module, _, definition = part.partition(":")
         others = _others(module)
         if others is None:
-            return f"the source of {module} is not there"
+            return f"the source of {module} cannot be read"
         if definition in others:
-            return f"the code of {part.replace(':', '.')} is another"
+            return f"the code of {part.replace(':', '.')} differs"
     return None
 
 

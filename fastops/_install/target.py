@@ -45,25 +45,46 @@ class Target(NamedTuple):
     unit: str | None = None
 
 
-def everywhere(originals):
-    """Yield a target for each module attribute of TensorFlow or Keras that is one of the functions.
+def claim(claims, function, layer, name, make):
+    """Claim a function: it is to be replaced wherever TensorFlow or Keras refer to it.
+
+    If there is a claim on the function already, the new one is left out.
 
     Parameters
     ----------
-    originals : dict of int to tuple
+    claims : dict of int to tuple
+        The claims of one group, in the form that `everywhere` takes. The new one is added.
+    function : callable
+        The function.
+    layer, name : str
+        See `Target`.
+    make : callable
+        Given the function, returns the replacement.
+    """
+    earlier = claims.setdefault(id(function), (layer, name, make))
+    if earlier[2] is not make:
+        upstream.leave_out(layer, name, f"the same function is replaced as {earlier[1]}")
+
+
+def everywhere(claims):
+    """Yield a target for each module attribute of TensorFlow or Keras that is a claimed function.
+
+    Parameters
+    ----------
+    claims : dict of int to tuple
         By the identity of the function: the layer, the name, and the callable that makes its
         replacement. All targets of a function share one replacement.
     """
-    ones = {original: _One(make) for original, (_, _, make) in originals.items()}
+    ones = {function: _One(make) for function, (_, _, make) in claims.items()}
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] not in ("tensorflow", "keras"):
             continue
         if not issubclass(type(module), ModuleType):  # for example None, or a mock
             continue
-        if originals.keys().isdisjoint(map(id, list(vars(module).values()))):
+        if claims.keys().isdisjoint(map(id, list(vars(module).values()))):
             continue  # most modules: this test is faster than the loop below
         for attribute, value in list(vars(module).items()):
-            if (found := originals.get(id(value))) is None:
+            if (found := claims.get(id(value))) is None:
                 continue
             layer, name, _ = found
             yield Target(layer, name, module, attribute, ones[id(value)])

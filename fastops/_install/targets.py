@@ -1,12 +1,15 @@
-"""All patch points of `fastops.install`, layer by layer.
+"""All patch points of `fastops.install`.
 
 `targets` lists each attribute of TensorFlow and Keras that is to be replaced, with the callable
-that makes the replacement.
+that makes the replacement. `GROUPS` has all groups of patch points, with their ranks. The rank
+decides if two groups replace the same function or the same attribute.
 """
 
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby, pairwise
+from operator import attrgetter
 from types import FunctionType
 from typing import NamedTuple
 
@@ -30,7 +33,7 @@ LAYERS = {
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return",
 }
-"""By name, a description of each layer, from the lowest to the highest."""
+"""By name, a description of each layer."""
 
 _REPEATED = frozenset({"dispatch", "functions", "replayed"})
 """Layers that mirror no code of TensorFlow: their ops follow from OpDefs or from recordings."""
@@ -44,6 +47,10 @@ class Group(NamedTuple):
 
     Attributes
     ----------
+    rank : int
+        Decides between groups. If several groups claim a function, the one with the highest rank
+        replaces it. If several groups have a target for the same attribute, each stand-in lies on
+        top of those with lower ranks: it is called first, and they are its originals.
     layer : str
         The layer of its targets, or of most of them.
     title : str
@@ -51,22 +58,26 @@ class Group(NamedTuple):
     parts : str
         The modules that it needs, below `fastops._install`.
     find : callable
-        Given these modules, yields the targets. For functions that are replaced wherever they are
-        referred to, it returns the argument of `everywhere` instead.
+        Given these modules, yields the targets, or returns the claims.
+    everywhere : bool
+        Whether the group claims functions, which are replaced wherever TensorFlow or Keras refer
+        to them (see `fastops._install.target.everywhere`).
     together : bool
         Whether all targets must be replaced, or none.
     """
 
+    rank: int
     layer: str
     title: str
     parts: str
     find: Callable
+    everywhere: bool = False
     together: bool = False
 
 
-def _tape_targets(tapes):
+def _tape_targets(methods):
     kind = upstream.look_up("tensorflow.python.eager.backprop.GradientTape")
-    for name, make in (("gradient", tapes.Gradient), ("watch", tapes.watch)):
+    for name, make in (("gradient", methods.Gradient), ("watch", methods.watch)):
         yield Target("gradients", f"tf.GradientTape.{name}", kind, name, make)
 
 
@@ -90,7 +101,7 @@ def _iteration_targets(iteration):
 
 
 def _optional(traced, optionals, original):
-    return staticmethod(traced.Method(original.__func__, optionals.from_value))
+    return staticmethod(traced.PlainMethod(original.__func__, optionals.from_value))
 
 
 def _optional_targets(optionals, traced):
@@ -104,7 +115,7 @@ def _optional_targets(optionals, traced):
 def _optional_method_targets(optionals, traced):
     kind = upstream.look_up("tensorflow.python.data.ops.optional_ops._OptionalImpl")
     for name, answer in optionals.METHODS.items():
-        make = partial(traced.Method, answer=answer)
+        make = partial(traced.PlainMethod, answer=answer)
         yield Target("traced", f"tf.experimental.Optional.{name}", kind, name, make)
 
 
@@ -126,59 +137,88 @@ def _call(name):
     return find
 
 
-FUNCTIONS = (
-    Group("functions", "generated functions", "calls", _call("functions")),
-    Group("replayed", "functions", "replay.targets", _call("functions")),
-    Group("public", "functions", "public.targets", _call("functions")),
-    Group("helpers", "functions", "helpers.targets", _call("functions")),
-    Group("keras", "functions", "keras.targets", _call("functions")),
+def in_order(*groups):
+    """Return groups by rank, the lowest first. It is an error if two groups have the same rank."""
+    found = sorted(groups, key=attrgetter("rank"))
+    for one, other in pairwise(found):
+        if one.rank == other.rank:
+            raise ValueError(f"{one.title!r} and {other.title!r} have the same rank")
+    return tuple(found)
+
+
+GROUPS = in_order(
+    # The call that all functions below make
+    Group(0, "dispatch", "TFE_Py_FastPathExecute", "calls", _call("dispatch")),
+    # Functions
+    Group(10, "functions", "generated functions", "calls", _call("functions"), everywhere=True),
+    Group(11, "replayed", "functions", "replay.targets", _call("functions"), everywhere=True),
+    Group(12, "public", "functions", "public.targets", _call("functions"), everywhere=True),
+    Group(13, "helpers", "functions", "helpers.targets", _call("functions"), everywhere=True),
+    Group(14, "keras", "functions", "keras.targets", _call("functions"), everywhere=True),
+    # Operators, and other methods of TensorFlow
+    Group(20, "operators", "operators of tensors and variables", "calls", _call("operators")),
+    Group(21, "operators", "methods of tensors", "public.targets", _call("methods")),
+    Group(22, "replayed", "methods", "replay.targets", _call("methods")),
+    Group(
+        30, "gradients", "gradients of ops", "gradients.targets", _call("targets"), together=True
+    ),
+    Group(
+        31, "gradients", "methods of tapes", "gradients.tape_methods", _tape_targets, together=True
+    ),
+    Group(32, "variables", "methods of variables", "variables", _variable_targets),
+    Group(33, "variables", "the making of variables", "construction", _construction_targets),
+    Group(
+        34, "operators", "iteration over tensors", "iteration", _iteration_targets, together=True
+    ),
+    Group(35, "helpers", "methods", "helpers.targets", _call("methods")),
+    Group(36, "helpers", "optional values", "optionals traced", _optional_targets),
+    # Methods of Keras, and calls of whole functions
+    Group(40, "keras", "methods", "keras.targets", _call("methods")),
+    Group(41, "models", "calls of Keras's objects", "models.targets", _call("of_keras")),
+    Group(42, "models", "steps of tf_keras's optimizers", "models.targets", _call("of_tf_keras")),
+    Group(43, "traced", "tf.function", "traced planner", _traced_targets),
+    Group(
+        44, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
+    ),
 )
-"""Groups of functions that are replaced wherever TensorFlow or Keras refer to them."""
-
-OPERATORS = (
-    Group("operators", "operators of tensors and variables", "calls", _call("operators")),
-    Group("operators", "methods of tensors", "public.targets", _call("methods")),
-)
-
-METHODS = (
-    Group("gradients", "gradients of ops", "gradients.targets", _call("targets"), True),
-    Group("gradients", "methods of tapes", "tapes", _tape_targets, True),
-    Group("variables", "methods of variables", "variables", _variable_targets),
-    Group("variables", "the making of variables", "construction", _construction_targets),
-    Group("operators", "iteration over tensors", "iteration", _iteration_targets, True),
-    Group("helpers", "methods", "helpers.targets", _call("methods")),
-    Group("helpers", "optional values", "optionals traced", _optional_targets),
-)
-
-HIGHEST = (
-    Group("keras", "methods", "keras.targets", _call("methods")),
-    Group("models", "calls of Keras's objects", "models.targets", _call("of_keras")),
-    Group("models", "steps of tf_keras's optimizers", "models.targets", _call("of_tf_keras")),
-    Group("traced", "tf.function", "traced planner", _traced_targets),
-    Group("traced", "optional values", "optionals traced", _optional_method_targets, True),
-)
-
-LOWEST = Group("dispatch", "TFE_Py_FastPathExecute", "calls", _call("dispatch"))
-REPLAYED = Group("replayed", "methods", "replay.targets", _call("methods"))
-
-PARTS = "calls construction iteration optionals planner tapes traced variables"
-"""Modules that are imported together with this one."""
+"""All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""
 
 
 def _modules(group):
     """Return the modules of a group; `None` if one of them cannot be used here."""
     found = []
     for part in group.parts.split():
-        module = upstream.load(part)
+        module = upstream.load_for(part, group.layer, group.title)
         if module is None:
-            upstream.leave_out(group.layer, group.title, upstream.objection(part))
             return None
         found.append(module)
     return found
 
 
-def _targets_of(*groups):
-    """Yield the targets that exist, of each group."""
+def _claims(groups):
+    """Return the claims of groups, in the form that `everywhere` takes.
+
+    Of the claims on one function, the one of the highest rank counts.
+    """
+    claims = {}
+    for group in groups:  # by rank, so that a later claim takes the place of an earlier one
+        modules = _modules(group)
+        if modules is not None:
+            with upstream.contained(group.layer, group.title):
+                claims |= group.find(*modules)
+    return claims
+
+
+def _targets_of_claims(groups):
+    """Return the targets of the functions that groups claim."""
+    return everywhere(_claims(groups))
+
+
+def targets_of(groups):
+    """Yield the targets that exist, of each group.
+
+    If two targets of a group have the same attribute, the second one is left out.
+    """
     for group in groups:
         modules = _modules(group)
         if modules is None:
@@ -186,39 +226,24 @@ def _targets_of(*groups):
         found = []
         with upstream.contained(group.layer, group.title):
             found = list(group.find(*modules))
+        patched = {}
         for target in found:
+            first = patched.setdefault((id(target.holder), target.attribute), target)
+            if first is not target:
+                why = f"the same attribute is replaced as {first.name}"
+                upstream.leave_out(target.layer, target.name, why)
+                continue
             yield target._replace(unit=group.title) if group.together else target
 
 
-def _functions():
-    """Return the argument of `everywhere`, for the groups of `FUNCTIONS`."""
-    originals = {}
-    for group in FUNCTIONS:
-        modules = _modules(group)
-        if modules is not None:
-            with upstream.contained(group.layer, group.title):
-                originals |= group.find(*modules)
-    return originals
-
-
-def operator_targets():
-    """Yield a target for each operator, and for other methods of tensors and variables."""
-    yield from _targets_of(*OPERATORS)
-
-
-def method_targets():
-    """Yield a target for each item of `METHODS`, such as methods of tapes and variables."""
-    yield from _targets_of(*METHODS)
-
-
 def candidates():
-    """Yield each `Target` that exists in the running TensorFlow and Keras, unchecked."""
-    yield from _targets_of(LOWEST)
-    yield from everywhere(_functions())
-    yield from operator_targets()
-    yield from _targets_of(REPLAYED)
-    yield from method_targets()
-    yield from _targets_of(*HIGHEST)
+    """Yield each `Target` that exists in the running TensorFlow and Keras, unchecked.
+
+    The targets come in the order of the ranks of their groups.
+    """
+    for claiming, groups in groupby(GROUPS, key=attrgetter("everywhere")):
+        find = _targets_of_claims if claiming else targets_of
+        yield from find(groups)
 
 
 def targets():
@@ -291,10 +316,10 @@ def in_force():
 def _why(layer, title, piece):
     """Return why a piece is left out."""
     changed = restated.changed(piece)
-    if changed is not None and not changed.endswith("is not there"):
+    if changed is not None and not changed.endswith("cannot be read"):
         return changed
     missing = upstream.left_out().get((layer, title))
-    return missing or changed or "something else is in its place, or nothing"
+    return missing or changed or "it is missing, or something else has replaced it"
 
 
 def left_out():
@@ -310,5 +335,6 @@ def left_out():
     }
 
 
-upstream.load_all("", f"{PARTS} gradients.targets helpers.targets keras.targets models.targets")
-upstream.load_all("", "public.targets replay.targets")
+# Import the modules now, so that the first `install` is as fast as any other.
+for _part in " ".join(group.parts for group in GROUPS).split():
+    upstream.load(_part)

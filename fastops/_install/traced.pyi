@@ -9,7 +9,7 @@ class FunctionCall(Replacement):
     def __init__(self, original: Callable[..., Any], planner: Callable[[Any], Caller]) -> None: ...
 
 @final
-class Method(Replacement):
+class PlainMethod(Replacement):
     def __init__(
         self,
         original: Callable[..., Any],

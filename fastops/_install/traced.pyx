@@ -9,7 +9,8 @@ from cpython.ref cimport Py_INCREF
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
-from fastops._plans.runner cimport Original, is_plain, is_plain_anywhere
+from fastops._plans.runner cimport Original
+from fastops._situation cimport is_plain
 
 cdef extern from "definitions.h":
     pass
@@ -54,7 +55,7 @@ cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t 
 
 @cython.final
 @cython.no_gc_clear
-cdef class Method(Replacement):
+cdef class PlainMethod(Replacement):
     """Stand-in for a method that has a cheaper equivalent in plain calls (see `is_plain`).
 
     Parameters
@@ -79,10 +80,10 @@ cdef class Method(Replacement):
 
 cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t nargsf,
                             PyObject* keywords) except NULL:
-    cdef Method self = <Method>callable
+    cdef PlainMethod self = <PlainMethod>callable
     if (
         not live or keywords != NULL or PyVectorcall_NARGS(nargsf) != 1
-        or not (is_plain_anywhere() if self.anywhere else is_plain())
+        or not is_plain(self.anywhere)
     ):
         return call_original(self, args, nargsf, keywords)
     result = self.answer(self.original, <object>args[0])
@@ -91,4 +92,4 @@ cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t na
 
 
 enable(FunctionCall)
-enable(Method)
+enable(PlainMethod)

@@ -1,7 +1,8 @@
 """Checks that the names of TensorFlow, Keras and tf_keras that `fastops.install` uses exist.
 
 The versions of Keras and tf_keras are not pinned, and other code may patch their modules. So each
-module of `install` is a *part*, whose names are looked up before it is imported or used.
+module of `install`, and of the packages below that it uses, is a *part*, whose names are looked up
+before it is imported or used.
 `upstream.json` lists for each part its names, with the expected kinds of objects, and the parts
 that it imports; tools/upstream.py writes it from the sources. If a name is missing, has another
 kind, or cannot be read, the targets that need it are left out. `left_out` returns the reasons.
@@ -149,7 +150,7 @@ def objection(part):
     Parameters
     ----------
     part : str
-        The name of a module below `fastops._install`.
+        The name of a module, in full or below `fastops._install`.
 
     Returns
     -------
@@ -157,7 +158,12 @@ def objection(part):
         What is wrong with the first unexpected name, among its own names and those of the parts
         that it imports; `None` if all names are as expected.
     """
-    return _objection(f"fastops._install.{part}")
+    return _objection(_module_of(part))
+
+
+def _module_of(part):
+    """Return the full name of a part."""
+    return part if part.startswith("fastops.") else f"fastops._install.{part}"
 
 
 def _objection(module):
@@ -189,7 +195,7 @@ def _find_objection(module):
 
 def load(part):
     """Return the module of a part; `None` if it cannot be used here (see `objection`)."""
-    module = f"fastops._install.{part}"
+    module = _module_of(part)
     if objection(part) is not None:
         return None
     try:
@@ -205,19 +211,41 @@ def _is_upstreams(problem):
     return str(problem.name).partition(".")[0] in PACKAGES
 
 
+def load_for(part, layer, title):
+    """Return the module of a part that a target needs.
+
+    If the part cannot be used, return `None` and record that the target is left out.
+    """
+    module = load(part)
+    if module is None:
+        leave_out(layer, title, objection(part))
+    return module
+
+
 def find_fault(part, why):
     """Mark a part as unusable, until `begin`."""
-    _objections[f"fastops._install.{part}"] = why
+    _objections[_module_of(part)] = why
 
 
 def load_all(package, parts):
-    """Import the parts that can be used here. The import registers them."""
+    """Import the parts of a package that can be used here. The import registers them.
+
+    Parameters
+    ----------
+    package : str
+        The name of the package, in full or below `fastops._install`.
+    parts : str
+        The names of the modules in the package, separated by blanks.
+    """
     for part in parts.split():
-        load(f"{package}.{part}".removeprefix("."))
+        load(f"{package}.{part}")
 
 
 def objection_to_registered(package, title):
-    """Return why the part that registers a title cannot be used here; `None` if it can."""
+    """Return why the part that registers a title cannot be used here; `None` if it can.
+
+    `package` is the last component of the name of the part's package.
+    """
     for part in _registering().get((package, title), ()):
         found = _objection(part)
         if found is not None:
@@ -230,7 +258,7 @@ def _registering():
     """Return by package and title the parts that register this title."""
     found = {}
     for part, titles in table()["registered"].items():
-        package = part.removeprefix("fastops._install.").partition(".")[0]
+        package = part.split(".")[-2]
         for title in titles:
             found.setdefault((package, title), []).append(part)
     return found

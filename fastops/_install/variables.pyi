@@ -6,7 +6,7 @@ from fastops._install.replacement import Replacement
 METHODS: dict[str, Callable[[Callable[..., Any]], Replacement]]
 
 @final
-class Read(Replacement):
+class VariableRead(Replacement):
     def __init__(self, original: Callable[..., Any], kind: int) -> None: ...
 
 @final

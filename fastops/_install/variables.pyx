@@ -6,14 +6,15 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._call_site cimport CallSite
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, has_sizes, local_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._dispatch cimport constant, in_order
-from fastops._install.intercept cimport Call, promotes_no_dtypes
+from fastops._dispatch cimport constant
 from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
+from fastops._situation cimport IN_ORDER, NO_PROMOTION, missing
 from fastops._tf.eager cimport TFE_Py_TapeVariableAccessed, TFE_Py_VariableWatcherVariableAccessed
 from fastops._tf.protos cimport DT_VARIANT, DataType
 
@@ -29,12 +30,12 @@ from tensorflow.python.ops.resource_variable_ops import (
 )
 
 
-cdef Call _READ = Call("ReadVariableOp", "resource dtype")
-cdef Call _IDENTITY = Call("Identity", "input")
-cdef Call _DISABLE_COPY = Call("DisableCopyOnRead", "resource")
-cdef Call _ASSIGN = Call("AssignVariableOp", "resource value validate_shape")
-cdef Call _ASSIGN_ADD = Call("AssignAddVariableOp", "resource value")
-cdef Call _ASSIGN_SUB = Call("AssignSubVariableOp", "resource value")
+cdef CallSite _READ = CallSite("ReadVariableOp", "resource dtype")
+cdef CallSite _IDENTITY = CallSite("Identity", "input")
+cdef CallSite _DISABLE_COPY = CallSite("DisableCopyOnRead", "resource")
+cdef CallSite _ASSIGN = CallSite("AssignVariableOp", "resource value validate_shape")
+cdef CallSite _ASSIGN_ADD = CallSite("AssignAddVariableOp", "resource value")
+cdef CallSite _ASSIGN_SUB = CallSite("AssignSubVariableOp", "resource value")
 
 cdef object _convert = _tf_ops.convert_to_tensor
 cdef type _array = np.ndarray
@@ -51,8 +52,7 @@ cdef object _graph_of(Replacement method, PyObject* variable):
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
         or not live and not method.always
-        or not promotes_no_dtypes()
-        or not in_order()
+        or missing(IN_ORDER | NO_PROMOTION)
     ):
         return None
     self = <object>variable
@@ -101,7 +101,7 @@ cdef enum:
 
 @cython.final
 @cython.no_gc_clear
-cdef class Read(Replacement):
+cdef class VariableRead(Replacement):
     """Stand-in for a method that reads a variable.
 
     Parameters
@@ -122,7 +122,7 @@ cdef class Read(Replacement):
 
 cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
                      PyObject* keywords) except NULL:
-    cdef Read self = <Read>callable
+    cdef VariableRead self = <VariableRead>callable
     if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1:
         return call_original(self, args, nargsf, keywords)
     graph = _graph_of(self, args[0])
@@ -175,7 +175,7 @@ cdef class Assign(Replacement):
         The op that it runs.
     """
 
-    cdef Call call
+    cdef CallSite call
 
     def __init__(self, original, op_name):
         super().__init__(original)
@@ -294,15 +294,15 @@ cdef int _describe(dict state, object variable, object graph, object parent_op) 
 
 
 METHODS = {
-    "value": lambda original: Read(original, VALUE),
-    "read_value": lambda original: Read(original, READ_VALUE),
-    "read_value_no_copy": lambda original: Read(original, READ_VALUE_NO_COPY),
-    "numpy": lambda original: Read(original, NUMPY),
-    "__array__": lambda original: Read(original, ARRAY),
-    "__bool__": lambda original: Read(original, BOOL),
-    "__complex__": lambda original: Read(original, COMPLEX),
-    "__float__": lambda original: Read(original, FLOAT),
-    "__int__": lambda original: Read(original, INT),
+    "value": lambda original: VariableRead(original, VALUE),
+    "read_value": lambda original: VariableRead(original, READ_VALUE),
+    "read_value_no_copy": lambda original: VariableRead(original, READ_VALUE_NO_COPY),
+    "numpy": lambda original: VariableRead(original, NUMPY),
+    "__array__": lambda original: VariableRead(original, ARRAY),
+    "__bool__": lambda original: VariableRead(original, BOOL),
+    "__complex__": lambda original: VariableRead(original, COMPLEX),
+    "__float__": lambda original: VariableRead(original, FLOAT),
+    "__int__": lambda original: VariableRead(original, INT),
     "assign": lambda original: Assign(original, "AssignVariableOp"),
     "assign_add": lambda original: Assign(original, "AssignAddVariableOp"),
     "assign_sub": lambda original: Assign(original, "AssignSubVariableOp"),
@@ -310,5 +310,5 @@ METHODS = {
 }
 """By name of a method, the function that makes its replacement."""
 
-enable(Read)
+enable(VariableRead)
 enable(Assign)

@@ -24,7 +24,7 @@ cdef class Case:
     cdef list inputs(self, const Signature& signature)
 
 
-cdef class Tally:
+cdef class UnseenCalls:
     cdef public long long unseen
 
 
@@ -46,7 +46,7 @@ cdef class Caller:
     cdef Cache waiting    # by signature: of type Waiting
     cdef Account account  # of calls of all signatures without a case
     cdef int failures     # number of traces for which no plan could be made
-    cdef public Tally tally          # of calls that TensorFlow does not know of
+    cdef public UnseenCalls tally          # of calls that TensorFlow does not know of
     cdef readonly long long planned  # number of calls that plans ran
     cdef readonly dict reasons       # number of the other calls, by reason
 

@@ -16,11 +16,11 @@ class Case:
     ) -> None: ...
 
 @final
-class Tally:
+class UnseenCalls:
     unseen: int
 
 class Caller:
-    tally: Tally
+    tally: UnseenCalls
     def __init__(
         self, target: Callable[..., Any] | None, plans: bool, most: int, patient: bool = False
     ) -> None: ...

@@ -7,11 +7,11 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
-from fastops._dispatch cimport generation
 from fastops._plans.plan cimport borrow_anywhere
 from fastops._plans.runner cimport (
     CHANGED,
@@ -23,8 +23,8 @@ from fastops._plans.runner cimport (
     Runner,
     TIMED,
     call_original,
-    is_plain_anywhere,
 )
+from fastops._situation cimport NO_STRATEGY, NO_TAPE, PLAIN, missing, reason_of
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport Account, Estimate, now
 from fastops._specialize.signatures cimport read_values
@@ -37,9 +37,11 @@ from weakref import WeakSet
 from fastops._core.reasons import text_of as _text_of
 from fastops._plans import costs
 
+cdef enum:
+    _REQUIRED = PLAIN | NO_TAPE | NO_STRATEGY  # conditions on the surroundings of a call
+
 # Reasons why no plan runs a call, beside the reasons of runners.
 cdef str _CHOSEN = _text_of("executor_chosen")
-cdef str _AROUND = _text_of("function_surroundings")
 cdef str _ARGUMENT = _text_of("argument_type")
 cdef str _FIRST = _text_of("signature_new")
 cdef str _EARLY = _text_of("plan_not_due")
@@ -84,20 +86,20 @@ cdef class Case:
         self.runner = runner
         self.pack = pack
         self.last_leaf = -1
-        self.constant_objects = [one for one in takes if not isinstance(one, int)]
-        for one in takes:
-            if isinstance(one, int):
-                self.leaves.push_back(one)
-                self.last_leaf = max(self.last_leaf, one)
+        self.constant_objects = [source for source in takes if not isinstance(source, int)]
+        for source in takes:
+            if isinstance(source, int):
+                self.leaves.push_back(source)
+                self.last_leaf = max(self.last_leaf, source)
             else:
-                self.constants.push_back(borrow_anywhere(one)[0])
+                self.constants.push_back(borrow_anywhere(source)[0])
                 self.leaves.push_back(-<int>self.constants.size())
 
     cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
         cdef size_t i
         cdef int leaf
         if self.last_leaf >= <int>signature.num_leaves():
-            raise SystemError("a signature has fewer leaves than it is known to have")
+            raise SystemError("a plan reads a leaf that the signature does not have")
         for i in range(self.leaves.size()):
             leaf = self.leaves[i]
             if leaf >= 0:
@@ -116,7 +118,7 @@ cdef class Case:
 
 
 @cython.final
-cdef class Tally:
+cdef class UnseenCalls:
     """Counts the calls that TensorFlow does not know of, until `tell_of_calls` reports them.
 
     Attributes
@@ -157,7 +159,7 @@ cdef class Caller:
         self.vectorcall = _call
         self.account = Account()
         self.reasons = {}
-        self.tally = Tally()
+        self.tally = UnseenCalls()
 
     def __init__(self, target, plans, most, patient=False):
         self.target = target
@@ -217,12 +219,12 @@ cdef class Caller:
 
     cdef Waiting wait_for(self, bytes key):
         """Return the `Waiting` of a signature; make it if there is none."""
-        cdef Waiting found = self.waiting.get(key)
-        if found is None:
-            found = Waiting()
-            found.account.drops = self.failures  # each failure doubles the bar
-            found = self.waiting.put(key, found)
-        return found
+        cdef Waiting waiting = self.waiting.get(key)
+        if waiting is None:
+            waiting = Waiting()
+            waiting.account.drops = self.failures  # each failure doubles the bar
+            waiting = self.waiting.put(key, waiting)
+        return waiting
 
     cdef bint pays(self, Waiting waiting) except -1:
         """Whether calls of a signature have cost enough to make a case.
@@ -309,7 +311,7 @@ cdef class Caller:
                 self.learn(case, waiting, now() - begin)
             self.cases.replace(key, case)
         elif not made:
-            raise SystemError("a call has neither been made nor has it a case")
+            raise SystemError("prepare() returned no case for a call that was not executed")
         if made:
             self.note(_FIRST if waiting is None or waiting.account.calls == 1 else _EARLY)
         called[0] = made
@@ -335,11 +337,14 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     cdef Course course = LEFT
     cdef bytes key
     cdef bint called = False
+    cdef int unmet
     cdef str obstacle = None
     if not self.plans:
         obstacle = _CHOSEN
-    elif not is_plain_anywhere():
-        obstacle = _AROUND
+    else:
+        unmet = missing(_REQUIRED)
+        if unmet:
+            obstacle = reason_of(unmet)
     if obstacle is None and not read_values(
         &signature, call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
     ):
@@ -382,8 +387,8 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
 
 
 cdef int _set_up() except -1:
-    cdef Caller one = Caller.__new__(Caller)
-    EnableVectorcall(<PyTypeObject*>Caller, <char*>&one.vectorcall - <char*><void*>one)
+    cdef Caller instance = Caller.__new__(Caller)
+    EnableVectorcall(<PyTypeObject*>Caller, <char*>&instance.vectorcall - <char*><void*>instance)
     return 0
 
 

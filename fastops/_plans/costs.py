@@ -29,12 +29,12 @@ UNKNOWN = 100
 
 def traces_of(traced):
     """Return the traces that a `tf.function` keeps."""
-    found = {}
+    traces = {}
     for name in ("_variable_creation_config", "_no_variable_creation_config"):
         cache = getattr(getattr(traced, name, None), "function_cache", None)
         if cache is not None:
-            found[id(cache)] = cache.values()
-    return [concrete for values in found.values() for concrete in values]
+            traces[id(cache)] = cache.values()
+    return [concrete for values in traces.values() for concrete in values]
 
 
 def num_nodes(graph):

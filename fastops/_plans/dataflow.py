@@ -76,12 +76,12 @@ class Dataflow:
     @functools.cached_property
     def waiting(self):
         """The nodes that may wait for other threads, and all nodes that depend on these."""
-        found = [name for name, node in self.nodes.items() if node.op in WAITING]
-        waiting = set(found)
-        while found:
-            new = set(self.users[found.pop()]) - waiting
+        pending = [name for name, node in self.nodes.items() if node.op in WAITING]
+        waiting = set(pending)
+        while pending:
+            new = set(self.users[pending.pop()]) - waiting
             waiting |= new
-            found += new
+            pending += new
         return waiting
 
     def waits(self, unit):

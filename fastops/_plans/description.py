@@ -99,10 +99,10 @@ class PlanDescription(Printed):
         lines = ["digraph plan {", "  rankdir=TB; node [shape=box, fontname=sans, fontsize=10];"]
         made, rounds = {}, {}
         for kind, slots in (("argument", self.arguments), ("captured", self.captured)):
-            for place, slot in enumerate(slots):
+            for i, slot in enumerate(slots):
                 if slot >= 0:
-                    made[slot] = f"{kind}{place}"
-                    lines.append(f'  {kind}{place} [label="{kind} {place}", shape=ellipse];')
+                    made[slot] = f"{kind}{i}"
+                    lines.append(f'  {kind}{i} [label="{kind} {i}", shape=ellipse];')
         for number, node in enumerate(self.nodes):
             label = f"{number}: {node.op}\\n{_quoted(node.name)}"
             if node.runs:
@@ -121,10 +121,10 @@ class PlanDescription(Printed):
             if entered in made and left in made:
                 back = "[style=dotted, constraint=false]"
                 lines.append(f"  {made[left]} -> {made[entered]} {back};")
-        for place, slot in enumerate(self.results):
-            lines.append(f'  result{place} [label="result {place}", shape=ellipse];')
+        for i, slot in enumerate(self.results):
+            lines.append(f'  result{i} [label="result {i}", shape=ellipse];')
             if slot in made:
-                lines.append(f"  {made[slot]} -> result{place};")
+                lines.append(f"  {made[slot]} -> result{i};")
         return "\n".join([*lines, "}", ""])
 
     def save(self, path):
@@ -189,7 +189,7 @@ def _nodes(steps, persistent, times, depth=0):
     """Yield the nodes of steps and of the steps inside loops, in the order of `times`."""
     for step in steps:
         runs, ns = next(times)
-        kept = {*persistent, *(step.inputs[place] for place in step.shared)}
+        kept = {*persistent, *(step.inputs[i] for i in step.shared)}
         yield PlanNode(
             step.node.name,
             step.node.op,

@@ -47,15 +47,15 @@ class Eligibility:
         self.check_state(node)
         if node.op in policy.UNSEEDED | CALLS:
             return
-        found = self.op_def(node.op)
+        op_def = self.op_def(node.op)
         private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
-        if found is None or private or node.op in UNPLANNED:
+        if op_def is None or private or node.op in UNPLANNED:
             raise UnplannedError("node_unsupported", node.op)
         if node.op in policy.EXCLUDED and node.op not in STATEFUL:
             raise UnplannedError("node_excluded", f"{node.op}, {policy.EXCLUDED[node.op]}")
-        if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
+        if any(arg.is_ref for arg in (*op_def.input_arg, *op_def.output_arg)):
             raise UnplannedError("node_reference", node.op)
-        if any(attr.type in ("func", "list(func)") for attr in found.attr):
+        if any(attr.type in ("func", "list(func)") for attr in op_def.attr):
             raise UnplannedError("node_functions", node.op)
 
     def check_state(self, node):
@@ -65,8 +65,8 @@ class Eligibility:
         nodes of functions that the node calls: under a plan, TensorFlow runs these by other kernels
         than it would without the plan.
         """
-        found = self.op_def(node.op)
-        called = functions_of(node) - self.called - ({node.op} if found is not None else set())
+        op_def = self.op_def(node.op)
+        called = functions_of(node) - self.called - ({node.op} if op_def is not None else set())
         self.called |= called
         for name in sorted(called):
             function = self.function_def(name)
@@ -82,5 +82,5 @@ class Eligibility:
             self.has_effects |= node.op not in HARMLESS
         elif node.op in policy.STATELESS | CALLS:
             pass
-        elif found is not None and found.is_stateful:
+        elif op_def is not None and op_def.is_stateful:
             raise UnplannedError("node_state", node.op)

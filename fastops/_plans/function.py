@@ -80,7 +80,7 @@ def function(
         return functools.partial(function, executor=executor, optimize=optimize, **options)
     if isinstance(f, tf.types.experimental.PolymorphicFunction):
         if input_signature is not None or not autograph or reduce_retracing:
-            raise ValueError("the function is traced already: its options are its own")
+            raise ValueError("f is already a tf.function: pass its options to tf.function instead")
         traced = f
     else:
         traced = tf.function(f, **options)

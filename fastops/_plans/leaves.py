@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
-from fastops._plans.plan import place_of
+from fastops._plans.plan import device_name_of
 
 
 class Leaves:
@@ -38,26 +38,26 @@ class Leaves:
         elif isinstance(value, OwnedIterator):
             self.tensors.append(value._iterator_resource)
         elif isinstance(value, (tf.Tensor, np.ndarray, np.generic)):
-            place = place_of(value) if isinstance(value, tf.Tensor) else ""
+            device = device_name_of(value) if isinstance(value, tf.Tensor) else ""
             value = value._copy() if isinstance(value, tf.Tensor) else tf.constant(value)
-            self._devices[id(value)] = place
+            self._devices[id(value)] = device
             self.tensors.append(value)
         return value
 
-    def places(self, flat):
+    def sources(self, flat):
         """Return for each tensor that a function takes the number of its leaf, or the tensor."""
-        places = {id(leaf): place for place, leaf in reversed(list(enumerate(self.tensors)))}
-        return [places.get(id(one), one) for one in flat]
+        numbers = {id(leaf): number for number, leaf in reversed(list(enumerate(self.tensors)))}
+        return [numbers.get(id(tensor), tensor) for tensor in flat]
 
     def devices(self, flat):
         """Return for each tensor that a function takes the name of its device, empty for the host.
 
         For the handle of a variable or iterator it is the device of the handle.
         """
-        found = (self._devices.get(id(one)) for one in flat)
+        known = (self._devices.get(id(tensor)) for tensor in flat)
         return [
-            place_of(one) if device is None else device
-            for one, device in zip(flat, found, strict=True)
+            device_name_of(tensor) if device is None else device
+            for tensor, device in zip(flat, known, strict=True)
         ]
 
     def hide(self, takes, defaults):
@@ -65,9 +65,11 @@ class Leaves:
 
         A conversion in the binding makes such a tensor, which later calls must not reuse.
         """
-        found = {one for one in takes if isinstance(one, int)}
-        if all(isinstance(one, int) for one in takes):
+        used = {source for source in takes if isinstance(source, int)}
+        if all(isinstance(source, int) for source in takes):
             return False
         # The other tensors must come from numbers and strings, which are part of the signature.
-        mutable = any(isinstance(one, np.ndarray) for one in tf.nest.flatten([*defaults.values()]))
-        return mutable or bool(self.variables) or not found.issuperset(range(len(self.tensors)))
+        mutable = any(
+            isinstance(value, np.ndarray) for value in tf.nest.flatten([*defaults.values()])
+        )
+        return mutable or bool(self.variables) or not used.issuperset(range(len(self.tensors)))

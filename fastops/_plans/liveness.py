@@ -36,7 +36,7 @@ def release(steps, kept, persistent):
 
     Parameters
     ----------
-    steps : list of Step
+    steps : list of PlanStep
         The steps in execution order.
     kept : set of int
         Slots whose values are needed after the steps.
@@ -47,8 +47,8 @@ def release(steps, kept, persistent):
     for step in reversed(steps):
         if step.loop is None:
             step.shared = [
-                place
-                for place, slot in enumerate(step.inputs)
+                i
+                for i, slot in enumerate(step.inputs)
                 if slot in later or step.inputs.count(slot) > 1
             ]
             step.releases = [slot for slot in dict.fromkeys(step.inputs) if slot not in later]
@@ -79,7 +79,7 @@ def _used(step):
     used = set(step.inputs)
     if step.loop is not None:
         for part in (step.loop.enters, step.loop.body, step.loop.exits):
-            for one in part:
-                used |= _used(one)
+            for inner in part:
+                used |= _used(inner)
         used |= {*step.loop.entered, *step.loop.current, *step.loop.next, step.loop.condition}
     return used

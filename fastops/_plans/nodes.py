@@ -49,7 +49,7 @@ UNPLANNED = frozenset(_UNPLANNED.split())
 def functions_of(node):
     """Return the names of functions that a node may call, including its op."""
     attrs = node.attr.values()
-    lists = (one.name for attr in attrs for one in attr.list.func)
+    lists = (function.name for attr in attrs for function in attr.list.func)
     return {node.op, *(attr.func.name for attr in attrs if attr.HasField("func")), *lists}
 
 

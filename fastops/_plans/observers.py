@@ -54,7 +54,7 @@ def observed():
         yield mine[1]
     finally:
         observe(-1)
-        _OBSERVERS[:] = [one for one in _OBSERVERS if one is not mine]
+        _OBSERVERS[:] = [observer for observer in _OBSERVERS if observer is not mine]
 
 
 def _begin(thread):

@@ -20,14 +20,14 @@ def packer(concrete):
         return concrete.function_type.pack_output
 
 
-def nested(structure, places, leaf, sequences):
+def nested(structure, positions, leaf, sequences):
     """Return a function that makes a structure of a flat list of its tensors.
 
     Parameters
     ----------
     structure : nest
         The structure; its leaves stand for the tensors.
-    places : iterator of int
+    positions : iterator of int
         Counts the tensors: gives the index of each in the list.
     leaf : type
         The class of the leaves.
@@ -41,16 +41,16 @@ def nested(structure, places, leaf, sequences):
     """
     kind = type(structure)
     if isinstance(structure, leaf):
-        return operator.itemgetter(next(places))
+        return operator.itemgetter(next(positions))
     if structure is None:
         return lambda results: None
     if kind in sequences:
-        parts = [nested(item, places, leaf, sequences) for item in structure]
+        parts = [nested(item, positions, leaf, sequences) for item in structure]
         return lambda results: kind([part(results) for part in parts])
     if kind is dict:
         parts = {}
         for name in sorted(structure):
-            parts[name] = nested(structure[name], places, leaf, sequences)
+            parts[name] = nested(structure[name], positions, leaf, sequences)
         ordered = [(name, parts[name]) for name in structure]
         return lambda results: {name: part(results) for name, part in ordered}
     raise TypeError(kind)

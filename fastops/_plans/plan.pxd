@@ -16,10 +16,10 @@ cdef class Plan:
     cdef readonly int64_t last_ns  # time of the last run
     cdef readonly object schedule
 
-    cdef int check_places(self, graph, places) except -1
+    cdef int check_memory(self, graph, devices) except -1
 
 
 # The tensor of an EagerTensor on the host.
-cdef const Tensor* borrow(one) except NULL
+cdef const Tensor* borrow(tensor) except NULL
 # The tensor of an EagerTensor in the memory of any local device.
-cdef const Tensor* borrow_anywhere(one) except NULL
+cdef const Tensor* borrow_anywhere(tensor) except NULL

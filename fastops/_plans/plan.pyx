@@ -8,12 +8,13 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.graph cimport ExecutedGraphs
 from fastops._cpp.handle cimport Inspect, InspectAnywhere, kReady
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.plan cimport (
-    Step,
+    NativeStep,
     StepKind,
     kCopy,
     kKernel,
@@ -26,7 +27,7 @@ from fastops._cpp.plan cimport (
 from fastops._cpp.placed cimport InHostMemory, PlacedKernel
 from fastops._cpp.runtime cimport LocalDevice, Runtime
 from fastops._cpp.text cimport Message
-from fastops._dispatch cimport generation, in_order, on_host, runtime
+from fastops._dispatch cimport in_order, on_host, runtime
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
@@ -73,7 +74,7 @@ cdef class Plan:
         The arguments of the function. Only handles matter, by the resources that they refer to.
     captured : list of EagerTensor
         The captured tensors, which the function takes after the arguments.
-    places : list of str
+    devices : list of str
         For each argument the name of its device, empty for the host.
 
     Raises
@@ -82,7 +83,7 @@ cdef class Plan:
         If plans cannot run the graph.
     """
 
-    def __init__(self, name, attrs, inputs, captured, places):
+    def __init__(self, name, attrs, inputs, captured, devices):
         cdef Runtime* where = runtime()
         cdef vector[string] graphs, names
         cdef vector[TFE_TensorHandle*] handles
@@ -93,15 +94,15 @@ cdef class Plan:
         self.last_ns = LONG_RUN_NS + 1  # unknown before the first run: taken to be long
         if not in_order():
             raise UnplannedError("nothing_direct")
-        places = [*places, *map(place_of, captured)]
-        for one, place in zip((*inputs, *captured), places):
-            names.push_back(place.encode())
-            if one is None:
+        devices = [*devices, *map(device_name_of, captured)]
+        for tensor, device in zip((*inputs, *captured), devices):
+            names.push_back(device.encode())
+            if tensor is None:
                 handles.push_back(NULL)
                 continue
             if on_host():
-                borrow(one)
-            handles.push_back(EagerTensor_Handle(<PyObject*>one))
+                borrow(tensor)
+            handles.push_back(EagerTensor_Handle(<PyObject*>tensor))
         call = _call_of(name, attrs)
         status = ExecutedGraphs(where[0], _node(call), handles, names, &graphs, &self.called_on)
         if not status.ok():
@@ -115,7 +116,7 @@ cdef class Plan:
         )
         self.waits = self.schedule.waits
         self.native.Resize(self.schedule.num_slots)
-        self.check_places(graph, places)
+        self.check_memory(graph, devices)
         for node, slot in self.schedule.constants:
             if self.device == NULL:
                 _make(where, node, 1, &kernel)
@@ -125,9 +126,9 @@ cdef class Plan:
                 status = self.native.FixPlaced(placed.get()[0], slot)
             if not status.ok():
                 raise UnplannedError("tensorflow_error", Message(status).decode("utf-8", "replace"))
-        for one, slot in zip(captured, self.schedule.captured):
+        for tensor, slot in zip(captured, self.schedule.captured):
             if slot >= 0:
-                self.native.Hold(slot, borrow_anywhere(one)[0])
+                self.native.Hold(slot, borrow_anywhere(tensor)[0])
         self.native.arguments = self.schedule.arguments
         self.native.results = self.schedule.results
         self.native.conditional = self.schedule.conditional
@@ -138,7 +139,7 @@ cdef class Plan:
         self.native.times.runs.resize(number)
         self.native.times.ns.resize(number)
 
-    cdef int check_places(self, graph, places) except -1:
+    cdef int check_memory(self, graph, devices) except -1:
         """Note which results are in the host's memory; raise `UnplannedError` if a copy is needed.
 
         A plan does not copy values between the memories of the host and the device. A step that
@@ -146,7 +147,7 @@ cdef class Plan:
         leave it in the same memory. For the inputs of kernels, TensorFlow has put copying nodes
         into the graph where they are needed.
         """
-        cdef list found = [True] * len(self.schedule.results)
+        cdef list in_host = [True] * len(self.schedule.results)
         slots = [*self.schedule.arguments, *self.schedule.captured]
         for node in graph.node:
             if self.device == NULL:
@@ -155,12 +156,12 @@ cdef class Plan:
                 inputs, outputs = _in_host_memory(self.device, node)
             if node.op in ARGUMENTS:
                 index = node.attr["index"].i
-                if slots[index] >= 0 and (places[index] == "") != outputs[0] and (
+                if slots[index] >= 0 and (devices[index] == "") != outputs[0] and (
                     node.attr["T"].type != DT_RESOURCE
                 ):
                     raise UnplannedError("argument_device")
             elif node.op in RESULTS:
-                found[node.attr["index"].i] = inputs[0]
+                in_host[node.attr["index"].i] = inputs[0]
             elif self.device == NULL:
                 continue
             elif node.op in COPIES | SWITCHES | {"Merge"}:
@@ -170,7 +171,7 @@ cdef class Plan:
                 handed = outputs[:1] + inputs if node.op == "Merge" else outputs + inputs[:1]
                 if not all(asked) or len(set(handed)) != 1:
                     raise UnplannedError("memory_moves", node.op)
-        self.in_host = found
+        self.in_host = in_host
         return 0
 
     def times(self):
@@ -190,26 +191,26 @@ cdef class Plan:
         return self.made_for == generation
 
 
-cdef const Tensor* borrow(one) except NULL:
+cdef const Tensor* borrow(tensor) except NULL:
     cdef const Tensor* value = NULL
-    if not IsEagerTensor(<PyObject*>one) or kReady != Inspect(
-        EagerTensor_Handle(<PyObject*>one), runtime().host, &value
+    if not IsEagerTensor(<PyObject*>tensor) or kReady != Inspect(
+        EagerTensor_Handle(<PyObject*>tensor), runtime().host, &value
     ):
         raise UnplannedError("input_not_on_host")
     return value
 
 
-cdef const Tensor* borrow_anywhere(one) except NULL:
+cdef const Tensor* borrow_anywhere(tensor) except NULL:
     cdef const Tensor* value = NULL
     cdef const Device* device = NULL
-    if not IsEagerTensor(<PyObject*>one) or kReady != InspectAnywhere(
-        EagerTensor_Handle(<PyObject*>one), runtime().host, &value, &device
+    if not IsEagerTensor(<PyObject*>tensor) or kReady != InspectAnywhere(
+        EagerTensor_Handle(<PyObject*>tensor), runtime().host, &value, &device
     ):
         raise UnplannedError("input_not_computed")
     return value
 
 
-def place_of(tensor):
+def device_name_of(tensor):
     """Return the name of the device whose memory holds a tensor; empty for the host."""
     cdef const Tensor* value = NULL
     cdef const Device* device = NULL
@@ -289,37 +290,38 @@ cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
     return 0
 
 
-cdef int _fill(Runtime* where, Device* device, vector[Step]* native, steps, int number) except -1:
+cdef int _fill(Runtime* where, Device* device, vector[NativeStep]* native, steps,
+               int number) except -1:
     """Make the native steps, numbered from `number`; return the next number."""
-    cdef Step* step
+    cdef NativeStep* step
     cdef size_t i
     native.resize(len(steps))
-    for i, one in enumerate(steps):
+    for i, plan_step in enumerate(steps):
         step = &native[0][i]
-        step.kind = <StepKind><int>_KINDS[one.kind]
+        step.kind = <StepKind><int>_KINDS[plan_step.kind]
         step.number = number
         number += 1
-        step.name = one.node.name.encode()
-        step.inputs = one.inputs
-        step.outputs = one.outputs
-        step.shared = one.shared
-        step.releases = one.releases
-        step.needs = one.needs
-        step.control = one.control
-        if one.kind in ("kernel", "read"):
+        step.name = plan_step.node.name.encode()
+        step.inputs = plan_step.inputs
+        step.outputs = plan_step.outputs
+        step.shared = plan_step.shared
+        step.releases = plan_step.releases
+        step.needs = plan_step.needs
+        step.control = plan_step.control
+        if plan_step.kind in ("kernel", "read"):
             if device == NULL:
-                _make(where, one.node, len(one.outputs), &step.kernel)
+                _make(where, plan_step.node, len(plan_step.outputs), &step.kernel)
             else:
                 step.kind = kKernel
-                _make_placed(where, device, one.node, len(one.outputs), &step.placed)
+                _make_placed(where, device, plan_step.node, len(plan_step.outputs), &step.placed)
                 if step.placed.get().num_inputs() != <int>step.inputs.size():
-                    raise UnplannedError("kernel_inputs", one.node.op)
-        if one.loop is not None:
-            number = _fill(where, device, &step.enters, one.loop.enters, number)
-            number = _fill(where, device, &step.body, one.loop.body, number)
-            number = _fill(where, device, &step.exits, one.loop.exits, number)
-            step.entered = one.loop.entered
-            step.current = one.loop.current
-            step.next = one.loop.next
-            step.condition = one.loop.condition
+                    raise UnplannedError("kernel_inputs", plan_step.node.op)
+        if plan_step.loop is not None:
+            number = _fill(where, device, &step.enters, plan_step.loop.enters, number)
+            number = _fill(where, device, &step.body, plan_step.loop.body, number)
+            number = _fill(where, device, &step.exits, plan_step.loop.exits, number)
+            step.entered = plan_step.loop.entered
+            step.current = plan_step.loop.current
+            step.next = plan_step.loop.next
+            step.condition = plan_step.loop.condition
     return number

@@ -125,11 +125,11 @@ class Planned(Runner):
         captured = list(self.concrete.captured_inputs)
         takes = graph.inputs[: len(graph.inputs) - len(captured)]
         handles = {
-            place: one
-            for place, one in enumerate(example)
-            if one is not None and one.dtype == tf.resource
+            i: tensor
+            for i, tensor in enumerate(example)
+            if tensor is not None and tensor.dtype == tf.resource
         }
-        inputs = [handles.get(place) for place in range(len(takes))]
+        inputs = [handles.get(i) for i in range(len(takes))]
         for given, symbol in zip(inputs, takes, strict=True):
             if given is None and symbol.dtype in (tf.resource, tf.variant):
                 raise UnplannedError("input_dtype", symbol.dtype.name)
@@ -137,8 +137,8 @@ class Planned(Runner):
             name: value if isinstance(value, bytes) else value.encode()
             for name, value in options_of(self.options[0], self.optimize).as_attrs().items()
         }
-        places = [""] * len(inputs) if self.devices is None else list(self.devices)
-        return Plan(function.name.decode(), attrs, inputs, captured, places)
+        devices = [""] * len(inputs) if self.devices is None else list(self.devices)
+        return Plan(function.name.decode(), attrs, inputs, captured, devices)
 
     def renew(self, inputs):
         """Make the plan valid again after a change of TensorFlow's context, or make a new one.

@@ -6,14 +6,11 @@ from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
 from fastops._plans import costs
-from fastops._plans.caller import Caller, Case, Tally
+from fastops._plans.caller import Caller, Case, UnseenCalls
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
 from fastops._plans.planned import Planned, options_of
-from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
-
-_MOST_TRACES = 32
-"""The number of traces of one function whose nodes are counted: the newest ones."""
+from fastops._specialize.policy import MAX_COUNTED_TRACES, MAX_FUNCTION_SIGNATURES
 
 _tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 """Tallies by the key under which TensorFlow counts calls: functions of the same code share one."""
@@ -22,9 +19,9 @@ _tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 def _tally(traced):
     """Return the tally of a traced function."""
     try:
-        return _tallies.setdefault(traced._key_for_call_stats, Tally())
+        return _tallies.setdefault(traced._key_for_call_stats, UnseenCalls())
     except (AttributeError, TypeError):  # of another class, or without a key to count by
-        return Tally()
+        return UnseenCalls()
 
 
 def _unoptimized(call):
@@ -87,8 +84,8 @@ class Plans(Caller):
         a plan.
         """
         traces = costs.traces_of(self._traced)
-        planned = any(one.plan is not None for one in self._planned.values())
-        return costs.largest(traces[-_MOST_TRACES:]), len(traces) == 1, planned
+        planned = any(runner.plan is not None for runner in self._planned.values())
+        return costs.largest(traces[-MAX_COUNTED_TRACES:]), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
         """Make the case of a signature, given a call.
@@ -142,12 +139,16 @@ class Plans(Caller):
             args, kwargs, traced._function_type, traced._default_values, traced._is_pure
         )
         flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
-        takes = leaves.places(flat)
+        takes = leaves.sources(flat)
         if leaves.hide(takes, traced._default_values or {}):
             obstacle = ("argument_converted",)
             return Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
         devices = tuple(leaves.devices(flat))
-        key = concrete, devices, *((one.dtype, str(one.shape)) for one in leaves.variables)
+        key = (
+            concrete,
+            devices,
+            *((variable.dtype, str(variable.shape)) for variable in leaves.variables),
+        )
         if key not in self._planned:
             self._planned[key] = Planned(
                 concrete, self._executor, flat, devices=devices, optimize=self._optimize
@@ -181,7 +182,7 @@ class Plans(Caller):
             open.
         """
         planned = dict.fromkeys(case.runner for case in self.known_cases())
-        return [one.description() for one in planned if one.plan is not None]
+        return [runner.description() for runner in planned if runner.plan is not None]
 
 
 class PlansBeside(Plans):

@@ -40,11 +40,3 @@ cdef class Runner:
 
 
 cdef object call_original(const Original* call)
-cpdef bint is_plain() except -1
-# Like `is_plain`, but TensorFlow may place the call on devices other than the host.
-cpdef bint is_plain_anywhere() except -1
-# Like `is_plain_anywhere`, but tapes may record.
-cdef bint is_plain_but_for_tapes() except -1
-# Like `is_plain_but_for_tapes`, but the call may be in the only replica of TensorFlow's default
-# strategy.
-cdef bint is_plain_or_one_replica() except -1

@@ -1,97 +1,36 @@
 # distutils: language = c++
 """Chooses between the plan and TensorFlow for each call of a traced function."""
 
-from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
-from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
+from fastops._core.preparing cimport generation
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.handle cimport Inspect, Wrap, WrapPlaced, kReady
-from fastops._cpp.plan cimport Borrowed, Made, Step
+from fastops._cpp.plan cimport Borrowed, Made, NativeStep
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, call_object
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
 from fastops._cpp.timer cimport Nanoseconds
-from fastops._dispatch cimport generation, in_order, on_host, runtime
+from fastops._dispatch cimport runtime
 from fastops._plans.plan cimport Plan
+from fastops._situation cimport is_plain
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device
-from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalData, recording
+from fastops._tf.eager cimport EagerTensor_Handle, GetEagerContextThreadLocalData
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 cdef extern from "definitions.h":
     pass
 
-from tensorflow.python.distribute.distribute_lib import (
-    _DefaultDistributionStrategy as _DefaultStrategy,
-)
-from tensorflow.python.eager import cancellation as _tf_cancellation
-from tensorflow.python.eager.polymorphic_function import eager_function_run as _tf_run
-from tensorflow.python.saved_model import save_context as _tf_save_context
 from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
 
 
 cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
-cdef dict _run_globals = _tf_run.__dict__
-cdef dict _cancellation_globals = _tf_cancellation.__dict__
-cdef object _saving = _tf_save_context._save_context
-cdef str _EAGERLY = "RUN_FUNCTIONS_EAGERLY"
-cdef str _CANCELLED = "_active_context"
-cdef object _FALSE = False
-
-
-cpdef bint is_plain() except -1:
-    """Tell whether nothing around a call of this thread affects how a traced function runs.
-
-    The thread executes eagerly and the host is the only device. No tape records. There is no device
-    scope, no distribution strategy and no export to a SavedModel.
-    """
-    return not recording() and on_host() and _is_plain(False)
-
-
-cpdef bint is_plain_anywhere() except -1:
-    """Like `is_plain`, but TensorFlow may place the call on devices other than the host."""
-    return not recording() and in_order() and _is_plain(False)
-
-
-cdef bint is_plain_but_for_tapes() except -1:
-    return in_order() and _is_plain(False)
-
-
-cdef bint is_plain_or_one_replica() except -1:
-    return in_order() and _is_plain(True)
-
-
-cdef bint _is_plain(bint one_replica) except -1:
-    cdef PyObject* device_name
-    cdef bint scoped
-    device_name = GetEagerContextThreadLocalData(_where.py_context).device_name.get()
-    if (
-        device_name != <PyObject*>None and <object>device_name != ""
-        or PyDict_GetItem(_run_globals, _EAGERLY) != <PyObject*>_FALSE
-        or PyDict_GetItem(_cancellation_globals, _CANCELLED) != <PyObject*>None
-        or _saving._in_save_context
-    ):
-        return False
-    graph = default_graph(&scoped)
-    return graph is None or not scoped and is_ordinary(graph) and (
-        not has_scopes(graph, "_distribution_strategy_stack")
-        or one_replica and _is_one_replica(graph)
-    )
-
-
-cdef bint _is_one_replica(object graph) except -1:
-    """Whether the only strategies are TensorFlow's default one, which has a single replica."""
-    stack = of_this_thread(graph._thread_local, "_distribution_strategy_stack")
-    for mode in stack:
-        if type(mode.strategy) is not _DefaultStrategy:
-            return False
-    return stack[len(stack) - 1].replica_context is not None
 
 
 cdef object call_original(const Original* call):
@@ -170,8 +109,8 @@ cdef class Runner:
         one, must fit: `run_changed` is for calls with an outdated plan.
         """
         cdef Made made
-        cdef Device* place
-        cdef const Step* failed = NULL
+        cdef Device* device
+        cdef const NativeStep* failed = NULL
         cdef Status status
         cdef Plan plan = self.plan
         cdef int64_t begin
@@ -209,10 +148,10 @@ cdef class Runner:
         if not _where.only_host:
             results = []
             for i in range(made.size()):
-                place = plan.device
+                device = plan.device
                 if plan.in_host[i]:
-                    place = NULL
-                results.append(WrapPlaced(move(made[i]), place, plan.called_on, _where.context))
+                    device = NULL
+                results.append(WrapPlaced(move(made[i]), device, plan.called_on, _where.context))
             return results[0] if pack is None else pack(results)
         if pack is None:
             return Wrap(move(made[0]), _where.host, _where.context)
@@ -235,16 +174,16 @@ cdef class Runner:
         cdef Borrowed given
         cdef const Tensor* value
         cdef Py_ssize_t i
-        cdef PyObject* one
+        cdef PyObject* tensor
         cdef Original call
         cdef Course course = LEFT
         if self.plan is None or not is_plain():
             return self.run_original(*taken)
         for i in range(len(taken)):
-            one = PyTuple_GET_ITEM(taken, i)
+            tensor = PyTuple_GET_ITEM(taken, i)
             value = NULL
-            if not IsEagerTensor(one) or kReady != Inspect(
-                EagerTensor_Handle(one), _where.host, &value
+            if not IsEagerTensor(tensor) or kReady != Inspect(
+                EagerTensor_Handle(tensor), _where.host, &value
             ):
                 return self.run_original(*taken)
             given.push_back(value)

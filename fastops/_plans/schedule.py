@@ -12,7 +12,7 @@ from fastops._plans.dataflow import Dataflow, in_order
 from fastops._plans.eligibility import Eligibility, UnplannedError
 from fastops._plans.liveness import release, without_unasked
 from fastops._plans.nodes import ARGUMENTS, CALLS, COPIES, RESULTS, SWITCHES, WAITING
-from fastops._plans.steps import Loop, Schedule, Step
+from fastops._plans.steps import Loop, PlanStep, Schedule
 
 _OUTPUTS = {"copy": 1, "merge": 2, "read": 1, "switch": 2}
 """How many outputs `_cpp/plan.h` expects of a step, including unused ones."""
@@ -112,10 +112,10 @@ class _Scheduler:
                     before[unit(name)].add(unit(source))
         steps = []
         units = sorted(units, key=self.flow.waits)  # last: nodes that may wait for threads
-        for one in in_order(units, lambda one: sorted(before[one], key=str)):
-            if isinstance(one, tuple):
-                steps.append(self.loop(one))
-            elif (step := self.step(one)) is not None:
+        for item in in_order(units, lambda item: sorted(before[item], key=str)):
+            if isinstance(item, tuple):
+                steps.append(self.loop(item))
+            elif (step := self.step(item)) is not None:
                 steps.append(step)
         return steps
 
@@ -144,9 +144,9 @@ class _Scheduler:
         loop.exits = [self.copy(name) for name in by_op["Exit"]]
         if not needs:
             self.live(loop.exits)
-        for one in (*loop.enters, *loop.exits):
-            one.needs = []
-        return Step("loop", self.nodes[by_op["LoopCond"][0]], needs=needs, loop=loop)
+        for step in (*loop.enters, *loop.exits):
+            step.needs = []
+        return PlanStep("loop", self.nodes[by_op["LoopCond"][0]], needs=needs, loop=loop)
 
     def live(self, steps):
         """Note that the outputs of these steps are never dead."""
@@ -156,7 +156,7 @@ class _Scheduler:
 
     def copy(self, name):
         """Return the step of a node that copies its input into or out of a loop."""
-        return self.finish(Step("copy", self.nodes[name]), name)
+        return self.finish(PlanStep("copy", self.nodes[name]), name)
 
     def step(self, name):
         """Return the step of a node; `None` if it needs no step."""
@@ -177,7 +177,7 @@ class _Scheduler:
             kind = "read"
         else:
             kind = "kernel"
-        step = self.finish(Step(kind, node), name)
+        step = self.finish(PlanStep(kind, node), name)
         return step if kind != "nothing" or step.needs else None
 
     def finish(self, step, name):

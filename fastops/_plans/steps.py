@@ -4,8 +4,8 @@ import dataclasses
 
 
 @dataclasses.dataclass
-class Step:
-    """One node, or one loop of nodes. `fastops::Step` in ``_cpp/plan.h`` has the same fields."""
+class PlanStep:
+    """One node, or one loop of nodes. ``NativeStep`` in ``_cpp/plan.h`` has the same fields."""
 
     kind: str
     node: object
@@ -37,7 +37,7 @@ class Schedule:
 
     Attributes
     ----------
-    steps : list of Step
+    steps : list of PlanStep
         The steps in execution order.
     constants : list of tuple
         Pairs of a constant node, which is computed once, and its slot.

@@ -1,7 +1,7 @@
 """The caches of prepared kernels: their sizes and their limit."""
 
 from fastops._core.entries import bound
-from fastops._dispatch import flush
+from fastops._core.preparing import flush
 from fastops._reports import counters
 
 

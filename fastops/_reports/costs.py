@@ -64,11 +64,11 @@ def costs_of_noting():
 
     They are measured once in a process, in a new thread, where no other profile function is set.
     """
-    found = []
-    thread = Thread(target=lambda: found.append(_measured()), daemon=True)
+    costs = []
+    thread = Thread(target=lambda: costs.append(_measured()), daemon=True)
     thread.start()
     thread.join()
-    return found[0] if found else Costs()
+    return costs[0] if costs else Costs()
 
 
 def _measured():

@@ -6,17 +6,13 @@ from cython.operator cimport dereference as deref
 from libc.string cimport memset
 
 from fastops._core.attributes cimport MISSING, restored
+from fastops._core.base cimport BaseOp, loaded
 from fastops._core.entries cimport Entry, cache_size
 from fastops._core.reasons cimport NUM_REASONS, R_ASYNC, R_DIRECT, R_OBSERVED
+from fastops._core.schema cimport unknown_kernels
 from fastops._cpp.kernel cimport FoundThreads
 from fastops._cpp.runtime cimport Async, Observed, OneDnnEnabled, Runtime, UnknownKernels
-from fastops._dispatch cimport (
-    Op,
-    gate,
-    loaded,
-    runtime,
-    unknown_kernels,
-)
+from fastops._dispatch cimport Op, gate, runtime
 
 cdef extern from "definitions.h":
     pass
@@ -27,21 +23,21 @@ from fastops._core.threads import THREADS
 
 def counters():
     """Return for each op that was called: its name, calls by path, and calls by reason."""
-    cdef Op op
+    cdef BaseOp op
     cdef int i
-    found = []
+    counts = []
     for op in loaded:
         reasons = {REASONS[i][0]: op.calls_reason[i] for i in range(1, NUM_REASONS)
                    if op.calls_reason[i]}
         if op.calls_direct or reasons:
-            found.append((op.op_name, op.calls_direct, op.calls_capi, op.calls_tensorflow,
+            counts.append((op.op_name, op.calls_direct, op.calls_capi, op.calls_tensorflow,
                           reasons))
-    return found
+    return counts
 
 
 def reset_counters():
     """Set all counters to zero."""
-    cdef Op op
+    cdef BaseOp op
     for op in loaded:
         op.calls_direct = op.calls_capi = op.calls_tensorflow = 0
         memset(op.calls_reason, 0, NUM_REASONS * sizeof(long long))
@@ -76,23 +72,23 @@ cdef object _primitive_runs(Entry entry):
 
 cdef list _threads(Entry entry):
     """For each size of inputs: the threads in which the kernel's tasks run, and measured times."""
-    cdef FoundThreads found
+    cdef FoundThreads measured
     if entry.kernel.get() == NULL or deref(entry.kernel).choice() == NULL:
         return []
     return [
         {
-            "bytes": found.bytes,
-            "threads": THREADS[<int>found.threads],
-            "caller_ns": found.caller_ns,
-            "pool_ns": found.pool_ns,
+            "bytes": measured.bytes,
+            "threads": THREADS[<int>measured.threads],
+            "caller_ns": measured.caller_ns,
+            "pool_ns": measured.pool_ns,
         }
-        for found in deref(entry.kernel).choice().Describe()
+        for measured in deref(entry.kernel).choice().Describe()
     ]
 
 
 def cache_info():
     """Return the number of cached entries by op name, and the maximum for each op."""
-    cdef Op op
+    cdef BaseOp op
     return {op.op_name: len(op.table) for op in loaded if op.table}, cache_size
 
 

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from fastops._core.measuring import Recorder
+from fastops._core.measuring import ProfileRecorder
 from fastops._install.models import observers as models
 from fastops._plans.observers import observe_all, observed
 from fastops._reports.frames import Frames
@@ -11,7 +11,7 @@ from fastops._reports.profile import Explanation, Profile
 
 def start(*, frames=False):
     """Start a `Profile` of this thread and of all threads that start later."""
-    recorder, noted = Recorder(), Frames() if frames else None
+    recorder, noted = ProfileRecorder(), Frames() if frames else None
     recorder.open(new_threads=True, keep=True)
     profile = Profile(recorder, observe_all(), models.observe_all(), noted)
     if noted:
@@ -22,7 +22,7 @@ def start(*, frames=False):
 @contextmanager
 def _recorded(noted=None):
     """Record the calls of a block; yield the constructor's arguments of a `Profile`."""
-    recorder = Recorder()
+    recorder = ProfileRecorder()
     with observed() as functions, models.observed() as methods:
         recorder.open(keep=True)
         try:
@@ -69,8 +69,8 @@ def profile(*, frames=False):
     (10, 9, '1 first_call')
     """
     noted = Frames() if frames else None
-    with _recorded(noted) as found:
-        report = Profile(*found, noted)
+    with _recorded(noted) as arguments:
+        report = Profile(*arguments, noted)
         if noted:
             noted.open()
         yield report
@@ -107,6 +107,6 @@ def explain(function, /, *args, **kwargs):
     >>> report.result.dtype
     tf.float64
     """
-    with _recorded() as found:
+    with _recorded() as arguments:
         result = function(*args, **kwargs)
-    return Explanation(*found, result)
+    return Explanation(*arguments, result)

@@ -70,24 +70,24 @@ def merged(root):
         bar, span = waiting.pop()
         took = span.stop - span.start
         bar.ns += took
-        bar.own_ns += took - sum(one.stop - one.start for one in span.inner)
+        bar.own_ns += took - sum(inner.stop - inner.start for inner in span.inner)
         bar.count += 1
         bar.about = bar.about or span.about
-        for one in span.inner:
-            key = one.name, one.kind, one.about.get("file")
-            waiting.append((bar.inner.setdefault(key, Bar(one.name, one.kind)), one))
+        for inner in span.inner:
+            key = inner.name, inner.kind, inner.about.get("file")
+            waiting.append((bar.inner.setdefault(key, Bar(inner.name, inner.kind)), inner))
     return top
 
 
 def shares(bar):
     """Return the nanoseconds of each kind, as a dict. Their sum is the time of the bar."""
-    found = dict.fromkeys(KINDS, 0)
+    sums = dict.fromkeys(KINDS, 0)
     waiting = [bar]
     while waiting:
-        one = waiting.pop()
-        found[one.kind] += one.own_ns
-        waiting += one.inner.values()
-    return found
+        current = waiting.pop()
+        sums[current.kind] += current.own_ns
+        waiting += current.inner.values()
+    return sums
 
 
 def as_html(profile):
@@ -97,15 +97,15 @@ def as_html(profile):
 
 def _of_track(track):
     top = merged(track.root)
-    found = {kind: ns for kind, ns in shares(top).items() if ns}
+    times = {kind: ns for kind, ns in shares(top).items() if ns}
     whole = max(top.ns, 1)
     legend = "".join(
         f'<li><i class="{kind}"></i>{html.escape(KINDS[kind])} '
         f"<b>{in_units(ns)}</b> ({ns / whole:.1%})</li>"
-        for kind, ns in found.items()
+        for kind, ns in times.items()
     )
     parts = "".join(
-        f'<span class="{kind}" style="width:{ns / whole:.3%}"></span>' for kind, ns in found.items()
+        f'<span class="{kind}" style="width:{ns / whole:.3%}"></span>' for kind, ns in times.items()
     )
     bars, depth, hidden = _bars(top, whole)
     text = f'<div class="shares">{parts}</div><ul class="legend">{legend}</ul>'
@@ -126,14 +126,14 @@ def _bars(top, whole):
             continue
         deepest = max(deepest, depth + 1)
         drawn.append(_bar(bar, depth, left / whole, bar.ns / whole))
-        for one in sorted(bar.inner.values(), key=lambda one: -one.ns):
-            waiting.append((one, depth + 1, left))
-            left += one.ns
+        for inner in sorted(bar.inner.values(), key=lambda inner: -inner.ns):
+            waiting.append((inner, depth + 1, left))
+            left += inner.ns
     return "".join(drawn), deepest, hidden
 
 
 def _number_within(bar):
-    return sum(1 + _number_within(one) for one in bar.inner.values())
+    return sum(1 + _number_within(inner) for inner in bar.inner.values())
 
 
 def _bar(bar, depth, left, width):

@@ -81,9 +81,9 @@ cdef class BareKernel:
         if self.entry.kernel.get() == NULL:
             self.placing = placing_of(self.entry, self.frame, runtime()[0])
             if self.placing is None or reason != R_DIRECT and reason != R_INPUT_DEVICE:
-                raise ValueError("a bare kernel takes EagerTensors only, where it wants them")
+                raise ValueError("all inputs must be EagerTensors on the kernel's device")
         elif reason != R_DIRECT:
-            raise ValueError("a bare kernel takes EagerTensors only")
+            raise ValueError("all inputs must be EagerTensors")
         self.release_gil = op.unbounded or self.frame.bytes > GIL_BYTES
 
     def __dealloc__(self):

@@ -25,20 +25,20 @@ const told = document.getElementById("told"), start = told.textContent;
 for (const picture of document.querySelectorAll(".bars")) {
   const bars = [...picture.children].map(bar => ({bar, left: parseFloat(bar.style.left),
     width: parseFloat(bar.style.width)}));
-  const zoom = to => bars.forEach(one => {
-    const left = (one.left - to.left) / to.width * 100, width = one.width / to.width * 100;
+  const zoom = to => bars.forEach(item => {
+    const left = (item.left - to.left) / to.width * 100, width = item.width / to.width * 100;
     const from = Math.max(left, 0), until = Math.min(left + width, 100);
-    one.bar.style.left = from + "%";
-    one.bar.style.width = Math.max(until - from, 0) + "%";
-    one.bar.style.visibility = until - from > 0.02 ? "" : "hidden";
+    item.bar.style.left = from + "%";
+    item.bar.style.width = Math.max(until - from, 0) + "%";
+    item.bar.style.visibility = until - from > 0.02 ? "" : "hidden";
   });
-  for (const one of bars) {
-    const tell = () => { told.textContent = one.bar.title; };
-    one.bar.addEventListener("mouseenter", tell);
-    one.bar.addEventListener("focus", tell);
-    one.bar.addEventListener("click", () => zoom(one));
-    one.bar.addEventListener("keydown", event => {
-      if (event.key === "Enter") zoom(one);
+  for (const item of bars) {
+    const tell = () => { told.textContent = item.bar.title; };
+    item.bar.addEventListener("mouseenter", tell);
+    item.bar.addEventListener("focus", tell);
+    item.bar.addEventListener("click", () => zoom(item));
+    item.bar.addEventListener("keydown", event => {
+      if (event.key === "Enter") zoom(item);
       if (event.key === "Escape") zoom(bars[0]);
     });
   }

@@ -163,12 +163,16 @@ class MethodProfile:
         Why the calls were not replayed; None if they were.
     calls : int
         The number of calls. Calls inside a replayed call are not counted.
+    arguments : str or None
+        What fastops compares of the arguments, such as ``(float32[2,3], training=True)``. None if
+        Keras made the calls before fastops had read the arguments.
     """
 
     name: str
     method: str
     reason: str | None
     calls: int
+    arguments: str | None = None
 
 
 class Profile(Printed):
@@ -200,26 +204,26 @@ class Profile(Printed):
 
     @property
     def ops(self):
-        found = {
+        profiles = {
             name: OpProfile(*calls, _detours(reasons), *times)
             for name, (calls, *times, reasons) in self._recorder.calls().items()
         }
-        return dict(sorted(found.items(), key=lambda item: -item[1].total_ns))
+        return dict(sorted(profiles.items(), key=lambda item: -item[1].total_ns))
 
     @property
     def functions(self):
-        found = [
+        profiles = [
             FunctionProfile(planned.title, executor, planned.reason, calls, ns)
             for planned, sums in list(self._functions.items())
             for executor, (calls, ns) in sums.items()
         ]
-        return sorted(found, key=lambda one: -one.ns)
+        return sorted(profiles, key=lambda profile: -profile.ns)
 
     @property
     def methods(self):
         return [
-            MethodProfile(name, method, reason, calls)
-            for (method, name, reason), calls in list(self._methods.items())
+            MethodProfile(name, method, reason, calls, arguments)
+            for (method, name, arguments, reason), calls in list(self._methods.items())
         ]
 
     @property
@@ -379,8 +383,14 @@ class Profile(Printed):
             yield (
                 _FUNCTION_COLUMNS,
                 [
-                    (one.executor, f"{one.calls:,}", in_units(one.ns), one.name, one.reason or "")
-                    for one in functions
+                    (
+                        function.executor,
+                        f"{function.calls:,}",
+                        in_units(function.ns),
+                        function.name,
+                        function.reason or "",
+                    )
+                    for function in functions
                 ],
             )
 
@@ -388,8 +398,8 @@ class Profile(Printed):
             yield (
                 _METHOD_COLUMNS,
                 [
-                    (one.name, one.method, f"{one.calls:,}", one.reason or "replayed")
-                    for one in methods
+                    (method.name, method.method, f"{method.calls:,}", _how(method))
+                    for method in methods
                 ],
             )
 
@@ -429,6 +439,14 @@ _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 
 
+def _how(one, most=160):
+    """Return what a `MethodProfile` says of its calls, and below it their arguments."""
+    how, arguments = one.reason or "replayed", one.arguments
+    if arguments is None:
+        return how
+    return f"{how}\n{arguments if len(arguments) <= most else arguments[: most - 4] + '...)'}"
+
+
 def _row(name, op):
     return (
         name,
@@ -440,8 +458,8 @@ def _row(name, op):
 
 
 def _detours(reasons):
-    found = [
+    detours = [
         Detour(path, reason, detail, tuple(Change(*change) for change in changes or ()), calls)
         for (path, reason, detail, changes), calls in reasons.items()
     ]
-    return tuple(sorted(found, key=lambda detour: -detour.calls))
+    return tuple(sorted(detours, key=lambda detour: -detour.calls))

@@ -86,7 +86,7 @@ class Seen:
     start, stop : int
         The time when the profile was opened, and the time when it was closed or read.
     calls : list of tuple
-        Calls of ops, as `Recorder.timeline` returns them.
+        Calls of ops, as `ProfileRecorder.timeline` returns them.
     threads : dict of int to str
         The names of threads by number.
     runs : list of tuple
@@ -146,8 +146,8 @@ class Noted:
 
     def _paces_of(self, moments):
         """Yield for each moment the factor for the time after it."""
-        told = {number for number, one in enumerate(self.called) if _is_told(one)}
-        in_c = {number for number, one in enumerate(self.called) if isinstance(one, tuple)}
+        told = {number for number, entry in enumerate(self.called) if _is_told(entry)}
+        in_c = {number for number, entry in enumerate(self.called) if isinstance(entry, tuple)}
         in_python = 1 / self._costs.slowdown
         around = [in_python]
         for _, what, _ in moments:
@@ -162,11 +162,11 @@ class Noted:
 
     def _correct(self, moments):
         corrected = []
-        for place, (when, _, _) in enumerate(moments):
-            if place:
-                before, _, lost = moments[place - 1]
-                took = when - before - lost - self._halves[place - 1] - self._halves[place]
-                took = max(0, round(took * self._paces[place - 1]))
+        for i, (when, _, _) in enumerate(moments):
+            if i:
+                before, _, lost = moments[i - 1]
+                took = when - before - lost - self._halves[i - 1] - self._halves[i]
+                took = max(0, round(took * self._paces[i - 1]))
                 corrected.append(corrected[-1] + took)
             else:
                 corrected.append(when)
@@ -174,15 +174,15 @@ class Noted:
 
     def corrected(self, when):
         """Return a time of the clock without the overhead until then."""
-        place = bisect_right(self._whens, when) - 1
-        if place < 0:
+        i = bisect_right(self._whens, when) - 1
+        if i < 0:
             return when
-        known = self._corrected[place]
-        passed = when - self._whens[place]
+        known = self._corrected[i]
+        passed = when - self._whens[i]
         if passed:
-            passed = max(0, round((passed - self._halves[place]) * self._paces[place]))
-        if place + 1 < len(self._corrected):
-            passed = min(passed, self._corrected[place + 1] - known)
+            passed = max(0, round((passed - self._halves[i]) * self._paces[i]))
+        if i + 1 < len(self._corrected):
+            passed = min(passed, self._corrected[i + 1] - known)
         return known + passed
 
 
@@ -231,22 +231,24 @@ def tracks(profile, *, corrected):
     """
     seen = profile._seen()
     clock = seen.noted.corrected if corrected and seen.noted else None
-    found = {seen.opener: []}
+    by_thread = {seen.opener: []}
     if seen.noted:
-        found[seen.opener] += _of_functions(seen.noted)
+        by_thread[seen.opener] += _of_functions(seen.noted)
     for thread, name, executor, start, stop in seen.runs:
         kind = "kernel" if executor == "plan" else "tensorflow"
         title = f"{name} ({'plan' if executor == 'plan' else 'graph'})"
-        found.setdefault(thread, []).append(Span(title, kind, start, stop, {"executor": executor}))
+        by_thread.setdefault(thread, []).append(
+            Span(title, kind, start, stop, {"executor": executor})
+        )
     for event in seen.calls:
-        found.setdefault(event[1], []).extend(_of_call(*event))
+        by_thread.setdefault(event[1], []).extend(_of_call(*event))
     result = []
-    for thread, spans in found.items():
+    for thread, spans in by_thread.items():
         name = seen.threads.get(thread, f"thread {thread}")
         if thread == seen.opener:
             root = Span(name, "program", seen.start, seen.stop)
         else:
-            start, stop = min(one.start for one in spans), max(one.stop for one in spans)
+            start, stop = min(span.start for span in spans), max(span.stop for span in spans)
             root = Span(name, "program", start, stop)
         nest(root, spans)
         if clock and thread == seen.opener:
@@ -271,11 +273,11 @@ def _of_call(name, thread, path, reason, start, stop, kernel_start, kernel_ns, l
 
 def _of_functions(noted):
     """Yield the spans of functions. Of functions in C, only those of TensorFlow have spans."""
-    described = [_described(one) for one in noted.called]
+    described = [_described(entry) for entry in noted.called]
     for what, start, stop in noted.spans:
-        found = described[what]
-        if found is not None:
-            name, kind, about = found
+        description = described[what]
+        if description is not None:
+            name, kind, about = description
             yield Span(name, kind, start, stop, about)
 
 
@@ -296,8 +298,8 @@ def _described(called):
 @cache
 def _kind_of(filename):
     for package, kind in _PACKAGES.items():
-        found = getattr(sys.modules.get(package), "__file__", None)
-        if found and filename.startswith(os.path.join(os.path.dirname(found), "")):
+        path = getattr(sys.modules.get(package), "__file__", None)
+        if path and filename.startswith(os.path.join(os.path.dirname(path), "")):
             return kind
     return "program"
 
@@ -313,7 +315,7 @@ def nest(root, spans):
         The spans in any order. Of two spans with the same times the first one is the outer one.
     """
     around = [root]
-    for span in sorted(spans, key=lambda one: (one.start, -one.stop)):
+    for span in sorted(spans, key=lambda span: (span.start, -span.stop)):
         while len(around) > 1 and around[-1].stop <= span.start:
             around.pop()
         outer = around[-1]

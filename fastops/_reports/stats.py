@@ -130,32 +130,32 @@ def _total(several):
 def _sum(counts):
     """Add up counts by reason."""
     total = {}
-    for one in counts:
-        for reason, count in one.items():
+    for reasons in counts:
+        for reason, count in reasons.items():
             total[reason] = total.get(reason, 0) + count
     return total
 
 
 def _functions():
-    found = {}
+    by_title = {}
     for caller in callers():
         planned, reasons = caller.planned, dict(caller.reasons)
-        if caller.title in found:
-            before = found[caller.title]
+        if caller.title in by_title:
+            before = by_title[caller.title]
             planned, reasons = planned + before.plan, _sum([before.reasons, reasons])
         if planned or reasons:
-            found[caller.title] = FunctionStats(planned, sum(reasons.values()), reasons)
-    return found
+            by_title[caller.title] = FunctionStats(planned, sum(reasons.values()), reasons)
+    return by_title
 
 
 def _methods():
-    found = {}
+    by_title = {}
     for method in methods():
         if method.replayed or method.reasons:
             reasons = dict(method.reasons)
             title = method.original.__qualname__
-            found[title] = MethodStats(method.replayed, sum(reasons.values()), reasons)
-    return found
+            by_title[title] = MethodStats(method.replayed, sum(reasons.values()), reasons)
+    return by_title
 
 
 def reset_stats():

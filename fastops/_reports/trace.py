@@ -14,10 +14,10 @@ def as_trace(profile):
     """
     process = os.getpid()
     events = [_about(process, 0, "process_name", _program())]
-    for place, track in enumerate(tracks(profile, corrected=False)):
+    for index, track in enumerate(tracks(profile, corrected=False)):
         events.append(_about(process, track.number, "thread_name", track.name))
         sort = {"ph": "M", "pid": process, "tid": track.number, "name": "thread_sort_index"}
-        events.append({**sort, "args": {"sort_index": place}})
+        events.append({**sort, "args": {"sort_index": index}})
         events += _complete(track.root, process, track.number)
     return {
         "traceEvents": events,

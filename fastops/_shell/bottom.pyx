@@ -8,7 +8,7 @@ This module is loaded before TensorFlow, so it must not depend on TensorFlow's l
 
 cdef extern from *:
     """
-    // Where a thread's newest frame is, and how deep its calls may still go.
+    // The newest frame of a thread, and its remaining and present recursion depth.
     #if PY_VERSION_HEX >= 0x030D0000
     #define FASTOPS_FRAME(thread) ((thread)->current_frame)
     #elif PY_VERSION_HEX >= 0x030B0000
@@ -25,7 +25,7 @@ cdef extern from *:
     #define FASTOPS_DEPTH(thread) ((thread)->recursion_limit - (thread)->recursion_remaining)
     #endif
 
-    // Calls the function; without arguments it is code, which is executed in the names.
+    // Calls `function`. If `arguments` is None, `function` is code, which is executed in `names`.
     static PyObject* fastops_at_bottom(PyObject* function, PyObject* names, PyObject* arguments) {
       PyThreadState* thread = PyThreadState_Get();
       auto* const frame = FASTOPS_FRAME(thread);

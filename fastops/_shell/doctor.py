@@ -45,9 +45,9 @@ def config(console):
 def doctor(console):
     """Print versions, build and devices, and whether the direct path is live."""
     tf.config.list_logical_devices()  # initialises the context, as a call would do
-    one, add = tf.constant(1.0), _registry.op("AddV2")
+    x, add = tf.constant(1.0), _registry.op("AddV2")
     for _ in range(2):
-        add(x=one, y=one)
+        add(x=x, y=x)
     obstacle = counters.direct_path_state()
     if obstacle is None and stats().ops["AddV2"].direct == 0:
         key = counters.cached_keys(add)[-1]
@@ -103,9 +103,9 @@ def _in_force():
     return table
 
 
-def _left_out(found):
+def _left_out(reasons):
     """Return a table of names that differ from the expected ones, by the stand-ins they disable."""
     table = _table("Names that are not as expected", "layer", "left out", "because")
-    for (layer, title), why in found.items():
+    for (layer, title), why in reasons.items():
         table.add_row(layer, title, why)
     return table

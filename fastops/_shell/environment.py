@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from fastops._core.options import CHOICES, choose, one_of, set_everywhere
-from fastops._dispatch import be_direct_on
+from fastops._core.preparing import be_direct_on
 from fastops._install.verify.results import set_default
 from fastops._reports.cache import set_cache_size
 from fastops._shell.verification import parse
@@ -47,7 +47,7 @@ ENVIRONMENT = (
         "FASTOPS_DEVICES",
         "plugins",
         _DEVICES,
-        "where calls may be direct beside the host: on plugins, or all, which no GPU has seen",
+        "devices besides the host on which calls may be direct (GPUs are untested)",
     ),
     EnvironmentVariable(
         "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
@@ -62,8 +62,8 @@ ENVIRONMENT = (
         "FASTOPS_VERIFY",
         "0",
         ("0", "1", "raise", "warn", "raise:N", "warn:N"),
-        "install(verify=..., verify_every=N): whether calls are made in TensorFlow's way, too, and "
-        "compared",
+        "install(verify=..., verify_every=N): whether each call, or one call in N, runs in "
+        "TensorFlow's own code as well, and the results are compared",
     ),
 )
 

@@ -70,7 +70,7 @@ def _parser():
     parser.add_argument(
         "--profile",
         action="store_true",
-        help="at the end, report to stderr what became of the program's calls, and their time",
+        help="at the end, report to stderr which paths the program's calls took, and their time",
     )
     for name, what in (("--html", "a page with a picture"), ("--trace", "a trace for Perfetto")):
         # Resolve the path now: the program may change the current directory.
@@ -85,7 +85,7 @@ def _parser():
         "--exclude",
         type=lambda text: text.split(","),
         metavar="NAMES",
-        help="what install is to leave, with commas: models, traced, tf.matmul (attached by =)",
+        help="what install() leaves alone, as in --exclude=models,traced,tf.matmul",
     )
     for name in ("--functions", "--models"):  # options of earlier versions: now always on
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
@@ -98,7 +98,7 @@ def _parser():
         const="raise",
         type=_verification,
         metavar="MODE",
-        help="make calls in TensorFlow's way, too, and compare: raise (default) or warn where they "
+        help="run calls in TensorFlow's code, too, and compare: raise (default) or warn where they "
         "differ, warn:10 for one call in ten (attached by =); at the end, say what was compared",
     )
     parser.add_argument("--version", action="version", version=f"fastops {__version__}")
@@ -133,24 +133,24 @@ def _verification(text):
         return parse(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is neither raise nor warn, with a number after a colon if any"
+            f"{text!r} is not raise, warn, raise:N or warn:N"
         ) from None
 
 
 def _count(text):
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
 
 
 def _split(arguments):
     """Split the arguments into fastops's and the program's. The program is the first non-option."""
-    for place, argument in enumerate(arguments):
+    for i, argument in enumerate(arguments):
         if argument[:2] in ("-m", "-c"):
             attached = [argument[2:]] if argument[2:] else []
-            return arguments[:place], [argument[:2], *attached, *arguments[place + 1 :]]
+            return arguments[:i], [argument[:2], *attached, *arguments[i + 1 :]]
         if argument == "-" or not argument.startswith("-"):
-            return arguments[:place], arguments[place:]
+            return arguments[:i], arguments[i:]
     return arguments, []
 
 

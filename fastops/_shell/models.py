@@ -18,19 +18,19 @@ PERCENTILES = {"fastest": 0, "median": 50, "90 %": 90, "99 %": 99, "slowest": 10
 def inspect(console, model, tags):
     """Print the signatures and ops of a model; return the exit status."""
     with _told("inspect"):
-        found = saved.signatures(model, tags=tags)
-        models = [(Model(signature), signature) for signature in found.values()]
+        signatures = saved.signatures(model, tags=tags)
+        models = [(Model(signature), signature) for signature in signatures.values()]
     if not models:
         console.print(f"{model} has no signatures")
-    for one, signature in models:
+    for loaded, signature in models:
         counts = count_ops(signature.concrete)
         rows = [
-            *(("input " + name, _spec(spec)) for name, spec in one.inputs.items()),
-            *(("output " + name, _spec(spec)) for name, spec in one.outputs.items()),
-            ("runs as", _executor(one)),
+            *(("input " + name, _spec(spec)) for name, spec in loaded.inputs.items()),
+            *(("output " + name, _spec(spec)) for name, spec in loaded.outputs.items()),
+            ("runs as", _executor(loaded)),
             ("ops", ", ".join(f"{op} {count}" for op, count in sorted(counts.items()))),
         ]
-        console.print(_table(one.name, rows))
+        console.print(_table(loaded.name, rows))
     return 0
 
 
@@ -89,7 +89,7 @@ def _read(path):
     try:
         return np.load(path, allow_pickle=False)
     except (EOFError, ValueError) as error:
-        raise ValueError(f"{path} is no .npy file, or damaged: {error}") from None
+        raise ValueError(f"{path} is not a .npy file, or is damaged: {error}") from None
 
 
 def _write(path, value):

@@ -20,7 +20,7 @@ def parse(text):
     modes = {"0": None, "1": "raise", "raise": "raise", "warn": "warn"}
     if mode not in modes or (colon and not (number.isdecimal() and int(number) > 0)):
         raise ValueError(
-            f"FASTOPS_VERIFY must be 0, 1, raise or warn, with a number after a colon if not every "
-            f"call is to be verified, as in warn:10; not {text!r}"
+            "FASTOPS_VERIFY must be 0, 1, raise or warn, or, to verify one call in ten, "
+            f"raise:10 or warn:10; not {text!r}"
         )
     return modes[mode], int(number) if colon else 1

@@ -40,8 +40,7 @@ cdef class Cache:
 
     def replace(self, key, value):
         """Set the value for a key, whether or not the key exists."""
-        while len(self.entries) >= self.most and key not in self.entries:
-            self.entries.pop(next(iter(self.entries), None), None)
+        self.put(key, value)  # makes room if the key is new
         self.entries[key] = value
 
     def drop(self, key):

@@ -1,7 +1,8 @@
 from libc.stdint cimport int64_t
 
+# What bounds the knowledge about calls: one line for each limit, with what it bounds.
 cpdef enum:
-    # How many entries are kept.
+    # How much is kept of what was learned: numbers of entries of caches, if nothing else is said.
     MAX_FUNCTION_SIGNATURES = 256      # of one function
     MAX_OBJECT_SIGNATURES = 64         # of one object, in one state
     MAX_OBJECT_STATES = 4              # of one object: sets of attributes that it switches between
@@ -11,6 +12,14 @@ cpdef enum:
     MAX_SHARED_GUARDS = 256            # guards that recordings of the same library code share
     MAX_VARIABLE_KINDS = 256           # kinds of variables that are made from a template
     MAX_BATCH_KINDS = 64               # kinds of datasets of arrays
+    MAX_ORDERS_BYTES = 16777216        # of the orders of rows that datasets of arrays have drawn
+    MAX_LAYER_CLASSES = 4096           # classes of layers, and signatures of their methods `call`
+    MAX_DECORATED = 4096               # functions whose signatures TensorFlow's decorators ask for
+    MAX_OPTIONAL_SPECS = 64            # structures of optional values
+    MAX_EQUATIONS = 1024               # equations of einsum, with those of their gradients
+    MAX_STATIC_STEPS = 4096            # kinds of steps of which is known if sizes decide sizes
+    MAX_OP_SETS = 16                   # sets of `Op` objects that the replays of objects share
+    MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
     # How much is recorded.
     MAX_FUNCTION_OPS = 512             # of one call of a function
     MAX_OBJECT_OPS = 32768             # of one call of an object's method
@@ -18,6 +27,10 @@ cpdef enum:
     MAX_VALUE_BYTES = 65536            # of one constant, or of one value that is compared
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared
+    MAX_COUNTED_TRACES = 32            # of the newest traces of a function: their nodes are counted
+    MAX_BATCH_BYTES = 1048576          # of one batch of arrays; tf.data is faster for larger ones
+    MAX_BLOCK_BYTES = 1048576          # of the batches that are cut at once
+    MAX_HELD_BYTES = 67108864          # of arrays that are put in order when a graph iterates
     # When to give up.
     MAX_FUNCTION_FAILURES = 8          # failed recordings of one function
     MAX_OBJECT_FAILURES = 4            # failed recordings of one object
@@ -26,6 +39,7 @@ cpdef enum:
     MAX_STATE_CHANGES = 16             # of one object, without a usable recording in between
     MAX_GUARD_MISSES = 8               # in a row, after which the recordings are dropped
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
+    MAX_DOUBLINGS = 20                 # of a bar, by recordings or plans that were of no use
     MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too
     # When to run without the GIL.
     LONG_RUN_NS = 20000                # kernels that take longer let other threads run

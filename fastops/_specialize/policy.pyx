@@ -27,9 +27,6 @@ from libc.stdint cimport int64_t
 
 from fastops._cpp.timer cimport Nanoseconds
 
-cdef enum:
-    MOST_DOUBLINGS = 20
-
 SHARE = 0.5
 """The share of the expected cost that an account must reach."""
 
@@ -131,7 +128,7 @@ cdef class Account:
 
     cdef bint is_due(self, int64_t cost_ns) noexcept:
         """Whether to make a recording or plan of this expected cost; never before a call."""
-        cdef double bar = _share * cost_ns * (1 << min(self.drops, MOST_DOUBLINGS))
+        cdef double bar = _share * cost_ns * (1 << min(self.drops, MAX_DOUBLINGS))
         return self.calls > 0 and self.spent() >= bar
 
     cdef void restart(self) noexcept:

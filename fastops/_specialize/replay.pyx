@@ -15,9 +15,11 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libcpp.vector cimport vector
 
+from fastops._core cimport draws
 from fastops._core.locals cimport unseeded
-from fastops._core.measuring cimport Recorder
+from fastops._core.measuring cimport ProfileRecorder
 from fastops._core.observer cimport is_measured
+from fastops._core.preparing cimport flushes
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.tensors cimport copy_of, has_sizes, host_tensor, local_tensor, same_bytes
 from fastops._core.threads cimport this_thread
@@ -26,7 +28,7 @@ from fastops._cpp.dicts cimport DictVersion
 from fastops._cpp.options cimport Thread
 from fastops._cpp.python cimport call_object
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes, tell_watchers
+from fastops._dispatch cimport Op, tell_watchers
 from fastops._specialize.guards.names cimport holds as guard_holds
 from fastops._specialize.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
 from fastops._specialize.policy cimport MAX_KERNEL_SEARCHES, MAX_UNSHARED_OPS
@@ -76,7 +78,7 @@ cdef tuple _NO_SEEDS = (None, None)
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
-cdef class Check:
+cdef class ValueCheck:
     """Compares a value with the value that Python read in the recorded call.
 
     Parameters
@@ -99,14 +101,14 @@ cdef class Check:
 
 
 @cython.final
-cdef class Step:
+cdef class ReplayStep:
     """An op to run.
 
     Parameters
     ----------
     op : Op
         The op. Its cached entry should fit this step, so steps rarely share an op.
-    step : fastops._specialize.recording.recording.Step
+    step : fastops._specialize.recording.recording.RecordedStep
         The recorded step.
     function : callable
         TensorFlow's generated function of the op.
@@ -153,7 +155,7 @@ cdef class Step:
         self.arguments = tuple(arguments)
         self.first, self.num_outputs = step.outputs.start, len(step.outputs)
         self.sizes = tuple(step.sizes)
-        self.checks = tuple([Check(one) for one in step.checks])
+        self.checks = tuple([ValueCheck(one) for one in step.checks])
         self.releases = step.releases
 
     cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
@@ -182,7 +184,8 @@ cdef class Step:
                 seeds = _NO_SEEDS
             else:
                 seeds = _random_seed.get_seed(self.seed[0])
-                if self.seed == _NO_SEED:  # the seeds differ in each call: keys would never repeat
+                if self.seed == _NO_SEED and not (self.op.seeded and draws.live):
+                    # The seeds differ in each call: keys would never repeat.
                     callable = <PyObject*>self.function
             for i in range(2):
                 arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
@@ -207,7 +210,7 @@ cdef class Step:
             if sizes is not None and not _has_sizes(values[self.first + i], sizes):
                 return DIFFERS
         for i in range(PyTuple_GET_SIZE(self.checks)):
-            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+            if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
         for i in range(<Py_ssize_t>self.releases.size()):
             end = self.releases[i]
@@ -275,7 +278,7 @@ cdef class Replay:
         self.num_values = found.num_values
         self.variables = tuple(found.variables)
         self.handles = handles_of(self.variables)
-        self.checks = tuple([Check(one) for one in found.checks])
+        self.checks = tuple([ValueCheck(one) for one in found.checks])
         self.result = found.result
         self.single = found.result if isinstance(found.result, Number) else -1
         if isinstance(found.result, (list, tuple)):
@@ -296,7 +299,7 @@ cdef class Replay:
             functions[name] = function
         firsts = {} if len(found.steps) > MAX_UNSHARED_OPS else None
         self.steps = tuple([
-            Step(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
+            ReplayStep(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
             for i, one in enumerate(found.steps)
         ])
         self.settings = [
@@ -310,7 +313,7 @@ cdef class Replay:
 
     def op_names(self):
         """Return the names of the ops, in the order in which they run."""
-        return [(<Step>step).op.op_name for step in self.steps]
+        return [(<ReplayStep>step).op.op_name for step in self.steps]
 
     def describe(self):
         """Describe what the replay runs and compares.
@@ -322,7 +325,7 @@ cdef class Replay:
             name, the parameter and a tensor; the number of tensor ``"values"`` that are compared;
             and the number of runs as kernels only, ``"native"``.
         """
-        cdef Step step
+        cdef ReplayStep step
         constants, values = [], PyTuple_GET_SIZE(self.checks)
         for step in self.steps:
             values += PyTuple_GET_SIZE(step.checks)
@@ -408,7 +411,7 @@ cdef class Replay:
         for i in range(first, self.num_values):
             values[i] = NULL
         for i in range(PyTuple_GET_SIZE(self.checks)):
-            if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+            if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
         try:
             outcome = native.run(signature, values, thread)
@@ -428,7 +431,7 @@ cdef class Replay:
     cdef Outcome run_and_look(self, const Signature& signature, Thread* thread, bint recorded,
                               PyObject** result) except *:
         """Run the replay op by op, and note the kernels. A new key has no kernel yet."""
-        cdef Recorder calls = Recorder()
+        cdef ProfileRecorder calls = ProfileRecorder()
         cdef bint onednn = thread.options.onednn
         cdef Outcome outcome
         cdef Native native
@@ -447,7 +450,7 @@ cdef class Replay:
             if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
                 first = self.num_arguments + len(self.handles)
                 asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
-                ops = tuple([(<Step>step).op for step in self.steps])
+                ops = tuple([(<ReplayStep>step).op for step in self.steps])
                 native = Native(
                     found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
                 )
@@ -468,7 +471,7 @@ cdef class Replay:
         cdef vector[PyObject*] many
         cdef Outcome outcome = DONE
         cdef bint lasts = False
-        cdef Step step
+        cdef ReplayStep step
         cdef PyObject* last = NULL
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.steps)
         cdef Py_ssize_t first = self.num_arguments + PyTuple_GET_SIZE(handles)
@@ -483,10 +486,10 @@ cdef class Replay:
             values[i] = NULL
         try:
             for i in range(PyTuple_GET_SIZE(self.checks)):
-                if not (<Check>PyTuple_GET_ITEM(self.checks, i)).holds(values):
+                if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                     return DIFFERS
             for i in range(n):
-                step = <Step>PyTuple_GET_ITEM(self.steps, i)
+                step = <ReplayStep>PyTuple_GET_ITEM(self.steps, i)
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
                 outcome = step.run(

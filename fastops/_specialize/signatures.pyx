@@ -5,10 +5,15 @@ All code that reads signatures goes through this module, since the set of classe
 know (`Known`) is a variable of one extension.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
+from libcpp.string cimport string
+from libcpp.vector cimport vector
 
 from fastops._cpp.runtime cimport Runtime
-from fastops._cpp.signature cimport Known, Signature
+from fastops._cpp.signature cimport (
+    Known, OfMethods, OfRecordings, OfTraces, Print, Signature,
+)
 from fastops._dispatch cimport runtime
 
 cdef extern from "definitions.h":
@@ -33,21 +38,58 @@ COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
 
 cdef bint read_values(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                       PyObject* keywords) noexcept:
-    if not _where.only_host:
-        signature.TakeDevices()
-    return signature.Read(_where[0], args, positional, keywords)
+    return signature.Read[OfTraces](_where[0], args, positional, keywords, NULL)
 
 
 cdef bint read_tensors(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                        PyObject* keywords) noexcept:
-    signature.TakeOnlyTensors()
-    return read_values(signature, args, positional, keywords)
+    return signature.Read[OfRecordings](_where[0], args, positional, keywords, NULL)
 
 
 cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                       PyObject* keywords, PyTypeObject* identified) noexcept:
-    signature.TakeIdentities(identified)
-    return read_tensors(signature, args, positional, keywords)
+    return signature.Read[OfMethods](_where[0], args, positional, keywords, identified)
+
+
+cdef str text_of(bytes key):
+    cdef string text = Print[OfRecordings](PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), _where[0])
+    return text.decode("utf-8", "replace") or None
+
+
+def describe(str policy, *args, **kwargs):
+    """Return the signature of a call as text; None if the policy refuses an argument.
+
+    Parameters
+    ----------
+    policy : {"traces", "recordings", "methods"}
+        See the policies in `_cpp/signature.h`. "methods" takes instances of `tf.Module` itself by
+        identity.
+    *args, **kwargs
+        The arguments of the call.
+    """
+    cdef Signature signature
+    cdef vector[PyObject*] given
+    cdef tuple names = tuple(kwargs)
+    cdef PyObject* keywords = <PyObject*>names
+    cdef Py_ssize_t n = len(args)
+    cdef bint taken
+    cdef string text
+    for one in (*args, *kwargs.values()):
+        given.push_back(<PyObject*>one)
+    runtime()  # captures TensorFlow's context, as calls do before they read signatures
+    if policy == "traces":
+        taken = read_values(&signature, given.data(), n, keywords)
+    elif policy == "recordings":
+        taken = read_tensors(&signature, given.data(), n, keywords)
+    else:
+        taken = read_method(&signature, given.data(), n, keywords, <PyTypeObject*>tf.Module)
+    if not taken:
+        return None
+    if policy == "traces":
+        text = Print[OfTraces](signature.data(), signature.size(), _where[0])
+    else:
+        text = Print[OfRecordings](signature.data(), signature.size(), _where[0])
+    return text.decode("utf-8", "replace") or None
 
 
 def know_objects(classes):

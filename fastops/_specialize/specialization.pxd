@@ -34,8 +34,11 @@ cdef class Specialization:
     cdef readonly int failures      # failed recordings
     cdef int most_failures
     cdef int misses                 # calls since the last hit whose guards did not hold
+    cdef str text                   # see `arguments`
 
     cdef State state(self) noexcept
+    # The arguments of its calls as text, for example "(float32[2,3], axis=-1)".
+    cdef str arguments(self)
     # Whether the guards hold that all variants share.
     cdef bint holds(self) except -1
     # Replays the call, or returns another decision. The result is a new reference.

@@ -20,6 +20,7 @@ from fastops._specialize.native cimport DONE, Outcome
 from fastops._specialize.native cimport FAILED as REPLAY_FAILED
 from fastops._specialize.policy cimport Account, MAX_GUARD_MISSES, MAX_VARIANTS
 from fastops._specialize.replay cimport Replay
+from fastops._specialize.signatures cimport text_of
 
 cdef extern from "definitions.h":
     pass
@@ -51,6 +52,11 @@ cdef class Specialization:
         if self.failures >= self.most_failures:
             return REFUSED
         return WAITING if self.first is None else RECORDED
+
+    cdef str arguments(self):
+        if self.text is None:
+            self.text = text_of(self.key)
+        return self.text
 
     cdef bint holds(self) except -1:
         return True
@@ -113,10 +119,12 @@ cdef class Specialization:
         Returns
         -------
         dict
-            The ``"state"``; the ``"variants"``, each as `Replay.describe` returns it; the
-            ``"reason"`` why the last recording failed, and the ``"detail"`` of this reason.
+            The ``"arguments"`` of its calls, as text; the ``"state"``; the ``"variants"``, each as
+            `Replay.describe` returns it; the ``"reason"`` why the last recording failed, and the
+            ``"detail"`` of this reason.
         """
         return {
+            "arguments": self.arguments(),
             "state": _NAMES[self.state()],
             "variants": [(<Replay>replay).describe() for replay in self.variants],
             "reason": self.reason,

@@ -1,10 +1,11 @@
 """Functions of `tf.keras.backend`, at the cost of their kernels: ``from fastops import backend``.
 
-All public names of `tf_keras.backend` are here, with its parameters, defaults and results, in eager
-calls and in functions. `describe` says of each what it is: an *alias*, which is one op; *thicker*,
-which is ops and what it adds to them; or *unique*. An alias is an object of C, not of Python: it
-puts its arguments into the slots of the op of `fastops.ops`, which is its attribute ``op``, and
-what the op does not run itself is TensorFlow's. docs/backend.md tells when to use which.
+The module has all public names of `tf_keras.backend`, with the same parameters, defaults and
+results, in eager calls and in functions. `describe` returns the category of a function: an *alias*
+is one op, a *thicker* function adds something to ops, and a *unique* function exists only here. An
+alias is a C object. It puts its arguments into the slots of an op of `fastops.ops`, which is its
+attribute ``op``; calls that the op cannot run directly fall back to TensorFlow. docs/backend.md
+tells when to use which.
 """
 
 from fastops._backend.catalogue import Catalogue, Description, describe

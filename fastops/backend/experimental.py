@@ -1,6 +1,6 @@
-"""Which generators Keras's layers are to draw from: a setting, kept for programs that set it.
+"""A setting of Keras: which generators its layers draw from. It is kept for programs that set it.
 
-The functions of `fastops.backend` do not ask for it: they draw by seeds of NumPy's generator.
+The functions of `fastops.backend` ignore it: they draw with seeds from NumPy's generator.
 """
 
 from fastops._backend.catalogue import unique
@@ -14,9 +14,9 @@ __all__ = [
 _enabled = [False]
 
 
-@unique("a setting that nothing here asks for", keras="keras.random.SeedGenerator")
+@unique("a setting that fastops does not read", keras="keras.random.SeedGenerator")
 def is_tf_random_generator_enabled():
-    """Tell what was set.
+    """Tell whether `tf.random.Generator` is enabled.
 
     Returns
     -------
@@ -31,9 +31,9 @@ def is_tf_random_generator_enabled():
     return _enabled[0]
 
 
-@unique("a setting that nothing here asks for", keras="keras.random.SeedGenerator")
+@unique("a setting that fastops does not read", keras="keras.random.SeedGenerator")
 def enable_tf_random_generator():
-    """Set that `tf.random.Generator` is to be drawn from.
+    """Enable `tf.random.Generator` as the generator of layers.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def enable_tf_random_generator():
     _enabled[0] = True
 
 
-@unique("a setting that nothing here asks for", keras="keras.random.SeedGenerator")
+@unique("a setting that fastops does not read", keras="keras.random.SeedGenerator")
 def disable_tf_random_generator():
-    """Set that ops with a state are to be drawn from.
+    """Make stateful random ops the generator of layers.
 
     Examples
     --------

@@ -640,8 +640,8 @@ def const(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: its kernel holds a tensor that is an
-    attribute, and the key of a call would have to hold it.
+    Every call runs through TensorFlow's runtime: its kernel holds a tensor attribute, which the
+    key of a call would have to hold, too.
 
     Source
     ------
@@ -676,8 +676,7 @@ def debug_gradient_identity(
     Notes
     -----
     Differentiable with respect to `input`.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -1799,8 +1798,8 @@ def immutable_const(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: its kernel holds a tensor that is an
-    attribute, and the key of a call would have to hold it.
+    Every call runs through TensorFlow's runtime: its kernel holds a tensor attribute, which the
+    key of a call would have to hold, too.
 
     Source
     ------
@@ -1841,7 +1840,8 @@ def inplace_add(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: writes into its input, which others may share.
+    Every call runs through TensorFlow's runtime: writes into its input, which other tensors may
+    share.
 
     Source
     ------
@@ -1882,7 +1882,8 @@ def inplace_sub(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: writes into its input, which others may share.
+    Every call runs through TensorFlow's runtime: writes into its input, which other tensors may
+    share.
 
     Source
     ------
@@ -1923,7 +1924,8 @@ def inplace_update(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: writes into its input, which others may share.
+    Every call runs through TensorFlow's runtime: writes into its input, which other tensors may
+    share.
 
     Source
     ------
@@ -2774,7 +2776,8 @@ def parallel_concat(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: writes into its input, which others may share.
+    Every call runs through TensorFlow's runtime: writes into its input, which other tensors may
+    share.
 
     Source
     ------
@@ -2810,7 +2813,7 @@ def placeholder(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stands for a value that a graph is given
+    Every call runs through TensorFlow's runtime: is a placeholder for a value that a graph gets
     later.
 
     Source
@@ -2881,7 +2884,7 @@ def placeholder_with_default(
     Notes
     -----
     Differentiable with respect to `input`.
-    Every call runs through TensorFlow's runtime: stands for a value that a graph is given
+    Every call runs through TensorFlow's runtime: is a placeholder for a value that a graph gets
     later.
 
     Source

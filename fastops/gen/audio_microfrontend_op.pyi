@@ -76,7 +76,7 @@ def audio_microfrontend(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: its kernel keeps a signal processor with a
+    Every call runs through TensorFlow's runtime: its kernel keeps a signal processor with
     state.
 
     Source

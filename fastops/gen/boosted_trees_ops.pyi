@@ -741,8 +741,8 @@ def boosted_trees_make_stats_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------

@@ -56,7 +56,7 @@ def all_candidate_sampler(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -183,8 +183,8 @@ def fixed_unigram_candidate_sampler(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `vocab_file` or `seed` or `seed2`: TensorFlow's kernel goes on from
-    the last.
+    So does every call with `vocab_file` or `seed` or `seed2`: TensorFlow's kernel keeps its
+    state.
 
     Source
     ------
@@ -303,7 +303,7 @@ def log_uniform_candidate_sampler(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -422,7 +422,7 @@ def uniform_candidate_sampler(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------

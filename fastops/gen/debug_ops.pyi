@@ -37,8 +37,7 @@ def copy(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -77,8 +76,7 @@ def copy_host(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -121,8 +119,7 @@ def debug_identity(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -171,8 +168,7 @@ def debug_identity_v2(
     Notes
     -----
     Differentiable with respect to `input`.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -221,8 +217,7 @@ def debug_identity_v3(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -265,8 +260,7 @@ def debug_nan_count(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -315,8 +309,7 @@ def debug_numeric_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -358,8 +351,7 @@ def debug_numeric_summary_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------

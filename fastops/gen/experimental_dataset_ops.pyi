@@ -261,8 +261,7 @@ def check_pinned(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: the debugger's: publishes what passes through
-    it.
+    Every call runs through TensorFlow's runtime: used by the debugger: publishes its input.
 
     Source
     ------
@@ -2586,8 +2585,8 @@ def experimental_stats_aggregator_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -5029,8 +5028,8 @@ def stats_aggregator_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------

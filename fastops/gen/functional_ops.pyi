@@ -115,7 +115,7 @@ def fake_param(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: stands for a value that a graph is given
+    Every call runs through TensorFlow's runtime: is a placeholder for a value that a graph gets
     later.
 
     Source

@@ -2022,7 +2022,7 @@ def sample_distorted_bounding_box(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -2085,7 +2085,7 @@ def sample_distorted_bounding_box_v2(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------

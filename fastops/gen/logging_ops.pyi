@@ -122,8 +122,8 @@ def audio_summary_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -162,8 +162,8 @@ def histogram_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -206,8 +206,8 @@ def image_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -242,8 +242,8 @@ def merge_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -376,8 +376,8 @@ def scalar_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -418,8 +418,8 @@ def tensor_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -460,8 +460,8 @@ def tensor_summary_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------

@@ -213,8 +213,8 @@ def host_const(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: its kernel holds a tensor that is an
-    attribute, and the key of a call would have to hold it.
+    Every call runs through TensorFlow's runtime: its kernel holds a tensor attribute, which the
+    key of a call would have to hold, too.
 
     Source
     ------

@@ -538,8 +538,8 @@ def conv(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: its kernel keeps the first call's dilations,
-    so that its history matters.
+    Every call runs through TensorFlow's runtime: its kernel keeps the dilations of its first
+    call, so results depend on earlier calls.
 
     Source
     ------
@@ -1544,8 +1544,8 @@ def fractional_avg_pool(
     -----
     Differentiable with respect to `value`.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `deterministic` or `seed` or `seed2`: TensorFlow's kernel goes on
-    from the last.
+    So does every call with `deterministic` or `seed` or `seed2`: TensorFlow's kernel keeps its
+    state.
 
     Source
     ------
@@ -1649,8 +1649,8 @@ def fractional_max_pool(
     -----
     Differentiable with respect to `value`.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `deterministic` or `seed` or `seed2`: TensorFlow's kernel goes on
-    from the last.
+    So does every call with `deterministic` or `seed` or `seed2`: TensorFlow's kernel keeps its
+    state.
 
     Source
     ------

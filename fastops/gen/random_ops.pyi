@@ -43,7 +43,7 @@ def multinomial(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -95,7 +95,7 @@ def parameterized_truncated_normal(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -138,7 +138,7 @@ def random_gamma(
     -----
     Differentiable with respect to `alpha`.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -261,7 +261,7 @@ def random_poisson_v2(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -301,7 +301,7 @@ def random_shuffle(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -344,7 +344,7 @@ def random_standard_normal(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -387,7 +387,7 @@ def random_uniform(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -433,7 +433,7 @@ def random_uniform_int(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------
@@ -476,7 +476,7 @@ def truncated_normal(
     -----
     Not differentiable.
     Falls back to TensorFlow's runtime where its kernel cannot run alone.
-    So does every call with `seed` or `seed2`: TensorFlow's kernel goes on from the last.
+    So does every call with `seed` or `seed2`: TensorFlow's kernel keeps its state.
 
     Source
     ------

@@ -126,7 +126,7 @@ def sdca_optimizer(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: trains on threads of its own.
+    Every call runs through TensorFlow's runtime: trains on its own threads.
 
     Source
     ------
@@ -218,7 +218,7 @@ def sdca_optimizer_v2(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: trains on threads of its own.
+    Every call runs through TensorFlow's runtime: trains on its own threads.
 
     Source
     ------

@@ -284,8 +284,8 @@ def write_audio_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -326,8 +326,8 @@ def write_graph_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -372,8 +372,8 @@ def write_histogram_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -423,8 +423,8 @@ def write_image_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -465,8 +465,8 @@ def write_raw_proto_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -511,8 +511,8 @@ def write_scalar_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------
@@ -559,8 +559,8 @@ def write_summary(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: makes summaries, which is not worth a kernel
-    of ours.
+    Every call runs through TensorFlow's runtime: makes summaries, for which a direct call is
+    not worthwhile.
 
     Source
     ------

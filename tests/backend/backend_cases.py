@@ -1,7 +1,7 @@
-"""Calls of the backend's functions: those that are timed, and variants of them.
+"""Calls of functions of `fastops.backend`: the calls that benchmarks time, and variants of them.
 
-Each is an expression of ``K``, a module, and of inputs, by the names that
-`fastops_bench.backend_calls` gives them.
+Each call is an expression of ``K``, a module, and of inputs, under the names that they have in
+`fastops_bench.backend_calls`.
 """
 
 import sys
@@ -20,11 +20,11 @@ else:
     import tomli as tomllib
 
 VARIANTS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text())
-"""By the function's name, further calls."""
+"""More calls, by the name of the function."""
 
 
 def cases():
-    """Yield each name with each of its calls."""
+    """Yield pairs of a function's name and one of its calls."""
     for name in sorted({*CALLS, *VARIANTS}):
         if name in CALLS:
             yield name, CALLS[name]
@@ -33,7 +33,7 @@ def cases():
 
 
 def step_of(module):
-    """Return a step of a simple recurrent network, of a module's functions."""
+    """Return a step of a simple recurrent network, written with functions of a module."""
     weights = tf.constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
 
     def step(x, states):
@@ -46,21 +46,21 @@ def step_of(module):
 
 
 def world(kind="tensors"):
-    """Return inputs by their names: tensors, variables, or arrays; or of another float type."""
-    found = arrays()
+    """Return the inputs by name, as tensors, variables or arrays, or with another float type."""
+    values = arrays()
     rng = np.random.default_rng(3)
-    found["state"] = rng.normal(size=(2, 4)).astype(np.float32)
-    found["probabilities"] = rng.dirichlet(np.ones(4), (2, 6)).astype(np.float32)
-    array = found["x"]
+    values["state"] = rng.normal(size=(2, 4)).astype(np.float32)
+    values["probabilities"] = rng.dirichlet(np.ones(4), (2, 6)).astype(np.float32)
+    array = values["x"]
     if kind.startswith("float"):
-        found = {n: v.astype(kind) if v.dtype == np.float32 else v for n, v in found.items()}
+        values = {n: v.astype(kind) if v.dtype == np.float32 else v for n, v in values.items()}
         array = array.astype(kind)
     elif kind == "variables":
-        found = {n: tf.Variable(v) for n, v in found.items()}
+        values = {n: tf.Variable(v) for n, v in values.items()}
     if kind not in ("variables", "arrays"):
-        found = {n: tf.constant(v) for n, v in found.items()}
+        values = {n: tf.constant(v) for n, v in values.items()}
     return {
-        **found,
+        **values,
         "array": array,
         "variable": tf.Variable(array),
         "sparse": tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4)),
@@ -76,7 +76,7 @@ def world(kind="tensors"):
 
 @dataclass
 class Outcome:
-    """What a call came to: its flat results, or its exception."""
+    """The outcome of a call: its flat results, or its exception."""
 
     results: list
     error: Exception | None = None
@@ -84,14 +84,15 @@ class Outcome:
     def __str__(self):
         if self.error is not None:
             return f"{type(self.error).__name__}: {self.error}"
-        return str([one[:3] for one in self.results])
+        return str([result[:3] for result in self.results])
 
 
 def outcome(call, module, inputs, seed, around=lambda run: run()):
-    """Return what a call comes to, with its results as `around` has them."""
+    """Make a call, pass its results through `around`, and return the `Outcome`."""
     np.random.seed(seed)
-    if any(one in call for one in ("random", "dropout", "truncated")):
-        context.context().clear_kernel_cache()  # in which kernels go on in the sequence of a seed
+    if any(word in call for word in ("random", "dropout", "truncated")):
+        # Cached kernels would continue the sequence of a seed.
+        context.context().clear_kernel_cache()
 
     def run():
         return eval(call, {**inputs, "K": module})
@@ -100,13 +101,15 @@ def outcome(call, module, inputs, seed, around=lambda run: run()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = around(run)
-            return Outcome([plain(one) for one in tf.nest.flatten(result, expand_composites=True)])
+            return Outcome(
+                [plain(leaf) for leaf in tf.nest.flatten(result, expand_composites=True)]
+            )
     except Exception as error:
         return Outcome([], error)
 
 
 def plain(value):
-    """Return what a test compares: bytes of tensors and arrays, and classes."""
+    """Return the class of a value, and the bytes of a tensor or array, for comparison."""
     kind = "variable" if isinstance(value, tf.Variable) else type(value).__name__
     if isinstance(value, (tf.Tensor, tf.Variable)):
         value = value.numpy()
@@ -115,15 +118,15 @@ def plain(value):
     return kind, value
 
 
-def differ(expected, found, within=0.0):
-    """Return in what two outcomes differ, floats by more than some distance; None if in nothing."""
-    if type(expected.error) is not type(found.error):
-        return f"{expected} became {found}"
-    if len(expected.results) != len(found.results):
-        return f"{len(expected.results)} results became {len(found.results)}"
-    for one, other in zip(expected.results, found.results, strict=True):
+def differ(expected, got, within=0.0):
+    """Describe how two outcomes differ, floats by more than a distance; `None` if they do not."""
+    if type(expected.error) is not type(got.error):
+        return f"{expected} became {got}"
+    if len(expected.results) != len(got.results):
+        return f"{len(expected.results)} results became {len(got.results)}"
+    for one, other in zip(expected.results, got.results, strict=True):
         if one != other and not (distance := _distance(one, other)) <= within:
-            return f"{expected} became {found}, by {distance}"
+            return f"{expected} became {got}, by {distance}"
     return None
 
 

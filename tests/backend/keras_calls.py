@@ -1,4 +1,4 @@
-"""Calls of functions of Keras's backend: expressions of ``K``, a backend, and of `inputs`."""
+"""Calls of functions of Keras's backend, as expressions of ``K`` (a backend) and of `inputs`."""
 
 import numpy as np
 
@@ -483,7 +483,7 @@ CALLS = {
         sobel_edges(image)
     """,
 }
-"""By module, a call a line, without what names the module."""
+"""By module, one call a line, without the name of the module."""
 
 WRONG = """
     core.cast(x, "no dtype")
@@ -526,7 +526,7 @@ WRONG = """
     image.resize(x, (3, 3, 3))
     image.resize(image, (3, 3), interpolation="no interpolation")
 """
-"""Calls that are errors."""
+"""Calls that raise an exception."""
 
 EMPTY = """
     core.shape(empty)
@@ -556,12 +556,12 @@ def calls(module):
 
 
 def lines(text):
-    """Return calls that are written with their modules."""
+    """Return pairs of a module's name and a call, from lines that contain both."""
     return [f"K.{line.strip()}" for line in text.strip().split("\n")]
 
 
 def inputs():
-    """Return arrays by their names."""
+    """Return the arrays that the calls use, by name."""
     rng = np.random.default_rng(7)
 
     def normal(*shape):

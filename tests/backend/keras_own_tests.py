@@ -1,12 +1,13 @@
-"""Runs Keras's own tests of its operations: on its TensorFlow backend, and on the adapter.
+"""Run Keras's own tests of its operations on its TensorFlow backend and on the adapter.
 
-    python tests/backend/keras_own_tests.py                 # those that Keras's wheel has
-    python tests/backend/keras_own_tests.py --keras ROOT    # those of a checkout, of that version
+    python tests/backend/keras_own_tests.py                 # the tests in Keras's wheel python
+    tests/backend/keras_own_tests.py --keras ROOT    # the tests in a checkout of the same version
     python tests/backend/keras_own_tests.py --only math_test.py core_test.py
 
-They run in one process: once as they are, then some times with the adapter's modules in the places
-of Keras's, since a call is recorded when it comes a second time, and replayed from the third on.
-Printed is a line of JSON for each pass, and for what came out otherwise; that is also the status.
+The tests run in one process: once unchanged, then several times with the adapter's modules in place
+of Keras's. Several passes are needed because a call is recorded when it is made a second time, and
+replayed from the third time on. The program prints a line of JSON for each pass, and for each test
+with another outcome than in the first pass. Its exit status is 1 if there is such a test.
 """
 
 import argparse
@@ -25,18 +26,19 @@ FILES = (
 )
 
 RESETS = "test_moments_sync_with_distribution_strategy"
-"""A test that makes another context of TensorFlow's, after which everything is recorded anew."""
+"""A test that makes a new context of TensorFlow. After it, all calls would have to be recorded
+again."""
 
 MODULES = ("core", "image", "linalg", "math", "nn", "numpy", "random")
 
 
 class Outcomes:
-    """A plugin of pytest: what came of each test.
+    """A plugin of pytest that stores the outcome of each test.
 
     Parameters
     ----------
     last : bool
-        Whether no other pass comes that goes on with what this one recorded.
+        Whether this is the last pass: no later pass uses its recordings.
     """
 
     def __init__(self, last):
@@ -45,8 +47,8 @@ class Outcomes:
         self.why = {}
 
     def pytest_collection_modifyitems(self, items):
-        others = [one for one in items if RESETS in one.name]
-        items[:] = [one for one in items if RESETS not in one.name]
+        others = [item for item in items if RESETS in item.name]
+        items[:] = [item for item in items if RESETS not in item.name]
         items += others if self.last else []
 
     def pytest_runtest_logreport(self, report):
@@ -57,7 +59,7 @@ class Outcomes:
 
 
 def put_in_place():
-    """Have Keras's operations call the adapter; return how to undo it, and what counts calls."""
+    """Make Keras's operations call the adapter. Return a function that undoes this, and counts."""
     from keras.src import backend
 
     adapter = importlib.import_module("fastops.backend.keras")
@@ -73,14 +75,14 @@ def put_in_place():
 
 
 def run(files, arguments, last):
-    """Run the tests; return what came of them."""
+    """Run the tests; return their `Outcomes`."""
     import pytest
 
     outcomes = Outcomes(last)
     options = ["-q", "--no-header", "--no-summary", "--noconftest", "--import-mode=importlib"]
     options += ["-p", "no:cacheprovider", "-p", "no:benchmark", "-c", os.devnull]
     options += ["--continue-on-collection-errors"]
-    options += ["--rootdir", os.path.commonpath([Path(one).parent for one in files])]
+    options += ["--rootdir", os.path.commonpath([Path(file).parent for file in files])]
     before = sys.stdout
     with open(os.devnull, "w") as sys.stdout:
         try:
@@ -92,20 +94,20 @@ def run(files, arguments, last):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--keras", type=Path, help="a checkout; by default what is installed")
-    parser.add_argument("--only", nargs="*", help="names of files")
-    parser.add_argument("--times", type=int, default=3, help="with the adapter")
-    parser.add_argument("-k", default="", help="as pytest has it")
+    parser.add_argument("--keras", type=Path, help="a checkout; default: the installed wheel")
+    parser.add_argument("--only", nargs="*", help="names of test files")
+    parser.add_argument("--times", type=int, default=3, help="passes with the adapter")
+    parser.add_argument("-k", default="", help="passed on to pytest's option -k")
     chosen = parser.parse_args(arguments)
     import keras
 
     root = chosen.keras / "keras" if chosen.keras else Path(keras.__file__).parent
     version = (root / "src" / "version.py").read_text()
     if keras.__version__ not in version:
-        parser.error(f"{root} is not of Keras {keras.__version__}, which is installed")
-    files = [root / "src" / one for one in FILES]
-    files = [one for one in files if not chosen.only or one.name in chosen.only]
-    if missing := [str(one) for one in files if not one.exists()]:
+        parser.error(f"{root} is not the installed version, Keras {keras.__version__}")
+    files = [root / "src" / file for file in FILES]
+    files = [file for file in files if not chosen.only or file.name in chosen.only]
+    if missing := [str(file) for file in files if not file.exists()]:
         parser.error(f"no {', '.join(missing)}")
     options = ["-k", chosen.k] if chosen.k else []
 
@@ -119,14 +121,14 @@ def main(arguments=None):
         for i in range(chosen.times):
             fastops.reset_stats()
             last = i == chosen.times - 1
-            found = run(files, options, last)
+            latest = run(files, options, last)
             calls = fastops.stats()
             counted = {"direct": calls.direct, "capi": calls.capi, "tensorflow": calls.tensorflow}
-            print(json.dumps({"pass": i + 1, **Counter(found.of.values()), **counted}), flush=True)
-            for name in sorted(expected.of.keys() | found.of.keys()):
-                before, now = expected.of.get(name), found.of.get(name)
+            print(json.dumps({"pass": i + 1, **Counter(latest.of.values()), **counted}), flush=True)
+            for name in sorted(expected.of.keys() | latest.of.keys()):
+                before, now = expected.of.get(name), latest.of.get(name)
                 if before != now and (last or RESETS not in name):
-                    others[name] = {"before": before, "now": now, "why": found.why.get(name)}
+                    others[name] = {"before": before, "now": now, "why": latest.why.get(name)}
     finally:
         undo()
     for name, change in others.items():

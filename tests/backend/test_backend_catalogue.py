@@ -1,4 +1,4 @@
-"""What is said of the functions: descriptions, docstrings and their examples, stub and table."""
+"""Descriptions, docstrings and examples of the backend's functions; the stub and the table."""
 
 import doctest
 import inspect
@@ -20,31 +20,31 @@ FUNCTIONS = {
 OWN = {"describe", "replayable", "scope"}
 
 
-def test_stub_and_table_are_those_that_the_tool_writes(capsys):
+def test_stub_and_table_are_what_the_tool_writes(capsys):
     assert tool.main(["--check"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - OWN))
 def test_each_function_is_described(name):
-    found = backend.describe(name)
-    assert found.category in CATEGORIES
-    assert (found.op is None) == (found.category != "alias")
-    assert found.adds or found.category == "alias"
+    description = backend.describe(name)
+    assert description.category in CATEGORIES
+    assert (description.op is None) == (description.category != "alias")
+    assert description.adds or description.category == "alias"
     doc = FUNCTIONS[name].__doc__
-    assert found.category.title() in doc.replace("An alias", "Alias")
-    for one in (found.tensorflow, found.keras):
+    assert description.category.title() in doc.replace("An alias", "Alias")
+    for one in (description.tensorflow, description.keras):
         assert one in re.sub(r"\s+", " ", doc)
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_docstrings(name):
+def test_docstrings_describe_the_parameters(name):
     function = FUNCTIONS[name]
     doc = inspect.getdoc(function)
     parameters = inspect.signature(function).parameters
     assert ("\nParameters\n----------\n" in doc) == bool(parameters), name
     section = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
     named = re.findall(r"^([\w*][\w*, ]*) :", section, re.MULTILINE)
-    shown = [one.strip("* ") for names in named for one in names.split(",")]
+    shown = [name.strip("* ") for names in named for name in names.split(",")]
     shown += re.findall(r"^\*\*(\w+)$", section, re.MULTILINE)
     shown += re.findall(r"^(\w+)$", section, re.MULTILINE)
     assert sorted(shown) == sorted(parameters), name
@@ -54,7 +54,7 @@ def test_docstrings(name):
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_examples(name):
+def test_examples_print_what_they_show(name):
     doc = inspect.getdoc(FUNCTIONS[name])
     test = doctest.DocTestParser().get_doctest(doc, {}, name, f"{name}.py", 0)
     assert test.examples
@@ -65,13 +65,14 @@ def test_examples(name):
 
 
 @pytest.mark.parametrize("column", ["tensorflow", "keras"])
-def test_what_stands_instead_exists(column):
+def test_suggested_replacements_exist(column):
     keras = pytest.importorskip("keras")
-    for one in backend.describe().values():
-        if name := getattr(one, column):
-            found = {"tf": tf, "keras": keras}[name.partition(".")[0]]
-            for part in name.removesuffix(".numpy").split(".")[1:]:  # which only values have
-                found = getattr(found, part)
+    for description in backend.describe().values():
+        if name := getattr(description, column):
+            value = {"tf": tf, "keras": keras}[name.partition(".")[0]]
+            # Attributes that only an instance has.
+            for part in name.removesuffix(".numpy").split(".")[1:]:
+                value = getattr(value, part)
 
 
 def test_the_catalogue_prints_as_a_table():

@@ -1,4 +1,4 @@
-"""Which steps are known to be pure by their code, and that what they name is compared."""
+"""`replayed_if_pure`: which steps fastops finds to be pure from their code, and guards of names."""
 
 import gc
 import time
@@ -40,15 +40,15 @@ def pure_functions():
         return tf.nn.relu(first) * tf.cast(second, x.dtype), states
 
     def of_closures(x, states):
-        return x @ kernel + parts[0], [one * SCALE for one in states]
+        return x @ kernel + parts[0], [state * SCALE for state in states]
 
     def of_helpers(x, states):
         return helper(x), list(map(helper, states))
 
     def of_loops(x, states):
         total = x
-        for i, one in enumerate(states):
-            total += one * float(i)
+        for i, state in enumerate(states):
+            total += state * float(i)
         return total if len(states) > 1 else sum(states), states
 
     def of_lists(x, states):
@@ -56,15 +56,15 @@ def pure_functions():
 
     def of_lists_that_it_makes(x, states):
         made = []
-        for one in states:
-            made.append(one + x)
+        for state in states:
+            made.append(state + x)
         return x, made
 
     def of_inner_functions(x, states):
-        def inner(one):
-            return one + x
+        def inner(state):
+            return state + x
 
-        return inner(x), [inner(one) for one in states]
+        return inner(x), [inner(state) for state in states]
 
     return [value for value in locals().values() if callable(value)]
 
@@ -158,33 +158,34 @@ def impure_functions():
     return [value for value in locals().values() if callable(value)]
 
 
-@pytest.mark.parametrize("function", pure_functions(), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("function", pure_functions(), ids=lambda function: function.__name__)
 def test_pure_steps_are_replayed(function):
     x, states = tf.constant([[0.5]]), (tf.constant([[0.25]]),)
-    assert replayed_if_pure(function) is function  # who is given but once is not looked at
-    found = replayed_if_pure(function)
-    assert type(found) is Pure
-    assert replayed_if_pure(function) is found
+    # The code of a function is read only when the function comes a second time.
+    assert replayed_if_pure(function) is function
+    wrapped = replayed_if_pure(function)
+    assert type(wrapped) is Pure
+    assert replayed_if_pure(function) is wrapped
     for _ in range(4):
-        expected, result = function(x, states), found(x, states)
+        expected, result = function(x, states), wrapped(x, states)
         for one, other in zip(*map(tf.nest.flatten, (expected, result)), strict=True):
             assert one.numpy().tobytes() == other.numpy().tobytes()
-    assert found.describe()["replayed"] == 1
+    assert wrapped.describe()["replayed"] == 1
 
 
-@pytest.mark.parametrize("function", impure_functions(), ids=lambda one: one.__name__)
-def test_other_steps_are_not(function):
+@pytest.mark.parametrize("function", impure_functions(), ids=lambda function: function.__name__)
+def test_impure_steps_are_not_replayed(function):
     for _ in range(3):
         assert replayed_if_pure(function) is function
 
 
-def test_what_is_no_function():
-    for one in (print, K.exp, Pure(helper), type("A", (), {})(), object().__str__):
+def test_objects_that_are_not_functions_are_returned_unchanged():
+    for value in (print, K.exp, Pure(helper), type("A", (), {})(), object().__str__):
         for _ in range(3):
-            assert replayed_if_pure(one) is one
+            assert replayed_if_pure(value) is value
 
 
-def test_what_a_step_names_is_compared(monkeypatch):
+def test_a_changed_global_of_a_step_is_noticed(monkeypatch):
     weights = [tf.Variable([[1.0]]), tf.Variable([[5.0]])]
     kernel = weights[0]
 
@@ -211,7 +212,7 @@ def test_what_a_step_names_is_compared(monkeypatch):
     assert last() == [8.0] * 3
 
 
-def test_what_is_known_keeps_nothing_alive():
+def test_knowledge_of_steps_keeps_nothing_alive():
     def make():
         kernel = tf.Variable([[1.0]])
 

@@ -1,4 +1,4 @@
-"""Each function against tf_keras's, bit for bit: eager calls, functions, gradients, errors."""
+"""Compare each function with tf_keras's, bit for bit: eager calls, functions, gradients, errors."""
 
 import inspect
 import warnings
@@ -22,7 +22,7 @@ for _name, _call in cases():
 SEEDS = {call: 100 * number for number, (_, call) in enumerate(cases())}
 
 KINDS = {
-    "tensors": "what most programs give",
+    "tensors": "the inputs of most programs",
     "variables": "`tf.Variable`, for all inputs",
     "arrays": "NumPy's arrays",
     "float64": "floats of 64 bits",
@@ -30,24 +30,24 @@ KINDS = {
 }
 
 OTHER = {
-    "placeholder": "a tensor of a graph, not of tf_keras's class: the shapes are compared below",
-    "function": "of placeholders: see test_backend_symbolic.py",
+    "placeholder": "a graph's tensor, of another class than in tf_keras; shapes are compared",
+    "function": "takes placeholders: see test_backend_symbolic.py",
 }
-"""Names whose results are other ones by design, and why."""
+"""Names of functions whose results differ from tf_keras by design, with the reason."""
 
 NEARLY = {
-    "categorical_focal_crossentropy": "TensorFlow's optimizer moves factors that are constants to "
-    "other nodes by the order of names, which are not the same",
+    "categorical_focal_crossentropy": "TensorFlow's optimizer moves constant factors to other "
+    "nodes in the order of node names, and the names differ",
 }
-"""Names of which calls in functions differ in the last bits, and why."""
+"""Names of functions whose calls in a tf.function differ in the last bits, with the reason."""
 
 
 def some(name, kind):
-    """Return the calls of a function that are made with inputs of a kind."""
+    """Return the calls of a function that support inputs of a kind."""
     return CALLS[name] if kind == "tensors" else CALLS[name][:1]
 
 
-def test_all_names_are_there():
+def test_all_names_of_tf_keras_exist():
     assert len(NAMES) == 148
     assert set(NAMES) <= set(backend.__all__)
 
@@ -57,7 +57,7 @@ def test_all_names_have_calls():
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"experimental"}))
-def test_parameters(name):
+def test_parameters_are_those_of_tf_keras(name):
     expected = inspect.signature(getattr(reference, name))
     assert str(inspect.signature(getattr(backend, name))) == str(expected)
 
@@ -69,16 +69,16 @@ def test_eager_calls(name, kind):
     for call in some(name, kind):
         expected = outcome(call, reference, world(kind), SEEDS[call])
         if kind == "arrays" and isinstance(expected.error, AttributeError):
-            continue  # tf_keras wants tensors here; arrays will do
-        for _ in range(2):  # the first one is TensorFlow's
-            found = outcome(call, backend, world(kind), SEEDS[call])
-            if (why := differ(expected, found)) is not None:
+            continue  # tf_keras accepts only tensors here; fastops accepts arrays
+        for _ in range(2):  # TensorFlow makes the first call
+            got = outcome(call, backend, world(kind), SEEDS[call])
+            if (why := differ(expected, got)) is not None:
                 different.append(f"{call}: {why}")
     assert not different, "\n".join(different)
 
 
 def in_function(inputs):
-    """Return what has a call traced, with the tensors among the inputs as arguments."""
+    """Return a function that traces a call, with the tensors among the inputs as arguments."""
     tensors = {name: value for name, value in inputs.items() if isinstance(value, tf.Tensor)}
 
     def around(run):
@@ -88,8 +88,8 @@ def in_function(inputs):
         def traced(given):
             inputs.update(given)
             flat = tf.nest.flatten(run(), expand_composites=True)
-            others.extend(plain(one) for one in flat if not tf.is_tensor(one))
-            return [one for one in flat if tf.is_tensor(one)]
+            others.extend(plain(value) for value in flat if not tf.is_tensor(value))
+            return [value for value in flat if tf.is_tensor(value)]
 
         return [*traced(tensors), *others]
 
@@ -103,15 +103,15 @@ def test_calls_in_functions(name):
         inputs = world()
         expected = outcome(call, reference, inputs, SEEDS[call], in_function(inputs))
         inputs = world()
-        found = outcome(call, backend, inputs, SEEDS[call], in_function(inputs))
+        got = outcome(call, backend, inputs, SEEDS[call], in_function(inputs))
         within = 1e-6 if name in NEARLY else 0.0
-        if (why := differ(expected, found, within)) is not None:
+        if (why := differ(expected, got, within)) is not None:
             different.append(f"{call}: {why}")
     assert not different, "\n".join(different)
 
 
 def with_gradients(inputs):
-    """Return what adds the gradients of the sum of all results to them."""
+    """Return a function that appends gradients of the sum of all results to the results."""
     watched = [
         value
         for value in inputs.values()
@@ -123,12 +123,17 @@ def with_gradients(inputs):
             tape.watch(watched)
             flat = tf.nest.flatten(run(), expand_composites=True)
             total = [
-                tf.reduce_sum(one) for one in flat if tf.is_tensor(one) and one.dtype.is_floating
+                tf.reduce_sum(value)
+                for value in flat
+                if tf.is_tensor(value) and value.dtype.is_floating
             ]
         if not total:
             return flat
         gradients = tape.gradient(total, watched)
-        return [*flat, *(tf.convert_to_tensor(one) for one in gradients if one is not None)]
+        return [
+            *flat,
+            *(tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None),
+        ]
 
     return around
 
@@ -141,8 +146,8 @@ def test_gradients(name):
         expected = outcome(call, reference, inputs, SEEDS[call], with_gradients(inputs))
         for _ in range(2):
             inputs = world()
-            found = outcome(call, backend, inputs, SEEDS[call], with_gradients(inputs))
-            if (why := differ(expected, found)) is not None:
+            got = outcome(call, backend, inputs, SEEDS[call], with_gradients(inputs))
+            if (why := differ(expected, got)) is not None:
                 different.append(f"{call}: {why}")
     assert not different, "\n".join(different)
 
@@ -150,11 +155,11 @@ def test_gradients(name):
 def test_random_numbers_of_a_global_seed():
     for call in ("K.random_normal((2, 3))", "K.dropout(x, 0.5)", "K.random_uniform((4,))"):
         try:
-            found = []
+            numbers = []
             for module in (reference, backend):
                 tf.random.set_seed(5)
-                found.append(outcome(call, module, world(), 9))
-            assert differ(*found) is None
+                numbers.append(outcome(call, module, world(), 9))
+            assert differ(*numbers) is None
         finally:
             context.context()._set_global_seed(None)
 
@@ -171,14 +176,15 @@ def test_warnings():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 eval(call, {**world(), "K": module})
-            kinds.append([one.category for one in caught])
+            kinds.append([warning.category for warning in caught])
         assert kinds[0] == kinds[1], call
     backend.clear_session()
     reference.clear_session()
 
 
-def test_numbers_of_a_second_call_with_the_same_seed():
-    # tf_keras's go on where the kernel of that seed was, ours are the first again.
+def test_a_second_call_with_the_same_seed_draws_the_same_numbers():
+    # In tf_keras, a second call continues the sequence of the kernel with that seed. In fastops, it
+    # draws the first numbers again.
     np.random.seed(3)
     first = backend.random_normal((3,)).numpy().tolist()
     np.random.seed(3)

@@ -1,4 +1,4 @@
-"""Which path calls take: that an alias is its op, and what is thicker is kernels alone."""
+"""The paths of calls of the backend: an alias is a single op, other functions run only kernels."""
 
 import inspect
 import pickle
@@ -13,18 +13,22 @@ from fastops_bench.backend_calls import CALLS
 import fastops
 from fastops import backend, ops
 
-ALIASES = [one.name for one in backend.describe().values() if one.category == "alias"]
+ALIASES = [
+    description.name
+    for description in backend.describe().values()
+    if description.category == "alias"
+]
 
 ELSEWHERE = {
-    "moving_average_update": "TensorFlow's first call of each of two dtypes",
-    "random_normal_variable": "variables are TensorFlow's until two of a kind are known",
-    "random_uniform_variable": "variables are TensorFlow's until two of a kind are known",
-    "variable": "variables are TensorFlow's until two of a kind are known",
-    "zeros": "variables are TensorFlow's until two of a kind are known",
-    "ones": "variables are TensorFlow's until two of a kind are known",
-    "eye": "variables are TensorFlow's until two of a kind are known",
+    "moving_average_update": "for each of two dtypes, TensorFlow makes the first call",
+    "random_normal_variable": "TensorFlow makes variables until two of a kind are known",
+    "random_uniform_variable": "TensorFlow makes variables until two of a kind are known",
+    "variable": "TensorFlow makes variables until two of a kind are known",
+    "zeros": "TensorFlow makes variables until two of a kind are known",
+    "ones": "TensorFlow makes variables until two of a kind are known",
+    "eye": "TensorFlow makes variables until two of a kind are known",
 }
-"""Functions of which a third call may have TensorFlow run an op, and why."""
+"""Functions whose third call may still run an op in TensorFlow, with the reason."""
 
 
 @pytest.mark.parametrize("name", ALIASES)
@@ -32,7 +36,7 @@ def test_an_alias_is_its_op(name, fresh):
     alias = getattr(backend, name)
     op_name = backend.describe(name).op
     assert alias.op is getattr(fastops.raw_ops, op_name)
-    assert isinstance(alias, types.FunctionType)  # to whoever asks
+    assert isinstance(alias, types.FunctionType)  # by its `__class__`
     assert not hasattr(type(alias), "__code__")
     inputs = {**world(), "K": backend}
     eval(CALLS[name], inputs)
@@ -43,16 +47,18 @@ def test_an_alias_is_its_op(name, fresh):
 
 
 @pytest.mark.parametrize("name", sorted(CALLS.keys() - set(ALIASES) - ELSEWHERE.keys()))
-def test_calls_are_kernels_alone(name, fresh):
+def test_calls_run_only_kernels(name, fresh):
     inputs = {**world(), "K": backend}
     for _ in range(3):
         eval(CALLS[name], inputs)
     fastops.reset_stats()
     eval(CALLS[name], inputs)
-    assert not {one: found.reasons for one, found in fastops.stats().ops.items() if found.reasons}
+    assert not {
+        name: counts.reasons for name, counts in fastops.stats().ops.items() if counts.reasons
+    }
 
 
-def test_an_alias_takes_its_arguments_in_any_way(fresh):
+def test_an_alias_takes_positional_and_keyword_arguments(fresh):
     x = tf.constant([[1.0, 2.0]])
     expected = ops.expand_dims(input=x, axis=0).numpy().tolist()
     for _ in range(2):
@@ -71,7 +77,7 @@ def test_an_alias_takes_its_arguments_in_any_way(fresh):
             wrong()
 
 
-def test_an_alias_is_a_function_to_others():
+def test_an_alias_looks_like_a_function_to_inspect():
     assert str(inspect.signature(backend.expand_dims)) == "(x, axis=-1)"
     assert inspect.isfunction(backend.exp)
     assert backend.exp.__name__ == "exp"
@@ -101,13 +107,16 @@ def test_dispatchers_of_users():
         values: tf.Tensor
 
     @tf.experimental.dispatch_for_unary_elementwise_apis(Masked)
-    def _(function, x):
+    def masked(function, x):
         return Masked(function(x.values))
 
     x = Masked(tf.constant([1.0, 4.0]))
-    assert backend.sqrt(x.values).numpy().tolist() == [1.0, 2.0]
-    assert backend.exp(x).values.numpy().tolist() == tf.exp(x.values).numpy().tolist()
-    assert backend.square(x).values.numpy().tolist() == [1.0, 16.0]
+    try:
+        assert backend.sqrt(x.values).numpy().tolist() == [1.0, 2.0]
+        assert backend.exp(x).values.numpy().tolist() == tf.exp(x.values).numpy().tolist()
+        assert backend.square(x).values.numpy().tolist() == [1.0, 16.0]
+    finally:  # otherwise calls of these functions would not be replayed in later tests
+        tf.experimental.unregister_dispatch_for(masked)
 
 
 def test_ragged_tensors():

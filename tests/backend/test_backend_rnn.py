@@ -1,4 +1,4 @@
-"""`rnn`: how often steps run, what is replayed, and how states and structures go through."""
+"""`rnn`: how often steps run, which are replayed, and how states and structures are passed on."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def test_a_step_is_run_as_often_as_there_are_times():
+def test_a_step_runs_once_for_each_timestep():
     calls = []
 
     def counted(x, states):
@@ -34,7 +34,7 @@ def test_a_step_is_run_as_often_as_there_are_times():
     assert len(calls) == 5
 
 
-def test_steps_are_kernels_alone(fresh):
+def test_steps_run_only_kernels(fresh):
     def plain(x, states):
         output = backend.maximum(backend.dot(x, KERNEL), states[0])
         return output, [output]
@@ -44,23 +44,23 @@ def test_steps_are_kernels_alone(fresh):
     fastops.reset_stats()
     backend.rnn(plain, X, [STATE])
     found = fastops.stats().ops
-    assert {name: one.direct for name, one in found.items() if name != "ReadVariableOp"} == {
+    assert {name: counts.direct for name, counts in found.items() if name != "ReadVariableOp"} == {
         "Unpack": 1,
         "MatMul": 5,
         "Maximum": 5,
         "Pack": 1,
     }
-    assert not any(one.reasons for one in found.values())
+    assert not any(counts.reasons for counts in found.values())
 
 
-def test_functions_of_no_times():
+def test_inputs_without_timesteps():
     empty = X[:, :0]
     assert "TensorArray" not in str(type(backend.rnn(step, X, [STATE])[1]))
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
         backend.rnn(step, empty, [STATE])
 
 
-def test_stateful_use_goes_on_where_it_ended():
+def test_a_stateful_rnn_continues_from_its_last_state():
     _, outputs, states = backend.rnn(step, X, [STATE])
     _, first, between = backend.rnn(step, X[:, :2], [STATE])
     _, second, last = backend.rnn(step, X[:, 2:], between)
@@ -69,7 +69,7 @@ def test_stateful_use_goes_on_where_it_ended():
 
 
 @pytest.mark.parametrize("unroll", [False, True])
-def test_eager_and_traced_are_the_same(unroll):
+def test_eager_and_traced_results_are_the_same(unroll):
     mask = tf.constant(np.random.default_rng(3).integers(0, 2, (2, 5)).astype(bool))
     for options in (
         {},
@@ -82,12 +82,12 @@ def test_eager_and_traced_are_the_same(unroll):
         def call(x, options=options):
             return backend.rnn(step, x, [STATE], unroll=unroll, **options)
 
-        found, traced = call(X), tf.function(call)(X)
-        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(traced), strict=True):
+        eager, traced = call(X), tf.function(call)(X)
+        for one, other in zip(tf.nest.flatten(eager), tf.nest.flatten(traced), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
 
 
-def test_lengths_that_the_graph_does_not_know():
+def test_lengths_that_are_unknown_in_the_graph():
     call = tf.function(lambda x: backend.rnn(step, x, [tf.zeros([tf.shape(x)[0], 4])])[0])
     concrete = call.get_concrete_function(tf.TensorSpec([None, None, 3]))
     np.testing.assert_allclose(concrete(X), backend.rnn(step, X, [STATE])[0], rtol=1e-6)
@@ -103,9 +103,9 @@ def test_a_replayable_step(fresh):
     assert replayed.__name__ == "step"
     for _ in range(3):
         assert same(backend.rnn(replayed, X, [STATE]), expected)
-    found = replayed.describe()
-    assert (found["replayed"], found["refused"]) == (1, 0)
-    assert found["native"] > 0
+    description = replayed.describe()
+    assert (description["replayed"], description["refused"]) == (1, 0)
+    assert description["native"] > 0
     KERNEL.assign(KERNEL * 2.0)
     try:
         changed = backend.rnn(step, X, [STATE])
@@ -118,15 +118,15 @@ def test_a_replayable_step(fresh):
 def test_gradients_of_a_replayable_step():
     replayed = backend.replayable(step)
     gradients = []
-    for one in (step, replayed, replayed, replayed):
+    for function in (step, replayed, replayed, replayed):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(backend.rnn(one, X, [STATE])[1] ** 2)
+            loss = tf.reduce_sum(backend.rnn(function, X, [STATE])[1] ** 2)
         gradients.append(tape.gradient(loss, [KERNEL, RECURRENT]))
-    for one in gradients[1:]:
-        assert same(gradients[0], one)
+    for gradient in gradients[1:]:
+        assert same(gradients[0], gradient)
 
 
-def test_settings_are_part_of_what_a_replayable_function_depends_on():
+def test_a_replayable_function_depends_on_the_settings():
     @backend.replayable
     def loss(target, output):
         return backend.binary_crossentropy(target, output)

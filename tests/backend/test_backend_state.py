@@ -1,4 +1,4 @@
-"""Settings, counters and the learning phase, and what ends with a session."""
+"""Settings, counters, the learning phase, and what `clear_session` drops."""
 
 import sys
 import threading
@@ -11,7 +11,7 @@ from fastops import backend
 from fastops._backend.state import Settings
 
 
-def test_settings_and_their_scope():
+def test_settings_have_defaults_and_scopes():
     assert backend.floatx() == "float32"
     with backend.scope(floatx="float64", epsilon=1e-3, image_data_format="channels_first"):
         assert backend.constant([1]).dtype == tf.float64
@@ -49,40 +49,40 @@ def test_epsilon_is_read_in_each_call():
         (None, ("float32", 1e-7, "channels_last")),
     ],
 )
-def test_the_file_of_keras(tmp_path, monkeypatch, text, expected):
+def test_the_settings_file_of_keras_is_read(tmp_path, monkeypatch, text, expected):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     if text is not None:
         (tmp_path / "keras.json").write_text(text)
-    found = Settings()
-    assert (found.floatx, found.epsilon, found.image_data_format) == expected
+    settings = Settings()
+    assert (settings.floatx, settings.epsilon, settings.image_data_format) == expected
 
 
-def test_uids_are_those_of_the_graph():
+def test_each_graph_counts_its_own_uids():
     backend.reset_uids()
     assert [backend.get_uid("a"), backend.get_uid("a"), backend.get_uid("b")] == [1, 2, 1]
     with tf.Graph().as_default():
         assert backend.get_uid("a") == 1
     assert backend.get_uid("a") == 3
-    found = []
-    thread = threading.Thread(target=lambda: found.append(backend.get_uid("a")))
+    uids = []
+    thread = threading.Thread(target=lambda: uids.append(backend.get_uid("a")))
     thread.start()
     thread.join()
-    assert found == [1]
+    assert uids == [1]
     backend.clear_session()
     assert backend.get_uid("a") == 1
 
 
 def test_the_learning_phase_of_a_thread():
-    found = []
+    phases = []
     with backend.scope(learning_phase=1):
         assert backend.learning_phase() == 1
         assert tf.function(lambda: backend.learning_phase() + tf.constant(0))().numpy() == 1
         assert backend.in_train_phase(1.0, 2.0) == 1.0
         assert backend.in_test_phase(1.0, 2.0) == 2.0
-        thread = threading.Thread(target=lambda: found.append(backend.learning_phase()))
+        thread = threading.Thread(target=lambda: phases.append(backend.learning_phase()))
         thread.start()
         thread.join()
-    assert (found, backend.learning_phase()) == ([0], 0)
+    assert (phases, backend.learning_phase()) == ([0], 0)
     with pytest.raises(ValueError, match="0 or 1"), backend.scope(learning_phase=2):
         pass
 
@@ -100,7 +100,7 @@ def test_the_learning_phase_of_a_graph():
     assert backend.learning_phase() == 0
 
 
-def test_a_tensor_decides():
+def test_a_tensor_chooses_the_phase():
     for training in (True, False):
         chosen = backend.in_train_phase(
             lambda: tf.constant(1.0), tf.constant(2.0), training=tf.constant(training)
@@ -125,7 +125,7 @@ def test_graphs_of_sessions():
     backend.clear_session()
 
 
-def test_a_setting_that_nothing_asks_for():
+def test_the_random_generator_setting_can_be_switched():
     experimental = backend.experimental
     assert not experimental.is_tf_random_generator_enabled()
     experimental.enable_tf_random_generator()
@@ -134,9 +134,9 @@ def test_a_setting_that_nothing_asks_for():
     assert not experimental.is_tf_random_generator_enabled()
 
 
-def test_sizes_are_numbers_of_their_own():
+def test_each_shape_has_integers_of_its_own():
     x = tf.zeros([700, 0, 1_000_000])
     shapes = [backend.int_shape(x) for _ in range(1000)]
     assert set(shapes) == {(700, 0, 1_000_000)}
-    # Each is held by its tuple alone, and by the argument here.
+    # Each number is referenced only by its tuple, and by the argument of getrefcount.
     assert all(sys.getrefcount(shapes[0][axis]) <= 3 for axis in (0, 2))

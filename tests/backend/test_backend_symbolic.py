@@ -1,4 +1,4 @@
-"""Placeholders and functions of them, and symbolic tensors of models of tf_keras and Keras."""
+"""Placeholders and functions of placeholders; symbolic tensors in models of tf_keras and Keras."""
 
 import numpy as np
 import pytest
@@ -14,20 +14,20 @@ def test_functions_of_placeholders():
     hidden = backend.relu(product - 1.0, max_value=3.0)
     total, parts = backend.sum(hidden), tf.split(hidden, 2, axis=0)
     function = backend.function([x, y], {"total": total, "parts": parts})
-    found = function([np.ones((2, 3)), np.ones((3, 4))])
-    assert found["total"] == 16.0
-    assert [one.shape for one in found["parts"]] == [(1, 4), (1, 4)]
+    result = function([np.ones((2, 3)), np.ones((3, 4))])
+    assert result["total"] == 16.0
+    assert [tensor.shape for tensor in result["parts"]] == [(1, 4), (1, 4)]
     assert backend.function(product, hidden)(np.full((2, 2), 2.5)).tolist() == [[1.5] * 2] * 2
 
 
-def test_what_symbols_are_to_programs():
+def test_symbols_have_the_attributes_of_symbolic_tensors():
     x = backend.placeholder((2, 3), name="x")
     assert backend.is_keras_tensor(x)
     assert (backend.ndim(x), backend.int_shape(x), backend.dtype(x)) == (2, (2, 3), "float32")
     assert repr(x) == "<Symbol x: shape=(2, 3), dtype=float32>"
     assert x[0].shape == (3,)
     assert (1.0 - x * 2.0 + x).shape == (2, 3)
-    assert [one.shape for one in x] == [(3,), (3,)]
+    assert [tensor.shape for tensor in x] == [(3,), (3,)]
     with pytest.raises(TypeError, match="no value"):
         bool(x)
     with pytest.raises(TypeError, match="no length"):
@@ -36,7 +36,7 @@ def test_what_symbols_are_to_programs():
         iter(backend.placeholder((None, 2)))
     with pytest.raises(ValueError, match="sparse and ragged"):
         backend.placeholder(sparse=True, ragged=True)
-    with pytest.raises(ValueError, match="is no input of the function"):
+    with pytest.raises(ValueError, match="is not an input of the function"):
         backend.function([backend.placeholder((1,))], [x])([[1.0]])
     with pytest.raises(ValueError, match="length"):
         backend.function([x], [x])([1.0, 2.0])
@@ -76,7 +76,7 @@ def test_sparse_and_ragged_placeholders():
 
 
 @pytest.mark.parametrize("library", ["tf_keras", "keras"])
-def test_models(library):
+def test_models_of_layers_that_use_the_backend(library):
     keras = pytest.importorskip(library, reason="see the extra 'libraries'")
     inputs = keras.Input((4,))
     assert backend.is_keras_tensor(inputs)
@@ -108,7 +108,7 @@ def test_symbolic_inputs_of_models_of_tf_keras(name):
     np.testing.assert_allclose(model(x), CALLS[name](tf.constant(x)), rtol=1e-5)
 
 
-def test_layers_of_tf_keras_say_whether_they_train():
+def test_layers_of_tf_keras_get_the_training_argument():
     keras = pytest.importorskip("tf_keras", reason="see the extra 'libraries'")
 
     class Phase(keras.layers.Layer):

@@ -1,4 +1,4 @@
-"""`fastops.backend.keras` beside Keras's TensorFlow backend: names, results, paths."""
+"""Compare `fastops.backend.keras` with Keras's TensorFlow backend: names, results, paths."""
 
 import importlib
 import inspect
@@ -23,7 +23,7 @@ from fastops.backend import keras as adapter
 from tools import keras_adapter
 
 pytestmark = pytest.mark.skipif(
-    not keras.__version__.startswith("3.15."), reason="the table is of Keras 3.15"
+    not keras.__version__.startswith("3.15."), reason="the table describes Keras 3.15"
 )
 
 reference = keras.src.backend.tensorflow
@@ -66,20 +66,20 @@ def functions(name):
 @pytest.mark.parametrize("name", ["", *MODULES])
 def test_public_names_and_signatures(name):
     theirs, ours = (
-        importlib.import_module(f"{one.__name__}.{name}".rstrip("."))
-        for one in (reference, adapter)
+        importlib.import_module(f"{package.__name__}.{name}".rstrip("."))
+        for package in (reference, adapter)
     )
     compared = 0
     for attribute, value in vars(theirs).items():
         if attribute.startswith("_") or inspect.ismodule(value):
             continue
-        found = getattr(ours, attribute)
+        own = getattr(ours, attribute)
         if inspect.isfunction(value):
-            assert inspect.signature(found) == inspect.signature(value), attribute
-            assert found.__name__ == value.__name__
-            assert found.__doc__ == value.__doc__
+            assert inspect.signature(own) == inspect.signature(value), attribute
+            assert own.__name__ == value.__name__
+            assert own.__doc__ == value.__doc__
         else:
-            assert found is value, attribute
+            assert own is value, attribute
         compared += 1
     assert compared > 0
 
@@ -87,7 +87,7 @@ def test_public_names_and_signatures(name):
 def test_all_modules_are_attributes_of_the_package():
     modules = {name for name, value in vars(reference).items() if inspect.ismodule(value)}
     assert modules <= set(dir(adapter))
-    assert adapter.rnn is reference.rnn  # the function, as there, and not the module
+    assert adapter.rnn is reference.rnn  # the function, as in Keras, and not the module
 
 
 def table(name):
@@ -103,7 +103,7 @@ def test_the_table_has_every_function_once(name):
 
 
 @pytest.mark.parametrize("name", OF_FUNCTIONS)
-def test_what_is_missing_is_keras_own(name):
+def test_a_function_without_a_stand_in_is_keras_own(name):
     _, missing = table(name)
     ours = module_of(adapter, name)
     for attribute, function in functions(name).items():
@@ -120,7 +120,7 @@ def test_the_page_has_the_table(capsys):
     assert keras_adapter.main(["--check"]) == 0, capsys.readouterr().out
 
 
-def test_fastops_imports_none_of_it():
+def test_fastops_does_not_import_the_adapter():
     code = (
         "import sys, tensorflow; before = set(sys.modules); import fastops, fastops.backend\n"
         "new = {name for name in set(sys.modules) - before if name.partition('.')[0] == 'keras'}\n"
@@ -136,24 +136,26 @@ def test_fastops_imports_none_of_it():
 
 
 def world(kind="tensors"):
-    """Return inputs by their names: tensors, arrays or variables of Keras's; or of other dtypes."""
-    found = inputs()
+    """Return the inputs by name, as tensors, arrays or Keras variables, or with other dtypes."""
+    values = inputs()
     if kind == "variables":
-        found = {name: keras.Variable(one, dtype=one.dtype.name) for name, one in found.items()}
+        values = {
+            name: keras.Variable(value, dtype=value.dtype.name) for name, value in values.items()
+        }
     elif kind != "arrays":
         if kind != "tensors":
-            found = {
-                name: np.nan_to_num(one * 4).astype(kind) if one.dtype == np.float32 else one
-                for name, one in found.items()
+            values = {
+                name: np.nan_to_num(value * 4).astype(kind) if value.dtype == np.float32 else value
+                for name, value in values.items()
             }
-        found = {name: tf.constant(one) for name, one in found.items()}
+        values = {name: tf.constant(value) for name, value in values.items()}
     sparse = tf.SparseTensor([[0, 1], [2, 3]], np.array([1.5, 2.5], np.float32), (3, 4))
-    return found | {"sparse": sparse}
+    return values | {"sparse": sparse}
 
 
 @contextmanager
 def seeded():
-    """Yield a generator of seeds, with one of the same seed as the global one."""
+    """Yield a seed generator; the global seed generator has the same seed meanwhile."""
     attribute = "global_seed_generator"
     before = global_state.get_global_attribute(attribute)
     global_state.set_global_attribute(attribute, keras.random.SeedGenerator(5))
@@ -168,7 +170,7 @@ def as_it_is(run, given):
 
 
 def outcome(call, module, given, around=as_it_is):
-    """Return what a call comes to, and the states of the generators after it."""
+    """Return the outcome of a call, and the states of the seed generators after it."""
 
     def run(given):
         return eval(call, {**given, "K": module, "generator": generator})
@@ -177,16 +179,16 @@ def outcome(call, module, given, around=as_it_is):
         warnings.simplefilter("ignore")
         try:
             flat = tf.nest.flatten(around(run, given), expand_composites=True)
-            found = Outcome([plain(one) for one in flat])
+            result = Outcome([plain(value) for value in flat])
         except Exception as error:
-            found = Outcome([], error)
+            result = Outcome([], error)
         states = [generator, global_state.get_global_attribute("global_seed_generator")]
-        found.results += [plain(one.state.value) for one in states]
-    return found
+        result.results += [plain(generator.state.value) for generator in states]
+    return result
 
 
 def compare(some, given, around=as_it_is, times=3):
-    """Compare calls with Keras's: first made, then recorded, then replayed."""
+    """Compare calls with Keras's three times: unrecorded, recorded, and replayed."""
     different = []
     for call in some:
         expected = outcome(call, reference, given, around)
@@ -246,15 +248,15 @@ def test_tensors_without_elements(kind):
 
 
 def in_function(run, given):
-    """Trace a call, with the tensors that it is given as arguments."""
-    tensors = {name: one for name, one in given.items() if isinstance(one, tf.Tensor)}
+    """Trace a call, with its tensors as arguments of the traced function."""
+    tensors = {name: value for name, value in given.items() if isinstance(value, tf.Tensor)}
     others = []
 
     @tf.function(autograph=False)
     def traced(tensors):
         flat = tf.nest.flatten(run({**given, **tensors}), expand_composites=True)
-        others.extend(plain(one) for one in flat if not tf.is_tensor(one))
-        return [one for one in flat if tf.is_tensor(one)]
+        others.extend(plain(value) for value in flat if not tf.is_tensor(value))
+        return [value for value in flat if tf.is_tensor(value)]
 
     return [*traced(tensors), *others]
 
@@ -264,15 +266,22 @@ def test_calls_in_functions():
 
 
 def with_gradients(run, given):
-    """Add gradients of the sum of all results to them."""
+    """Append to the results of a call the gradients of the sum of all results."""
     names = ("x", "y", "w", "p", "image", "kernel", "spd", "signal")
     watched = [given[name] for name in names]
     with tf.GradientTape() as tape:
         tape.watch(watched)
         flat = tf.nest.flatten(run(given), expand_composites=True)
-        total = [tf.reduce_sum(one) for one in flat if tf.is_tensor(one) and one.dtype.is_floating]
-    found = tape.gradient(total, watched) if total else []
-    return [*flat, *(tf.convert_to_tensor(one) for one in found if one is not None)]
+        total = [
+            tf.reduce_sum(value)
+            for value in flat
+            if tf.is_tensor(value) and value.dtype.is_floating
+        ]
+    gradients = tape.gradient(total, watched) if total else []
+    return [
+        *flat,
+        *(tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None),
+    ]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -286,8 +295,11 @@ def test_gradients_with_respect_to_variables():
         with tf.GradientTape() as tape:
             total = tf.reduce_sum(run(given))
         held = [given[name].value for name in ("x", "y", "w", "kernel", "image")]
-        found = tape.gradient(total, held)
-        return [total, *(tf.convert_to_tensor(one) for one in found if one is not None)]
+        gradients = tape.gradient(total, held)
+        return [
+            total,
+            *(tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None),
+        ]
 
     some = [*SOME, "K.numpy.take(x, rows, axis=0)", "K.numpy.concatenate([x, y])"]
     compare([call for call in some if "cast" not in call], world("variables"), around)
@@ -296,18 +308,20 @@ def test_gradients_with_respect_to_variables():
 def test_symbolic_values():
     for call in SOME:
         given = {
-            name: keras.KerasTensor(one.shape, one.dtype) if one.dtype == np.float32 else one
-            for name, one in inputs().items()
+            name: keras.KerasTensor(value.shape, value.dtype)
+            if value.dtype == np.float32
+            else value
+            for name, value in inputs().items()
         }
         shapes = []
         for module in (reference, adapter):
-            named = {name: one for name, one in given.items() if name in call}
+            named = {name: value for name, value in given.items() if name in call}
 
             def run(K, call=call, module=module, **named):  # noqa: N803
                 return eval(call, {**named, "K": module})
 
-            found = reference.compute_output_spec(run, None, **named)
-            shapes.append((found.shape, found.dtype))
+            result = reference.compute_output_spec(run, None, **named)
+            shapes.append((result.shape, result.dtype))
         assert shapes[0] == shapes[1], call
         for module in (reference, adapter):
             with pytest.raises((ValueError, TypeError, AttributeError)):
@@ -315,11 +329,11 @@ def test_symbolic_values():
 
 
 # ---------------------------------------------------------------------------------------------
-# What else is asked
+# Settings and scopes
 # ---------------------------------------------------------------------------------------------
 
 
-def test_settings_of_keras_are_asked_in_every_call():
+def test_settings_of_keras_are_read_in_every_call():
     x, labels = tf.constant([[0.2, 0.8]]), tf.constant([[0.0, 1.0]])
     settings = [
         (keras.config.set_floatx, keras.config.floatx(), "float64", "K.numpy.zeros((2,))"),
@@ -335,15 +349,16 @@ def test_settings_of_keras_are_asked_in_every_call():
     for set_it, before, other, call in settings:
         try:
             for value in (before, other, before):
-                set_it("".join(value) if isinstance(value, str) else value)  # an equal object
+                # An equal object that is not identical.
+                set_it("".join(value) if isinstance(value, str) else value)
                 compare([call], {"x": x, "t": labels, "image": image})
                 compiled = compile(call, call, "eval")
                 names = {"K": adapter, "x": x, "t": labels, "image": image}
                 for _ in range(3):
                     eval(compiled, names)
-                with frames() as found:
+                with frames() as files:
                     eval(compiled, names)
-                assert not [one for one in found if "/backend/tensorflow/" in one], call
+                assert not [file for file in files if "/backend/tensorflow/" in file], call
         finally:
             set_it(before)
 
@@ -378,28 +393,28 @@ def test_under_install():
 
 @contextmanager
 def frames():
-    """Yield a list that gets the Keras files whose Python runs."""
-    found = []
+    """Yield a list to which the Keras files are appended whose Python code runs."""
+    files = []
 
     def note(frame, event, argument):
         if event == "call" and "/keras/src/" in frame.f_code.co_filename:
-            found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+            files.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
 
     sys.setprofile(note)
     try:
-        yield found
+        yield files
     finally:
         sys.setprofile(None)
 
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("kind", ["tensors", "arrays", "variables"])
-def test_replays_are_kernels_and_no_python_of_keras(name, kind):
+def test_replays_run_kernels_and_no_python_of_keras(name, kind):
     given = world(kind)
     run = some = 0
     for _, call in calls(name):
         if "generator" in call or (name == "random" and "seed=" not in call):
-            continue  # the seed is Keras's
+            continue  # Keras draws the seed
         names = {**given, "K": adapter}
         code = compile(call, call, "eval")
         try:
@@ -408,12 +423,12 @@ def test_replays_are_kernels_and_no_python_of_keras(name, kind):
         except Exception:
             continue  # compared above
         fastops.reset_stats()
-        with frames() as found:
+        with frames() as files:
             eval(code, names)
         counted = fastops.stats()
         some += 1
         if kind == "tensors":
-            assert not found, call
+            assert not files, call
             assert counted.tensorflow == counted.capi == 0, f"{call}: {counted}"
         run += counted.direct > 0
     least = {"core": 0.3, "image": 0.5, "numpy": 0.6, "random": 0.0}
@@ -426,10 +441,10 @@ def test_replays_are_kernels_and_no_python_of_keras(name, kind):
 
 
 def test_keras_own_tests():
-    """Some of them: `python tests/backend/keras_own_tests.py` runs all."""
+    """Run some of Keras's own tests; `python tests/backend/keras_own_tests.py` runs all."""
     wheel = Path(keras.__file__).parent / "src" / "ops" / "core_test.py"
     if not (root := os.environ.get("KERAS_CHECKOUT")) and not wheel.exists():
-        pytest.skip("neither has Keras's wheel its tests, nor does KERAS_CHECKOUT name a checkout")
+        pytest.skip("Keras's wheel contains no tests, and KERAS_CHECKOUT names no checkout")
     script = str(Path(__file__).with_name("keras_own_tests.py"))
     options = ["--only", "core_test.py", "-k", "not Correctness and not scan and not map"]
     options += ["--keras", root] if root else []

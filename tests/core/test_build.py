@@ -1,7 +1,7 @@
-"""Which extensions an import takes, and that it refuses politely where none fits.
+"""Which extensions an import chooses, and its error message if none fits.
 
-A wheel is a tree of links here: the sources and the extensions that are there, those that read
-TensorFlow's headers in a folder for a build of TensorFlow.
+These tests imitate a wheel by a folder of links to the sources and the compiled extensions.
+Extensions that use TensorFlow's headers are in a subfolder for a build of TensorFlow.
 """
 
 import os
@@ -46,7 +46,7 @@ OTHERS = {
     "another flag": {"flags": f"{RUNNING['flags']} -DEIGEN_MAX_ALIGN_BYTES=16"},
     "one library": {"flags": f"{RUNNING['flags']} monolithic"},
     "another compiler": {"compiler": "13.2.0"},
-    "one that tells nothing": {"compiler": "unknown", "flags": "unknown"},
+    "a TensorFlow that does not describe its build": {"compiler": "unknown", "flags": "unknown"},
     "fewer libraries": {"libraries": "libtensorflow_framework.so.2 libtensorflow_cc.so.2"},
 }
 
@@ -54,7 +54,7 @@ OTHERS = {
 @pytest.mark.quick
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("wheel", [True, False])
-def test_another_build_is_refused(other, wheel):
+def test_another_build_of_tensorflow_is_refused(other, wheel):
     running = RUNNING | OTHERS[other]
     with pytest.raises(ImportError) as caught:
         build.choose(running, KNOWN if wheel else {"": [RUNNING]})
@@ -62,7 +62,8 @@ def test_another_build_is_refused(other, wheel):
     assert "\n" not in message
     assert f"TensorFlow {running['version']} ({running['build']})" in message
     assert "pip install --no-binary fastops" in message
-    if "build" not in OTHERS[other]:  # the same by name: what differs is said
+    # The versions are the same, so the message must name the difference.
+    if "build" not in OTHERS[other]:
         for what, value in OTHERS[other].items():
             assert f"{build.TITLES[what]}: {value!r} rather than {RUNNING[what]!r}" in message
     elif wheel:
@@ -87,7 +88,7 @@ def test_a_tensorflow_with_other_names_is_described():
 
 
 @pytest.mark.quick
-def test_the_finder_finds_what_is_in_its_folder_and_nothing_else(tmp_path):
+def test_the_finder_finds_only_modules_in_its_folder(tmp_path):
     for place in ("_some", "_part/_other"):
         path = tmp_path / f"{place}{SUFFIX}"
         path.parent.mkdir(exist_ok=True)
@@ -97,7 +98,8 @@ def test_the_finder_finds_what_is_in_its_folder_and_nothing_else(tmp_path):
         assert finder.find_spec(f"fastops.{name}").origin == str(tmp_path / f"{place}{SUFFIX}")
     for name in ("fastops._none", "fastops._none._other", "_some", "fastops", "numpy._some"):
         assert finder.find_spec(name) is None
-    assert finder == build.Finder(str(tmp_path))  # by which an import knows that it is there
+    # The import compares finders to add each of them only once.
+    assert finder == build.Finder(str(tmp_path))
 
 
 def source_of(library):
@@ -105,7 +107,7 @@ def source_of(library):
 
 
 def make_wheel(place, builds):
-    """Make what a wheel installs, with the readers of TensorFlow's headers in a folder."""
+    """Make a folder as a wheel installs it, with some extensions in a subfolder for a build."""
     tree = place / "fastops"
     for path in PACKAGE.rglob("*"):
         link = tree / path.relative_to(PACKAGE)
@@ -120,7 +122,7 @@ def make_wheel(place, builds):
     return tree
 
 
-# Of the path only the tree: neither the folder that this runs in nor an editable install.
+# Only the tree may be on the path: neither the current folder nor an editable install.
 ALONE = """
 import os, sys
 sys.path.remove("")
@@ -131,14 +133,14 @@ places = os.environ["PLACES"].split(os.pathsep)
 
 
 def in_trees(code, *trees):
-    """Run code in a process that finds fastops nowhere, and where `places` are those of trees."""
+    """Run code in a new process whose path contains `places` and no other copy of fastops."""
     places = os.pathsep.join(str(tree.parent) for tree in trees)
     return interpreter(
         ALONE + textwrap.dedent(code), PLACES=places, CHECKOUT=str(ROOT)
     ).splitlines()
 
 
-def test_a_wheel_takes_what_fits_from_its_folder(tmp_path):
+def test_a_wheel_loads_the_extensions_that_fit(tmp_path):
     tree = make_wheel(tmp_path, KNOWN)
     out = in_trees(
         """
@@ -165,8 +167,8 @@ def test_a_wheel_takes_what_fits_from_its_folder(tmp_path):
     ]
 
 
-def test_without_a_symbol_of_tensorflow_the_kernel_runs(tmp_path):
-    """The extensions here ask for a softmax primitive under a name that no TensorFlow exports."""
+def test_the_kernel_runs_if_tensorflow_lacks_a_symbol(tmp_path):
+    """The extensions here look up a softmax primitive under a name that does not exist."""
     tree = make_wheel(tmp_path, KNOWN)
     symbol, missing = (
         f"19MklSoftmaxPrimitiveIfE7{name}E".encode() for name in ("Execute", "Missing")
@@ -208,8 +210,8 @@ PyMODINIT_FUNC PyInit__dispatch() { return PyModule_Create(&module); }
 """
 
 
-def test_where_nothing_fits_the_import_fails_and_the_process_goes_on(tmp_path):
-    """Where there is no build, none of this TensorFlow, and one whose extension misses a symbol."""
+def test_if_nothing_fits_the_import_fails_and_the_process_continues(tmp_path):
+    """There is no build, none for this TensorFlow, or one whose extension lacks a symbol."""
     trees = [
         make_wheel(tmp_path / "none", None),
         make_wheel(tmp_path / "other", {"_builds/tf2_19": KNOWN["_builds/tf2_19"]}),

@@ -1,4 +1,4 @@
-"""The numbers of reasons and paths, in Cython, and their names."""
+"""The registry of reasons: numbers match names, and the sources use exactly these ids."""
 
 import re
 from pathlib import Path
@@ -28,11 +28,12 @@ PACKAGE = Path(reasons.__file__).parents[1]
 
 
 def sources():
-    """Yield the texts of all parts that give reasons."""
+    """Yield the source text of each module that gives reasons."""
     for part in ("_plans", "_graphs", "_install", "_specialize"):
         for path in sorted((PACKAGE / part).rglob("*.py*")):
             if path.suffix in (".py", ".pyx"):
                 yield path.read_text()
+    yield (PACKAGE / "_situation.pyx").read_text()
 
 
 def given():
@@ -44,15 +45,15 @@ def given():
     return {name for text in sources() for names in call.findall(text) for name in names if name}
 
 
-def test_each_reason_is_given_and_each_that_is_given_is_known():
+def test_the_sources_give_exactly_the_registered_reasons():
     assert given() == reasons.REFUSALS.keys()
 
 
-def test_sentences_differ_and_hold_no_particulars():
+def test_sentences_differ_and_contain_no_particulars():
     known = [*reasons.REFUSALS.values()]
-    sentences = {one.sentence for one in known}
+    sentences = {reason.sentence for reason in known}
     assert len(sentences) == len(known)
-    assert {one.area for one in known} == reasons.AREAS.keys()
+    assert {reason.area for reason in known} == reasons.AREAS.keys()
     assert not [sentence for sentence in sentences if "{" in sentence or sentence.endswith(".")]
 
 

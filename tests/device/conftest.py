@@ -1,4 +1,4 @@
-"""Processes that have loaded the device, one for each module of tests."""
+"""Fixtures: processes that have loaded the test device, one for each test module."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from apart import Process
 
 @pytest.fixture(scope="module")
 def plugged_in():
-    """Give a process that has loaded the device: each tensor there is a block of its own."""
+    """Yield a process with the device, in which each tensor has its own block of memory."""
     process = Process(plugged.load)
     yield process
     process.end()
@@ -17,7 +17,7 @@ def plugged_in():
 
 @pytest.fixture(scope="module")
 def pooled():
-    """Likewise, but TensorFlow hands out parts of large blocks, as on GPUs."""
+    """Yield a process with the device, in which tensors share large blocks, as on GPUs."""
     process = Process(partial(plugged.load, pool=True))
     yield process
     process.end()
@@ -25,7 +25,7 @@ def pooled():
 
 @pytest.fixture(scope="module")
 def resetting():
-    """Give a process in which one context follows another."""
+    """Yield a process with the device in which tests may reset TensorFlow's context."""
     process = Process(plugged.load)
     yield process
     process.end()

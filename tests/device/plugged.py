@@ -1,7 +1,7 @@
-"""The device of these tests (plugin/): how it is made, loaded, and asked what it has done.
+"""Build, load and query the test device, whose sources are in plugin/.
 
-Its memory cannot be touched by the host, its streams lag behind, and it ends the process where it
-is given memory that is free. So whatever passes here was in order.
+The host cannot access the device's memory, its streams lag behind, and it ends the process if it
+gets the address of freed memory. So a test that passes has made no such mistake.
 """
 
 import ctypes
@@ -25,14 +25,15 @@ SOURCES = Path(__file__).parent / "plugin"
 TYPE = "FASTOPS_TEST"
 FIRST_DEVICE, SECOND_DEVICE = f"{TYPE}:0", f"{TYPE}:1"
 
-# The paths of calls that TensorFlow places on a device which is not the host.
-THERE = DIRECT  # all inputs are where the kernel wants them
-PLACED = "capi:device"  # the inputs are the host's: they have to be copied
-INPUT = "capi:input_device"  # an input has to be copied, or the kernel is one of another kind
+# The paths of calls that TensorFlow places on a device other than the host.
+THERE = DIRECT  # all inputs are in the memory that the kernel expects
+PLACED = "capi:device"  # the inputs are on the host and have to be copied
+# An input has to be copied, or the kernel is asynchronous or otherwise unsupported.
+INPUT = "capi:input_device"
 
 
 def library():
-    """Compile the device unless that has been done, and return the path of the library."""
+    """Return the path of the device's library; compile it first if necessary."""
     sources = sorted(SOURCES.iterdir())
     command = [
         "g++",
@@ -57,10 +58,10 @@ def library():
 
 
 def load(pool=False):
-    """Load it into this process, which has no context yet; return what its tests are given.
+    """Load the device into this process, which must have no context; return tests' arguments.
 
-    With a pool TensorFlow hands out parts of large blocks, as it does on GPUs. Without, each tensor
-    is a block that is gone once the tensor is.
+    With a pool, TensorFlow allocates tensors in large blocks, as it does on GPUs. Without a pool,
+    each tensor has its own block, which is freed together with the tensor.
     """
     os.environ["FASTOPS_TEST_DEVICE_POOL"] = "1" if pool else "0"
     path = str(library())
@@ -69,7 +70,7 @@ def load(pool=False):
 
 
 class Device:
-    """What the library says of all its devices."""
+    """The state of all devices of the library, and functions that control them."""
 
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
@@ -78,7 +79,7 @@ class Device:
         self._library.fastops_test_counts.restype = ctypes.c_char_p
 
     def work(self):
-        """Return a Counter of what devices were given to do: copies, and kernels by their ops."""
+        """Return a Counter of the work given to the devices: copies, and kernels by op."""
         lines = self._library.fastops_test_counts().decode().splitlines()
         return Counter({name: int(count) for count, _, name in (x.partition(" ") for x in lines)})
 
@@ -87,34 +88,34 @@ class Device:
         return self._library.fastops_test_live(number)
 
     def allocated(self, number=0):
-        """Return the number of blocks that were ever handed out."""
+        """Return the number of blocks that were ever allocated."""
         return self._library.fastops_test_allocated(number)
 
     def last_block(self, number=0):
-        """Return the address of the block that was handed out last: the host must not follow it."""
+        """Return the address of the block that was allocated last. The host must not access it."""
         return self._library.fastops_test_last_block(number)
 
     def free(self, block, number=0):
-        """Free a block as TensorFlow does."""
+        """Free a block in the way in which TensorFlow frees blocks."""
         self._library.fastops_test_free(ctypes.c_void_p(block), number)
 
     def synchronize(self):
-        """Wait until all streams have done what they were given."""
+        """Wait until all streams have finished their work."""
         self._library.fastops_test_synchronize()
 
     def delay(self, microseconds):
-        """Set for how long work may lag behind."""
+        """Set the longest delay between giving work to a stream and its execution."""
         self._library.fastops_test_delay(microseconds)
 
     def mend(self):
-        """Take the faults away, which nothing else does."""
+        """Clear the recorded faults; only this function clears them."""
         self.synchronize()
         for number in range(2):
             self._library.fastops_test_mend(number)
 
     @contextmanager
     def held(self):
-        """Let the streams begin nothing meanwhile."""
+        """Stop the streams from beginning new work in the `with` block."""
         self._library.fastops_test_hold(1)
         try:
             yield
@@ -122,16 +123,17 @@ class Device:
             self._library.fastops_test_hold(0)
 
     def work_of(self, function):
-        """Return what a function returns, and the work that it gave to the devices."""
+        """Return the result of a function, and the work that it gave to the devices."""
         before = self.work()
         result = function()
         return result, self.work() - before
 
 
 def settled(device, program):
-    """Hold a program of raw ops against TensorFlow's: bits, devices, kernels, and copies.
+    """Compare a program of raw ops on fastops with TensorFlow: bits, devices, kernels, and copies.
 
-    Returns what it returns on TensorFlow's ops, and the paths of the second run on fastops'.
+    Returns the program's result with TensorFlow's ops, and the paths of its second run with
+    fastops.
     """
     program(tf.raw_ops)
     want, expected = device.work_of(lambda: program(tf.raw_ops))
@@ -145,11 +147,12 @@ def settled(device, program):
 
 
 def unchanged(device, program, tries=False):
-    """Hold a program under `install` against itself without: bits and devices.
+    """Compare the results of a program under `install` and without it: bits and devices.
 
-    It must not run more kernels on devices, nor make more copies: of Keras's casts some are left
-    out. One that makes objects of Keras's does, while calls of theirs are tried on copies: it
-    `tries`. The program makes all that it changes. Returns what it returns without, and
+    Under `install`, the program must not run more kernels on devices or make more copies; it may
+    run fewer, because some of Keras's casts are skipped. A program that makes Keras objects does
+    run more, because trials run calls on copies of the variables: pass `tries`. The program must
+    create all objects that it changes. Returns the program's result without `install`, and
     `fastops.stats()` of its last run under `install`.
     """
     for _ in range(2):
@@ -167,18 +170,18 @@ def unchanged(device, program, tries=False):
 
 
 def there(*values, number=0):
-    """Return tensors on a device, of which the host has no copy."""
+    """Return tensors that are on a device, with no copy on the host."""
     with tf.device(f"{TYPE}:{number}"):
         return [tf.identity(value) for value in values]
 
 
 def here(*values):
-    """Return tensors on the host, of which no device has a copy."""
+    """Return tensors that are on the host, with no copy on a device."""
     with tf.device("CPU:0"):
         return [tf.identity(value) for value in values]
 
 
 def places(value):
-    """Return where each tensor in a structure is, and in whose memory."""
+    """Return the device of each tensor in a structure, and the device whose memory it uses."""
     flat = tf.nest.flatten(value, expand_composites=True)
-    return [(one.device, one.backing_device) for one in flat if one is not None]
+    return [(value.device, value.backing_device) for value in flat if value is not None]

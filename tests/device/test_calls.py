@@ -1,4 +1,4 @@
-"""Calls of ops on a device: what they return and where, which way they go, what they copy."""
+"""Calls of ops on a device: their results and placement, their paths, and the copies they make."""
 
 import threading
 
@@ -24,7 +24,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import op_callbacks
 
 import fastops
-from fastops import _dispatch, ops, raw_ops
+from fastops import ops, raw_ops
+from fastops._core import preparing
 from fastops._reports.floors import BareKernel
 
 AXIS = np.int32([1])
@@ -34,8 +35,8 @@ AXIS = np.int32([1])
 # Values
 # ---------------------------------------------------------------------------------------------
 
-# Ops that do on both devices what IEEE says: the host's values to the last bit. Integers as floats
-# make sums and products exact, too.
+# Ops that follow IEEE arithmetic on the host and on the device, so their values are equal to the
+# last bit. With integers as float values, sums and products are exact, too.
 EXACT = {
     1: "Neg Abs Square Sign ZerosLike OnesLike",
     2: "AddV2 Sub Mul Maximum Minimum SquaredDifference RealDiv DivNoNan "
@@ -47,7 +48,7 @@ ROUNDED_GRADIENTS = ["TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad"]
 
 
 def rounded_calls(m, x, y, flag):
-    """Call the ops whose last bits are the device's own."""
+    """Call the ops whose last bits differ between the device and the host."""
     positive = m.AddV2(x=m.Abs(x=x), y=m.OnesLike(x=x))
     return [
         *(getattr(m, op)(x=x) for op in ROUNDED),
@@ -60,7 +61,7 @@ def rounded_calls(m, x, y, flag):
 
 
 def exact_calls(m, x, y, flag):
-    """Call the others that the device has a kernel for."""
+    """Call the other ops for which the device has a kernel."""
     row = m.Slice(input=x, begin=[0, 0], size=[1, -1])
     return [
         *(getattr(m, op)(x=x) for op in EXACT[1].split()),
@@ -97,7 +98,7 @@ def exact_calls(m, x, y, flag):
 
 @within("plugged_in")
 def test_values_are_the_hosts(device):
-    """And TensorFlow's on this device: bits, places, kernels and copies."""
+    """Values are the host's; placement, kernels and copies are TensorFlow's on the device."""
     check_values(device)
 
 
@@ -130,7 +131,7 @@ def check_values(device):
 
 
 @within("plugged_in")
-def test_sizes_that_are_none(device):
+def test_sizes_of_zero(device):
     (empty,) = there(np.zeros([0, 3], "f"))
     (x,) = there(floats(2, 3))
 
@@ -154,7 +155,7 @@ def test_sizes_that_are_none(device):
 
 @within("plugged_in")
 def test_where_calls_are_placed(device):
-    """By TensorFlow: its scope, where an input lives, and which devices have a kernel."""
+    """TensorFlow places calls by device scope, place of inputs, and available kernels."""
     (on_host,), (on_first,), (on_second,) = (
         here(floats(3)),
         there(floats(3)),
@@ -180,7 +181,7 @@ def test_where_calls_are_placed(device):
             assert got.device.endswith(place), (scope, got.device)
             assert got.backing_device == got.device
             assert_same(paths, {"AddV2": [path]})
-            # No kernel of the device's: soft placement.
+            # The device has no kernel for this op, so soft placement chooses the host.
             got, paths = settled(device, lambda m, x=x: m.Atan(x=x))
             assert got.device.endswith("CPU:0")
             assert distinct(paths) == {INPUT if x is not on_host else DIRECT}
@@ -188,7 +189,7 @@ def test_where_calls_are_placed(device):
 
 @within("plugged_in")
 def test_copies_are_those_of_tensorflow(device):
-    """One for each input that is elsewhere; its tensor keeps the copy for the calls to come."""
+    """Each input on another device is copied once; its tensor keeps the copy for later calls."""
     for kinds, copies in (
         (("there", "there"), {}),
         (("there", "here"), {"copy from the host": 1}),
@@ -213,11 +214,11 @@ def test_copies_are_those_of_tensorflow(device):
 
 
 @within("plugged_in")
-def test_arguments_in_the_hosts_memory(device):
-    """Shapes and axes, wherever they are said to be; and results that stay on the host."""
+def test_arguments_in_host_memory(device):
+    """Shapes and axes are copied to host memory for kernels; some results stay there."""
     (x,) = there(floats(2, 3))
     axes = [[0], np.int32([0]), *here(np.int32([0])), *there(np.int32([0]))]
-    axes += [tf.cast(there(np.int64([0]))[0], tf.int32)]  # in the device's memory, in truth
+    axes += [tf.cast(there(np.int64([0]))[0], tf.int32)]  # this one is in the device's memory
 
     def program(m):
         with tf.device(FIRST_DEVICE):
@@ -240,8 +241,8 @@ def test_arguments_in_the_hosts_memory(device):
 
 
 @within("plugged_in")
-def test_what_is_converted(device):
-    """Numbers, lists, arrays and variables beside a tensor there."""
+def test_values_that_are_converted(device):
+    """Numbers, lists, arrays and variables are converted beside a tensor that is on the device."""
     (x,) = there(floats(2))
     variable = tf.Variable(floats(2, seed=1))
     assert variable.device.endswith(FIRST_DEVICE)
@@ -278,8 +279,8 @@ def test_a_scope_is_part_of_the_key(device):
 
 
 @within("plugged_in")
-def test_paths_that_are_asked_for(device):
-    """Options choose among the paths; a profile tells of the one that was taken."""
+def test_options_choose_the_path(device):
+    """Options choose the path of a call, and a profile reports the path that was taken."""
     (x,) = there(floats(3))
     want = tf.raw_ops.Exp(x=x)
     for _ in range(2):
@@ -307,7 +308,7 @@ def test_paths_that_are_asked_for(device):
 
 @within("plugged_in")
 def test_changes_that_drop_kernels(device):
-    """Soft placement and determinism are part of what a kernel was made for."""
+    """Kernels are dropped when the settings of soft placement or determinism change."""
     (x,) = there(floats(3))
     for _ in range(2):
         ops.exp(x=x)
@@ -327,7 +328,7 @@ def test_changes_that_drop_kernels(device):
 
 @within("plugged_in")
 def test_observers(device):
-    """Callbacks and profilers of TensorFlow's see each call, by TensorFlow's own path."""
+    """Op callbacks and TensorFlow's profiler see each call, because calls fall back."""
     (x,) = there(floats(3))
     for _ in range(2):
         ops.exp(x=x)
@@ -364,7 +365,7 @@ def test_variables_with_a_pool(device):
 
 
 def check_variables(device):
-    """Update in place, or a copy where somebody else has the tensor."""
+    """Check that variables are updated in place, or copied if their tensor has other references."""
     for number in range(2):
 
         def program(m, number=number):
@@ -389,18 +390,20 @@ def check_variables(device):
                 epsilon=epsilon, grad=delta,
             )  # fmt: skip
             values = (v, first, second)
-            reads = (m.ReadVariableOp(resource=one.handle, dtype=tf.float32) for one in values)
+            reads = (
+                m.ReadVariableOp(resource=variable.handle, dtype=tf.float32) for variable in values
+            )
             return before, between, *reads
 
         want, paths = settled(device, program)
         assert distinct(paths) == {THERE}, paths
-        assert all(one.device.endswith(f"{plugged.TYPE}:{number}") for one in want)
+        assert all(value.device.endswith(f"{plugged.TYPE}:{number}") for value in want)
         np.testing.assert_array_equal(want[0], floats(3) + floats(3, seed=3))
 
 
 @within("plugged_in")
 def test_random_numbers(device):
-    """Without a seed no two calls draw alike; with one all calls share TensorFlow's sequence."""
+    """Calls without a seed draw different numbers; with one, they share TensorFlow's sequence."""
 
     def draw(m, **seeds):
         return m.RandomUniform(shape=[4], dtype=tf.float32, **seeds)
@@ -440,7 +443,7 @@ def test_gradients(device):
 
     want, paths = settled(device, program)
     assert distinct(paths) == {THERE}, paths
-    assert all(one.device.endswith(FIRST_DEVICE) for one in tf.nest.flatten(want))
+    assert all(leaf.device.endswith(FIRST_DEVICE) for leaf in tf.nest.flatten(want))
 
 
 @within("plugged_in")
@@ -477,16 +480,16 @@ def test_gradients_across_devices(device):
         return product, total, loss, tape.gradient(loss, [x, y, z])
 
     want, _ = settled(device, program)
-    assert [one.device[-5:] for one in want[:3]] == ["EST:0", "CPU:0", "EST:1"]
+    assert [value.device[-5:] for value in want[:3]] == ["EST:0", "CPU:0", "EST:1"]
 
 
 # ---------------------------------------------------------------------------------------------
-# What goes wrong
+# Errors
 # ---------------------------------------------------------------------------------------------
 
 
 @within("plugged_in")
-def test_errors_at_once(device):
+def test_errors_that_are_raised_at_once(device):
     x, y = there(floats(2, 3), floats(4, 5))
     for call in (
         lambda m: m.AddV2(x=x, y=y),
@@ -504,7 +507,7 @@ def test_errors_at_once(device):
 
 @within("plugged_in")
 def test_errors_that_arrive_later(device):
-    """The call returns; the next one that asks the device, or a copy, raises as ever."""
+    """The call returns; the next call that waits for the device raises, as in TensorFlow."""
     x, y = there([1.0, np.nan], [1.0])
     for call in (
         lambda m: m.CheckNumerics(tensor=x, message="found"),
@@ -526,8 +529,8 @@ def test_errors_that_arrive_later(device):
 
 
 @within("plugged_in")
-def test_memory_that_is_no_longer_there(device):
-    """Tensors that are dropped while the device has yet to read them; results that outlive all."""
+def test_memory_is_not_freed_too_early(device):
+    """Tensors may be dropped before the device reads them, and results may outlive inputs."""
 
     def program(m):
         results = []
@@ -551,8 +554,8 @@ def test_memory_that_is_no_longer_there(device):
 
 
 @within("plugged_in")
-def test_held_streams_hold_no_call_up(device):
-    """A call returns before the device has computed."""
+def test_calls_do_not_wait_for_the_device(device):
+    """A call returns before the device has computed its result."""
     x, y = there(floats(3), floats(3, seed=1))
     for m in (tf.raw_ops, raw_ops, raw_ops):
         device.synchronize()
@@ -564,7 +567,7 @@ def test_held_streams_hold_no_call_up(device):
 
 @within("plugged_in")
 def test_threads(device):
-    """Scopes belong to threads, and one device's queue to all of them."""
+    """Each thread has its own device scope, and all threads share the queue of a device."""
     begin = threading.Barrier(4)
     found = {}
 
@@ -602,7 +605,7 @@ def test_asynchronous_executors(device):
 
 @within("plugged_in")
 def test_bare_kernels(device):
-    """What calls are measured by: the same kernel, given the same work."""
+    """A `BareKernel`, to which calls are compared, gives the device the same work as a call."""
     (x, table), (y,), (axis,) = there(floats(3), floats(3, 4)), here(floats(3)), here(AXIS)
     for op, arguments in (
         (raw_ops.AddV2, {"x": x, "y": x}),
@@ -618,7 +621,7 @@ def test_bare_kernels(device):
     with tf.device("CPU:0"):
         assert_same(BareKernel(raw_ops.AddV2, x=y, y=y)(), raw_ops.AddV2(x=y, y=y))
     with pytest.raises(ValueError, match="direct"):
-        BareKernel(raw_ops.AddV2, x=x, y=y)  # which is copied
+        BareKernel(raw_ops.AddV2, x=x, y=y)  # the input is copied
 
 
 # ---------------------------------------------------------------------------------------------
@@ -627,13 +630,13 @@ def test_bare_kernels(device):
 
 
 @within("plugged_in")
-def test_where_calls_may_be_direct(device):
-    """Kernels of another choice are dropped."""
+def test_the_devices_option_says_where_calls_are_direct(device):
+    """A change of the option drops the kernels that were made under another value."""
     (x,) = there(floats(3, 3))
     want = tf.tanh(x @ x) * 2.0
 
     def refused():
-        """Return whether a function has no plan: one that has may still be slower, and wait."""
+        """Tell whether a function has no plan. One with a plan may still run in TensorFlow."""
         traced = fastops.function(lambda a: tf.tanh(a @ a) * 2.0)
         for _ in range(4):
             assert_same(traced(x), want)
@@ -643,11 +646,11 @@ def test_where_calls_may_be_direct(device):
         return "plans do not support this kind of device" in seen.reasons
 
     for kinds, path in (("none", INPUT), ("plugins", THERE), ("none", INPUT), ("all", THERE)):
-        _dispatch.be_direct_on(kinds)
+        preparing.be_direct_on(kinds)
         _, paths = settled(device, lambda m: m.Mul(x=m.Tanh(x=x), y=x))
         assert distinct(paths) == {path}, kinds
         assert refused() == (kinds == "none"), kinds
-    _dispatch.be_direct_on("plugins")
+    preparing.be_direct_on("plugins")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -656,8 +659,8 @@ def test_where_calls_may_be_direct(device):
 
 
 @within("resetting")
-def test_contexts_that_are_reset(device):
-    """Kernels go with their context; the devices of the next one are others."""
+def test_kernels_are_dropped_with_their_context(device):
+    """Kernels are dropped when the context is reset, because the new context has new devices."""
     for _ in range(3):
         x, y = there(floats(3), floats(3, seed=1))
         want, paths = settled(device, lambda m, x=x, y=y: m.Mul(x=m.AddV2(x=x, y=y), y=2.0))

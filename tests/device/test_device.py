@@ -1,4 +1,4 @@
-"""The device itself, without fastops: what it cannot catch it would not prove."""
+"""The test device itself, without fastops, detects the mistakes for which it was made."""
 
 import os
 import signal
@@ -34,23 +34,23 @@ BEGIN = f"""
     ],
     ids=["read", "write", "free-twice", "free-unknown", "copy-freed", "use-freed", "in-order"],
 )
-def test_wrong_uses_of_its_memory_end_the_process(code, status):
+def test_wrong_uses_of_device_memory_end_the_process(code, status):
     plugged.library()
     printed = python(f"{BEGIN}    {code}", status=status)
     assert printed == ("" if status else "[1. 2.] [2. 4.]\n")
 
 
 @within("plugged_in")
-def test_there_are_two(device):
+def test_there_are_two_devices(device):
     names = [d.name for d in tf.config.list_logical_devices(plugged.TYPE)]
     assert names == [f"/device:{FIRST_DEVICE}", f"/device:{SECOND_DEVICE}"]
-    assert tf.constant([1.0]).device.endswith(FIRST_DEVICE), "it comes before the host"
-    assert tf.constant([1]).backing_device.endswith("CPU:0"), "such constants stay on the host"
+    assert tf.constant([1.0]).device.endswith(FIRST_DEVICE), "the device is chosen before the host"
+    assert tf.constant([1]).backing_device.endswith("CPU:0"), "int32 constants stay on the host"
 
 
 @within("plugged_in")
 def test_streams_lag_behind(device):
-    """An op returns before anything is computed; later work sees what earlier work has left."""
+    """An op returns before its result is computed; later ops see the results of earlier ones."""
     x, y = there(floats(3), floats(3, seed=1))
     device.synchronize()
     with device.held():
@@ -66,7 +66,7 @@ def test_streams_lag_behind(device):
 
 @within("plugged_in")
 def test_order_is_kept_across_streams_and_devices(device):
-    """Copies have streams of their own, which wait for those that compute, and the other way."""
+    """Copies have their own streams, which wait for the computing streams, and vice versa."""
     device.delay(300)
     (total,) = there(np.zeros(4, "f"))
     want = np.zeros(4, "f")
@@ -84,7 +84,7 @@ def test_order_is_kept_across_streams_and_devices(device):
 @within("plugged_in")
 def test_blocks_are_freed_and_used_again(device):
     (x,) = there(floats(100))
-    assert (x + 1.0).shape == 100  # TensorFlow keeps the number there
+    assert (x + 1.0).shape == 100  # TensorFlow keeps the number 100 in this block
     live, allocated = device.live(), device.allocated()
     for _ in range(50):
         x = x + 1.0
@@ -94,7 +94,7 @@ def test_blocks_are_freed_and_used_again(device):
 
 
 @within("plugged_in")
-def test_faults_are_heard_of_later(device):
+def test_faults_are_reported_later(device):
     x, y = there([1.0, np.nan], [1.0])
     with device.held():
         checked = tf.raw_ops.CheckNumerics(tensor=x, message="found")

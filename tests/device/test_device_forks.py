@@ -15,7 +15,7 @@ from fastops import raw_ops
 
 @pytest.fixture
 def forking():
-    """Give a process with the device in which little else runs."""
+    """Yield a process with the device and few other threads."""
     process = Process(plugged.load)
     yield process
     process.end()
@@ -23,7 +23,7 @@ def forking():
 
 @within("forking")
 def test_forks(device):
-    """A child has the host, as with TensorFlow; the device's threads stay with its parent."""
+    """A forked child can use only the host, as in TensorFlow; the parent keeps the device."""
     (x,), (y,) = there(floats(3)), here(floats(3))
     v = tf.Variable(floats(3))
 
@@ -40,8 +40,8 @@ def test_forks(device):
 
     def numbers(m, call):
         fastops.reset_stats()
-        found = [call(m).numpy() for _ in range(3)]
-        return found, fastops.stats().direct
+        drawn = [call(m).numpy() for _ in range(3)]
+        return drawn, fastops.stats().direct
 
     def on_the_device():
         v.assign_add(x)
@@ -57,14 +57,14 @@ def test_forks(device):
         for call in (on_the_host, gradient)
         for m in (tf.raw_ops, raw_ops)
     }
-    # The parent goes on meanwhile.
+    # The parent continues while the child runs.
     want = on_the_device().numpy()
     v.assign_sub(x)
     with fastops.accelerated():
         assert_same_bits(on_the_device().numpy(), want)
     sent = {key: child.result() for key, child in children.items()}
     for call in (on_the_host, gradient):
-        assert sent[call, tf.raw_ops] is not None, "TensorFlow itself hangs"
+        assert sent[call, tf.raw_ops] is not None, "without fastops, TensorFlow hangs here"
         assert sent[call, raw_ops] is not None
         assert_same(sent[call, raw_ops][0], sent[call, tf.raw_ops][0])
         assert sent[call, raw_ops][1] > 0

@@ -1,4 +1,4 @@
-"""Traced functions whose nodes are all on one device: plans that run there.
+"""Traced functions whose nodes are all on one device have plans that run on this device.
 
 A plan gives the device the same kernels to run as TensorFlow's executor, and copies nothing.
 """
@@ -20,9 +20,9 @@ FIRST = "this is the first call of its signature"
 
 
 def settled(device, body, *args, attempts=3):
-    """Hold a plan against TensorFlow's function: bits, devices, kernels, and copies.
+    """Compare a plan with TensorFlow's function: bits, devices, kernels, and copies.
 
-    Returns what it returns.
+    Returns the result of the function.
     """
     traced, planned = tf.function(body), fastops.function(body, executor="plan")
     traced(*args)
@@ -39,7 +39,7 @@ def settled(device, body, *args, attempts=3):
 
 
 def left_to_tensorflow(body, *args):
-    """Hold a function of which there is no plan against TensorFlow's; return the reasons."""
+    """Compare a function without a plan with TensorFlow's; return the reasons."""
     traced, ours = tf.function(body), fastops.function(body)
     for _ in range(4):
         got, want = ours(*args), traced(*args)
@@ -48,7 +48,7 @@ def left_to_tensorflow(body, *args):
     (seen,) = fastops.stats().functions.values()
     assert seen.plan == 0, seen
     fastops.reset_stats()
-    return {one["reason"] for one in ours.describe()} | set(seen.reasons)
+    return {row["reason"] for row in ours.describe()} | set(seen.reasons)
 
 
 def check_values(device):
@@ -63,7 +63,7 @@ def check_values(device):
 
     got = settled(device, several, x, y)
     assert got[0].backing_device.endswith(FIRST_DEVICE)
-    assert got[2].backing_device.endswith("CPU:0")  # as the registration of its kernel says
+    assert got[2].backing_device.endswith("CPU:0")  # the registration of the kernel says so
     settled(device, lambda a: (a + held) * 2.0, x)
     settled(device, lambda a: (a, a), x)
     settled(device, lambda a: tf.constant([1.0, 2.0]), x)
@@ -83,7 +83,7 @@ def test_values_with_a_pool(device):
 
 @within("plugged_in")
 def test_variables(device):
-    """They change in the order of the program, once for each call."""
+    """Variables change in the order of the program, once in each call."""
     (x,) = there(floats(3))
 
     def program(function):
@@ -98,7 +98,7 @@ def test_variables(device):
 
         ours = function(body)
         results = [ours(x) for _ in range(4)]
-        seen = [one.plan for one in fastops.stats().functions.values()]
+        seen = [function.plan for function in fastops.stats().functions.values()]
         return seen, results, total.read_value(), count.read_value(), total.device
 
     (_, *want) = program(tf.function)
@@ -110,7 +110,7 @@ def test_variables(device):
 
 @within("plugged_in")
 def test_the_second_device(device):
-    """A function that is there altogether; one of which parts are elsewhere is TensorFlow's."""
+    """A function has a plan if it runs only on the second device; otherwise it falls back."""
     (x,) = there(floats(3, 3), number=1)
 
     def body(a):
@@ -124,8 +124,8 @@ def test_the_second_device(device):
 
 
 @within("plugged_in")
-def test_functions_on_the_host(device):
-    """Beside other devices, too."""
+def test_functions_on_the_host_have_plans(device):
+    """Functions on the host have plans although the process has other devices."""
     (x,) = here(floats(3, 3))
 
     def body(a):
@@ -137,8 +137,8 @@ def test_functions_on_the_host(device):
 
 
 @within("plugged_in")
-def test_arguments_of_all_places(device):
-    """Where an argument is makes a signature of its own: one trace may have several plans."""
+def test_arguments_on_all_devices(device):
+    """The device of an argument is part of the signature, so one trace may have several plans."""
     (a,), (b,), (c,) = there(floats(3)), there(floats(3), number=1), here(floats(3))
 
     def body(x, scale):
@@ -151,13 +151,13 @@ def test_arguments_of_all_places(device):
                 got, want = ours(x, scale), traced(x, scale)
                 assert_same(got, want)
                 assert places(got) == places(want)
-    assert fastops.stats().functions["test_arguments_of_all_places.<locals>.body"].plan > 0
+    assert fastops.stats().functions["test_arguments_on_all_devices.<locals>.body"].plan > 0
     fastops.reset_stats()
 
 
 @within("plugged_in")
-def test_integers_are_the_hosts(device):
-    """TensorFlow hands integers of 32 bits to functions, and back, in the host's memory."""
+def test_int32_arguments_are_in_host_memory(device):
+    """TensorFlow passes int32 arguments and results of functions in host memory."""
     (x,), (n,) = there(floats(4)), here(np.int32([2, 2]))
     assert left_to_tensorflow(tf.reshape, x, n) == {
         "the function runs on several devices: 2",
@@ -174,7 +174,7 @@ def test_integers_are_the_hosts(device):
 
 
 @within("plugged_in")
-def test_what_is_left_to_tensorflow(device):
+def test_functions_without_a_plan(device):
     (x,) = there(floats(4))
 
     def looping(a):
@@ -221,7 +221,7 @@ def test_an_unchanged_program(device):
 
 
 @within("plugged_in")
-def test_errors_at_once(device):
+def test_errors_that_are_raised_at_once(device):
     x, y = there(floats(2, 3), floats(2, 3))
     traced = tf.function(tf.matmul, input_signature=[tf.TensorSpec([None, None])] * 2)
     planned = fastops.function(traced, executor="plan")
@@ -238,20 +238,20 @@ def test_errors_that_arrive_later(device):
     (x,) = there([1.0, np.nan])
     body = tf.function(lambda a: tf.debugging.check_numerics(a * 2.0, "found"))
     planned = fastops.function(body.python_function, executor="plan")
-    found = []
+    failures = []
     for function in (body, planned, planned):
         device.synchronize()
         late = function(x)
         device.synchronize()
-        found.append(failure(late.numpy))
+        failures.append(failure(late.numpy))
         device.mend()
-    assert found[0] == found[1] == found[2]
-    assert found[0].kind is tf.errors.InternalError
+    assert failures[0] == failures[1] == failures[2]
+    assert failures[0].kind is tf.errors.InternalError
     fastops.reset_stats()
 
 
 @within("plugged_in")
-def test_held_streams_hold_no_call_up(device):
+def test_calls_do_not_wait_for_the_device(device):
     (x,) = there(floats(3, 3))
     planned = fastops.function(lambda a: tf.tanh(a @ a) * 2.0 + a, executor="plan")
     want = planned(x).numpy()
@@ -264,8 +264,8 @@ def test_held_streams_hold_no_call_up(device):
 
 
 @within("plugged_in")
-def test_memory_is_given_back(device):
-    """Also of arguments that are dropped while the device has yet to read them."""
+def test_memory_is_released(device):
+    """Memory is released, even of arguments that are dropped before the device has read them."""
     planned = fastops.function(
         lambda a, b: tf.maximum(a * b + tf.tanh(a), 0.0) - a * 2.0, executor="plan"
     )
@@ -311,7 +311,7 @@ def test_threads(device):
 
 
 @within("resetting")
-def test_contexts_that_are_reset(device):
+def test_plans_are_dropped_with_their_context(device):
     for _ in range(3):
         (x,) = there(floats(3))
         settled(device, lambda a: tf.tanh(a) * 2.0 + a, x)
@@ -322,7 +322,7 @@ def test_contexts_that_are_reset(device):
 
 @pytest.fixture(scope="module")
 def second_only():
-    """Give a process in which only the second device is to be seen."""
+    """Yield a process in which only the second device is visible."""
     process = Process(hide_first)
     yield process
     process.end()
@@ -336,8 +336,8 @@ def hide_first():
 
 
 @within("second_only")
-def test_the_first_device_is_not_to_be_seen(device):
-    """The second has its number then, to TensorFlow and to us."""
+def test_only_the_second_device_is_visible(device):
+    """The second device has the number 0 then, in TensorFlow and in fastops."""
     (x,) = there(floats(3, 3))
     got = settled(device, lambda a: tf.tanh(a @ a) + 1.0, x)
     assert got.device.endswith(FIRST_DEVICE)

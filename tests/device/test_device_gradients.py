@@ -1,7 +1,8 @@
 """Gradients and variables under `install`, on a device that comes before the host.
 
-What a rule runs is what TensorFlow's gradient function runs: where, and with no more kernels and
-copies. A rule that would have to look at the values of a device's tensor hands over.
+A rule runs the same ops as TensorFlow's gradient function, on the same devices, with no more
+kernels and copies. A rule that would have to read the values of a tensor on a device falls back to
+TensorFlow.
 """
 
 import gc
@@ -15,24 +16,24 @@ from plugged import FIRST_DEVICE, SECOND_DEVICE, here, places, there, unchanged
 from support import Failure, assert_same, floats
 
 import fastops
-from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._autodiff.rules import RULES, reset_counters
 
 raw = tf.raw_ops
 
 
 def prepared(device, case):
-    """Return a call with what TensorFlow says of it, and the work that devices had from that."""
+    """Return a call, TensorFlow's derivatives of it, and the work that they gave to the devices."""
     inputs = [values(s, case.dtypes[0], i, case.positive) for i, s in enumerate(case.shapes)]
     like = case.call(*inputs)
     call = case, inputs, inputs, values(like.shape, like.dtype, 7)
     derivatives(*call)
     want, work = device.work_of(lambda: derivatives(*call))
-    assert not any(isinstance(one, Failure) for one in want), want
+    assert not any(isinstance(value, Failure) for value in want), want
     return call, want, work
 
 
 def check(device, call, want, expected):
-    """Hold the derivatives of a call against them: bits, devices, kernels and copies."""
+    """Compare the derivatives of a call with TensorFlow's: bits, devices, kernels and copies."""
     case = call[0]
     for _ in range(2):
         got, work = device.work_of(lambda: derivatives(*call))
@@ -48,7 +49,7 @@ def check(device, call, want, expected):
 @within("plugged_in")
 def test_every_rule(device):
     device.delay(0)
-    # One call of an op for each shape: other axes are other numbers in the host's memory.
+    # Make one call of an op for each shape: other axes are only other numbers in host memory.
     cases = {(case.op, case.shapes, case.taken): case for case in CASES}.values()
     tried = [prepared(device, case) for case in cases]
     with fastops.accelerated():
@@ -61,8 +62,8 @@ def test_every_rule(device):
 
 
 @within("plugged_in")
-def test_values_that_are_on_a_device(device):
-    """Axes there are TensorFlow's to look at."""
+def test_axes_that_are_on_a_device(device):
+    """If axes are on a device, the rule falls back to TensorFlow."""
     (x,), (axis, rows) = there(floats(3, 4)), there(np.int64([1]), np.int64([2, 0, 2]))
 
     def program():
@@ -88,7 +89,7 @@ def test_values_that_are_on_a_device(device):
 
 @within("plugged_in")
 def test_device_scopes(device):
-    """Around the tape, around its gradients alone, and around parts of what it records."""
+    """Device scopes are around the tape, its gradients alone, or parts of the recorded calls."""
     x, y = floats(3, 4), floats(4, 3)
 
     def program(around, at_last):
@@ -117,20 +118,20 @@ def test_device_scopes(device):
 
 
 @within("plugged_in")
-def test_seeds(device):
-    """Ones are made where TensorFlow makes them; given gradients may be anywhere."""
+def test_output_gradients_may_be_on_any_device(device):
+    """Initial ones are on the device that TensorFlow chooses; output gradients are on any."""
     x, (y,), (z,) = tf.constant(floats(3)), here(floats(3)), there(floats(3), number=1)
 
     def program():
-        found = []
+        gradients = []
         for seed in (None, x, y, z):
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch([x, y, z])
                 a, b, c = tf.identity(x), raw.Square(x=y), x * z
-            for of in (a, b, c, x, y, [a, c]):
-                if seed is None or not isinstance(of, list):
-                    found.append(tape.gradient(of, [x, y, z], output_gradients=seed))
-        return found
+            for sources in (a, b, c, x, y, [a, c]):
+                if seed is None or not isinstance(sources, list):
+                    gradients.append(tape.gradient(sources, [x, y, z], output_gradients=seed))
+        return gradients
 
     want, _ = unchanged(device, program)
     with fastops.accelerated():
@@ -139,13 +140,13 @@ def test_seeds(device):
 
 
 @within("plugged_in")
-def test_what_is_wrong(device):
-    """Errors are TensorFlow's, at the same place."""
+def test_errors_are_tensorflows(device):
+    """Errors are those of TensorFlow, and are raised at the same point."""
     (x,) = there(floats(3))
 
     def program():
         said = []
-        for of, seeds in (
+        for sources, seeds in (
             (tf.cast(x, tf.int32), None),
             (x * x, [x, x]),
             (x * x, tf.constant(floats(2))),
@@ -153,7 +154,11 @@ def test_what_is_wrong(device):
         ):
             with tf.GradientTape() as tape:
                 tape.watch(x)
-                value = x * of if isinstance(of, tf.Tensor) and of.dtype == x.dtype else of
+                value = (
+                    x * sources
+                    if isinstance(sources, tf.Tensor) and sources.dtype == x.dtype
+                    else sources
+                )
             try:
                 said.append(tape.gradient(value, x, output_gradients=seeds))
             except Exception as error:
@@ -161,10 +166,10 @@ def test_what_is_wrong(device):
         return said
 
     want = program()
-    assert any(isinstance(one, str) for one in want)
+    assert any(isinstance(value, str) for value in want)
     with fastops.accelerated():
         for _ in range(3):
-            assert [str(one) for one in program()] == [str(one) for one in want]
+            assert [str(value) for value in program()] == [str(value) for value in want]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ METHODS = {
 
 @within("plugged_in")
 def test_methods_of_variables(device):
-    """Wherever the variable is, what it is given, and the scope around."""
+    """Methods work for all places of the variable and of the value, and in all device scopes."""
     givens = [*there(floats(3)), *there(floats(3), number=1), *here(floats(3)), floats(3)]
 
     def program(method, home, given, scope):
@@ -208,7 +213,7 @@ def test_methods_of_variables(device):
             got = program(*call)
             assert_same(got[:3], want[:3])
             assert got[3] == want[3], call
-            tensors, others = (list(filter(tf.is_tensor, one[:2])) for one in (got, want))
+            tensors, others = (list(filter(tf.is_tensor, results[:2])) for results in (got, want))
             assert places(tensors) == places(others), call
 
 
@@ -255,10 +260,10 @@ def test_which_path_variables_take(device):
 
 @within("plugged_in")
 def test_training_in_threads(device):
-    """Each thread its tape and its variables, while streams lag behind.
+    """Each thread has its own tape and variables, while the streams lag behind.
 
-    Without fastops one thread after the other: where several run one op on a device, TensorFlow
-    itself sometimes gives one the shape that another has brought.
+    Without fastops the threads run one after another: if several threads run the same op on a
+    device, TensorFlow itself sometimes gives one result the shape of another.
     """
     device.delay(60)
     x, y = there(floats(8, 3), floats(8, 2))
@@ -270,13 +275,15 @@ def test_training_in_threads(device):
         for _ in range(10):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(tf.square(tf.tanh(x @ w + b) - y))
-            for one, gradient in zip((w, b), tape.gradient(loss, (w, b)), strict=True):
-                one.assign_sub(0.1 * gradient)
+            for variable, gradient in zip((w, b), tape.gradient(loss, (w, b)), strict=True):
+                variable.assign_sub(0.1 * gradient)
         return loss, w.read_value(), b.read_value()
 
     def in_threads():
         with ThreadPoolExecutor(4) as pool:
-            return [one.result() for one in [pool.submit(train, *pair) for pair in variables()]]
+            return [
+                future.result() for future in [pool.submit(train, *pair) for pair in variables()]
+            ]
 
     want = [train(*pair) for pair in variables()]
     with fastops.accelerated():
@@ -286,13 +293,13 @@ def test_training_in_threads(device):
         for _ in range(5):
             assert_same(in_threads(), want)
         seen = fastops.stats()
-    assert set(seen.reasons) <= {"device"}, seen  # the variables, made in this thread
+    assert set(seen.reasons) <= {"device"}, seen  # only the creation of variables, in this thread
     assert seen.direct > 2000, seen
 
 
 @within("plugged_in")
 def test_memory_of_tapes(device):
-    """Blocks of a device are free once a step is over."""
+    """The device's blocks are freed when a step is over."""
     w, (x,) = tf.Variable(floats(3, 3)), there(floats(4, 3))
 
     def step():

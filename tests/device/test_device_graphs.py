@@ -15,7 +15,7 @@ v1 = tf.compat.v1
 
 
 def held(g, fetches, feeds=None, calls=4):
-    """Hold runs of a session against those of TensorFlow's."""
+    """Compare runs of a session of fastops with a session of TensorFlow."""
     with v1.Session(graph=g) as theirs, graph.Session(g) as ours:
         for session in (theirs, ours):
             with g.as_default():
@@ -27,7 +27,7 @@ def held(g, fetches, feeds=None, calls=4):
 
 @within("plugged_in")
 def test_sessions(device):
-    """Of graphs whose placement is TensorFlow's, the host's, and the device's."""
+    """Run graphs that TensorFlow places, graphs on the host, and graphs on the device."""
     for scope in (None, "/device:CPU:0", f"/device:{FIRST_DEVICE}"):
         g = tf.Graph()
         with g.as_default(), g.device(scope):

@@ -1,6 +1,6 @@
-"""Keras's models under `install`, on a device that comes before the host: replays stay there.
+"""Keras's models under `install` with a device that comes before the host: replays run on it.
 
-A replay gives the device what Keras's own Python gives it, and copies nothing else.
+A replay gives the device the same work as Keras's own Python code, with no more copies.
 """
 
 import threading
@@ -19,7 +19,7 @@ from fastops._install.keras.batches import Batches
 from fastops._install.models.method import methods
 
 LAYER, APPLY = "Layer.__call__", "BaseOptimizer.apply"
-AROUND = "a graph, device scope, strategy or the like is active"
+SCOPE = "a device scope is open"
 
 
 def perceptron(kind="sequential", seed=0):
@@ -41,19 +41,19 @@ def with_weights(model, seed=0):
 
 
 def native_runs(subject):
-    """Return how many replays of an object were kernels alone."""
+    """Return how many replays of an object ran only kernels."""
     return sum(method.describe(subject)["native"] for method in methods())
 
 
 def replayed(device, call, calls=8, name=LAYER):
-    """Hold calls under `install` against Keras's own: bits, devices, kernels, and copies.
+    """Compare calls under `install` with Keras's own: bits, devices, kernels, and copies.
 
-    All but the first few must be replays. Returns what it returns.
+    All calls except for the first few must be replays. Returns the result of the call.
     """
     call()
     want, expected = device.work_of(call)
     with fastops.accelerated():
-        for _ in range(4):  # some are recorded, and tried on copies
+        for _ in range(4):  # these calls are recorded and tried on copies
             assert_same(call(), want)
         fastops.reset_stats()
         for _ in range(calls):
@@ -67,7 +67,7 @@ def replayed(device, call, calls=8, name=LAYER):
 
 
 def left_to_keras(call, calls=8, name=LAYER):
-    """Hold calls of which none may be replayed against Keras's own; return the reasons."""
+    """Compare calls that must not be replayed with Keras's own; return the reasons."""
     want = call()
     with fastops.accelerated():
         fastops.reset_stats()
@@ -100,8 +100,8 @@ def test_models_with_a_pool(device):
 
 
 @within("plugged_in")
-def test_what_changes_between_two_calls(device):
-    """Weights, in place and replaced, trainability, and where the argument is."""
+def test_changes_between_two_calls(device):
+    """Changes of weights, of trainability, and of the argument's device are seen."""
     model, other = perceptron(), perceptron(seed=7)
     (x,), (y,), (z,) = there(floats(2, 3)), here(floats(2, 3)), there(floats(2, 3), number=1)
 
@@ -121,7 +121,7 @@ def test_what_changes_between_two_calls(device):
         answers = []
         for i in range(5):
             change(i)
-            answers += [model(one) for one in (x, y, z, x, x)]
+            answers += [model(inputs) for inputs in (x, y, z, x, x)]
         return answers
 
     want = run()
@@ -136,7 +136,7 @@ def test_what_changes_between_two_calls(device):
 
 @within("plugged_in")
 def test_models_on_the_second_device(device):
-    """Ops run where variables are, and so do their replays."""
+    """Ops run on the device of the variables, and so do replays."""
     with tf.device(SECOND_DEVICE):
         model = perceptron()
     (x,) = there(floats(2, 3), number=1)
@@ -151,7 +151,7 @@ def test_models_on_the_second_device(device):
 
 @within("plugged_in")
 def test_device_scopes(device):
-    """Within one Keras's own code runs, and a replay from outside is not taken for it."""
+    """In a device scope Keras's own code runs; recordings from outside are not used."""
     model = perceptron()
     (x,) = there(floats(2, 3))
     replayed(device, lambda: model(x))
@@ -161,7 +161,7 @@ def test_device_scopes(device):
             return model(x)
 
     for scope in ("CPU:0", FIRST_DEVICE, SECOND_DEVICE):
-        assert AROUND in left_to_keras(lambda scope=scope: scoped(scope))
+        assert SCOPE in left_to_keras(lambda scope=scope: scoped(scope))
     replayed(device, lambda: model(x))
 
 
@@ -197,7 +197,7 @@ def test_layers_that_only_keras_can_call(device):
 
 @within("plugged_in")
 def test_steps_of_training(device):
-    """The same gradients, weights and states of optimizers, step after step."""
+    """Gradients, weights and optimizer states are the same in each step."""
     for make in (
         lambda: keras.optimizers.SGD(0.1),
         lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
@@ -230,12 +230,12 @@ def check_training(make):
         seen = fastops.stats().methods
     assert seen[LAYER].replayed >= 5
     assert seen[APPLY].replayed >= 5
-    assert all(one.endswith(FIRST_DEVICE) for one in want[-1])
+    assert all(place.endswith(FIRST_DEVICE) for place in want[-1])
 
 
 @within("plugged_in")
 def test_batches_of_arrays(device):
-    """They are cut on the host, as Keras's pipeline cuts them, for loops and for graphs."""
+    """Arrays are cut on the host, as in Keras's pipeline, for eager loops and for graphs."""
     x, y = floats(10, 3), np.arange(10)
     take = tf.function(lambda iterator: iterator.get_next())
 
@@ -264,7 +264,7 @@ def test_batches_of_arrays(device):
 
 @within("plugged_in")
 def test_loops_of_keras(device):
-    """`fit` of arrays, eagerly and compiled, shuffled by a seed."""
+    """`fit` with arrays, eager and compiled, shuffled with a seed, gives the same weights."""
     x, y = floats(10, 3), floats(10, 2, seed=1)
 
     def program(eagerly):
@@ -319,7 +319,7 @@ def test_dropout_draws_the_same_numbers(device):
 
 @within("plugged_in")
 def test_public_functions(device):
-    """Replays of TensorFlow's own functions, off tapes and on."""
+    """TensorFlow's own functions are replayed, without a tape and on a tape."""
     (x,) = there(floats(4, 3))
 
     def moments():
@@ -338,8 +338,8 @@ def test_public_functions(device):
 
 
 @within("plugged_in")
-def test_held_streams_hold_no_call_up(device):
-    """A replay gives the device its work, and does not wait for it."""
+def test_replays_do_not_wait_for_the_device(device):
+    """A replay gives its work to the device and returns without waiting for the results."""
     model = perceptron()
     (x,) = there(floats(2, 3))
     want = replayed(device, lambda: model(x)).numpy()
@@ -350,13 +350,13 @@ def test_held_streams_hold_no_call_up(device):
         with device.held():
             got = [model(x) for _ in range(3)]
         assert native_runs(model) == before + 3
-    for one in got:
-        assert_same_bits(one.numpy(), want)
+    for value in got:
+        assert_same_bits(value.numpy(), want)
 
 
 @within("plugged_in")
-def test_memory_is_given_back(device):
-    """Also of arguments that are dropped while the device has yet to read them, and of models."""
+def test_memory_is_released(device):
+    """Memory of models, and of arguments that are dropped before they are read, is released."""
 
     def program():
         model = perceptron()
@@ -403,7 +403,7 @@ def test_threads(device):
 
 
 @within("resetting")
-def test_contexts_that_are_reset(device):
+def test_recordings_are_dropped_with_their_context(device):
     for _ in range(3):
         model = perceptron()
         (x,) = there(floats(2, 3))

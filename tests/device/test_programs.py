@@ -12,7 +12,7 @@ import fastops
 
 
 def ways(seen):
-    """Return the reasons of the calls that were not direct."""
+    """Return the reasons why calls were not direct."""
     return set(seen.reasons)
 
 
@@ -95,7 +95,7 @@ def check_training_by_hand(device):
 
 @within("plugged_in")
 def test_traced_functions(device):
-    """Those of TensorFlow and of fastops, on tapes and off."""
+    """`tf.function` and `fastops.function` give the same, on tapes and without."""
     (x,) = there(floats(3, 3))
     variable = tf.Variable(floats(3))
 
@@ -150,14 +150,18 @@ def test_optimizers(device):
                 with tf.GradientTape() as tape:
                     loss = tf.reduce_mean(tf.square(x @ w.value - y))
                 optimizer.apply([tape.gradient(loss, w.value)], [w])
-            return loss, w.value.read_value(), [one.numpy() for one in optimizer.variables]
+            return (
+                loss,
+                w.value.read_value(),
+                [variable.numpy() for variable in optimizer.variables],
+            )
 
         unchanged(device, program, tries=True)
 
 
 @within("plugged_in")
 def test_models(device):
-    """A model that is called, trained and asked: the same weights and answers."""
+    """A model that is called and trained has the same weights and predictions."""
     x, y = floats(16, 3), floats(16, 2)
 
     def program():
@@ -167,7 +171,8 @@ def test_models(device):
         )
         for i, weight in enumerate(model.weights):
             weight.assign(floats(*weight.shape, seed=i))
-        model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=False)  # XLA knows it not
+        # XLA does not support the test device.
+        model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=False)
         history = model.fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False)
         answers = model(x[:2]), model.predict(x, verbose=0), model.train_on_batch(x, y)
         return answers, history.history["loss"], model.get_weights(), model.weights[0].value.device
@@ -178,7 +183,7 @@ def test_models(device):
 
 @within("plugged_in")
 def test_random_numbers(device):
-    """Sequences of a seed go on whoever makes the call, and stateless ones are a function."""
+    """Seeded sequences continue on all paths; stateless calls depend only on their seed."""
 
     def program():
         tf.random.set_seed(3)
@@ -193,7 +198,7 @@ def test_random_numbers(device):
 
 @within("plugged_in")
 def test_data_and_structures(device):
-    """What other libraries of TensorFlow's hand over: datasets, ragged and sparse tensors."""
+    """Values from other parts of TensorFlow: datasets, ragged and sparse tensors."""
 
     def program():
         data = tf.data.Dataset.from_tensor_slices(floats(6, 2)).map(lambda a: a * 2.0).batch(4)
@@ -211,8 +216,8 @@ def test_data_and_structures(device):
 
 
 @within("plugged_in")
-def test_memory_is_given_back(device):
-    """After a program has run as often under `install` as without, the device holds no more."""
+def test_memory_is_released(device):
+    """A program leaves no more memory in use on the device under `install` than without."""
     (x,) = there(floats(16, 16))
     variable = tf.Variable(floats(16))
 
@@ -237,8 +242,8 @@ def test_memory_is_given_back(device):
 
 
 @within("plugged_in")
-def test_counts(device):
-    """`stats` and `explain` say which way calls went, and why."""
+def test_stats_and_explain_report_the_paths(device):
+    """`stats` and `explain` report the paths of calls and the reasons."""
     (x,) = there(floats(3))
     fastops.ops.exp(x=x)
     fastops.reset_stats()

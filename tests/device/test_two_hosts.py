@@ -1,6 +1,6 @@
-"""Two logical devices of the host: no memory apart, but two places, and copies between them.
+"""Two logical devices of the host, which share memory but have copies between them.
 
-tests/hazards/test_context.py has their scopes and the paths of single calls.
+tests/hazards/test_context.py tests their scopes and the paths of single calls.
 """
 
 import keras
@@ -19,7 +19,7 @@ INPUT = "capi:input_device"
 
 @pytest.fixture(scope="module")
 def two_hosts():
-    """Give a process with two logical CPUs."""
+    """Yield a process with two logical CPUs."""
     process = Process(split)
     yield process
     process.end()
@@ -31,7 +31,7 @@ def split():
 
 
 def unchanged(program):
-    """Hold a program under `install` against itself without; return that, and `stats`."""
+    """Compare a program under `install` and without; return TensorFlow's result and `stats`."""
     for _ in range(2):
         want = program()
     with fastops.accelerated():
@@ -48,8 +48,8 @@ def on(number, value):
 
 
 @within("two_hosts")
-def test_programs_on_either():
-    """On the first all is direct; on the second all that is not TensorFlow's own is `capi`."""
+def test_programs_on_either_device():
+    """On the first device calls are direct; on the second they take `capi` or TensorFlow's path."""
     for number in range(2):
 
         def program(number=number):
@@ -72,7 +72,7 @@ def test_programs_on_either():
 
 
 @within("two_hosts")
-def test_programs_on_both():
+def test_programs_on_both_devices():
     def program():
         x, y = on(0, floats(3, 3)), on(1, floats(3, 3))
         with tf.GradientTape() as tape:
@@ -83,7 +83,7 @@ def test_programs_on_both():
         return product, total, tape.gradient(total, [x, y])
 
     want, _ = unchanged(program)
-    assert [one.device[-5:] for one in want[:2]] == ["CPU:1", "CPU:0"]
+    assert [value.device[-5:] for value in want[:2]] == ["CPU:1", "CPU:0"]
 
 
 @within("two_hosts")
@@ -119,7 +119,7 @@ def test_models():
 
 @pytest.fixture(scope="module")
 def resetting():
-    """Give a process in which one context follows another."""
+    """Yield a process in which tests may reset TensorFlow's context."""
     process = Process(split)
     yield process
     process.end()
@@ -127,7 +127,7 @@ def resetting():
 
 @within("resetting")
 def test_contexts_with_other_devices():
-    """A kernel that was made for the one host does not run for the first of two."""
+    """A kernel made for the only CPU is not used for the first of two CPUs of a new context."""
     for split_again in (False, True, False):
         x = on(0, floats(3))
         for expected in (None, DIRECT):
@@ -153,13 +153,13 @@ class Elsewhere(keras.layers.Layer):
 
 
 @within("two_hosts")
-def test_a_layer_that_says_where():
-    """A replay would run what it asks of the second on the first."""
+def test_a_layer_with_a_device_scope_in_its_call():
+    """The call is not replayed: a replay would run all ops on the first device."""
     layer, x = fastops.keras.replay(Elsewhere()), on(0, floats(3))
 
     def program():
         made = [layer(x) for _ in range(4)]
-        return made, [one.device for one in made]
+        return made, [value.device for value in made]
 
     (_, places), _ = unchanged(program)
     assert all(place.endswith("CPU:1") for place in places)

@@ -1,4 +1,4 @@
-"""Lists, texts, shapes and numbers as inputs: converted here as TensorFlow's slow path does."""
+"""Conversion of lists, strings, shapes and numbers, as in TensorFlow's slow path."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ CONVERTED = [
     ("ConcatV2", {"values": [(1, X[0]), PARTS[0]], "axis": 0}),
     ("StringJoin", {"inputs": [["a", TEXT], "b"]}),
 ]
-"""Calls that the kernel takes."""
+"""Calls whose inputs are converted for the kernel."""
 
 OPTIONS = {"Conv2D": {"strides": [1, 1, 1, 1], "padding": "SAME"}}
 
@@ -161,11 +161,11 @@ REFUSED = [
     ("ConcatV2", {"values": [[X[0], 1.0], [X[1], 2.0]], "axis": 0}),
     ("Pack", {"values": [[X[0], 1.0], [2.0, X[1]]]}),
 ]
-"""Calls that are TensorFlow's to convert, or to refuse."""
+"""Calls that fall back to TensorFlow, which converts the inputs or raises."""
 
 
 @pytest.mark.parametrize(("op_name", "arguments"), CONVERTED, ids=str)
-def test_what_the_slow_path_converts_runs_direct(op_name, arguments):
+def test_inputs_that_the_slow_path_converts_run_direct(op_name, arguments):
     arguments = arguments | OPTIONS.get(op_name, {})
     want = getattr(tf.raw_ops, op_name)(**arguments)
     op = getattr(fastops.raw_ops, op_name)
@@ -176,7 +176,7 @@ def test_what_the_slow_path_converts_runs_direct(op_name, arguments):
 
 
 @pytest.mark.parametrize(("op_name", "arguments"), REFUSED, ids=str)
-def test_what_is_not_known_is_tensorflows(op_name, arguments):
+def test_unknown_inputs_fall_back(op_name, arguments):
     want = outcome(getattr(tf.raw_ops, op_name), **arguments)
     for _ in range(3):
         got = outcome(getattr(fastops.raw_ops, op_name), **arguments)
@@ -185,8 +185,8 @@ def test_what_is_not_known_is_tensorflows(op_name, arguments):
 
 
 @pytest.mark.parametrize(("op_name", "arguments"), CONVERTED, ids=str)
-def test_tapes_see_what_they_saw(op_name, arguments):
-    """A list has a gradient as what it was converted to, which nobody can ask for."""
+def test_tapes_record_the_converted_inputs(op_name, arguments):
+    """The gradient of a list belongs to the tensor that the list was converted to."""
     arguments = arguments | OPTIONS.get(op_name, {})
 
     def run(op):
@@ -214,8 +214,8 @@ def test_tapes_see_what_they_saw(op_name, arguments):
     ],
     ids=["lists", "list of updates", "list of indices", "tensors", "array"],
 )
-def test_errors_of_stateful_ops_are_those_of_the_path(indices, updates, name):
-    """The slow path tells no name, and what changes a variable must not run twice."""
+def test_errors_of_stateful_ops_are_those_of_tensorflows_path(indices, updates, name):
+    """TensorFlow's slow path does not name the call in errors. No op with an effect runs twice."""
 
     def run(ops):
         variable = tf.Variable(tf.zeros(3))
@@ -237,7 +237,7 @@ def test_errors_of_stateful_ops_are_those_of_the_path(indices, updates, name):
 
 
 def test_shapes_as_protocol_buffers():
-    """Functions that parse examples give them; the caller may change his between two calls."""
+    """Functions that parse examples pass shapes as protobufs, which may change between calls."""
     shape = tf.TensorShape([2]).as_proto()
     features = {"a": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))}
     example = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
@@ -271,7 +271,7 @@ def test_shapes_as_protocol_buffers():
 
 
 def test_a_list_that_changes_between_calls():
-    """What was converted once is not kept by the list, but by what is in it."""
+    """A conversion is cached under the values of a list, not under its identity."""
     indices = [[0], [2]]
     for _ in range(3):
         fastops.raw_ops.ScatterNd(indices=indices, updates=X[:2], shape=[4])

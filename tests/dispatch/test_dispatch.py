@@ -1,4 +1,4 @@
-"""One call: its path, its key, its inputs, its outputs; the cache, the settings, the counters."""
+"""Calls of ops: path, key, inputs and outputs; the cache, the settings, and the counters."""
 
 import copy
 import gc
@@ -44,18 +44,18 @@ SHAPE = tf.constant([2])
 # ---------------------------------------------------------------------------------------------
 
 
-def test_first_call_is_tensorflows_and_then_the_kernel_runs():
+def test_tensorflow_makes_the_first_call_and_then_the_kernel_runs():
     paths = [took(ops.add_v2, x=A, y=B)[1] for _ in range(3)]
     assert paths == [FIRST, DIRECT, DIRECT]
 
 
-def test_other_dtypes_are_other_keys():
+def test_different_dtypes_are_different_keys():
     for dtype in (tf.float32, tf.float64, tf.int32, tf.float32):
         x = tf.cast(A, dtype)
         check("AddV2", x=x, y=x, first=DIRECT if took(ops.add_v2, x=x, y=x) else None)
 
 
-def test_other_shapes_share_a_kernel():
+def test_different_shapes_share_a_kernel():
     took(ops.add_v2, x=A, y=B)
     for shape in ((), (0,), (3, 1), (2, 3, 4)):
         x = tf.constant(floats(*shape))
@@ -77,8 +77,8 @@ def test_path_is_independent_of_how_the_arguments_are_written():
     assert fastops.stats().reasons == {"first_call": 1}
 
 
-def test_call_sites_beyond_those_remembered():
-    """An op remembers the keywords of a few call sites; others are looked up again."""
+def test_more_call_sites_than_are_remembered():
+    """An op remembers the keywords of a few call sites, and looks up those of others again."""
     x = tf.constant([[1.0, 2.0]])
     every = {"a": x, "b": x, "transpose_a": False, "transpose_b": True, "grad_a": False}
     for _ in range(3):
@@ -134,7 +134,7 @@ def test_lists_are_compared_by_value_even_when_mutated_between_calls():
 
 @pytest.mark.parametrize("outer", [list, tuple])
 def test_nested_lists_are_compared_by_value(outer):
-    """A tuple is immutable, the lists in it are not."""
+    """A tuple is immutable, but the lists in it can change."""
     feature = tf.train.Feature(float_list=tf.train.FloatList(value=[1, 2]))
     example = tf.train.Example(features=tf.train.Features(feature={"a": feature}))
     shape = [2]
@@ -218,7 +218,7 @@ def test_constant_attributes_hit_the_cache():
         assert path == (FIRST if value is True else DIRECT) or "attr_value" in path
 
 
-def test_an_attribute_given_as_its_default_is_right_too():
+def test_an_attribute_may_be_given_as_its_default():
     x = tf.ones([2, 2])
     for arguments in ({}, {"transpose_a": False}, {"transpose_a": None}, {"transpose_a": True}):
         assert_same_outcome("MatMul", a=x, b=x, **arguments)
@@ -276,7 +276,7 @@ OPERANDS = {
 
 @pytest.mark.parametrize("x", OPERANDS)
 def test_operands_convert_as_tensorflow_converts_them(x):
-    """All pairs, in both positions: the dtype of a number is hinted by the other operand."""
+    """The dtype of a number follows from the other operand, for all pairs in both orders."""
     for y in OPERANDS:
         assert_same_outcome("AddV2", x=OPERANDS[x], y=OPERANDS[y])
 
@@ -335,13 +335,13 @@ LISTS_OF_NUMBERS += (
 def test_lists_of_numbers_convert_as_tensorflow_converts_them(value):
     variable = tf.Variable([1.0, 2.0])
     for dtype in ("float32", "float64", "int32", "int64", "uint8", "uint64", "complex64", "bool"):
-        one = tf.cast(tf.constant([1, 2]), dtype)
-        assert_same_outcome("AddV2", x=one, y=value)
-        assert_same_outcome("AddV2", x=value, y=one)
-        assert_same_outcome("SelectV2", condition=tf.constant([True, False]), t=value, e=one)
-        assert_same_outcome("SelectV2", condition=value, t=one, e=one)
+        tensor = tf.cast(tf.constant([1, 2]), dtype)
+        assert_same_outcome("AddV2", x=tensor, y=value)
+        assert_same_outcome("AddV2", x=value, y=tensor)
+        assert_same_outcome("SelectV2", condition=tf.constant([True, False]), t=value, e=tensor)
+        assert_same_outcome("SelectV2", condition=value, t=tensor, e=tensor)
         assert_same_outcome("Cast", x=value, DstT=tf.as_dtype(dtype))
-        assert_same_outcome("Fill", dims=[2], value=one[0])
+        assert_same_outcome("Fill", dims=[2], value=tensor[0])
     assert_same_outcome("AddV2", x=value, y=value)
     assert_same_outcome("AddV2", x=value, y=variable)
     assert_same_outcome("AddV2", x=variable, y=value)
@@ -357,7 +357,7 @@ def test_lists_of_numbers_convert_as_tensorflow_converts_them(value):
     assert_same_outcome("SplitV", value=A, size_splits=value, axis=0, num_split=2)
     assert_same_outcome("GatherV2", params=A, indices=value, axis=0)
     assert_same_outcome("GatherV2", params=value, indices=value, axis=0)
-    if 2**31 not in value:  # as many bytes again
+    if 2**31 not in value:  # a number that needs twice as many bytes
         assert_same_outcome("Pad", input=A, paddings=[value])
     assert_same_outcome("ConcatV2", values=[A, A], axis=value)
     assert_same_outcome("Range", start=value, limit=5, delta=1)
@@ -383,7 +383,7 @@ def test_lists_of_numbers_run_direct():
         )
 
 
-def test_changed_lists_are_other_inputs():
+def test_a_changed_list_is_a_new_input():
     x, shape = tf.ones([2, 3]), [6]
     for _ in range(3):
         assert ops.reshape(tensor=x, shape=shape).shape == (6,)
@@ -391,14 +391,14 @@ def test_changed_lists_are_other_inputs():
     assert ops.reshape(tensor=x, shape=shape).shape == (3, 2)
 
 
-def test_what_is_kept_is_not_taken_for_a_leak():
-    """TensorFlow's own tests look at the collector for tensors that are left over."""
+def test_caches_are_not_reported_as_leaks():
+    """TensorFlow's own tests search the garbage collector's objects for leftover tensors."""
 
     def tensors():
-        return sum(type(one) is type(x) for one in gc.get_objects())
+        return sum(type(value) is type(x) for value in gc.get_objects())
 
     x = tf.ones([2, 3, 5])
-    gc.collect()  # what other tests have left
+    gc.collect()  # collect what other tests have left
     before = tensors()
     for _ in range(3):
         assert ops.reshape(tensor=x, shape=[5, 1, 6]).shape == (5, 1, 6)
@@ -467,11 +467,12 @@ def test_variables_run_direct(trainable):
 
 
 def test_variables_in_every_input():
-    """A batch normalisation takes five."""
+    """A batch normalisation takes five variables."""
     image = tf.Variable(floats(2, 3, 3, 4))
     scale, offset, mean, variance = (tf.Variable(floats(4, seed=i) ** 2) for i in range(4))
     arguments = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    arguments |= {"exponential_avg_factor": 0.5}  # in training: else oneDNN leaves outputs unset
+    # Needed in training: without it, oneDNN leaves outputs unset.
+    arguments |= {"exponential_avg_factor": 0.5}
     check("FusedBatchNormV3", x=image, **arguments)
     image.assign_add(tf.ones_like(image))
     check("FusedBatchNormV3", x=image, first=DIRECT, **arguments)
@@ -503,7 +504,7 @@ def test_results_that_alias_a_variable_are_not_changed_with_it():
             assert alias.numpy().ravel().tolist() == before.tolist()
         assert variable.numpy()[0] != before[0]
     relu = tf.Variable([-1.0, 2.0])
-    for _ in range(3):  # kernels that write over an input that nobody else holds
+    for _ in range(3):  # kernels that overwrite an input with no other reference
         ops.relu(features=relu)
         ops.add_v2(x=relu, y=relu)
         ops.neg(x=relu)
@@ -514,7 +515,7 @@ def test_results_that_alias_a_variable_are_not_changed_with_it():
 def test_a_variable_that_copies_on_read(trainable):
     variable = tf.Variable([1.0, 2.0], trainable=trainable)
     handle = variable.handle
-    for _ in range(3):  # a sparse read makes TensorFlow copy on every read from then on
+    for _ in range(3):  # after a sparse read, TensorFlow copies on every read
         ops.resource_scatter_add(
             resource=handle, indices=tf.constant([0]), updates=tf.constant([1.0])
         )
@@ -530,14 +531,14 @@ def test_a_variable_is_read_when_it_is_used():
     for _ in range(3):
         seen.append(ops.identity(input=variable))
         ops.assign_add_variable_op(resource=variable.handle, value=tf.constant([1.0, 1.0]))
-    assert [one.numpy()[0] for one in seen] == [1.0, 2.0, 3.0]
+    assert [value.numpy()[0] for value in seen] == [1.0, 2.0, 3.0]
     assert variable.numpy().tolist() == [4.0, 5.0]
 
 
-def test_what_variables_cannot_do_ends_as_in_tensorflow():
+def test_wrong_uses_of_variables_fail_as_in_tensorflow():
     uninitialised = tf.Variable([1.0])
     uninitialised._handle = tf.raw_ops.VarHandleOp(
-        dtype=tf.float32, shape=[1], shared_name="of no other test"
+        dtype=tf.float32, shape=[1], shared_name="used by no other test"
     )
     took(ops.neg, x=tf.Variable([1.0]))
     result = assert_same_outcome("Neg", x=uninitialised)
@@ -561,7 +562,7 @@ def test_what_variables_cannot_do_ends_as_in_tensorflow():
 
 
 class CompositeLike:
-    """What converts itself through TensorFlow's registry."""
+    """An object that is converted by a function in TensorFlow's registry."""
 
 
 tf.register_tensor_conversion_function(
@@ -569,13 +570,13 @@ tf.register_tensor_conversion_function(
 )
 
 
-def test_registered_conversions_are_tensorflows():
+def test_registered_conversions_fall_back():
     result, path = took(ops.neg, x=CompositeLike())
     assert path == "tensorflow:input_type"
     assert result.numpy() == -7.0
 
 
-def test_objects_with_array_protocol_are_tensorflows():
+def test_objects_with_array_protocol_fall_back():
     class Arrayish:
         def __array__(self, dtype=None, copy=None):
             return np.array([1.0, 2.0], np.float32)
@@ -613,14 +614,14 @@ def test_lists_of_any_length(length, kind):
     check("ConcatV2", values=values, axis=0) if length > 1 else None
 
 
-def test_lists_of_other_lengths_are_other_keys():
+def test_lists_of_different_lengths_are_different_keys():
     for length in (2, 3, 2, 3):
         values = [tf.constant(float(i)) for i in range(length)]
         assert_same_outcome("Pack", values=values, axis=0)
     assert len(counters.cached_keys(ops.pack)) == 2
 
 
-def test_empty_lists_are_tensorflows():
+def test_empty_lists_fall_back():
     assert_same_outcome("Pack", values=[], axis=0)
     assert_same_outcome("AddN", inputs=())
     assert_same_outcome("IdentityN", input=[])
@@ -658,7 +659,7 @@ def test_lists_and_numbers_share_their_dtype():
 
 def test_heterogeneous_lists():
     want = check("IdentityN", input=[A, tf.constant([1, 2]), tf.constant("a")])
-    assert [one.dtype for one in want] == [tf.float32, tf.int32, tf.string]
+    assert [value.dtype for value in want] == [tf.float32, tf.int32, tf.string]
     check("IdentityN", input=[tf.constant("a"), A, tf.constant([1, 2])])
 
 
@@ -678,7 +679,7 @@ def test_several_lists_in_one_call():
 
 
 def test_many_single_inputs():
-    """BlockLSTMGrad takes 18 tensors: more than most ops, and not as a list."""
+    """BlockLSTMGrad takes 18 tensors, more than most ops, each as its own parameter."""
     steps, batch, features, cells = 3, 2, 4, 5
     arguments = {
         "seq_len_max": tf.constant(steps, tf.int64),
@@ -732,7 +733,8 @@ NAMEDTUPLES = {
     "FusedBatchNormV3": {
         "x": tf.constant(floats(2, 3, 3, 4)),
         **{name: tf.ones([4]) for name in ("scale", "offset", "mean", "variance")},
-        "exponential_avg_factor": 0.5,  # in training: else oneDNN leaves outputs unset
+        # Needed in training: without it, oneDNN leaves outputs unset.
+        "exponential_avg_factor": 0.5,
     },
     "SoftmaxCrossEntropyWithLogits": {"features": tf.ones([2, 3]), "labels": tf.ones([2, 3])},
     "BroadcastGradientArgs": {"s0": tf.constant([2, 1]), "s1": tf.constant([3])},
@@ -768,7 +770,7 @@ def test_results_are_ordinary_eager_tensors():
 
 
 def test_results_never_share_memory_that_a_later_call_writes():
-    """TensorFlow forwards buffers to outputs when nobody else holds them: an input is held."""
+    """TensorFlow reuses an input's buffer for an output only if it has no other reference."""
     x = tf.constant([1.0, 2.0, 3.0])
     for _ in range(4):
         ops.add_v2(x=x, y=x)
@@ -803,7 +805,7 @@ def squeeze(slope):
 
 def test_the_cache_is_bounded_and_drops_the_least_recently_used(small_cache):
     assert [squeeze(slope) for slope in (0.1, 0.2, 0.3)] == [FIRST] * 3
-    assert squeeze(0.1) == DIRECT  # now 0.2 is the oldest
+    assert squeeze(0.1) == DIRECT  # now 0.2 is the least recently used
     assert squeeze(0.4) == FIRST
     assert fastops.cache_info()["entries"]["LeakyRelu"] == small_cache
     assert [squeeze(slope) for slope in (0.1, 0.3, 0.4)] == [DIRECT] * 3
@@ -840,7 +842,7 @@ def test_bad_cache_sizes(size):
     assert fastops.cache_info()["entries_per_op"] == before
 
 
-def test_what_failed_is_not_cached():
+def test_failed_calls_are_not_cached():
     with pytest.raises(tf.errors.InvalidArgumentError):
         ops.add_v2(x=A, y=tf.ones([2]))
     assert fastops.cache_info()["entries"] == {}
@@ -866,7 +868,7 @@ def test_path_option(setting, first, then):
         check("TopKV2", then, first, input=A, k=2)
 
 
-def test_path_direct_leaves_out_capi():
+def test_path_direct_does_not_use_capi():
     arguments = {"shape": SHAPE, "dtype": tf.float32, "seed": 1}
     for _ in range(2):
         _, path = took(ops.random_uniform, **arguments)
@@ -938,7 +940,7 @@ def test_options_belong_to_their_thread():
 def test_fallbacks_can_be_forbidden():
     with fastops.options(on_fallback="raise"):
         for _ in range(2):
-            ops.add_v2(x=A, y=B)  # a first call is none
+            ops.add_v2(x=A, y=B)  # a first call is not a fallback
         with pytest.raises(fastops.FallbackError, match=r"AddV2 .*'tensorflow'.*\[input_type\]"):
             ops.add_v2(x=A, y=[[1.0], [2.0, 3.0]])
         ops.random_uniform(shape=SHAPE, dtype=tf.float32, seed=1)
@@ -952,7 +954,7 @@ def test_fallbacks_can_be_forbidden():
         ops.add_v2(x=A, y=[[1.0], [2.0, 3.0]])
 
 
-def test_fallback_happens_before_anything_ran():
+def test_fallback_happens_before_any_side_effect():
     variable = tf.Variable([1.0])
     for _ in range(2):
         ops.assign_add_variable_op(resource=variable.handle, value=[tf.Variable(1.0)])

@@ -1,6 +1,6 @@
-"""Wrong calls that are worth a name: the exceptions are TensorFlow's, word for word.
+"""Selected wrong calls: the exceptions are TensorFlow's, word for word.
 
-The parity suite makes many more of them, over the whole registry.
+The parity suite makes many more wrong calls, for all ops of the registry.
 """
 
 import traceback
@@ -22,7 +22,7 @@ FILTER = tf.constant(floats(2, 2, 3, 4))
 CONV = {"input": IMAGE, "filter": FILTER, "strides": [1, 1, 1, 1], "padding": "SAME"}
 POOL = {"input": IMAGE, "ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
 
-# op; a call that is right; what is changed in it, one wrong call each
+# The op; a correct call; changes of this call, each of which makes it wrong.
 WRONG = (
     ("AddV2", {"x": X, "y": X}, [
         {"y": tf.ones([2, 4])},
@@ -81,7 +81,8 @@ WRONG = (
         {"data_format": "NCHW"},
         {"data_format": "CHWN"},
         {"dilations": [1, 0, 0, 1]},
-        # Not here: explicit_paddings=[1, 2]. TensorFlow's oneDNN kernel reads eight numbers anyway.
+        # explicit_paddings=[1, 2] is left out: TensorFlow's oneDNN kernel reads eight numbers all
+        # the same.
         {"filter": FILTER[..., :2, :]},
         {"filter": FILTER[0]},
         {"input": tf.cast(IMAGE, tf.int64), "filter": tf.cast(FILTER, tf.int64)},
@@ -237,9 +238,10 @@ def test_the_table_of_wrong_calls_is_long():
 @pytest.mark.parametrize("cached", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("op_name", "right", "changes"), WRONG, ids=[case[0] for case in WRONG])
 def test_wrong_calls(op_name, right, changes, cached):
-    """The class and message of TensorFlow's exception, whether or not a kernel is prepared.
+    """Wrong calls raise TensorFlow's exception, whether or not a kernel is prepared.
 
-    A few of these calls are not wrong in some version of TensorFlow: then the values are compared.
+    Class and message are compared. Some versions of TensorFlow accept a few of these calls; then
+    the values are compared.
     """
     op = getattr(raw_ops, op_name)
     wants = [outcome(getattr(tf.raw_ops, op_name), **right | change) for change in changes]
@@ -317,7 +319,7 @@ def test_an_error_of_a_kernel_with_state_is_not_run_twice():
 
 @pytest.mark.parametrize("dtype", [tf.float32, np.float32, "float32"])
 def test_an_error_of_a_kernel_with_state_names_the_call_as_tensorflow_does(dtype):
-    """Whose dispatch call takes but its own dtypes; what it leaves to others reads otherwise."""
+    """TensorFlow's dispatch call takes only `DType`s; for other dtypes its message differs."""
     right, wrong = tf.constant([2]), tf.constant([-2])
     for _ in range(2):
         raw_ops.RandomUniform(shape=right, dtype=dtype, seed=1)
@@ -331,8 +333,8 @@ def test_an_error_of_a_kernel_with_state_names_the_call_as_tensorflow_does(dtype
     assert path == "capi:op"
 
 
-def test_floats_that_tensorflow_writes_as_ints():
-    """The default 0.0 of a collective's timeout is 0 to TensorFlow's function."""
+def test_default_floats_that_tensorflow_passes_as_ints():
+    """TensorFlow's function passes the default 0.0 of a collective's timeout as the int 0."""
     arguments = {"group_size": 1, "group_key": 71, "instance_key": 71, "shape": [2]}
     raw_ops.CollectiveBcastSend(input=tf.ones([2]), **arguments)
     want = failure(tf.raw_ops.CollectiveBcastSend, input=tf.ones([1]), **arguments)
@@ -341,7 +343,7 @@ def test_floats_that_tensorflow_writes_as_ints():
 
 
 @pytest.mark.parametrize("message", [b"\xff", "\0", "a\0b", "é"])
-def test_messages_that_are_no_text(message):
+def test_messages_that_are_not_utf8_text(message):
     finite, infinite = tf.constant([1.0]), tf.constant([np.inf])
     for _ in range(2):
         raw_ops.CheckNumerics(tensor=finite, message=message)
@@ -351,8 +353,8 @@ def test_messages_that_are_no_text(message):
     assert failure(raw_ops.CheckNumerics, tensor=infinite, message=message) == want
 
 
-def test_a_kernel_that_returns_another_dtype():
-    """It takes what a handle holds for its own; TensorFlow looks at what comes out."""
+def test_a_kernel_whose_result_has_another_dtype():
+    """The kernel returns the variable's dtype and ignores its attribute; TensorFlow then raises."""
 
     def count(m, dtype):
         variable = tf.Variable(5, dtype=dtype)
@@ -368,7 +370,7 @@ def test_a_kernel_that_returns_another_dtype():
     assert_same(count(raw_ops, tf.int64), want)
 
 
-def test_tracebacks_are_those_without_fastops():
+def test_tracebacks_are_the_same_as_without_fastops():
     def wrong():
         for call in (
             lambda: X + tf.ones([3, 5]),

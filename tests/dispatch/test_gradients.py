@@ -1,6 +1,6 @@
-"""Tapes, accumulators, vectorised maps: the same derivatives as with `tf.raw_ops`, at every bit.
+"""Tapes, accumulators and vectorised maps: the same derivatives as with `tf.raw_ops`.
 
-A program takes the module of ops that it computes with.
+Each program takes the module of ops as its argument.
 """
 
 import gc
@@ -26,7 +26,8 @@ ints = tf.constant
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 
-# Ops whose gradient functions read attributes, outputs or several inputs; what is differentiated.
+# Ops whose gradient functions read attributes, outputs or several inputs, and the inputs by which
+# they are differentiated.
 DIFFERENTIABLE = {
     "AddV2": {"x": X, "y": Y[0]},
     "Mul": {"x": X, "y": Y},
@@ -116,13 +117,13 @@ def test_gradients_of_single_ops(op_name):
             tape.watch(inputs)
             out = getattr(m, op_name)(**arguments)
         flat = tf.nest.flatten(out)
-        return [[tape.gradient(one, tensor) for tensor in inputs] for one in flat], flat
+        return [[tape.gradient(target, tensor) for tensor in inputs] for target in flat], flat
 
     both(program)
 
 
 def test_gradients_with_converted_inputs():
-    """Numbers, arrays and variables beside the tensor that is watched."""
+    """Inputs are numbers, arrays and variables, beside a tensor that is watched."""
     variable = tf.Variable(floats(3, 4))
 
     def program(m):
@@ -147,10 +148,10 @@ def test_gradients_are_none_where_tensorflows_are():
             integers = m.Cast(x=X, DstT=tf.int32)
             back = m.Cast(x=integers, DstT=tf.float32)
             kept = m.Mul(x=X, y=stopped)
-        return [tape.gradient(one, X) for one in (unrelated, stopped, back, kept)]
+        return [tape.gradient(target, X) for target in (unrelated, stopped, back, kept)]
 
     want = both(program)
-    assert [one is None for one in want] == [True, True, True, False]
+    assert [gradient is None for gradient in want] == [True, True, True, False]
 
 
 def test_the_argument_given_as_none_reaches_gradients_as_in_tensorflow():
@@ -165,7 +166,7 @@ def test_the_argument_given_as_none_reaches_gradients_as_in_tensorflow():
         assert_same(outcome(program, m=raw_ops), want)
 
 
-def test_a_loss_of_several_layers():
+def test_the_gradient_of_a_loss_of_several_layers():
     weights = [tf.Variable(floats(4, 8)), tf.Variable(floats(8, 3))]
     biases = [tf.Variable(floats(8)), tf.Variable(floats(3))]
 
@@ -229,9 +230,9 @@ def test_gradients_through_reads_and_gathers():
             read = m.ReadVariableOp(resource=handle, dtype=tf.float32)
             rows = m.ResourceGather(resource=handle, indices=ints([0, 3, 0]), dtype=tf.float32)
             cells = m.ResourceGatherNd(resource=handle, indices=ints([[1, 1]]), dtype=tf.float32)
-            h, k, n = (m.Mul(x=one, y=one) for one in (read, rows, cells))
-        return [tape.gradient(one, handle) for one in (h, k, n)], [
-            tape.gradient(one, variable) for one in (h, k, n)
+            h, k, n = (m.Mul(x=tensor, y=tensor) for tensor in (read, rows, cells))
+        return [tape.gradient(target, handle) for target in (h, k, n)], [
+            tape.gradient(target, variable) for target in (h, k, n)
         ]
 
     both(program)
@@ -251,7 +252,7 @@ def test_tapes_pause_and_reset():
             other.reset()
             other.watch(X)
             late = m.Tanh(x=X)
-        return [tape.gradient(one, X) for one in (h, k, n)], other.gradient(late, X)
+        return [tape.gradient(target, X) for target in (h, k, n)], other.gradient(late, X)
 
     assert both(program)[0][1] is None
 
@@ -321,7 +322,7 @@ def test_forward_accumulators():
             h = m.Mul(x=m.Sin(x=X), y=variable)
             parts = m.Unpack(value=h, num=3, axis=0)
             constant = m.Exp(x=Y)
-        return [accumulator.jvp(one) for one in (h, parts, constant)]
+        return [accumulator.jvp(tensor) for tensor in (h, parts, constant)]
 
     assert both(program)[2] is None
 
@@ -385,7 +386,7 @@ def test_recomputed_gradients():
 
 @pytest.fixture
 def attributes_of(monkeypatch):
-    """Let gradient functions tell what attributes they see; return what gives the list of that."""
+    """Record the attributes that gradient functions see. Return a function that lists them."""
 
     def spied(op_name, *names):
         registry = framework.gradient_registry._registry[op_name]
@@ -419,7 +420,7 @@ def test_gradient_functions_see_the_attributes_under_their_own_names(attributes_
 
 TENSORFLOW = "tensorflow"
 
-# TensorFlow's slow path, which takes lists, makes of attributes what their OpDef says.
+# TensorFlow's slow path, which takes lists, converts attributes to the types of the OpDef.
 OF_LISTS = {
     "GatherV2": [
         (DIRECT, {"params": X, "indices": [0, 2], "axis": 0}),
@@ -479,7 +480,7 @@ def test_taped_calls_on_the_capi_path():
         both(program, path="capi")
 
 
-def test_a_tape_keeps_nothing_once_it_is_gone():
+def test_a_deleted_tape_keeps_no_tensors_alive():
     took(ops.exp, x=X)
     with tf.GradientTape() as tape:
         tape.watch(X)

@@ -1,4 +1,4 @@
-"""Lists of ever other lengths: a key that differs in nothing else is direct at once."""
+"""A call whose key differs from a known key only in the length of a list is direct at once."""
 
 import numpy as np
 import pytest
@@ -39,13 +39,13 @@ LISTS = {
 
 
 @pytest.mark.parametrize("op_name", LISTS)
-def test_another_length_is_direct(op_name):
+def test_a_new_length_is_direct_at_once(op_name):
     check(op_name, first=FIRST, **LISTS[op_name](3))
     for length in (2, 5, 40, 300):
         check(op_name, first=DIRECT, **LISTS[op_name](length))
 
 
-def test_its_gradients():
+def test_gradients_of_calls_with_a_new_length():
     weights = tf.constant(floats(3))
     for length in (3, 7):
         values = rows(length)
@@ -53,12 +53,12 @@ def test_its_gradients():
             tape.watch(values)
             packed = ops.pack(values=values, axis=0)
             want = tf.raw_ops.Pack(values=values, axis=0)
-            targets = [tf.reduce_sum(one * weights, 1) for one in (packed, want)]
+            targets = [tf.reduce_sum(target * weights, 1) for target in (packed, want)]
         assert_same(tape.gradient(targets[0], values), tape.gradient(targets[1], values))
     assert fastops.stats().ops["Pack"].reasons == {"first_call": 1}
 
 
-def test_what_else_differs_is_a_new_key():
+def test_any_other_difference_makes_a_new_key():
     took(ops.pack, values=rows(3), axis=0)
     assert took(ops.pack, values=rows(4), axis=1)[1] == FIRST
     assert took(ops.pack, values=rows(4, tf.float64), axis=0)[1] == FIRST
@@ -69,7 +69,7 @@ def test_what_else_differs_is_a_new_key():
     assert took(ops.pack, values=rows(4), axis=0)[1] == DIRECT
 
 
-def test_a_number_that_is_no_length():
+def test_an_integer_attribute_that_is_not_a_length():
     x = tf.constant(floats(1, 2, 2, 4))
     assert took(ops.depth_to_space, input=x, block_size=2)[1] == FIRST
     x = tf.constant(floats(1, 2, 2, 9))
@@ -96,13 +96,13 @@ def test_lists_of_several_dtypes_are_new_keys():
         ("Unpack", LISTS["Unpack"](2), {**LISTS["Unpack"](2), "num": 1 << 40}),
     ],
 )
-def test_what_tensorflow_rejects_is_rejected(op_name, known, arguments):
+def test_calls_that_tensorflow_rejects_are_rejected(op_name, known, arguments):
     for _ in range(2):
         getattr(fastops.raw_ops, op_name)(**known)
     assert isinstance(assert_same_outcome(op_name, **arguments), Failure)
 
 
-def test_a_graph_that_is_stored_is_tensorflows():
+def test_calls_fall_back_while_tensorflow_collects_graphs():
     context.context().clear_kernel_cache()
     took(ops.add_n, inputs=rows(3))
     context.context().enable_graph_collection()
@@ -114,7 +114,7 @@ def test_a_graph_that_is_stored_is_tensorflows():
     assert took(ops.add_n, inputs=rows(5))[1] == DIRECT
 
 
-def test_a_failed_length_is_not_the_measure_of_others():
+def test_a_new_length_after_a_failed_call_falls_back():
     with pytest.raises(tf.errors.InvalidArgumentError):
         ops.add_n(inputs=[tf.ones(2), tf.ones(3)])
     assert took(ops.add_n, inputs=rows(4))[1] == FIRST

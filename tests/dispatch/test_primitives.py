@@ -1,4 +1,4 @@
-"""Images by oneDNN's primitives, without their kernels: the same bytes."""
+"""Ops on images that run oneDNN's primitives without TensorFlow's kernels give the same bytes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -21,10 +21,11 @@ def primitive_runs(op):
 
 
 def assert_runs_primitive(op_name, draw_inputs, seeds=6, outputs=1, **attrs):
-    """Hold calls against TensorFlow's, and all but the first three ran the primitive alone.
+    """Compare calls with TensorFlow's; assert that all but the first three ran only the primitive.
 
-    TensorFlow makes the first call, and two of the kernel's are looked at. Compared are the first
-    so many outputs: what a gradient may ask for stays undefined where it asks for nothing.
+    TensorFlow makes the first call, and the next two run the kernel, whose primitive is learned
+    from them. Only the first `outputs` outputs are compared: outputs that exist only for gradients
+    may be undefined.
     """
     op, plain = getattr(fastops.raw_ops, op_name), getattr(tf.raw_ops, op_name)
     with fastops.options(threads="caller"):
@@ -47,7 +48,7 @@ def assert_runs_primitive(op_name, draw_inputs, seeds=6, outputs=1, **attrs):
         ((2, 7, 5, 3), (3, 2), (1, 2)),
         ((3, 9, 4, 17), (2, 4), (3, 1)),
         ((1, 5, 6, 1), (5, 6), (1, 1)),
-        ((2, 3, 3, 4), (1, 1), (2, 2)),  # windows beside which elements are left out
+        ((2, 3, 3, 4), (1, 1), (2, 2)),  # the windows do not cover all elements
     ],
     ids=str,
 )
@@ -113,8 +114,8 @@ def test_softmax(shape):
     )
 
 
-def test_what_says_nothing_is_not_learnt_from():
-    """A filter of zeros gives the same in whatever order it is taken."""
+def test_calls_that_do_not_show_the_order_are_not_learned_from():
+    """With a filter of zeros, the result does not show the order in which it is read."""
     shape = (3, 3, 8, 8)
 
     def draw(seed):
@@ -131,7 +132,7 @@ def test_what_says_nothing_is_not_learnt_from():
 
 @pytest.mark.parametrize("constant_first", [False, True])
 def test_primitives_of_constant_weights(constant_first):
-    """They want the weights in an order of their own, and are kept under the same key."""
+    """Primitives of constant weights reorder them, and share a key with other primitives."""
     image = tf.constant(floats(1, 6, 6, 8))
     filters = [tf.constant(floats(3, 3, 8, 24, seed=seed)) for seed in range(2)]
     constant = filters[0].numpy()
@@ -160,12 +161,12 @@ def test_primitives_of_constant_weights(constant_first):
         for turn in turns:
             turn()
         for order in (turns, turns[::-1]):
-            with ThreadPoolExecutor(1) as thread:  # whose primitives are others
+            with ThreadPoolExecutor(1) as thread:  # a new thread has its own primitives
                 for turn in (*order, *order):
                     thread.submit(turn).result()
 
 
-def test_each_thread_compares_its_own():
+def test_each_thread_makes_and_compares_its_own_primitive():
     image, filters = tf.constant(floats(1, 6, 6, 4)), tf.constant(floats(2, 2, 4, 4))
     op = fastops.raw_ops.Conv2D
     want = tf.raw_ops.Conv2D(input=image, filter=filters, strides=[1, 1, 1, 1], padding="VALID")
@@ -181,13 +182,13 @@ def test_each_thread_compares_its_own():
     with ThreadPoolExecutor(1) as thread:
         thread.submit(call).result()
     seen.append(primitive_runs(op))
-    # The first call of a thread makes its primitive, which is compared with the kernel's result.
+    # The first call of a thread makes its primitive, and compares the result with the kernel's.
     assert seen == ([1, 4] if IsMklEnabled() else [0, 0])
 
 
 @pytest.mark.parametrize("threads", ["caller", "pool", "auto"])
 def test_gradients_in_a_plan(threads):
-    """The gradient of oneDNN's max pooling takes what the forward pass left in its workspace."""
+    """The gradient of oneDNN's max pooling reads the workspace written by the forward pass."""
     weights = tf.Variable(floats(32, 5))
     bias = tf.Variable(floats(5))
 
@@ -205,7 +206,7 @@ def test_gradients_in_a_plan(threads):
             x = tf.constant(floats(2, 8, 8, 8, seed=seed))
             assert_same(planned(x), step(x))
     (case,) = planned.known_cases()
-    # With "auto", calls of the first kind are trials.
+    # With "auto", calls of the first kind are timed in both kinds of threads.
     if IsMklEnabled() and threads == "caller":
         assert case.runner.plan.primitive_runs() == 3 * 6
 

@@ -1,4 +1,4 @@
-"""TensorFlow's runtime around a call: graphs, state, and which kernels run."""
+"""The runtime around a call: graphs, state, and the choice of kernels."""
 
 import re
 import struct
@@ -127,7 +127,7 @@ def graph_def(program, m, building):
 
 
 def numberless(text):
-    """Return the text without the numbers that functions are given through the process."""
+    """Return the text without the numbers that TensorFlow appends to names of functions."""
     return re.sub(r"(__inference_\w+?|while_cond|while_body|cond_true|cond_false)_\d+", r"\1", text)
 
 
@@ -142,7 +142,7 @@ BUILDINGS = [
 @pytest.mark.parametrize(
     ("program", "building"), BUILDINGS, ids=[f"{p.__name__}-{b}" for p, b in BUILDINGS]
 )
-def test_the_same_nodes_are_built(program, building):
+def test_graphs_have_the_same_nodes(program, building):
     want = numberless(graph_def(program, tf.raw_ops, building))
     assert numberless(graph_def(program, raw_ops, building)) == want
     if program is not nested:
@@ -176,7 +176,7 @@ def test_errors_while_a_graph_is_built():
     assert failure(program, m=raw_ops) == failure(program, m=tf.raw_ops)
 
 
-def test_a_symbolic_tensor_that_escaped():
+def test_a_symbolic_tensor_outside_of_its_graph():
     leaked = []
     tf.function(lambda x: leaked.append(x) or x)(X)
     took(ops.neg, x=X)
@@ -229,8 +229,8 @@ def test_keras_symbolic_calls():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_random_sequences_are_tensorflows():
-    """Mixed calls of both draw from one kernel's state: the sequence of `tf.raw_ops` alone."""
+def test_random_sequences_are_the_same_as_tensorflows():
+    """Calls of fastops and of TensorFlow draw from one kernel: together, TensorFlow's sequence."""
     arguments = {"shape": tf.constant([3]), "dtype": tf.float32, "seed": 5, "seed2": 7}
 
     def sequence(modules):
@@ -265,7 +265,7 @@ def test_stateless_random_runs_direct():
         check(op_name, dtype=tf.float64, **arguments)
 
 
-def test_two_variables_of_one_name_are_two():
+def test_two_variables_with_the_same_name_are_distinct():
     handles = [raw_ops.VarHandleOp(dtype=tf.float32, shape=[]) for _ in range(3)]
     for value, handle in enumerate(handles):
         raw_ops.AssignVariableOp(resource=handle, value=float(value))
@@ -276,7 +276,7 @@ def test_two_variables_of_one_name_are_two():
     values = [
         tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32).numpy() for handle in want
     ]
-    # TensorFlow: handles of one (empty) name share a resource.
+    # In TensorFlow, handles with the same (empty) name share a resource.
     assert [read.numpy() for read in reads] == ([2.0] * 3 if values == [1.0] * 2 else [0, 1, 2])
     named = [
         raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=name) for name in ("p", "q")
@@ -296,8 +296,8 @@ NAMELESS = {
 }
 
 
-def test_a_variable_without_a_name_is_anothers_each_time():
-    """Each call makes one: the first two by TensorFlow, since there are two keys; then ours."""
+def test_each_call_without_a_shared_name_makes_a_new_variable():
+    """TensorFlow makes the first variable of each of two keys; later calls are direct."""
     results, paths = zip(
         *(took(raw_ops.VarHandleOp, shape=shape, **NAMELESS) for shape in ([2], None) * 3),
         strict=True,
@@ -309,25 +309,26 @@ def test_a_variable_without_a_name_is_anothers_each_time():
         read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
         assert_same(read, tf.constant([value, value + 0.5]))
         theirs = tf.raw_ops.VarHandleOp(shape=[2] if value % 2 == 0 else None, **NAMELESS)
-        # Beside the number they tell the same: name, device, container, dtype and shape.
+        # Apart from the number, the handles print the same: name, device, container, dtype and
+        # shape.
         assert re.sub(r"\d+", "", repr(handle)) == re.sub(r"\d+", "", repr(theirs))
-    # It goes when its last handle goes, as TensorFlow's does.
+    # The variable is deleted with its last handle, as in TensorFlow.
     kept = tf.raw_ops.Identity(input=results[0])
     results = None
     assert tf.raw_ops.ReadVariableOp(resource=kept, dtype=tf.float32)[0] == 0.0
 
 
-def test_a_variable_with_a_name_is_tensorflows():
+def test_a_variable_with_a_shared_name_falls_back():
     for shared_name in ("", "known", "known"):
         arguments = NAMELESS | {"shape": [2], "shared_name": shared_name}
         paths = [took(raw_ops.VarHandleOp, **arguments)[1] for _ in range(3)]
         assert DIRECT not in paths
     detour = fastops.explain(raw_ops.VarHandleOp, **arguments).ops["VarHandleOp"].detours[0]
-    assert detour.detail == "with a shared_name it makes what others may have, too"
+    assert detour.detail == "with a shared_name the resource is shared with other kernels"
 
 
-def test_what_is_kept_of_a_key_is_no_shape():
-    """TensorFlow's tests take shapes that are left after a test for leaks."""
+def test_keys_keep_no_tensor_shape_alive():
+    """TensorFlow's tests report `TensorShape` objects that are left after a test as leaks."""
     before = tensors_left()
     for _ in range(3):
         raw_ops.VarHandleOp(shape=tf.TensorShape([None, 3]), **NAMELESS)
@@ -394,7 +395,7 @@ def test_tables_queues_and_lists():
         m.LookupTableImportV2(
             table_handle=table, keys=np.array([b"a", b"b"]), values=np.array([1, 2])
         )
-        found = m.LookupTableFindV2(
+        values = m.LookupTableFindV2(
             table_handle=table, keys=np.array([b"b", b"?"]), default_value=np.array(-1)
         )
         size = m.LookupTableSizeV2(table_handle=table)
@@ -414,7 +415,7 @@ def test_tables_queues_and_lists():
         popped = m.TensorListPopBack(
             input_handle=items, element_shape=tf.constant([4]), element_dtype=tf.float32
         ).tensor
-        return found, size, taken, several, stacked, popped
+        return values, size, taken, several, stacked, popped
 
     want = program(tf.raw_ops)
     for _ in range(2):
@@ -429,7 +430,7 @@ def test_tables_queues_and_lists():
         assert set(counts.reasons) <= {"first_call", "op", "dtype"}
 
 
-def test_errors_on_the_capi_path_are_tensorflows():
+def test_errors_on_the_capi_path_are_the_same_as_tensorflows():
     arguments = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
     for _ in range(2):
         took(ops.random_uniform, **arguments)
@@ -456,8 +457,8 @@ def carried(function, **arguments):
     )
 
 
-def test_errors_carry_what_tensorflows_carry():
-    """Those of the runtime, and of kernels with state, whose calls are not made again."""
+def test_errors_have_the_same_attributes_as_tensorflows():
+    """Errors of the runtime and of stateful kernels have them, although no call is repeated."""
     variable = tf.Variable([1.0])
     noise = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
     update = {"resource": variable.handle, "indices": np.int32([0]), "updates": np.float32([1])}
@@ -480,7 +481,7 @@ def test_errors_carry_what_tensorflows_carry():
 
 
 def onednn_programs():
-    """Return calls whose kernel oneDNN replaces on some processors, by name."""
+    """Return calls of ops whose kernels oneDNN replaces on some processors, by name."""
     calls = {}
     for rows, depth, columns in ((1, 1, 1), (1, 32, 32), (7, 5, 3), (64, 64, 64), (130, 70, 33)):
         a, b = floats(rows, depth), floats(depth, columns)
@@ -532,8 +533,8 @@ def onednn_programs():
 
 
 def onednn_results(module, times=1):
-    """Return the results of those calls as lists of dtype, shape and bytes."""
-    found = {}
+    """Return the results of `onednn_programs` as lists of dtype, shape and bytes."""
+    results = {}
     for name, arguments in onednn_programs().items():
         arguments = {
             key: tf.nest.map_structure(
@@ -544,22 +545,22 @@ def onednn_results(module, times=1):
         op = getattr(module, name.split()[0])
         for _ in range(times):
             result = op(**arguments)
-        found[name] = [
+        results[name] = [
             (part.dtype.name, part.shape.as_list(), part.numpy().tobytes().hex())
-            # What is left of a batch normalisation's outputs is scratch space.
+            # Other outputs of a batch normalisation are scratch space.
             for part in tf.nest.flatten(result)[:3]
         ]
-    return found
+    return results
 
 
 def test_the_kernels_of_this_tensorflow_are_the_default():
     want = onednn_results(tf.raw_ops)
-    found = onednn_results(raw_ops, times=2)
-    assert [name for name in want if found[name] != want[name]] == []
+    results = onednn_results(raw_ops, times=2)
+    assert [name for name in want if results[name] != want[name]] == []
     assert fastops.stats().direct >= len(want)
 
 
-def test_without_onednn_results_are_those_of_a_tensorflow_without_it():
+def test_with_onednn_off_results_are_those_of_tensorflow_without_onednn():
     want = eval(
         python(
             f"""
@@ -577,9 +578,9 @@ def test_without_onednn_results_are_those_of_a_tensorflow_without_it():
     )
     onednn_results(raw_ops, times=2)  # the other setting's kernels are cached beside these
     with fastops.options(onednn="off"):
-        found = onednn_results(raw_ops, times=2)
+        results = onednn_results(raw_ops, times=2)
         off = fastops.stats()
-    assert [name for name in want if found[name] != want[name]] == []
+    assert [name for name in want if results[name] != want[name]] == []
     assert {key["onednn"] for key in counters.cached_keys(ops.mat_mul)} == {True, False}
     assert off.direct >= 2 * len(want)
 

@@ -1,4 +1,4 @@
-"""In which threads the tasks of a kernel run: the results are the same."""
+"""The option `threads`: the tasks of a kernel run in other threads, with the same results."""
 
 import math
 import threading
@@ -36,7 +36,7 @@ CALLS = {
     "MatMul": {"a": tf.constant(floats(300, 200)), "b": tf.constant(floats(200, 100))},
     "Transpose": {"x": tf.constant(floats(64, 32, 8)), "perm": tf.constant([2, 0, 1])},
     "Sum": {"input": tf.constant(floats(500, 400)), "axis": tf.constant([0])},
-    # Whose last bits depend on how many parts it is split into.
+    # The last bits of this result depend on the number of parts into which the work is split.
     "Mean": {"input": tf.constant(floats(2000, 1000)), "axis": tf.constant([0, 1])},
     "Tanh": {"x": tf.constant(floats(100_000))},
     "AddV2": {"x": tf.constant(floats(300, 300)), "y": tf.constant(floats(300))},
@@ -52,13 +52,13 @@ CALLS = {
 
 
 def assert_same_values(got, want):
-    # Beside the first one, inference leaves what a gradient would need to chance.
+    # In inference, only the first output of a batch normalisation is defined.
     batch_norm = type(want).__name__.startswith("FusedBatchNorm")
     assert_same(got[0] if batch_norm else got, want[0] if batch_norm else want)
 
 
 @pytest.mark.parametrize("op_name", CALLS)
-def test_the_same_bytes(op_name):
+def test_results_are_the_same_in_all_threads(op_name):
     want = getattr(tf.raw_ops, op_name)(**CALLS[op_name])
     op = getattr(fastops.raw_ops, op_name)
     took(op, **CALLS[op_name])
@@ -70,10 +70,10 @@ def test_the_same_bytes(op_name):
 
 
 def keys_of(op):
-    return {one["bytes"]: one for one in counters.cached_keys(op)[-1]["threads"]}
+    return {row["bytes"]: row for row in counters.cached_keys(op)[-1]["threads"]}
 
 
-def test_the_faster_one_is_known_after_some_calls():
+def test_the_faster_threads_are_known_after_some_calls():
     x, y = tf.constant(floats(4, 10)), tf.constant(floats(256, 1000))
     for _ in range(100):
         ops.softmax(logits=x)
@@ -86,16 +86,16 @@ def test_the_faster_one_is_known_after_some_calls():
     fastops.clear_cache()
     for _ in range(2):
         ops.softmax(logits=x)
-    assert [one["threads"] for one in keys_of(ops.softmax).values()] == ["auto"]
+    assert [row["threads"] for row in keys_of(ops.softmax).values()] == ["auto"]
 
 
-def test_what_hands_nothing_on_is_not_measured_for_long():
+def test_kernels_without_tasks_are_not_timed_for_long():
     x = tf.constant([1.0, 2.0])
     for _ in range(20):
         ops.add_v2(x=x, y=x)
-    (found,) = keys_of(ops.add_v2).values()
-    assert (found["threads"], found["caller_ns"]) == ("caller", 0)
-    # Another shape of that size may: it is found out then.
+    (row,) = keys_of(ops.add_v2).values()
+    assert (row["threads"], row["caller_ns"]) == ("caller", 0)
+    # For another shape of the same size the kernel may schedule tasks; then it is timed again.
     wide = tf.constant(floats(1, 60_000))
     tall = tf.constant(floats(60_000, 1))
     for _ in range(60):
@@ -104,8 +104,8 @@ def test_what_hands_nothing_on_is_not_measured_for_long():
         assert_same(ops.sum(input=tall, axis=1), tall[:, 0])
 
 
-def test_what_makes_a_shape_is_as_large_as_that():
-    """Its inputs are small, however much it has to do."""
+def test_the_size_of_a_call_includes_the_shape_it_makes():
+    """Ops that get a shape have small inputs, so the size of the call is that of its result."""
     calls = (
         (ops.random_uniform, "shape", {"dtype": tf.float32}),
         (ops.stateless_random_uniform, "shape", {"seed": tf.constant([1, 2])}),
@@ -130,14 +130,14 @@ def test_a_profile_shows_where_tasks_ran():
     for threads, expected in (("caller", 5), ("pool", 0)):
         with fastops.options(threads=threads):
             report = fastops.explain(calls)
-        found = report.ops["Softmax"]
-        assert (found.direct, found.in_caller) == (5, expected)
-        assert found.to_dict()["in_caller"] == expected
+        counts = report.ops["Softmax"]
+        assert (counts.direct, counts.in_caller) == (5, expected)
+        assert counts.to_dict()["in_caller"] == expected
         assert ("in caller" in str(report)) == (threads == "caller")
 
 
-def test_a_sum_over_many_blocks_overflows_no_stack():
-    """Eigen's contraction schedules each block of the inner dimension from within the last one."""
+def test_a_sum_over_many_blocks_does_not_overflow_the_stack():
+    """Eigen's contraction schedules a block of the inner dimension from within the block before."""
     a, b = tf.constant(floats(8, 400_000)), tf.constant(floats(400_000, 8))
     arguments = {"a": a, "b": b}
     want = tf.raw_ops.MatMul(**arguments)
@@ -148,10 +148,10 @@ def test_a_sum_over_many_blocks_overflows_no_stack():
         with fastops.options(threads="caller", on_fallback="raise"):
             for onednn in ("auto", "off"):
                 with fastops.options(onednn=onednn):
-                    found.append(ops.mat_mul(**arguments))
-                    found.append(ops.batch_mat_mul_v2(**deep))
+                    calls.append(ops.mat_mul(**arguments))
+                    calls.append(ops.batch_mat_mul_v2(**deep))
 
-    found = []
+    calls = []
     for onednn in ("auto", "off"):
         with fastops.options(onednn=onednn):
             ops.mat_mul(**arguments)
@@ -163,12 +163,12 @@ def test_a_sum_over_many_blocks_overflows_no_stack():
         thread.join()
     finally:
         threading.stack_size(before)
-    assert len(found) == 4
-    assert_same(found[0], want)
-    assert_same(found[1], want_deep)
+    assert len(calls) == 4
+    assert_same(calls[0], want)
+    assert_same(calls[1], want_deep)
 
 
-def test_threads_that_choose_at_once():
+def test_several_threads_may_choose_at_once():
     want = {name: getattr(tf.raw_ops, name)(**arguments) for name, arguments in CALLS.items()}
     for name, arguments in CALLS.items():
         took(getattr(fastops.raw_ops, name), **arguments)
@@ -218,7 +218,7 @@ def test_functions_and_their_gradients(threads):
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.parametrize("onednn", ["0", "1"])
 def test_other_numbers_of_threads(number, onednn):
-    """Work is split by the number that TensorFlow has, whoever does it."""
+    """Work is split by TensorFlow's number of threads, whichever threads run it."""
     out = python(
         f"""
         import os, sys
@@ -253,7 +253,7 @@ BITS = [0x7FC00001, 0x7F800001, 0xFFC12345, 0x80000000, 0, 1, 0x007FFFFF, 0x7F7F
     ("shape", "perm"),
     [
         ((3, 5), (1, 0)),
-        ((3, 5), (0, 1)),  # with bfloat16, oneDNN's conjugate makes zeros of small numbers
+        ((3, 5), (0, 1)),  # with bfloat16, oneDNN's conjugate turns small numbers into zeros
         ((16, 16), (0, 1)),
         ((64, 63), (1, 0)),
         ((64, 64), (1, 0)),
@@ -267,8 +267,8 @@ BITS = [0x7FC00001, 0x7F800001, 0xFFC12345, 0x80000000, 0, 1, 0x007FFFFF, 0x7F7F
     ids=str,
 )
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int8", "complex64"])
-def test_transposes_move_every_bit(op_name, shape, perm, dtype):
-    """Of small ones oneDNN's kernel is left out; quiet or not, a NaN stays the one it was."""
+def test_transposes_keep_every_bit(op_name, shape, perm, dtype):
+    """Small transposes skip oneDNN's kernel, and NaNs keep all their bits, signaling or not."""
     size = math.prod(shape)
     width = tf.as_dtype(dtype).size
     bits = np.resize(np.array(BITS, np.uint32), max(1, size * width // 4 + 1))

@@ -1,4 +1,4 @@
-"""The ops as Python objects: names, doors, signatures, documentation, pickling, absent ones."""
+"""The ops as Python objects: names, modules, signatures, documentation, pickling, missing ops."""
 
 import copy
 import inspect
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import fastops
 from fastops import _dispatch, _registry, gen, ops, raw_ops
-from fastops._core import opdef
+from fastops._core import base, opdef
 from fastops._core.tables import facts, index
 
 pytestmark = pytest.mark.quick
@@ -20,17 +20,17 @@ pytestmark = pytest.mark.quick
 RAW_OPS = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
 
 DEFINED = [name for name in RAW_OPS if name in index.FAMILIES]
-"""Ops of `tf.raw_ops` that the snapshot has, too."""
+"""Ops of `tf.raw_ops` that are also in the snapshot."""
 
 
 def refused(call, *args, **kwargs):
     """Return the exception that a call raises."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any exception
         call(*args, **kwargs)
     return caught.value
 
 
-@pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="of another TensorFlow")
+@pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="the file is of another TensorFlow")
 def test_public_names_and_signatures(golden):
     lines = [f"fastops.{name}{_signature(getattr(fastops, name))}" for name in fastops.__all__]
     for name in dir(ops):
@@ -50,7 +50,7 @@ def _signature(value):
     return str(inspect.signature(value))
 
 
-def test_every_registered_op_has_three_doors():
+def test_every_registered_op_is_in_three_modules():
     registered = {proto.name for proto in opdef.registry().op if not proto.name.startswith("_")}
     assert registered == {_registry.op(name).op_name for name in registered}
     shown = {getattr(ops, name).op_name for name in dir(ops)}
@@ -63,11 +63,11 @@ def test_every_registered_op_has_three_doors():
         assert op.__qualname__ == op.__name__
 
 
-def test_raw_ops_stand_in_for_tensorflows():
+def test_raw_ops_can_replace_tf_raw_ops():
     assert set(RAW_OPS) <= set(dir(raw_ops))
 
 
-def test_reports_pickle_under_the_names_they_always_had():
+def test_reports_are_pickled_under_their_original_names():
     seen = fastops.stats()
     text = pickle.dumps(seen, protocol=0)
     assert b"fastops._stats\nStats" in text
@@ -122,9 +122,9 @@ def test_documentation():
             assert f"\n{section}\n{'-' * len(section)}\n" in rest, (name, section)
 
 
-def test_help_shows_ours_and_tensorflows():
+def test_help_shows_the_text_of_fastops_and_of_tensorflow():
     text = pydoc.plain(pydoc.render_doc(ops.conv2d))
-    signature = "".join(text.split())  # Python 3.13 gives each argument a line
+    signature = "".join(text.split())  # Python 3.13 writes each argument on its own line
     assert "conv2d(*,input,filter,strides,padding,use_cudnn_on_gpu=True" in signature
     assert 'padding : {"SAME", "VALID", "EXPLICIT"}' in text
     assert "Differentiable with respect to `input` and `filter`." in text
@@ -148,7 +148,7 @@ def test_an_op_as_a_class_attribute_does_not_bind():
     assert Layer().activation is ops.relu
 
 
-def test_withdrawn_ops_say_since_when_and_what_instead():
+def test_deprecated_ops_name_the_version_and_a_replacement():
     error = refused(ops.batch_cholesky, input=[[1.0]])
     assert type(error) is fastops.DeprecatedOpError
     assert "BatchCholesky is deprecated since GraphDef version 13" in str(error)
@@ -162,7 +162,7 @@ def test_ops_on_references_are_deprecated():
     assert "use AssignVariableOp instead" in str(error)
 
 
-def test_every_op_that_tensorflow_refuses_is_deprecated():
+def test_every_op_that_tensorflow_rejects_is_deprecated():
     for proto in opdef.registry().op:
         op = opdef.from_proto(proto)
         if not op.name.startswith("_") and (op.takes_refs or op.deprecated_since is not None):
@@ -171,7 +171,7 @@ def test_every_op_that_tensorflow_refuses_is_deprecated():
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """Give the doors and the registry of op objects an empty state for one test."""
+    """Empty the modules of ops and the registry of op objects for one test."""
     doors = {
         ops: _registry.flat_door,
         raw_ops: _registry.raw_door,
@@ -188,6 +188,7 @@ def fresh(monkeypatch):
 
     made = _dispatch.known.copy()
     monkeypatch.setattr(_dispatch, "known", {})
+    monkeypatch.setattr(base, "records", {})
     close()
     yield monkeypatch
     monkeypatch.setattr(_dispatch, "known", made)
@@ -228,8 +229,8 @@ def test_one_object_per_op_under_threads(fresh):
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: _registry.op("AddV2"), range(64)))
-    assert len(set(map(id, found))) == 1
+        objects = list(pool.map(lambda _: _registry.op("AddV2"), range(64)))
+    assert len(set(map(id, objects))) == 1
 
 
 def test_pickle_of_an_op_whose_library_is_not_loaded():
@@ -239,7 +240,7 @@ def test_pickle_of_an_op_whose_library_is_not_loaded():
 
 
 def test_import_makes_no_ops_and_no_context():
-    """In a new interpreter: what the import does is what is asked."""
+    """A new interpreter runs the import, since this process has imported the package already."""
     code = (
         "import sys, fastops\n"
         "from tensorflow.python.eager import context\n"

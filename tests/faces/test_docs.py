@@ -1,4 +1,4 @@
-"""The documentation: it names all that is public and every reason, and its examples are run."""
+"""The documentation names everything public and every reason; examples run, links work."""
 
 import ast
 import fnmatch
@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
 OF_OPS = ("fastops.gen", "fastops.ops", "fastops.raw_ops")
-"""Modules whose names are ops, which have pages by families."""
+"""Modules whose public names are ops. Ops have pages by families."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_every_public_name_is_in_the_reference(pages):
 
 def test_the_backend_is_in_the_reference_and_keras_texts_are_not(pages):
     page = pages["reference/fastops.backend.md"]
-    assert {one.name for one in backend.describe().values()} <= {
+    assert {description.name for description in backend.describe().values()} <= {
         *re.findall(r"{ #fastops\.backend\.(\w+) }", page),
         *reference.MODULES["fastops.backend.experimental"][0].__all__,
     }
@@ -78,7 +78,7 @@ def test_every_op_is_in_the_reference(pages):
     for name in dir(ops):
         op = getattr(ops, name)
         family = op.__module__.rpartition(".")[2]
-        if family not in dir(gen):  # of a library, or of a later TensorFlow
+        if family not in dir(gen):  # an op of a custom-op library or of a later TensorFlow
             continue
         shown = reference.shown(op)
         page = pages[f"reference/ops/{family}.md"]
@@ -87,7 +87,7 @@ def test_every_op_is_in_the_reference(pages):
     assert sum(text.count("\nOp `") for text in pages.values()) > 1500
 
 
-def test_nothing_is_documented_without_a_text():
+def test_everything_public_has_a_docstring():
     for module, _ in reference.MODULES.values():
         for public, value in reference.names(module).items():
             assert reference.summary(public, value), public
@@ -100,7 +100,7 @@ def test_texts_of_tensorflow_are_left_out(pages):
     assert not [path for path, text in pages.items() if re.search(r"TensorFlow [\d.]+ says", text)]
 
 
-def test_numpydoc_is_understood():
+def test_numpydoc_is_converted_to_markdown():
     parsed = numpydoc.parse("""Do it.
 
     In a way.
@@ -164,49 +164,49 @@ NOT_MET = {
     "_core/opdef.py": "how the package asks",
     "_core/schema.pyx": "how ops are known",
     "_graphs/resources.pyx": "a node that TensorFlow has run can be read",
+    "_install/answer.pyx": "how answers are written",
     "_install/construction.pyx": "caught: TensorFlow makes the variable",
-    "_install/helpers/answer.pyx": "how answers are written",
     "_install/helpers/modules.pyx": "TensorFlow's message",
-    "_install/keras/helper.pyx": "how helpers are written",
     "_install/public/lowering.pyx": "how lowerings are written",
     "_specialize/recording/recorder.pyx": "caught: the call is not recorded",
     "_install/target.py": "how replaced functions are described",
+    "_install/targets.py": "how groups are written",
     "_reports/floors.pyx": "of benchmarks",
     "_specialize/native.pyx": "caught: the call is not recorded",
 }
-"""Sources whose messages reach no user, or one of them, and why."""
+"""Sources (or single messages) whose messages never reach a user, with the reason."""
 
 
 def said(path):
-    """Yield the classes and messages that a source ends calls with, with … for what varies."""
+    """Yield the classes and messages of the exceptions of a source, with … for varying parts."""
     text = path.read_text()
-    for found in SAYS.finditer(text):
-        for end in range(found.end(), len(text)):
+    for match in SAYS.finditer(text):
+        for end in range(match.end(), len(text)):
             if text[end] == ")":
                 try:
-                    call = ast.parse(f"f{text[found.end() - 1 : end + 1]}", mode="eval").body
+                    call = ast.parse(f"f{text[match.end() - 1 : end + 1]}", mode="eval").body
                 except SyntaxError:
-                    continue  # within a text or an inner pair
+                    continue  # a match inside of a string or of an inner pair
                 if (message := template(call.args[0], text) if call.args else None) is not None:
-                    yield found[1] or found[2], message
+                    yield match[1] or match[2], message
                 break
 
 
 def template(node, text):
-    """Return a text with … for what varies; `None` if it is put together elsewhere."""
+    """Return a message with … for its varying parts; `None` if it is composed elsewhere."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(
             value.value if isinstance(value, ast.Constant) else "…" for value in node.values
         )
-    if isinstance(node, ast.Name) and (found := re.search(rf'\b{node.id} = (f?".+")$', text, re.M)):
-        return template(ast.parse(found[1], mode="eval").body, text)
+    if isinstance(node, ast.Name) and (match := re.search(rf'\b{node.id} = (f?".+")$', text, re.M)):
+        return template(ast.parse(match[1], mode="eval").body, text)
     return None
 
 
 def messages():
-    """Return what users may meet."""
+    """Return the classes and messages of exceptions that users may see."""
     found = set()
     for path in (ROOT / "fastops").rglob("*.py*"):
         place = path.relative_to(ROOT / "fastops").as_posix()
@@ -230,7 +230,7 @@ def messages():
 
 
 def shown():
-    """Yield the classes and messages that the page has in code, each as a pattern, too."""
+    """Yield the classes and messages that the page shows as code, and a pattern for each."""
     text = re.sub(r"^```.*?^```\n", "", TROUBLES, flags=re.MULTILINE | re.DOTALL)
     for twice, once in re.findall(r"``(.+?) ?``|`([^`]+)`", text, re.DOTALL):
         kind, message = re.fullmatch(
@@ -241,7 +241,7 @@ def shown():
 
 
 def like(message):
-    """Return a pattern of what a message may be, where … stands for anything."""
+    """Return a pattern that matches a message, where … matches any text."""
     return re.compile(".*".join(map(re.escape, message.split("…"))))
 
 
@@ -259,10 +259,10 @@ def test_every_message_is_in_troubleshooting():
     assert len(messages()) > 70
 
 
-def test_what_is_said_not_to_be_met_is_there():
+def test_messages_that_never_reach_users_exist():
     for place in NOT_MET:
         path, _, message = place.partition(": ")
-        given = {one for _, one in said(ROOT / "fastops" / path)}
+        given = {message for _, message in said(ROOT / "fastops" / path)}
         assert message in given if message else given, place
 
 
@@ -272,7 +272,7 @@ def test_every_class_of_errors_is_in_troubleshooting():
     assert all(f"**`fastops.{name}" in TROUBLES for name in kinds)
 
 
-def test_no_message_is_explained_that_nobody_gives():
+def test_every_explained_message_exists():
     given = messages()
     for kind, text, pattern in shown():
         if kind is not None:
@@ -291,7 +291,7 @@ def test_every_block_of_python_is_an_example_that_runs(page):
     for block in re.findall(r"^```(?:python|py|pycon)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         assert block.startswith(">>> "), block
         assert block.endswith("\n\n"), (
-            f"without a blank line ``` is part of what is expected: {block}"
+            f"without a blank line, doctest takes ``` for expected output: {block}"
         )
     assert "doctest: +SKIP" not in text
     assert not re.search(
@@ -299,11 +299,12 @@ def test_every_block_of_python_is_an_example_that_runs(page):
     )
 
 
-def test_every_page_has_its_place():
+def test_every_page_is_in_the_navigation():
     named = set(re.findall(r"([\w.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert {page.name for page in PAGES} <= named
     there = {page.name for page in PAGES} | {"CHANGELOG.md", "CONTRIBUTING.md"}
-    there |= {"benchmarks.md", "overview.md"}  # the README files, which MkDocs takes for indices
+    # Pages made of README files, which MkDocs would take for index pages.
+    there |= {"benchmarks.md", "overview.md"}
     made = {path.rpartition("/")[2] for path in reference.pages() if "/ops/" not in path}
     assert made <= named
     assert named <= there | made
@@ -312,18 +313,18 @@ def test_every_page_has_its_place():
 PROSE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "bench/README.md"]
 
 MADE = ("build/", "bench/results/")
-"""What the texts name and only tools make."""
+"""Files that the texts name, but that only tools create."""
 
-ABSENT = {"fastops.experimental": "of what does not exist yet"}
+ABSENT = {"fastops.experimental": "a file that does not exist yet"}
 
 
 def quoted(page):
-    """Return what a page has in code, but for its blocks."""
+    """Return the inline code of a page, without code blocks."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
-def test_files_that_are_named_exist():
+def test_files_named_in_pages_exist():
     folders = ("fastops", "tests", "tools", "bench", "examples", "docs", ".ci")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     there = {f"/{path.relative_to(ROOT)}" for path in [*files, *ROOT.iterdir()]}
@@ -332,15 +333,15 @@ def test_files_that_are_named_exist():
         for text in quoted(page):
             if named.fullmatch(text) and not text.startswith(MADE):
                 end = "/" + text.removeprefix("../").rstrip("/")
-                found = [path for path in there if path.endswith(end)]
-                assert found or fnmatch.filter(there, f"*{end}"), (page.name, text)
+                paths = [path for path in there if path.endswith(end)]
+                assert paths or fnmatch.filter(there, f"*{end}"), (page.name, text)
 
 
 def test_names_of_the_package_exist():
     for page in PROSE:
         for text in quoted(page):
-            if (found := re.match(r"fastops(\.\w+)+", text)) and found[0] not in ABSENT:
-                assert pkgutil.resolve_name(found[0]) is not None, page.name
+            if (match := re.match(r"fastops(\.\w+)+", text)) and match[0] not in ABSENT:
+                assert pkgutil.resolve_name(match[0]) is not None, page.name
     for name in ABSENT:
         with pytest.raises((AttributeError, ImportError)):
             pkgutil.resolve_name(name)
@@ -361,7 +362,7 @@ WORDS = {
     *("Account", "Bar", "Entry", "Fallback", "Guard", "Hit", "Key", "Miss", "Patch point", "Plan"),
     *("Recording", "Replay", "Signature", "Specialize", "Stand-in", "Trace", "Verification"),
 }
-"""What the glossary defines at least."""
+"""Words that the glossary must define."""
 
 
 def entries_of_the_glossary():
@@ -405,7 +406,7 @@ def test_links_in_the_sources_lead_to_files():
             assert (page.parent / target).exists(), (page.name, target)
 
 
-def test_the_checker_of_links(tmp_path, capsys):
+def test_the_link_checker_finds_broken_links(tmp_path, capsys):
     (tmp_path / "a.html").write_text('<p id="x"><a href="b.html#y">b</a><a href="#x">x</a>')
     (tmp_path / "b.html").write_text('<p id="y"><a href="https://elsewhere.org">away</a>')
     assert links.main([str(tmp_path)]) == 0

@@ -1,4 +1,4 @@
-"""Plain programs give the same with fastops and without."""
+"""The example programs print the same with fastops and without."""
 
 import importlib
 import re
@@ -23,9 +23,9 @@ def slow(*values):
 
 
 def results(*command):
-    """Run a program; return what it prints but for the time it took, and what it says besides.
+    """Run a program. Return its output without the times, and its standard error.
 
-    By a new interpreter, as users do: with fastops or without, from its start.
+    A new interpreter runs it, as users do, with fastops from the start or without.
     """
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=300
@@ -75,13 +75,13 @@ def test_a_model_is_replayed_with_the_same_results(name, size):
 
 @pytest.fixture
 def program(request, monkeypatch):
-    """Import a program by its name."""
+    """Import an example program by name."""
     monkeypatch.syspath_prepend(ROOT / "examples")
     return importlib.import_module(request.param)
 
 
 def printed(program, *arguments):
-    """Return the lines that a program prints: a fork runs it, which keeps the first plan it has."""
+    """Return the lines that a program prints in a fork, which keeps first plans."""
     path = ROOT / "examples" / program
     out = python(
         f"""
@@ -97,7 +97,7 @@ def printed(program, *arguments):
 
 
 def rows(lines, *names):
-    """Return the cells of a table whose rows have these names."""
+    """Return the cells of the rows of a table that have these names."""
     table = [line.split("│")[1:-1] for line in lines if line.startswith("│")]
     assert [row[0].strip() for row in table] == [*names]
     return [[cell.strip() for cell in row[1:]] for row in table]
@@ -123,7 +123,7 @@ def test_control_loop_reports_missed_deadlines():
     assert 60 - every <= int(readings) <= 60
 
 
-def test_control_loop_that_nobody_can_keep_up_with():
+def test_control_loop_that_is_too_fast_for_any_library():
     lines = printed("control_loop.py", "--rate=1e6", "--seconds=1e-3")
     assert lines[0].strip() == "1,000 ticks at 1e+06 Hz"
     for missed, *_ in rows(lines, "tf.function", "fastops.function"):
@@ -132,7 +132,7 @@ def test_control_loop_that_nobody_can_keep_up_with():
 
 @pytest.mark.parametrize("program", ["control_loop"], indirect=True)
 def test_control_loop_counts_ticks_that_pass_meanwhile(program, monkeypatch):
-    """By a clock of its own: the third step takes two and a half ticks, the last one two."""
+    """With a fake clock, the third step takes two and a half ticks, and the last one two."""
 
     class Clock:
         now = 0
@@ -196,7 +196,7 @@ def test_inference_loop_reports_latencies():
     [("inference", ["--images=0"]), ("control_loop", ["--rate=0"])],
     indirect=["program"],
 )
-def test_comparisons_refuse_sizes_without_sense(program, size, capsys):
+def test_comparisons_reject_sizes_out_of_range(program, size, capsys):
     with pytest.raises(SystemExit):
         program.main(size)
     assert f"error: {size[0][:-2]}: " in capsys.readouterr().err
@@ -204,7 +204,7 @@ def test_comparisons_refuse_sizes_without_sense(program, size, capsys):
 
 @pytest.mark.parametrize("program", ["control_loop"], indirect=True)
 def test_control_loop_notices_the_last_bit(program, monkeypatch, capsys):
-    """The commands of fastops are off by one bit."""
+    """The commands of fastops are changed by one bit, which the program must report."""
     function = fastops.function
 
     def off(step):
@@ -221,7 +221,7 @@ def test_control_loop_notices_the_last_bit(program, monkeypatch, capsys):
 
 @pytest.mark.parametrize("program", ["inference"], indirect=True)
 def test_inference_loop_notices_the_last_bit(program, monkeypatch, capsys):
-    """One of the scores of fastops is off by one bit."""
+    """One of the scores of fastops is changed by one bit, which the program must report."""
     load = fastops.graph.load
 
     class Off:
@@ -249,7 +249,7 @@ def test_inference_loop_notices_the_last_bit(program, monkeypatch, capsys):
     [("control_loop", ["--rate=100", "--seconds=0.1"]), ("inference", ["--images=10"])],
     indirect=["program"],
 )
-def test_comparisons_with_no_plan_fail(program, size, monkeypatch, capsys):
+def test_comparisons_without_a_plan_fail(program, size, monkeypatch, capsys):
     def unplanned(self, inputs):
         raise UnplannedError("loop_condition")
 

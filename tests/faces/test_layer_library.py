@@ -1,7 +1,7 @@
-"""The layers of `examples/layers.py` are tf_keras's; programs of examples/ that use the backend.
+"""The layers of `examples/layers.py` are compared with tf_keras's; other examples use the backend.
 
-Where the same ops run in the same order the results are the same to the last bit. They are not
-where tf_keras has another composition, and the tests say which.
+If the same ops run in the same order, the results are the same to the last bit. If tf_keras
+composes a layer of other ops, they are not; the tests name these layers.
 """
 
 import importlib
@@ -33,7 +33,7 @@ def drawn(*sizes, seed=3):
 
 
 def printed(program, *arguments):
-    """Return the lines that a program prints, but for the time it took."""
+    """Return the lines that a program prints, without the times."""
     path = ROOT / "examples" / program
     out = python(
         f"""
@@ -48,7 +48,7 @@ def printed(program, *arguments):
 
 
 def pair(layer, like, sizes):
-    """Build a layer and tf_keras's, with weights that are the same and none of them zero."""
+    """Build a layer and tf_keras's, with the same weights, none of which is zero."""
     assert layer.build(sizes, np.random.default_rng(0)) is not None
     like.build((None, *sizes))
     for number, (weight, other) in enumerate(
@@ -61,7 +61,7 @@ def pair(layer, like, sizes):
 
 
 def gradients(layer, x, training):
-    """Return the result of a layer, and its gradients by inputs and weights."""
+    """Return the result of a layer, and its gradients with respect to inputs and weights."""
     weights = layer.weights if hasattr(layer, "seen") else layer.trainable_variables
     x = tf.constant(x)
     with tf.GradientTape() as tape:
@@ -80,7 +80,7 @@ def gradients(layer, x, training):
         ("Flatten", (), {}, (3, 2, 2)),
     ],
 )
-def test_the_same_to_the_last_bit(layers, kind, ours, options, sizes):
+def test_layers_are_the_same_to_the_last_bit(layers, kind, ours, options, sizes):
     like = getattr(tf_keras.layers, kind)(*ours[:2], **options)
     padding = {"padding": options["padding"]} if "padding" in options else {}
     layer, like = pair(getattr(layers, kind)(*ours, **padding), like, sizes)
@@ -95,7 +95,7 @@ def test_the_same_to_the_last_bit(layers, kind, ours, options, sizes):
 
 @pytest.mark.parametrize("sizes", [(6, 6, 3), (5,)])
 def test_batch_normalization(layers, sizes):
-    """The averages that move differ by rounding: the fused kernel of tf_keras moves them itself."""
+    """Moving averages differ by rounding: the fused kernel of tf_keras updates them itself."""
     layer, like = pair(
         layers.BatchNormalization(0.8), tf_keras.layers.BatchNormalization(momentum=0.8), sizes
     )
@@ -106,7 +106,7 @@ def test_batch_normalization(layers, sizes):
         if len(sizes) == 3:
             for one, other in zip(got, want, strict=True):
                 assert_same(one, other)
-        else:  # where axes are not four, tf_keras has another gradient of the means
+        else:  # with another number of axes, tf_keras has another gradient of the means
             for one, other in zip(got, want, strict=True):
                 np.testing.assert_allclose(one, other, **SEVERAL_ROUNDINGS)
         for state, value in zip(layer.states, layer.seen, strict=True):
@@ -121,11 +121,11 @@ def test_batch_normalization(layers, sizes):
 
 @pytest.mark.parametrize("sequences", [False, True])
 def test_lstm(layers, sequences):
-    """tf_keras's is a traced loop, of which TensorFlow's optimizer fuses and moves ops."""
+    """The LSTM of tf_keras is a traced loop, whose ops TensorFlow's optimizer fuses and moves."""
     layer, like = pair(
         layers.LSTM(6, sequences), tf_keras.layers.LSTM(6, return_sequences=sequences), (7, 4)
     )
-    for batch in range(4):  # the first ones are those that are recorded
+    for batch in range(4):  # the first batches are recorded, later ones replayed
         x = drawn(3, 7, 4, seed=batch)
         got, want = gradients(layer, x, True), gradients(like, x, True)
         assert got[0].shape == want[0].shape
@@ -150,7 +150,7 @@ def test_adam(layers):
 
 
 def test_steps_are_replayed_and_see_what_is_changed(layers):
-    """The losses are those of a network whose steps are run as Python."""
+    """The losses are the same as those of a network whose steps run as Python."""
 
     def losses(again):
         network = layers.Network(
@@ -160,19 +160,19 @@ def test_steps_are_replayed_and_see_what_is_changed(layers):
             network.assess = network._assess
         adam = layers.Adam(network.weights)
         x, y = tf.constant(drawn(9, 5)), tf.constant([0, 1, 2] * 3)
-        found = [network.train(adam, x, y).numpy() for _ in range(6)]
+        history = [network.train(adam, x, y).numpy() for _ in range(6)]
         network.weights[0].assign_add(network.weights[0])
-        found += [network.train(adam, x, y).numpy(), *network(x).numpy().ravel()]
-        return network, found
+        history += [network.train(adam, x, y).numpy(), *network(x).numpy().ravel()]
+        return network, history
 
-    network, found = losses(again=False)
+    network, history = losses(again=False)
     assert network.assess.describe()["replayed"] == 1
-    assert found == losses(again=True)[1]
-    assert len(set(found)) == len(found)
+    assert history == losses(again=True)[1]
+    assert len(set(history)) == len(history)
 
 
-def test_the_digits_are_learnt_as_by_tf_keras():
-    """The weights are the same to the last bit, after 96 steps."""
+def test_training_on_the_digits_is_the_same_as_with_tf_keras():
+    """The weights are the same to the last bit after 96 steps."""
     got = printed("digits_conv.py", "--epochs=2")
     want = printed("digits_conv.py", "--epochs=2", "--library=tf_keras")
     assert [line.split(":")[0] for line in got][0::2] == ["losses", "weights"]
@@ -182,7 +182,7 @@ def test_the_digits_are_learnt_as_by_tf_keras():
 
 
 def test_kalman_filter():
-    """NumPy, TensorFlow and fastops find what statsmodels does."""
+    """NumPy, TensorFlow and fastops find the same estimates as statsmodels."""
     statsmodels = pytest.importorskip("statsmodels.tsa.statespace.kalman_filter")
     from statsmodels.datasets import nile
 
@@ -204,11 +204,11 @@ def test_kalman_filter():
     assert head == "100 years, 20 small ops in each step"
     assert [line.split(":")[0] for line in lines] == ["numpy", "tensorflow", "replayed", "fastops"]
     for line in lines:
-        numbers = [float(one) for one in re.findall(r"-?\d+\.\d+", line)]
+        numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", line)]
         assert numbers == pytest.approx([want.llf, level, deviation, slope], rel=1e-6, abs=1e-4)
 
 
-def test_a_kalman_step_is_what_numpy_computes(monkeypatch):
+def test_a_kalman_step_computes_the_same_as_numpy(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")
     kalman = importlib.import_module("kalman")
     flows = np.random.default_rng(1).normal(1000, 150, 40)

@@ -1,4 +1,4 @@
-"""Actors of examples/rollouts.py: neither who is done first nor who runs the ops is seen."""
+"""Actors of examples/rollouts.py: results depend neither on their order nor on who runs the ops."""
 
 import hashlib
 import importlib
@@ -21,13 +21,13 @@ ROOT = Path(__file__).parents[2]
 def rollouts(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")
     program = importlib.import_module("rollouts")
-    # Actors are objects of this process here, which may have its threads already.
+    # Here, actors are objects of this process, whose number of threads may be fixed already.
     monkeypatch.setattr(program, "begin_process", lambda stock: None)
     return program
 
 
 class Remote:
-    """An actor of a Ray that works off its calls when it is asked for a result, in any order."""
+    """An actor of a fake Ray: it makes its calls when a result is requested, in any order."""
 
     order = random.Random(0)
 
@@ -48,7 +48,7 @@ class Remote:
 
 
 def played(program, monkeypatch, *arguments):
-    """Return what is played and learnt by actors that are objects of this process."""
+    """Return the games and weights of actors that are objects of this process."""
     ray = types.SimpleNamespace(
         remote=lambda **options: Remote, get=Remote.get, put=lambda x: x, kill=lambda actor: None
     )
@@ -57,19 +57,19 @@ def played(program, monkeypatch, *arguments):
         return program.train(*arguments)
 
 
-def test_whoever_is_done_first(rollouts, monkeypatch):
+def test_the_order_in_which_actors_finish_does_not_matter(rollouts, monkeypatch):
     first, second = (played(rollouts, monkeypatch, 3, 4, 1, True) for _ in range(2))
     assert first[0] == second[0]
     assert np.shape(first[0]) == (4, 3)
-    assert [one.tobytes() for one in first[1]] == [one.tobytes() for one in second[1]]
-    assert first[1][0].tobytes() != rollouts.initial(1)[0].tobytes(), "nothing was learnt"
+    assert [array.tobytes() for array in first[1]] == [array.tobytes() for array in second[1]]
+    assert first[1][0].tobytes() != rollouts.initial(1)[0].tobytes(), "the weights have not changed"
     assert first[2].tolist() == np.sum(first[0][1:], axis=0).tolist()
     assert played(rollouts, monkeypatch, 3, 4, 2, True)[0] != first[0]
 
 
 def of_cluster(folder):
-    """Return the processes that have this folder in their environment."""
-    found = []
+    """Return the processes whose environment names this folder."""
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             variables = (process / "environ").read_bytes()
@@ -77,14 +77,15 @@ def of_cluster(folder):
         except OSError:
             continue
         if f"RAY_TMPDIR={folder}".encode() in variables and not ended:
-            found.append(process.name)
-    return found
+            processes.append(process.name)
+    return processes
 
 
 def results(*arguments):
-    """Run the program with a cluster of its own; return what it prints but for the time it took.
+    """Run the program with its own cluster; return its output without the times.
 
-    What Ray writes goes into a folder with a short name, as the names of its sockets are limited.
+    Ray writes its files into a folder with a short name, since the length of socket names is
+    limited.
     """
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         done = subprocess.run(
@@ -96,7 +97,7 @@ def results(*arguments):
             timeout=900,
         )
         assert done.returncode == 0, done.stderr
-        for _ in range(6000):  # they end by and by
+        for _ in range(6000):  # the processes end one after another
             if not (left := of_cluster(folder)):
                 break
             time.sleep(0.1)
@@ -108,10 +109,10 @@ def results(*arguments):
 
 
 @pytest.mark.slow
-def test_the_same_on_a_local_cluster(rollouts, monkeypatch):
-    """Processes with fastops play and learn what TensorFlow alone does here, without any Ray."""
+def test_results_are_the_same_on_a_local_cluster(rollouts, monkeypatch):
+    """Processes of a cluster with fastops give the same as TensorFlow here, without Ray."""
     pytest.importorskip("ray", reason="see the extra 'rollouts'")
     lengths, weights, *_ = played(rollouts, monkeypatch, 2, 6, 0, True)
     digest = hashlib.sha256(b"".join(map(np.ndarray.tobytes, weights))).hexdigest()
-    returns = " ".join(",".join(map(str, one)) for one in lengths)
+    returns = " ".join(",".join(map(str, episodes)) for episodes in lengths)
     assert results("--rounds=6") == [f"returns: {returns}", f"weights: {digest}"]

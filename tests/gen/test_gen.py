@@ -1,4 +1,4 @@
-"""The generator: whole files from synthetic ops, its errors, its drift, its sources."""
+"""The generator: whole files from synthetic ops, errors, up-to-date files, and its sources."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-import fastops  # noqa: F401 - before `tools`, which does without where it cannot be imported
+import fastops  # noqa: F401 - before `tools`, which works without fastops if it cannot be imported
 from fastops._core import opdef
 from tools import gen, load, render, snapshot
 
@@ -157,14 +157,14 @@ op {
 }
 """
 EARLIER = {
-    "9.6": f"# TensorFlow 9.6.0, where it is other\n# lacks Cast2D\n{WITHOUT_WEIGHTS}",
-    "9.7": f"# TensorFlow 9.7.1, where it is other\n{WITHOUT_WEIGHTS}",
+    "9.6": f"# TensorFlow 9.6.0, the differences\n# lacks Cast2D\n{WITHOUT_WEIGHTS}",
+    "9.7": f"# TensorFlow 9.7.1, the differences\n{WITHOUT_WEIGHTS}",
 }
 
 
 @pytest.fixture
 def sources(tmp_path):
-    """Write the inputs of the generator, parts replaced, and load them."""
+    """Return a function that writes the generator's inputs, with some replaced, and loads them."""
 
     def make(ops=OPS, policy=POLICY, facts=FACTS, earlier=EARLIER):
         for version, text in earlier.items():
@@ -249,13 +249,13 @@ def test_report_shows_diff_and_remedy(sources, tmp_path):
 
 
 @pytest.mark.quick
-def test_nothing_has_drifted(capsys):
+def test_generated_files_are_up_to_date(capsys):
     assert gen.main(["--check"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["tools/gen.py"], ["-m", "tools.gen"]])
 def test_command_line(command):
-    """By a new interpreter: it must start without what it generates."""
+    """A new interpreter runs the command, which must start without the generated files."""
     done = subprocess.run(
         [sys.executable, *command, "--help"], cwd=gen.ROOT, capture_output=True, text=True
     )
@@ -264,7 +264,7 @@ def test_command_line(command):
 
 
 def test_generator_needs_nothing_generated():
-    """It must run where the rest of the package cannot be imported."""
+    """The generator must run even if the rest of the package cannot be imported."""
     code = (
         "import sys; sys.modules['fastops._core.build'] = None\n"
         "from tools import load, render\n"
@@ -275,7 +275,7 @@ def test_generator_needs_nothing_generated():
 
 @pytest.mark.quick
 def test_the_running_registry_is_known():
-    """Of the snapshot's TensorFlow, or of an earlier one that is supported."""
+    """The registry is that of the snapshot's TensorFlow or of a supported earlier version."""
     known = {tuple(load.minor(load.OPS.read_text())): load.OPS.read_text()}
     for path in load.earlier():
         difference = path.read_text()
@@ -310,12 +310,12 @@ def test_facts_are_those_of_the_running_tensorflow():
         assert (facts.inputs.get(name, {}), facts.outputs.get(name, {})) == (inputs, outputs)
 
 
-def test_snapshot_holds_no_prose():
+def test_snapshot_contains_no_descriptions():
     text = load.OPS.read_text()
     assert not any(field in text for field in ("summary:", "description:", "explanation:"))
 
 
-def test_since_says_what_the_running_tensorflow_has():
+def test_since_matches_the_running_tensorflow():
     running = tuple(map(int, tf.version.VERSION.split(".")[:2]))
     since = load.load().snapshot.since
     assert since["DecodeJxl"] == {"": "2.21"}
@@ -333,13 +333,13 @@ def test_first_seen_is_after_the_last_that_lacks_it(sources):
     assert since == {"Blend": {"T=float16": "9.8", "weights": "9.8"}, "Cast2D": {"": "9.7"}}
 
 
-def test_an_op_that_is_no_more_has_no_face(sources):
+def test_an_op_that_was_removed_has_no_functions(sources):
     gone = EARLIER["9.7"] + 'op { name: "Bygone" }\n'
     with pytest.raises(load.LoadError, match=r"ops-9\.7\.pbtxt: \['Bygone'\] are no more"):
         sources(earlier=EARLIER | {"9.7": gone})
 
 
-def test_a_difference_restores_what_it_was_made_of():
+def test_a_difference_restores_the_original():
     text = load.written(OPS, EARLIER["9.6"])
     assert 'name: "Cast2D"' not in text
     difference = load.difference(OPS, text)
@@ -350,15 +350,15 @@ def test_a_difference_restores_what_it_was_made_of():
 
 @pytest.fixture
 def kept(tmp_path):
-    """Write a snapshot of 9.8 and what is other in 9.7."""
+    """Write a snapshot of version 9.8 and the differences of 9.7."""
     (tmp_path / "ops.pbtxt").write_text(OPS)
     (tmp_path / "ops-9.7.pbtxt").write_text(EARLIER["9.7"])
     return tmp_path / "ops.pbtxt"
 
 
-def take(found, ops):
+def take(text, ops):
     facts = ops.with_name("facts.toml")
-    gen.take(found, lambda: "facts", ops, facts)
+    gen.take(text, lambda: "facts", ops, facts)
     return facts.exists()
 
 
@@ -378,7 +378,7 @@ def test_a_later_tensorflow_becomes_the_snapshot(kept):
     assert first == load.restore(OPS, EARLIER["9.7"])
 
 
-def test_policy_says_nothing_superfluous():
+def test_policy_has_no_superfluous_entries():
     api = load.load()
     for module in api.modules:
         for binding in module.bindings:
@@ -386,7 +386,7 @@ def test_policy_says_nothing_superfluous():
             if op.name in api.policy.handles:
                 assert op.obstacle is not None, f"{op.name} is eligible without being a handle op"
             if op.name in api.policy.stateless:
-                assert op.obstacle == "stateful", f"{op.name} needs no place on that list"
+                assert op.obstacle == "stateful", f"{op.name} need not be on that list"
             if op.name in api.policy.unseeded:
                 assert op.obstacle in ("stateful", None), f"{op.name} may not be direct"
                 assert api.policy.bound_by(op), op.name

@@ -1,4 +1,4 @@
-"""`fastops.graph`: the same as TensorFlow's sessions and loaders, bit for bit, and by plans."""
+"""`fastops.graph` gives the same as TensorFlow's sessions and loaders, bit for bit, by plans."""
 
 import collections
 import gc
@@ -36,21 +36,24 @@ def outcome(function, *args, **kwargs):
 
 def flat(result):
     """Return a nest of values as a list of its structure and its leaves, with their types."""
-    leaves = [one for one in tf.nest.flatten(result) if one is not None]
+    leaves = [leaf for leaf in tf.nest.flatten(result) if leaf is not None]
     return [
         str(tf.nest.map_structure(type, result)),
-        *(np.asarray(one) if isinstance(one, (np.ndarray, np.generic)) else one for one in leaves),
+        *(
+            np.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+            for leaf in leaves
+        ),
     ]
 
 
 def compare(g, fetches, feed_dict=None, *, executor="plan", calls=3):
-    """Assert that a session gives what TensorFlow's gives, call by call, through an executor."""
+    """Assert that a session gives the same as TensorFlow's, call by call; check its executor."""
     theirs, mine = v1.Session(graph=g), graph.Session(g)
     for _ in range(calls):
         want = outcome(theirs.run, fetches, feed_dict)
         got = outcome(mine.run, fetches, feed_dict)
         assert difference(flat(got), flat(want)) is None
-    executors = [one["executor"] for one in mine.describe()]
+    executors = [row["executor"] for row in mine.describe()]
     assert executor is None or executors == [executor], mine.describe()
     return mine, want
 
@@ -60,7 +63,7 @@ def compare(g, fetches, feed_dict=None, *, executor="plan", calls=3):
 # ---------------------------------------------------------------------------------------------
 
 
-def test_the_classes_are_tensorflow_s():
+def test_graph_classes_are_those_of_tensorflow():
     with graph.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [2], name="x")
         y = fastops.ops.neg(x=x, name="y")
@@ -71,12 +74,12 @@ def test_the_classes_are_tensorflow_s():
     assert not isinstance(tf.constant(1.0), graph.Output)
     assert isinstance(y.op, graph.Operation)
     assert isinstance(y.dtype, graph.DataType)
-    assert [one.name for one in g.get_operations()] == ["x", "y"]
+    assert [operation.name for operation in g.get_operations()] == ["x", "y"]
     assert g.get_operation_by_name("y") is y.op
     assert g.get_tensor_by_name("y:0") is y
 
 
-def test_ops_build_what_raw_ops_build():
+def test_ops_build_the_same_graph_as_raw_ops():
     def nodes(ops):
         with tf.Graph().as_default() as g:
             x = v1.placeholder(tf.float32, [], name="x")
@@ -101,10 +104,10 @@ def test_ops_build_what_raw_ops_build():
 
 
 def built(op, arguments):
-    """Return the graph of one call in a scope, on a device, after another operation."""
+    """Return the graph of one call, in a name scope, on a device, after a control dependency."""
     with tf.Graph().as_default() as g:
         inputs = tf.nest.map_structure(
-            lambda one: v1.placeholder(one.dtype, one.shape) if tf.is_tensor(one) else one,
+            lambda leaf: v1.placeholder(leaf.dtype, leaf.shape) if tf.is_tensor(leaf) else leaf,
             arguments,
         )
         first = tf.no_op("first")
@@ -113,7 +116,7 @@ def built(op, arguments):
     return g.as_graph_def()
 
 
-def test_every_op_builds_what_its_raw_op_builds():
+def test_every_op_builds_the_same_graph_as_its_raw_op():
     recipes.load()
     names = [name for name in cases.op_names() if hasattr(tf.raw_ops, name)]
     seen = 0
@@ -170,8 +173,8 @@ def test_gradients():
         value = make("float32", 3)
         tape.watch(value)
         z = value * (value * value if tf.reduce_sum(value) > 0.0 else -value) ** 3
-    _, found = compare(g, slope, {x: value.numpy()}, executor=None)
-    np.testing.assert_allclose(found, tape.gradient(z, value), rtol=1e-5)
+    _, gradients = compare(g, slope, {x: value.numpy()}, executor=None)
+    np.testing.assert_allclose(gradients, tape.gradient(z, value), rtol=1e-5)
 
 
 def small():
@@ -211,7 +214,7 @@ def test_bytes_that_are_cut_short():
     assert other.get_operations() == []
 
 
-def test_what_is_saved_is_saved_as_a_whole(tmp_path, monkeypatch):
+def test_files_are_written_as_a_whole(tmp_path, monkeypatch):
     path = tmp_path / "g.pb"
     graph.save(small(), path)
     want = path.read_bytes()
@@ -296,7 +299,7 @@ def colocated(x):
 @pytest.mark.parametrize(
     ("name", "lowered"), [*((name, False) for name in CATALOGUE), ("cond", True), ("while", True)]
 )
-def test_catalogue(name, lowered):
+def test_programs_of_sessions_give_the_same(name, lowered):
     function, value = CATALOGUE[name]
     if lowered:
         v1.disable_control_flow_v2()
@@ -358,7 +361,7 @@ def test_feeds(xyz):
         compare(g, z, feed_dict)
 
 
-def test_what_is_wrong(xyz):
+def test_errors_of_wrong_calls(xyz):
     g, x, a, _, z = xyz
     other = tf.constant(1.0)
     for fetches, feed_dict in (
@@ -418,11 +421,11 @@ def test_strings_as_feeds():
         for _ in range(2):
             want = outcome(theirs.run, y, {x: value})
             assert difference(flat(outcome(mine.run, y, {x: value})), flat(want)) is None
-    assert [one["executor"] for one in mine.describe()] == ["plan"]
+    assert [row["executor"] for row in mine.describe()] == ["plan"]
 
 
-def test_what_becomes_wrong(xyz):
-    """A plan exists already."""
+def test_errors_of_wrong_calls_after_a_plan_exists(xyz):
+    """The wrong calls come when a plan has been made already."""
     g, x, a, _, z = xyz
     mine, theirs = graph.Session(g), v1.Session(graph=g)
     for _ in range(3):
@@ -432,7 +435,7 @@ def test_what_becomes_wrong(xyz):
         assert isinstance(want, Failure)
         assert outcome(mine.run, z, {x: value, a: 1.0}) == want
     assert_same_bits(mine.run(z, {x: [1.0], a: 1.0}), np.float32([3.0]))
-    assert [one["executor"] for one in mine.describe()] == ["plan"]
+    assert [row["executor"] for row in mine.describe()] == ["plan"]
 
 
 def test_kernels_that_fail():
@@ -449,7 +452,7 @@ def test_kernels_that_fail():
     ):
         mine, theirs = graph.Session(g), v1.Session(graph=g)
         for feed in (good, good, bad, bad, good):
-            got, want = (outcome(one.run, fetches, feed) for one in (mine, theirs))
+            got, want = (outcome(session.run, fetches, feed) for session in (mine, theirs))
             assert difference(flat(got), flat(want)) is None
             assert isinstance(want, Failure) == (feed is bad)
         (described,) = mine.describe()
@@ -477,14 +480,14 @@ def test_state_is_in_one_place():
         for fetches in (
             init, v, r, more, [v, r], pure, looked, put, got, number, numbers, [v, pure]
         ):  # fmt: skip
-            got_, want = (outcome(one.run, fetches, {x: 3.0}) for one in (mine, theirs))
+            got_, want = (outcome(session.run, fetches, {x: 3.0}) for session in (mine, theirs))
             assert difference(flat(got_), flat(want)) is None
-    executors = {tuple(one["fetches"]): one["executor"] for one in mine.describe()}
-    for one in (pure, v, [v, pure]):
-        names = tuple(g.as_graph_element(tensor).name for tensor in tf.nest.flatten(one))
+    executors = {tuple(row["fetches"]): row["executor"] for row in mine.describe()}
+    for fetch in (pure, v, [v, pure]):
+        names = tuple(g.as_graph_element(tensor).name for tensor in tf.nest.flatten(fetch))
         assert executors.pop(names) == "plan"
     assert set(executors.values()) == {"tensorflow"}
-    assert all(one["reason"] for one in mine.describe() if one["executor"] == "tensorflow")
+    assert all(row["reason"] for row in mine.describe() if row["executor"] == "tensorflow")
 
 
 def test_random_numbers_follow_their_seeds():
@@ -506,7 +509,7 @@ def test_the_graph_grows(xyz):
     for _ in range(3):
         assert_same_bits(session.run(more, {x: [1.0]}), np.float32([9.0]))
         assert_same_bits(session.run([y, "more:0"], {x: [1.0]})[1], np.float32([9.0]))
-    assert {one["executor"] for one in session.describe()} == {"plan"}
+    assert {row["executor"] for row in session.describe()} == {"plan"}
 
 
 def test_the_default_session(xyz):
@@ -518,7 +521,7 @@ def test_the_default_session(xyz):
             assert_same_bits(z.eval({x: [1.0]}), np.float32([3.0]))
             y.op.run({x: [1.0]})
             session.run(z, {x: [1.0]})
-    assert {one["executor"] for one in session.describe()} == {"plan"}
+    assert {row["executor"] for row in session.describe()} == {"plan"}
     theirs = v1.Session(graph=g)
     theirs.close()
     want = outcome(theirs.run, z, {x: [1.0]})
@@ -536,11 +539,11 @@ def test_the_default_graph():
         assert outcome(graph.Session(g).run, []) == outcome(v1.Session(graph=g).run, [])
 
 
-def test_the_rest_of_a_session(xyz):
+def test_other_methods_of_a_session(xyz):
     g, x, _, y, z = xyz
     session = graph.Session(g)
-    assert [one.name for one in session.list_devices()] == [
-        one.name for one in v1.Session(graph=g).list_devices()
+    assert [device.name for device in session.list_devices()] == [
+        device.name for device in v1.Session(graph=g).list_devices()
     ]
     for _ in range(3):
         assert_same_bits(session.make_callable(z, [x])([1.0]), np.float32([3.0]))
@@ -555,7 +558,7 @@ def test_the_rest_of_a_session(xyz):
     assert_same_bits(session.partial_run(handle, z, {"a:0": 5.0}), np.float32([7.0]))
 
 
-def test_results_are_their_callers(xyz):
+def test_results_belong_to_the_caller(xyz):
     g, x, _, y, _ = xyz
     with g.as_default():
         same = tf.identity(x)
@@ -588,7 +591,7 @@ def test_devices(xyz):
     assert session.describe() == []
     for _ in range(3):
         assert_same_bits(session.run(z, {x: [1.0]}), np.float32([3.0]))
-    assert [one["executor"] for one in session.describe()] == ["plan"]
+    assert [row["executor"] for row in session.describe()] == ["plan"]
     with tf.Graph().as_default() as g, tf.device("/GPU:7"):
         nowhere = tf.constant(1.0) * 2.0
     compare(g, nowhere, executor=None)
@@ -650,9 +653,9 @@ def test_plans_are_bounded(xyz, monkeypatch):
 
 
 def twins(g, init):
-    """Return a session of fastops and one of TensorFlow, and a function that runs both.
+    """Return a session of fastops, one of TensorFlow, and a function that runs both.
 
-    It asserts that they do the same, and returns what that is.
+    The function asserts that both give the same result, and returns it.
     """
     mine, theirs = graph.Session(g), v1.Session(graph=g)
 
@@ -667,14 +670,14 @@ def twins(g, init):
 
 
 def executor_of(session, *fetches):
-    """Return who runs some fetches, and why that is TensorFlow."""
-    found = [session.graph.as_graph_element(one) for one in fetches]
-    tensors = [one.name for one in found if isinstance(one, tf.Tensor)]
-    targets = [one.name for one in found if isinstance(one, tf.Operation)]
+    """Return the executor that runs some fetches, and the reason if it is TensorFlow's."""
+    elements = [session.graph.as_graph_element(fetch) for fetch in fetches]
+    tensors = [element.name for element in elements if isinstance(element, tf.Tensor)]
+    targets = [element.name for element in elements if isinstance(element, tf.Operation)]
     (described,) = [
-        one
-        for one in session.describe()
-        if (one["fetches"], one["targets"]) == (tensors, targets)
+        row
+        for row in session.describe()
+        if (row["fetches"], row["targets"]) == (tensors, targets)
     ]  # fmt: skip
     return described["executor"], described["reason"]
 
@@ -744,7 +747,7 @@ def test_variables(name):
     for _ in range(4):
         run(y)
         run(v)
-    assert {one["executor"] for one in mine.describe() if one["fetches"]} == {"plan"}
+    assert {row["executor"] for row in mine.describe() if row["fetches"]} == {"plan"}
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "bool", "complex64", "int64", "string", "uint8"])
@@ -756,12 +759,14 @@ def test_variables_of_other_dtypes(dtype):
         change = v.assign(x).op
         init = v1.global_variables_initializer()
     mine, _, run = twins(g, init)
-    for one in ([b"", b"d"], [b"e", b"f"]):
-        one = one if dtype == "string" else np.asarray([len(one[0]), 1], x.dtype.as_numpy_dtype)
-        run(change, {x: one})
+    for value in ([b"", b"d"], [b"e", b"f"]):
+        value = (
+            value if dtype == "string" else np.asarray([len(value[0]), 1], x.dtype.as_numpy_dtype)
+        )
+        run(change, {x: value})
         run(v)
-    run(change, {x: one})
-    executors = [executor_of(mine, one) for one in (change, v)]
+    run(change, {x: value})
+    executors = [executor_of(mine, fetches) for fetches in (change, v)]
     assert executors == [("plan", None)] * 2
 
 
@@ -773,7 +778,7 @@ def test_variables_that_come_and_go():
         init = v1.global_variables_initializer()
     mine, _, run = twins(g, [])
     for _ in range(3):
-        assert isinstance(run(v), Failure)  # it has no value
+        assert isinstance(run(v), Failure)  # the variable has no value
         run(init)
         for _ in range(3):
             run(v)
@@ -786,10 +791,10 @@ def test_variables_that_come_and_go():
 
 @pytest.mark.parametrize("kind", ["stock", "fastops"])
 def test_variables_that_are_destroyed_leave_no_memory(kind):
-    """What comes next has their place: TensorFlow's allocator may keep it, with either session.
+    """Later variables reuse the memory of destroyed ones, which TensorFlow's allocator may keep.
 
-    Their value is no constant, which the session would keep. In a process of its own, where nothing
-    else has left a place.
+    Their values are not constants, because a session would keep these. The test runs in its own
+    process, in which nothing else has left free memory.
     """
     python(f"""
         from memory import allocated
@@ -815,7 +820,7 @@ def test_variables_that_are_destroyed_leave_no_memory(kind):
             except tf.errors.NotFoundError:
                 next = tf.fill([size], 1.0)
             print(allocated() - alive)
-            assert allocated() - alive < 8e6  # and not the 80 that it has
+            assert allocated() - alive < 8e6  # not the 80 MB of all variables
             del next
         if {kind!r} == "fastops":
             *_, row = (row for row in session.describe() if row["fetches"])
@@ -824,7 +829,7 @@ def test_variables_that_are_destroyed_leave_no_memory(kind):
 
 
 def test_writes_in_any_order():
-    """Only TensorFlow's executor decides what comes first."""
+    """If nothing orders the writes, TensorFlow's executor runs the graph."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=1.0, use_resource=True)
         w = v1.get_variable("w", initializer=1.0, use_resource=True)
@@ -849,7 +854,7 @@ def test_writes_in_any_order():
 
 
 def test_writes_beside_branches():
-    """A branch that does not need an input does not wait for it, either."""
+    """A branch does not wait for inputs that it does not need."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=1.0, use_resource=True)
         w = v1.get_variable("w", initializer=1.0, use_resource=True)
@@ -868,8 +873,8 @@ def test_writes_beside_branches():
         mine.run(then, {flag: True})
         run([v.initializer, w.initializer])
         run(apart, {flag: True})
-    for one in (inside, then):
-        executor, reason = executor_of(mine, one)
+    for target in (inside, then):
+        executor, reason = executor_of(mine, target)
         assert executor == "tensorflow"
         in_a_function = text_of("read_in_function", "cond reads v")
         assert reason == in_a_function or reason.startswith(text_of("access_order"))
@@ -892,7 +897,7 @@ CHANGES = [
 
 
 def variables_at_random(random):
-    """Return a graph that reads and writes variables, what to fetch of it, and what to feed."""
+    """Return a random graph that reads and writes variables, its fetches, and its feeds."""
     with tf.Graph().as_default() as g:
         x, flag = v1.placeholder(tf.float32, [3]), v1.placeholder(tf.bool, [])
         variables = [
@@ -902,14 +907,16 @@ def variables_at_random(random):
         values, made = [x], []
         ordered = random.random() < 0.7
         for _ in range(random.integers(2, 9)):
-            with tf.control_dependencies([one for one in made if ordered or random.random() < 0.4]):
+            with tf.control_dependencies(
+                [operation for operation in made if ordered or random.random() < 0.4]
+            ):
                 v, other = (variables[i] for i in random.choice(4, 2, replace=False))
                 value = values[random.integers(len(values))]
                 change = CHANGES[random.integers(len(CHANGES))]
-                one = g.as_graph_element(change(v, value, other, flag))
-            made.append(one if isinstance(one, tf.Operation) else one.op)
-            values += [one] if isinstance(one, tf.Tensor) else []
-        chosen = [one for one in (*made, *values[1:]) if random.random() < 0.5]
+                operation = g.as_graph_element(change(v, value, other, flag))
+            made.append(operation if isinstance(operation, tf.Operation) else operation.op)
+            values += [operation] if isinstance(operation, tf.Tensor) else []
+        chosen = [element for element in (*made, *values[1:]) if random.random() < 0.5]
         return g, chosen or made[-1:], x, flag, variables
 
 
@@ -926,7 +933,7 @@ def test_variables_at_random():
             mine.run(fetches, feed)
             executor, _ = executor_of(mine, *fetches)
             if executor == "tensorflow":
-                break  # it may do either, and so another thing than the other session
+                break  # several results are valid, so the sessions may differ
             run(init)
             run(fetches, feed)
             run(variables)
@@ -936,7 +943,7 @@ def test_variables_at_random():
 
 
 def test_runs_that_fail_half_way():
-    """What was written before stays so, and nothing is written twice."""
+    """Writes before the failure remain, and no write happens twice."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=[1.0, 1.0], use_resource=True)
         x, i = v1.placeholder(tf.float32), v1.placeholder(tf.int32)
@@ -954,7 +961,7 @@ def test_runs_that_fail_half_way():
 
 
 def test_operations_run_once():
-    """What has no value, and returns None, has been run all the same."""
+    """Operations without a value return None, and are run."""
     with tf.Graph().as_default() as g:
         v = v1.get_variable("v", initializer=0.0, use_resource=True)
         more = tf.raw_ops.AssignAddVariableOp(resource=v.handle, value=1.0)
@@ -1013,7 +1020,7 @@ def test_sessions_have_their_own_variables():
 
 
 class Module(tf.Module):
-    """Several signatures, with variables, a table with an asset, and a state."""
+    """A module with several signatures, variables, a table with an asset, and a state."""
 
     def __init__(self, words):
         self.w = tf.Variable(floats(2, 3), name="w")
@@ -1094,7 +1101,7 @@ def test_signatures(saved, name, kind):
     assert executor == "plan" or name == "looked_up", model.reason
 
 
-def test_what_a_model_says_of_itself(saved):
+def test_the_description_of_a_model(saved):
     model = graph.load(saved)
     assert str(inspect.signature(model)) == "(*, a, z)"
     assert [*model.inputs] == ["a", "z"]
@@ -1108,7 +1115,7 @@ def test_what_a_model_says_of_itself(saved):
     assert model.__name__ == "serving_default"
 
 
-def test_inputs_that_are_wrong(saved):
+def test_errors_of_wrong_inputs(saved):
     model = graph.load(saved)
     good = {"a": floats(1, 2), "z": floats(1, 2)}
     model(**good)
@@ -1141,7 +1148,7 @@ def test_inputs_that_are_wrong(saved):
 
 
 def test_known_calls_run_no_python(saved, monkeypatch):
-    """What a call's inputs have in common with those of one before is all that is looked at."""
+    """A call only compares the signature of its inputs with that of an earlier call."""
     model = graph.load(saved)
     values = {"a": floats(3, 2), "z": floats(3, 2)}
     want = tf.saved_model.load(str(saved)).signatures["serving_default"](
@@ -1174,13 +1181,13 @@ def test_known_calls_run_no_python(saved, monkeypatch):
     assert not seen
     for inputs in calls[4:]:
         assert_same([*model(**inputs).values()], [*want.values()])
-    assert len(seen) == 3, "they are converted"
+    assert len(seen) == 3, "the inputs are converted"
     with pytest.raises(TypeError, match="as its input 'a', not a tensor of float64"):
         model(a=tf.ones([3, 2], tf.float64), z=tensors["z"])
 
 
-def test_models_that_tensorflow_runs(saved, monkeypatch):
-    """Without a plan, results have their names all the same."""
+def test_models_without_a_plan(saved, monkeypatch):
+    """Results have names, although TensorFlow runs the model."""
     for name in ("serving_default", "looked_up"):
         theirs = tf.saved_model.load(str(saved)).signatures[name]
         model = graph.load(saved, name)
@@ -1216,7 +1223,7 @@ def test_models_in_functions_and_on_tapes(saved):
         assert_same(fast(z), traced(z))
 
 
-def test_results_of_models_are_their_callers(saved, tmp_path):
+def test_results_of_models_belong_to_the_caller(saved, tmp_path):
     with tf.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [2], name="x")
         tf.identity(x, name="y")
@@ -1273,11 +1280,11 @@ def test_frozen_graphs(source, tmp_path):
 
 def test_names_of_inputs_and_outputs(tmp_path):
     with tf.Graph().as_default() as g:
-        one = v1.placeholder(tf.float32, [], name="in/one")
+        placeholder = v1.placeholder(tf.float32, [], name="in/one")
         two = v1.placeholder(tf.float32, [], name="in/two")
-        parts = tf.split(tf.stack([one, two], name="both"), 2, name="parts")
+        parts = tf.split(tf.stack([placeholder, two], name="both"), 2, name="parts")
         tf.subtract(*[tf.reshape(part, []) for part in parts], name="less")
-        tf.unique(tf.stack([one, one]), name="only")
+        tf.unique(tf.stack([placeholder, placeholder]), name="only")
     path = tmp_path / "g.pb"
     graph.save(g, path)
     model = graph.load(path)
@@ -1296,7 +1303,7 @@ def test_names_of_inputs_and_outputs(tmp_path):
         ({"inputs": ["no"]}, "g.pb has no tensor 'no'"),
         ({"outputs": ["less:1"]}, "g.pb has no tensor 'less:1'"),
         ({"outputs": ["in/one:x"]}, "g.pb has no tensor 'in/one:x'"),
-        ({"inputs": ["in/one"]}, "depend on what is no input: 'in/two'"),
+        ({"inputs": ["in/one"]}, "depend on more than the inputs: 'in/two'"),
         ({"outputs": []}, "has no outputs"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -1347,7 +1354,7 @@ def test_tags(tagged, tags):
     assert_same_bits(model(x=x)["y"], want)
 
 
-def test_tags_that_are_not_there(tagged, saved, tmp_path):
+def test_missing_tags(tagged, saved, tmp_path):
     with pytest.raises(ValueError, match=r"tagged has no MetaGraph with the tags 'gpu': it has "):
         graph.load(tagged, tags="gpu")
     with pytest.raises(ValueError, match=r"no MetaGraph with the tags 'gpu': it has 'serve'"):
@@ -1398,10 +1405,10 @@ def copy(source, target):
     return target
 
 
-def test_files_that_are_not_there(saved, tmp_path):
+def test_missing_files(saved, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing.pb"):
         graph.load(tmp_path / "nothing.pb")
-    with pytest.raises(ValueError, match=f"{tmp_path} is no SavedModel"):
+    with pytest.raises(ValueError, match=f"{tmp_path} is not a SavedModel"):
         graph.load(tmp_path)
     with pytest.raises(ValueError, match="has no signature 'other': it has 'counted', 'looked_up'"):
         graph.load(saved, "other")
@@ -1436,7 +1443,7 @@ def test_saved_models_that_are_cut_short(which, name, size, tmp_path, request):
 
 
 @pytest.mark.parametrize("extension", ["pb", "pbtxt", "meta"])
-def test_files_of_other_things(extension, tmp_path):
+def test_files_of_other_formats(extension, tmp_path):
     path = tmp_path / f"g.{extension}"
     for content in (b"", b"\0", b"text", b"\xff" * 100, bytes(range(256)), b"node {"):
         path.write_bytes(content)
@@ -1458,7 +1465,7 @@ def test_text_that_is_cut_short(tmp_path):
 def test_meta_graphs_as_text(tmp_path):
     with small().as_default() as g:
         meta = v1.train.export_meta_graph(str(tmp_path / "h.meta"))
-        # What `as_text=True` writes; with a newer protobuf TensorFlow 2.20 cannot.
+        # This is what `as_text=True` writes, which fails in TensorFlow 2.20 with a newer protobuf.
         (tmp_path / "g.meta").write_text(text_format.MessageToString(meta))
         want = v1.Session(graph=g).run("most:0", {"x:0": [[1.0, 2.0]]})
     for name in ("g.meta", "h.meta"):
@@ -1475,7 +1482,7 @@ def test_models_are_loaded_while_graphs_are_built(saved):
     assert model.describe()["executor"] == "plan"
 
 
-def test_ops_that_are_not_there(saved, tmp_path):
+def test_unknown_ops(saved, tmp_path):
     definition = small().as_graph_def()
     definition.node[-1].op = "Unheard"
     path = tmp_path / "g.pb"
@@ -1500,7 +1507,7 @@ def test_variables_without_values(tmp_path):
             graph.load(tmp_path / "g.pb", outputs="y")
 
 
-def test_models_end(saved):
+def test_closed_models_release_their_resources(saved):
     model = graph.load(saved)
     model(**CALLS["serving_default"])
     ended = weakref.ref(model)

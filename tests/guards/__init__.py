@@ -1,1 +1,1 @@
-"""A fuzzer of guards: what recorded calls depend on, changed one thing at a time."""
+"""A fuzzer of guards, which changes what recorded calls depend on, one thing at a time."""

@@ -1,4 +1,4 @@
-"""Fuzz the guards of all objects with ever new seeds, until interrupted or for some rounds."""
+"""Fuzz the guards of all objects with new seeds, until interrupted or for a number of rounds."""
 
 import argparse
 import itertools
@@ -16,15 +16,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m guards")
     parser.add_argument("titles", nargs="*", help="parts of the titles of objects; default: all")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; default: 0")
-    parser.add_argument("--rounds", type=int, help="seeds to try; default: no end")
-    parser.add_argument("--most", type=int, help="changes of one object; default: all")
+    parser.add_argument("--rounds", type=int, help="how many seeds to try; default: no limit")
+    parser.add_argument("--most", type=int, help="changes to try of each object; default: all")
     options = parser.parse_args()
     console = Console(stderr=True)
-    policy.set_share(0)  # recordings are made as soon as one call has come
+    policy.set_share(0)  # make recordings after one call
     chosen = [
         title
         for title in SUBJECTS
-        if not options.titles or any(one.lower() in title.lower() for one in options.titles)
+        if not options.titles or any(part.lower() in title.lower() for part in options.titles)
     ]
     failed, never = 0, set()
     seeds = itertools.count(options.seed)
@@ -51,7 +51,7 @@ def main():
     except KeyboardInterrupt:
         console.print("interrupted")
     if len(never) == len(chosen):
-        console.print("[red]nothing is replayed[/red]: no guard was tried")
+        console.print("[red]nothing is replayed[/red]: no guard was tested")
     return 1 if failed or len(never) == len(chosen) else 0
 
 

@@ -1,6 +1,7 @@
-"""Everything that an object holds, and how each part of it can be changed and put back.
+"""Find everything that an object holds, and make reversible changes of each part.
 
-The walk knows nothing of what fastops compares: it follows what Python lets a program reach.
+The walk does not know what fastops compares. It follows all references that Python lets a program
+reach.
 """
 
 import functools
@@ -15,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 MOST = 20_000
-"""Parts of one object."""
+"""The maximum number of parts of one object."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Change:
     Attributes
     ----------
     path : str
-        Where it is, and what is done to it.
+        Where the part is, and how it is changed.
     apply : callable
-        Makes the change, and returns a callable that takes it back.
+        Makes the change, and returns a callable that undoes it.
     """
 
     path: str
@@ -35,18 +36,18 @@ class Change:
 
 
 def changes(root, title, modules=()):
-    """Return every change of what an object holds, in an order that does not depend on chance.
+    """Return every change of what an object holds, in a deterministic order.
 
     Parameters
     ----------
     root : object
         The object.
     title : str
-        What to call it.
+        The name of the object in paths.
     modules : sequence of module
         Modules whose attributes may be changed.
     """
-    found, seen = [], set()
+    result, seen = [], set()
     queue = deque([(root, title)])
     queue.extend((module, module.__name__) for module in modules)
     while queue and len(seen) < MOST:
@@ -56,9 +57,9 @@ def changes(root, title, modules=()):
         seen.add(id(value))
         for change, inner in _of(value, path, modules):
             if change is not None:
-                found.append(change)
+                result.append(change)
             queue.extend(inner)
-    return found
+    return result
 
 
 def _is_leaf(value):
@@ -80,7 +81,7 @@ def _is_leaf(value):
 
 
 def _of(value, path, modules):
-    """Yield changes of an object itself, each with what to look at next."""
+    """Yield changes of an object itself, and the parts to visit next."""
     if isinstance(value, tf.Variable | keras.Variable):
         yield Change(f"{path}.assign", functools.partial(_assign, value)), []
     elif isinstance(value, types.ModuleType):
@@ -102,7 +103,7 @@ def _of(value, path, modules):
     elif isinstance(value, types.MappingProxyType | tuple | frozenset | weakref.ref):
         inner = [value()] if isinstance(value, weakref.ref) else value
         inner = list(inner.values()) if isinstance(inner, types.MappingProxyType) else inner
-        yield None, [(one, f"{path}[{i}]") for i, one in enumerate(inner)]
+        yield None, [(part, f"{path}[{i}]") for i, part in enumerate(inner)]
     elif not type(value).__module__.startswith(("tensorflow", "builtins", "threading", "_")) or (
         isinstance(value, dict | list | set)
     ):
@@ -177,7 +178,7 @@ def _items(holder, name, path, deleted=True):
 
 
 def _others(value):
-    """Return other values that a program may put in the place of one."""
+    """Return other values by which a program may replace a value."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -192,7 +193,7 @@ def _others(value):
         return [value + 1]
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
         return [value + 1]
-    if isinstance(value, tuple) and value and all(isinstance(one, int) for one in value):
+    if isinstance(value, tuple) and value and all(isinstance(item, int) for item in value):
         return [(value[0] + 1, *value[1:])]
     if isinstance(value, types.FunctionType):
         return [_doubled(value)]

@@ -1,4 +1,4 @@
-"""Objects whose calls are recorded: Keras's layers, losses, metrics, optimizers; those of users."""
+"""Objects whose calls are recorded: layers, losses, metrics, optimizers, and layers of users."""
 
 import inspect
 
@@ -14,6 +14,11 @@ from guards.fuzz import Subject
 def floats(*shape):
     values = np.random.default_rng(5).uniform(0.1, 0.9, size=shape)
     return tf.constant(values.astype(np.float32))
+
+
+def signed(*shape):
+    """Return floats of both signs: an activation such as LeakyReLU depends on the sign."""
+    return floats(*shape) - 0.5
 
 
 def integers(*shape, most=4):
@@ -138,7 +143,7 @@ LAYERS = {
     "StackedRNNCells": (lambda: L.RNN(L.StackedRNNCells([L.GRUCell(2), L.LSTMCell(2)])), LINE),
     "TimeDistributed": (lambda: L.TimeDistributed(L.Dense(2)), LINE),
 }
-"""By the name of a class, what makes a layer, and shapes of what it is called with."""
+"""By the name of a class, a function that makes a layer, and the shapes of its inputs."""
 
 OF_INTEGERS = {
     *("CategoryEncoding", "Embedding", "HashedCrossing", "Hashing", "ReversibleEmbedding"),
@@ -148,7 +153,7 @@ ELSEWHERE = {
     "Layer": "has no call",
     "Wrapper": "has no call",
     "InputLayer": "is not called",
-    "Lambda": "runs a function of a user's",
+    "Lambda": "runs a function of a user",
     "LSTMCell": "is in LSTM",
     "GRUCell": "is in StackedRNNCells",
     "SimpleRNNCell": "is in RNN",
@@ -170,10 +175,10 @@ ELSEWHERE = {
             *("RandomPerspective", "RandomPosterization", "RandomSaturation", "RandomSharpness"),
             *("RandomShear", "RandomTranslation", "RandomZoom"),
         ),
-        "works on data for training, as those of its kind above",
+        "augments data for training, as the layers of its kind above do",
     ),
 }
-"""Classes of layers that are left out, and why."""
+"""Classes of layers that are left out, with the reason."""
 
 LOSSES = {
     name: kind
@@ -222,7 +227,7 @@ SCHEDULES = {
 def _layer(name):
     make, shapes = LAYERS[name]
     layer = make()
-    made = integers if name in OF_INTEGERS else floats
+    made = integers if name in OF_INTEGERS else signed
     if isinstance(shapes, list):
         given = [[made(*shape) for shape in shapes]]
     elif isinstance(shapes[0], tuple):
@@ -287,10 +292,10 @@ SUBJECTS = {
     },
     **{f"declared {name}": (_declared, name) for name in declared.READS},
 }
-"""By title, what makes a `Subject`, and of what."""
+"""By title, the function that makes a `Subject`, and its arguments."""
 
 
 def subject(title):
     """Return a new `Subject`."""
-    make, of = SUBJECTS[title]
-    return make(of)
+    make, build = SUBJECTS[title]
+    return make(build)

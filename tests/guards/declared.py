@@ -1,4 +1,4 @@
-"""Layers of a user, each of which reads something of another kind."""
+"""Layers of a user, each of which reads another kind of state."""
 
 import types
 from collections import OrderedDict, defaultdict, namedtuple
@@ -24,7 +24,7 @@ class Config:
 
 
 class Holder:
-    """An object of a class of a user's."""
+    """An object of a user's class."""
 
     def __init__(self):
         self.scale = 3.0
@@ -54,7 +54,7 @@ def closure(scale):
 
 
 class Reader(keras.Layer):
-    """Calls one of the functions below."""
+    """A layer that calls one of the functions below."""
 
     from_class = Holder()
     of_class = (2.0, [1.0])
@@ -226,14 +226,14 @@ READS = {
     for name, function in list(globals().items())
     if name.startswith(("reads_", "imports"))
 }
-"""By name, functions of a layer and its input."""
+"""Functions of a layer and its input, by name."""
 
 
 def reader(name):
-    """Return a layer of a class of its own, since objects that are refused count by class."""
+    """Return a layer of a new class, since refused objects are counted by class."""
     kind = type(f"Reader_{name}", (Reader,), {"__module__": __name__})
     return fastops.keras.replayable(kind)(READS[name])
 
 
 REFUSED = {"reads_any_name", "reads_globals"}
-"""Those which may read any attribute of a module, so that no call of theirs is replayed."""
+"""Functions that may read any attribute of a module, so that their calls are not replayed."""

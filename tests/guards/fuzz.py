@@ -1,4 +1,4 @@
-"""Changes one thing at a time, and compares a call with TensorFlow's own."""
+"""Make one change at a time, and compare a call with TensorFlow's own."""
 
 import random
 import warnings
@@ -15,7 +15,7 @@ from fastops._install.replacement import set_live
 from guards.changes import changes
 
 CALLS = 8
-"""Until calls are replayed, and by kernels alone."""
+"""The number of calls after which calls are replayed by kernels alone."""
 
 
 @dataclass
@@ -25,13 +25,13 @@ class Subject:
     Attributes
     ----------
     instance : object
-        It.
+        The object.
     call : callable
-        Calls it: returns the result.
+        Calls the object and returns the result.
     method : str
-        The method that is replayed.
+        The name of the method that is replayed.
     modules : sequence of module
-        Modules of users that its code reads.
+        Modules of users that its code reads from.
     """
 
     instance: object
@@ -40,22 +40,22 @@ class Subject:
     modules: tuple = ()
 
     def variables(self):
-        """Return what a call may change."""
-        return list({id(one): one for one in _variables(self.instance)}.values())
+        """Return the variables that a call may change."""
+        return list({id(variable): variable for variable in _variables(self.instance)}.values())
 
 
 def _variables(instance):
-    found = getattr(instance, "variables", [])
-    return found() if callable(found) else found
+    variables = getattr(instance, "variables", [])
+    return variables() if callable(variables) else variables
 
 
 def fuzz(subject, title, seed=0, most=None):
-    """Change what an object holds; compare each call that follows with TensorFlow's own.
+    """Change what an object holds; compare each following call with TensorFlow's own.
 
     Parameters
     ----------
     subject : Subject
-        The object. `fastops.install` is in force.
+        The object. `fastops.install` must be active.
     title : str
         What to call it.
     seed : int
@@ -70,7 +70,7 @@ def fuzz(subject, title, seed=0, most=None):
     tried : int
         The number of changes.
     differences : list of str
-        What was changed where results differ.
+        The changes after which results differ.
     """
     assert fastops.is_installed()
     chance = random.Random(f"{title} {seed}")
@@ -87,32 +87,32 @@ def fuzz(subject, title, seed=0, most=None):
         try:
             given = {live: _changed(subject, change, values, live, 1 + live) for live in orders}
             given[False] *= 2
-            if given[True] != given[False]:  # TensorFlow's own second call may differ, too
+            if given[True] != given[False]:  # even TensorFlow's own second call may differ
                 given[False] = _changed(subject, change, values, False, 2)
         except NotTakenError:
             continue
         except NotUndoneError as error:
-            differences.append(f"{change.path} could not be taken back: {error}")
+            differences.append(f"{change.path} could not be undone: {error}")
             break
         if given[True] != given[False]:
             got, want = (" and then ".join(map(_short, given[live])) for live in (True, False))
             differences.append(f"{change.path}: {got} instead of {want}")
     values = _values(variables)
     if _called(subject, values, live=True) != _called(subject, values, live=False):
-        differences.append("the object is not as it was")
+        differences.append("the object is not restored")
     return replayed, len(found[:most]), differences
 
 
 class NotTakenError(Exception):
-    """An object does not take a change."""
+    """An object rejects a change."""
 
 
 class NotUndoneError(Exception):
-    """A change cannot be taken back."""
+    """A change cannot be undone."""
 
 
 def _changed(subject, change, values, live, count):
-    """Return what comes of some calls in a row, with a change that is there for these alone."""
+    """Return the outcomes of consecutive calls, with a change that is undone after them."""
     try:
         undo = change.apply()
     except Exception as error:
@@ -127,11 +127,11 @@ def _changed(subject, change, values, live, count):
 
 
 def _values(variables):
-    return [(one, one.numpy()) for one in variables]
+    return [(variable, variable.numpy()) for variable in variables]
 
 
 def _replayed(subject):
-    """Return how many calls of an object were replayed; none where its class has its own method."""
+    """Return how many calls of an object were replayed; 0 if its class overrides the method."""
     method = getattr(type(subject.instance), subject.method)
     return method.describe(subject.instance)["replayed"] if hasattr(method, "describe") else 0
 
@@ -141,22 +141,22 @@ def _short(value):
 
 
 def _called(subject, values, live):
-    """Return what comes of a call, and what it makes of variables, which are put back."""
+    """Return the outcome of a call and the variables' new values; restore the variables."""
     set_live(live)
     try:
         naming.reset_uids()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = outcome(subject.call)
-        now = [_value(one) for one, _ in values]
+        now = [_value(variable) for variable, _ in values]
     finally:
         set_live(False)
-        # A layer's call that fails may leave a scope open, of which the next call would know.
+        # A failed call of a layer may leave a scope open, which would affect the next call.
         global_state.set_global_attribute("current_call_ctx", None)
         for variable, value in values:
             try:
                 variable.assign(value)
-            except Exception:  # a change has made it another
+            except Exception:  # a change has replaced it
                 _ = variable
         set_live(True)
     return result, now
@@ -170,6 +170,6 @@ def _value(variable):
 
 
 def begin():
-    """Have each object drawn from the same numbers."""
+    """Reset seeds and names, so that each object is made of the same numbers."""
     keras.utils.set_random_seed(3)
     tf.random.set_seed(3)

@@ -1,4 +1,4 @@
-"""A module of a user, whose attributes layers in `declared` read."""
+"""A module of a user. Layers in `declared` read its attributes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Changes of what objects hold: each call gives what TensorFlow's own gives."""
+"""After each change of what an object holds, its calls give the same as TensorFlow's own."""
 
 import keras
 import pytest
@@ -10,7 +10,7 @@ from guards.declared import REFUSED
 from guards.fuzz import begin, fuzz
 
 CHANGES = 6
-"""Of each object of Keras's, a sample; of declared layers, all changes are tried."""
+"""The number of changes to try of each Keras object. Of declared layers, all changes are tried."""
 
 DECLARED = [title for title in SUBJECTS if title.startswith("declared")]
 OF_KERAS = [title for title in SUBJECTS if title not in DECLARED]
@@ -18,10 +18,10 @@ OF_KERAS = [title for title in SUBJECTS if title not in DECLARED]
 UNRECORDED = {
     *("CategoryEncoding", "CenterCrop", "Discretization", "Equalization", "MelSpectrogram"),
     *("Normalization", "RandomContrast", "RandomFlip", "RandomRotation", "Rescaling", "Resizing"),
-    *("Solarization",),  # whose classes have a `__call__` of their own
-    "ActivityRegularization",  # which keeps a loss
+    *("Solarization",),  # has its own `__call__`
+    "ActivityRegularization",  # adds a loss
 }
-"""Classes of Keras's whose calls are not replayed."""
+"""Classes of Keras whose calls are not replayed."""
 
 
 @pytest.mark.parametrize("title", [*one_in(4, OF_KERAS), *DECLARED])
@@ -36,7 +36,7 @@ def test_changes_are_seen(title):
     assert bool(replayed) == (name not in REFUSED | UNRECORDED)
 
 
-def test_all_layers_are_there():
+def test_the_corpus_has_all_layers():
     named = vars(keras.layers)
     there = {
         kind for kind in named.values() if isinstance(kind, type) and issubclass(kind, keras.Layer)

@@ -1,4 +1,4 @@
-"""What recordings take for granted, and what holds them to it, case by case."""
+"""The assumptions of recordings and the guards that check them, case by case."""
 
 import datetime
 import sys
@@ -54,7 +54,7 @@ def test_sizes_of_a_variable_that_grows(function):
 
 
 @pytest.mark.parametrize("function", OF_SIZES.values(), ids=OF_SIZES)
-def test_a_shape_that_was_set_is_another_signature(function):
+def test_a_shape_that_was_set_makes_a_new_signature(function):
     def results():
         told_more, other = growing(), growing(5)
         told_more.set_shape([2, 3])
@@ -84,7 +84,7 @@ def test_a_traced_function_and_a_shape_that_was_set():
 
 
 class Calls(keras.Layer):
-    """Calls a function of itself and its input."""
+    """A layer that calls a function of itself and its input."""
 
     def __init__(self, function):
         super().__init__()
@@ -96,7 +96,7 @@ class Calls(keras.Layer):
 
 
 def layer_of(function):
-    """Return a layer of a class of its own, since objects that are refused count by class."""
+    """Return a layer of a new class, since refused objects are counted by class."""
     kind = type("Calls", (Calls,), {"__module__": __name__})
     return fastops.keras.replayable(kind)(function)
 
@@ -138,11 +138,11 @@ def test_another_input_of_the_same_signature(function):
     compare(program, replayed=None)
 
 
-def test_an_input_that_is_kept_refuses():
+def test_a_call_that_keeps_its_input_is_refused():
     assert "the object or a global holds an argument after the call" in refused(keeps_its_input)
 
 
-def test_a_copy_that_no_op_makes_refuses():
+def test_a_call_that_copies_without_an_op_is_refused():
     assert "the call copies a tensor without an op" in refused(copies)
 
 
@@ -233,7 +233,7 @@ def test_a_builtin_that_is_shadowed(monkeypatch):
     compare(program)
 
 
-def test_a_function_whose_results_are_kept():
+def test_a_function_that_caches_its_results():
     import functools
 
     @functools.lru_cache
@@ -260,7 +260,7 @@ def test_a_function_whose_results_are_kept():
         ),
     ],
 )
-def test_code_that_may_read_anything_refuses(function, reason):
+def test_code_that_may_read_anything_is_refused(function, reason):
     assert reason in refused(function)
 
 
@@ -301,7 +301,7 @@ def test_declared_layers_are_replayed(title):
 
 
 def test_a_function_that_gets_an_attribute():
-    # A function that had no attribute when it was recorded, and has one now.
+    # The function had no attributes when it was recorded, and has one now.
     def plain_function(x):
         return x * getattr(plain_function, "scale", 2.0)
 

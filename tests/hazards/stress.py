@@ -1,8 +1,8 @@
-"""How much the stress tests do.
+"""The amount of work in stress tests.
 
-The environment's ``STRESS`` is a fraction of the full figures: eight threads with a million calls
-each, ten million calls and a million attribute values while memory is watched. ``STRESS=1`` takes
-about half an hour; without it a hundredth of them runs.
+The environment variable ``STRESS`` is a fraction of the full amount: eight threads with a million
+calls each, and ten million calls and a million attribute values in tests of memory. ``STRESS=1``
+takes about half an hour. Without the variable, a hundredth of the amount runs.
 """
 
 import os
@@ -13,28 +13,28 @@ STRESS = float(os.environ.get("STRESS", "0.01"))
 
 
 def times(full):
-    """Return how often to do what the full figures do that often."""
+    """Return how often to do something that is done `full` times in the full amount."""
     return max(1, round(full * STRESS))
 
 
 def seconds(full):
-    """Return how long something may take that takes that long with the full figures."""
+    """Return the time limit of something that takes this long in the full amount."""
     return 60 + full * STRESS
 
 
 def run_threads(threads, work, meddle, pause):
-    """Run `work` in that many threads, each with its number, while another one meddles.
+    """Run `work` in several threads, each with its number, while another thread disturbs them.
 
     Returns
     -------
     list
-        What `work` has returned, in no order; an exception of any thread fails the test.
+        The results of `work`, in any order. An exception in any thread fails the test.
     """
     made, failures, stop = [], [], threading.Event()
 
-    def attempt(what, *args):
+    def attempt(call, *args):
         try:
-            what(*args)
+            call(*args)
         except BaseException:
             failures.append(traceback.format_exc())
 

@@ -1,6 +1,6 @@
-"""Asynchronous execution: calls that run later, fail later, and are waited for by other threads.
+"""Asynchronous execution: calls run later, fail later, and other threads wait for them.
 
-What could hang hangs in a process of its own, whose time is limited.
+Tests that could hang run in their own process, with a time limit.
 """
 
 import gc
@@ -47,7 +47,7 @@ def apart():
 
 
 def drain(waiting):
-    """Clear the errors of an executor: it waits once more when it is deleted."""
+    """Clear the errors of an executor, which would raise them again when it is deleted."""
     for _ in range(5):
         try:
             waiting.wait()
@@ -57,7 +57,7 @@ def drain(waiting):
 
 @contextmanager
 def asynchronous(**options):
-    """Give this thread an asynchronous executor, and leave none of its errors behind."""
+    """Give this thread an asynchronous executor in the `with` block; clear its errors after it."""
     waiting = executor.new_executor(enable_async=True, **options)
     try:
         with context.executor_scope(waiting):
@@ -76,9 +76,9 @@ def not_synchronous():
 
 
 class Pending:
-    """A tensor that another executor computes, or fails to, once `go` is set.
+    """A tensor that another executor computes (or fails to compute) once `go` is set.
 
-    It is computed by Python: whoever waits for it with the GIL waits forever.
+    Python code computes it, so a thread that holds the GIL while it waits would wait forever.
     """
 
     def __init__(self, value, error=None):
@@ -87,7 +87,7 @@ class Pending:
 
         def compute():
             if not self.go.wait(30):
-                raise RuntimeError("nobody said go")
+                raise RuntimeError("`go` was not set")
             if error:
                 raise error
             return value
@@ -96,7 +96,7 @@ class Pending:
             self.tensor = tf.py_function(compute, [], value.dtype)
 
     def finish(self):
-        """Say go once a call has begun that may wait for the tensor."""
+        """Set `go` once a call has begun that may wait for the tensor."""
         before = begun()
 
         def watch():
@@ -108,26 +108,26 @@ class Pending:
 
 
 def begun():
-    """Count the calls of fastops' ops that have been handed to TensorFlow."""
+    """Count the calls of fastops' ops that have fallen back to TensorFlow."""
     counts = fastops.stats()
     return counts.capi + counts.tensorflow
 
 
 def in_threads(*functions):
-    """Call functions at the same time, each in a thread, and return what they return."""
-    found = [None] * len(functions)
+    """Call functions at the same time, each in its own thread, and return their results."""
+    results = [None] * len(functions)
 
     def work(place, function):
-        found[place] = outcome(function)
+        results[place] = outcome(function)
 
     threads = [threading.Thread(target=work, args=item) for item in enumerate(functions)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for result in found:
+    for result in results:
         assert not isinstance(result, Failure), result
-    return found
+    return results
 
 
 # ---------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def calls(m):
 
 @within("apart")
 def test_ways_to_be_asynchronous():
-    """Whichever it is: through the runtime while it lasts, and direct again after it."""
+    """Calls run in TensorFlow while execution is asynchronous, and are direct afterwards."""
     for way in WAYS.values():
         fastops.clear_cache()
         with way():
@@ -179,7 +179,7 @@ def test_ways_to_be_asynchronous():
 
 @within("apart")
 def test_a_context_that_is_asynchronous_from_the_start():
-    """Its default executor is, for every thread that has none of its own."""
+    """The context's default executor is asynchronous, for every thread without its own executor."""
     gc.collect()
     context._reset_context()
     tf.config.experimental.set_synchronous_execution(False)
@@ -208,7 +208,7 @@ def test_switching_between_calls_of_one_op():
 
 @within("apart")
 def test_executors_of_threads():
-    """Asynchronous and synchronous threads call the same ops at the same time."""
+    """Asynchronous and synchronous threads call the same ops at once."""
     x = tf.constant(floats(3, 4))
     want = check("AddV2", x=x, y=1.0)
     together = threading.Barrier(4)
@@ -281,7 +281,7 @@ def updates(m):
 
 @within("apart")
 def test_variables():
-    """Every read sees the assignments before it, and none is read at once, past the executor."""
+    """Every read goes through the executor, so it sees all assignments before it."""
     with asynchronous():
         want, paths = settled(updates)
         assert_same(fastops.stats().ops["ReadVariableOp"].direct, 0)
@@ -293,7 +293,7 @@ def test_variables():
 
 @within("apart")
 def test_a_variable_behind_a_long_assignment():
-    """What is assigned later is read later: the executor is busy, the variable is stale."""
+    """While the executor is busy with an assignment, a read does not return the old value."""
     v = tf.Variable(X)
     for _ in range(2):
         ops.neg(x=v)
@@ -312,7 +312,7 @@ def test_a_variable_behind_a_long_assignment():
 
 
 # ---------------------------------------------------------------------------------------------
-# Results that are not there yet
+# Results that are not computed yet
 # ---------------------------------------------------------------------------------------------
 
 
@@ -329,9 +329,9 @@ def assigned(m, value):
     return variable.read_value()
 
 
-CONSUMERS = {  # calls with a value of that kind which is not computed yet
+CONSUMERS = {  # calls with a pending value of a kind
     "input": (X, lambda m, p: m.Neg(x=p)),
-    "one of a list": (X, lambda m, p: m.AddN(inputs=[tf.constant(X), p, tf.constant(X)])),
+    "an item of a list": (X, lambda m, p: m.AddN(inputs=[tf.constant(X), p, tf.constant(X)])),
     "beside a number": (X, lambda m, p: m.AddV2(x=p, y=1.0)),
     "beside an array": (X, lambda m, p: m.Sub(x=X, y=p)),
     "beside a variable": (X, lambda m, p: m.Maximum(x=tf.Variable(X), y=p)),
@@ -346,7 +346,7 @@ CONSUMERS = {  # calls with a value of that kind which is not computed yet
 
 @within("apart")
 def test_a_synchronous_thread_waits_for_an_asynchronous_one():
-    """Without the GIL, whatever the call needs the value for; later it is an input as any other."""
+    """It waits without the GIL. Once computed, the value is an ordinary input."""
     for name, (value, consume) in CONSUMERS.items():
         tf.random.set_seed(1)
         want = consume(tf.raw_ops, tf.constant(value))
@@ -366,7 +366,7 @@ def test_a_synchronous_thread_waits_for_an_asynchronous_one():
 
 @within("apart")
 def test_a_value_whose_computation_failed():
-    """It fails every call that takes it, as TensorFlow's; no call after that."""
+    """Every call that takes the value fails as in TensorFlow; other calls do not."""
     for value, consume in CONSUMERS.values():
 
         def program(m, value=value, consume=consume):
@@ -390,7 +390,7 @@ def test_a_value_whose_computation_failed():
 
 @within("apart")
 def test_a_pipeline_of_threads():
-    """Asynchronous threads hand on what they have not computed; a synchronous one uses it."""
+    """Asynchronous threads pass on values before they are computed; a synchronous one uses them."""
     check("AddV2", x=tf.constant(X), y=1.0)
     ready = threading.Semaphore(0)
     handed = []
@@ -428,7 +428,8 @@ def test_a_pipeline_of_threads():
 # Errors
 # ---------------------------------------------------------------------------------------------
 
-WRONG = {  # calls that TensorFlow rejects at once, when it makes the kernel, or when it runs it
+# Calls that TensorFlow rejects at once, when it makes the kernel, or when the kernel runs.
+WRONG = {
     "dtypes": lambda m, x: m.AddV2(x=x, y=tf.constant(1)),
     "attribute": lambda m, x: m.MaxPool(
         input=x, ksize=[1, 2, 2], strides=[1, 1, 1, 1], padding="SAME"
@@ -448,9 +449,9 @@ FRAME = re.compile(r'  File ".*\n(?:    .*\n)?')
 
 
 def plain(result):
-    """Reduce what a call ends with to what two runs of it share.
+    """Reduce the outcome of a call to the parts that are the same in two runs.
 
-    A failure keeps its message; of the lines that led to it, the last that is not TensorFlow's.
+    A failure keeps its message, and the last line of its traceback that is outside of TensorFlow.
     """
     if not isinstance(result, Failure):
         return type(result).__name__
@@ -459,7 +460,7 @@ def plain(result):
 
 
 def course(m, wrong):
-    """Make a wrong call on an asynchronous thread and some right ones; return how each ends."""
+    """Make a wrong call and some right ones asynchronously; return the outcome of each."""
     x = tf.constant(X)
     seen = []
 
@@ -494,8 +495,8 @@ def course(m, wrong):
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_errors_arrive_where_tensorflows_arrive(kind):
-    """The same calls and waits raise, and the same say nothing."""
+def test_errors_are_raised_at_the_same_point_as_tensorflows(kind):
+    """The same calls and the same waits raise as in TensorFlow, and no others."""
     wrong = WRONG[kind]
     want = course(tf.raw_ops, wrong)
     assert any(isinstance(step, Failure) for step in want)
@@ -510,7 +511,7 @@ def test_errors_arrive_where_tensorflows_arrive(kind):
 
 
 def unfinished(m, way):
-    """Leave a scope with an error that nobody has waited for."""
+    """Leave a scope with an error for which no call has waited."""
     with way():
         m.GatherV2(params=tf.constant(X), indices=tf.constant([99]), axis=tf.constant(0))
 
@@ -530,10 +531,10 @@ def test_errors_at_the_end_of_a_scope():
 
 
 def after_error():
-    """Make this thread synchronous again: an error at the end of a scope has left it as it was.
+    """Make this thread synchronous again, after an error at the end of an asynchronous scope.
 
-    The error's frames may hold executors that TensorFlow only lends, and asks when they are
-    deleted: they have to go before the executors do.
+    The frames of the error may reference executors that TensorFlow owns, and whose state it reads
+    when the references are deleted. So the frames have to be freed before the executors are.
     """
     gc.collect()
     tf.experimental.async_clear_error()
@@ -544,7 +545,7 @@ NUMBERS = itertools.count()
 
 
 def until_exhausted(m):
-    """Take from a queue until it is empty, asynchronously, as TensorFlow's documentation has it."""
+    """Dequeue until the queue is empty, asynchronously, as in TensorFlow's documentation."""
     queue = m.FIFOQueueV2(component_types=[tf.float32], shared_name=f"queue {next(NUMBERS)}")
     for i in range(5):
         m.QueueEnqueueV2(handle=queue, components=[tf.constant(float(i))])
@@ -563,7 +564,7 @@ def until_exhausted(m):
 
 @within("apart")
 def test_async_scopes():
-    """They wait at their end, whatever the thread is; a synchronous one fails at once."""
+    """Scopes wait at their end, whether or not the thread is asynchronous outside of them."""
     want, paths = settled(until_exhausted)
     assert_same(want, tf.constant(20.0))
     assert_same(paths["Mul"], [DIRECT] * 5)
@@ -574,8 +575,8 @@ def test_async_scopes():
         assert_same(paths["NoOp"], [ASYNC])
 
 
-def test_an_exit_with_work_to_do():
-    """The process ends, as TensorFlow's does, and so do its executors."""
+def test_an_exit_with_pending_work():
+    """The process and its executors end, as without fastops."""
     python(
         """
         from tensorflow.python.eager import context, executor

@@ -1,4 +1,4 @@
-"""Inputs beside plain tensors: composites, symbols, datasets, variants, resources, strings."""
+"""Inputs other than plain tensors: composites, symbols, datasets, variants, resources, strings."""
 
 import itertools
 import re
@@ -23,14 +23,14 @@ numbers = itertools.count()
 
 
 def opened(result):
-    """Return a result that `assert_same` can compare: a composite as its class and components."""
+    """Return a result that `assert_same` can compare, with composites as class and components."""
     if not isinstance(result, tf.__internal__.CompositeTensor):
         return result
     return [type(result).__name__, *tf.nest.flatten(result, expand_composites=True)]
 
 
 def unnamed(result):
-    """Return a failure without the numbers in its message: every handle has a name of its own."""
+    """Return a failure without the numbers in its message, which come from names of handles."""
     if not isinstance(result, Failure):
         return result
     return result._replace(message=re.sub(r"\d+", "#", result.message))
@@ -42,7 +42,7 @@ def unnamed(result):
 
 
 class Convertible:
-    """Becomes a tensor by the protocol."""
+    """An object that becomes a tensor by TensorFlow's conversion protocol."""
 
     def __tf_tensor__(self, dtype=None, name=None):
         return tf.constant([1.0, 2.0], dtype, name=name)
@@ -72,10 +72,10 @@ def inputs_of_every_kind():
 
 
 @pytest.mark.parametrize("kind", inputs_of_every_kind())
-def test_inputs_that_are_no_tensors(kind):
-    """Dispatched, converted or refused: TensorFlow's function decides."""
+def test_inputs_that_are_not_tensors(kind):
+    """TensorFlow's function dispatches, converts or rejects such inputs."""
     x = inputs_of_every_kind()[kind]
-    with fastops.accelerated(only=["keras"]):  # which finds what holds variables
+    with fastops.accelerated(only=["keras"]):  # this layer finds objects that contain variables
         pass
 
     def program(m):
@@ -95,7 +95,7 @@ def test_inputs_that_are_no_tensors(kind):
         return [opened(outcome(op, **arguments)) for op, arguments in calls]
 
     want, paths = settled(program)
-    # A list of numbers is converted here, where its dtype is known.
+    # fastops converts a list of numbers if its dtype is known.
     if kind == "list":
         assert paths["Neg"] == paths["Square"] == paths["AddV2"] == [DIRECT]
     elif kind == "keras variable":
@@ -103,14 +103,16 @@ def test_inputs_that_are_no_tensors(kind):
         assert paths["AddV2"] == paths["FloorMod"] == paths["Pack"] == ["tensorflow:input_type"]
     else:
         assert distinct(paths) == {"tensorflow:input_type"}, paths
-    composites = [one[0] for one in want if isinstance(one, list) and isinstance(one[0], str)]
+    composites = [
+        result[0] for result in want if isinstance(result, list) and isinstance(result[0], str)
+    ]
     assert composites == {
         "ragged": ["RaggedTensor"] * 3,
         "ragged twice": ["RaggedTensor"] * 3,
         "sparse": ["SparseTensor"] * 2,
     }.get(kind, [])
     if kind == "keras symbol":
-        assert {one.kind for one in want} == {ValueError}
+        assert {failure.kind for failure in want} == {ValueError}
 
 
 def test_ragged_tensors_by_their_parts():
@@ -177,7 +179,7 @@ def test_sparse_tensors_by_their_parts():
 
 
 class Scaled(keras.layers.Layer):
-    """Calls raw ops on what Keras gives it: tensors, variables, symbols."""
+    """A layer that calls raw ops on tensors, variables and symbols of Keras."""
 
     def __init__(self, m):
         super().__init__()
@@ -193,7 +195,7 @@ class Scaled(keras.layers.Layer):
 
 @pytest.mark.parametrize("eagerly", [True, False], ids=["eager", "function"])
 def test_keras_models(eagerly):
-    """A functional model, traced with symbols and trained: the same weights, bit for bit."""
+    """A functional model is traced with symbols and trained to the same weights, bit for bit."""
 
     def program(m):
         keras.utils.clear_session()
@@ -205,7 +207,7 @@ def test_keras_models(eagerly):
         return [*model.get_weights(), model(X), np.array(history.history["loss"])]
 
     _, paths = settled(program)
-    # Symbols are traced first; the last call, `model(X)`, is eager in any case.
+    # Symbols are traced first; the last call, `model(X)`, is always eager.
     assert paths["MatMul"][0] == "tensorflow:graph"
     assert paths["MatMul"][-1] == DIRECT
     assert (paths["MatMul"].count(DIRECT) > 1) is eagerly
@@ -250,7 +252,7 @@ def test_tensor_arrays():
 
 
 def test_functions_of_datasets():
-    """They are traced; what is iterated over is eager."""
+    """Functions of datasets are traced; iteration over a dataset is eager."""
 
     def program(m):
         data = tf.data.Dataset.range(10).map(
@@ -373,7 +375,7 @@ def test_lists_of_tensors():
     assert_same(want[0][4], want[0][5])
     assert want[-2].kind is tf.errors.InvalidArgumentError
     assert paths.pop("Square") == [DIRECT]
-    assert paths.pop("Neg") == ["tensorflow:first_call"], "it fails, so it is never prepared"
+    assert paths.pop("Neg") == ["tensorflow:first_call"], "no call succeeds, so none is prepared"
     assert paths.pop("TensorListGetItem") == ["capi:op", "tensorflow:kernel_error"]
     assert distinct(paths) == {"capi:op", "capi:dtype"}, paths
     for op in ("Identity", "Pack", "GatherV2", "AddN", "ZerosLike"):
@@ -387,13 +389,16 @@ def test_optionals():
         full = m.OptionalFromValue(components=[X, tf.constant("text")])
         empty = m.OptionalNone()
         return (
-            [m.OptionalHasValue(optional=one) for one in (full, empty, m.Identity(input=full))],
+            [
+                m.OptionalHasValue(optional=optional)
+                for optional in (full, empty, m.Identity(input=full))
+            ],
             m.OptionalGetValue(optional=full, **kinds),
             outcome(m.OptionalGetValue, optional=empty, **kinds),
         )
 
     want, paths = settled(program)
-    assert [one.numpy() for one in want[0]] == [True, False, True]
+    assert [value.numpy() for value in want[0]] == [True, False, True]
     assert want[2].kind is tf.errors.InvalidArgumentError
     assert paths.pop("OptionalGetValue") == ["capi:op", "tensorflow:kernel_error"]
     assert distinct(paths) == {"capi:op", "capi:dtype"}, paths
@@ -426,13 +431,14 @@ def test_variables_and_their_handles():
         return [unnamed(result) for result in results]
 
     want, paths = settled(program)
-    assert [bool(one) for one in want[1:3]] == [True, False]
-    failures = [one.kind for one in want if isinstance(one, Failure)]
+    assert [bool(value) for value in want[1:3]] == [True, False]
+    failures = [failure.kind for failure in want if isinstance(failure, Failure)]
     assert failures == [
         tf.errors.FailedPreconditionError,
         *[tf.errors.InvalidArgumentError] * 5,
     ]
-    # What never succeeds is never prepared; a state that a kernel may have changed stays with it.
+    # An op whose calls all fail is never prepared. A call that may have changed state is not
+    # repeated.
     assert paths == {
         "VarHandleOp": ["capi:op"],
         "Identity": ["capi:dtype"],
@@ -493,7 +499,7 @@ def test_tables():
 
 
 def test_queues():
-    """Each has a name, as `tf.queue` gives: TensorFlow's kernel keeps the first it has made."""
+    """Each queue has a name, as in `tf.queue`, since TensorFlow's kernel reuses its first queue."""
     kinds = {"component_types": [tf.float32, tf.string]}
 
     def program(m):
@@ -519,27 +525,27 @@ def test_queues():
         late = outcome(m.QueueEnqueueV2, handle=queue, components=[X[0], tf.constant("late")])
         upto = m.QueueDequeueUpToV2(handle=queue, n=TWO + 3, **kinds)
         empty = outcome(m.QueueDequeueV2, handle=queue, **kinds)
-        sizes = [m.QueueSizeV2(handle=one) for one in (queue, padding, priority)]
+        sizes = [m.QueueSizeV2(handle=handle) for handle in (queue, padding, priority)]
         closed = m.QueueIsClosedV2(handle=queue)
         return several, first, upto, sizes, closed, unnamed(wrong), unnamed(late), unnamed(empty)
 
     want, paths = settled(program)
     assert [size.numpy() for size in want[3]] == [0, 1, 2]
-    assert [one.kind for one in want[-3:]] == [
+    assert [failure.kind for failure in want[-3:]] == [
         tf.errors.InvalidArgumentError,
         tf.errors.CancelledError,
         tf.errors.OutOfRangeError,
     ]
     for op in ("FIFOQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2"):
         assert paths.pop(op) == ["tensorflow:first_call"], "a name is an attribute"
-    assert paths.pop("QueueDequeueV2") == ["capi:op", "tensorflow:first_call"], "it never succeeds"
+    assert paths.pop("QueueDequeueV2") == ["capi:op", "tensorflow:first_call"], "every call fails"
     assert paths.pop("QueueSizeV2") == ["direct"] * 3
     assert paths.pop("QueueIsClosedV2") == ["direct"]
     assert distinct(paths) == {"capi:op"}, paths
 
 
 def test_generators_of_random_numbers():
-    """Their state is a variable: one sequence, whoever draws from it."""
+    """A generator's state is a variable, so all paths draw from one sequence."""
     shape = tf.constant([5])
     algorithm = tf.constant(1, tf.int64)
 
@@ -575,7 +581,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_texts_of_every_kind(kind):
+def test_strings_of_every_kind(kind):
     x = tf.constant(TEXTS[kind])
     assert x.dtype == tf.string
 
@@ -630,7 +636,7 @@ def test_texts_of_every_kind(kind):
     ],
     ids=str,
 )
-def test_arrays_of_texts(array):
+def test_arrays_of_strings(array):
     def program(m):
         return [
             m.StringLength(input=array),
@@ -643,8 +649,8 @@ def test_arrays_of_texts(array):
     assert distinct(paths) == {DIRECT}, paths
 
 
-def test_texts_that_are_no_arrays():
-    """Those that TensorFlow takes are converted here; what is wrong with others it says."""
+def test_strings_outside_of_arrays():
+    """Strings that TensorFlow accepts are converted directly; for others, TensorFlow raises."""
 
     def program(m):
         return [
@@ -660,8 +666,8 @@ def test_texts_that_are_no_arrays():
     assert paths["StringJoin"] == [DIRECT]
 
 
-def test_texts_as_attributes():
-    """Bytes and text of one value are two keys; NUL and what is not UTF-8 pass as they are."""
+def test_strings_as_attributes():
+    """Equal bytes and text are two keys; NUL and invalid UTF-8 are passed on unchanged."""
     x = tf.constant(["a", "b"])
 
     def program(m):
@@ -678,7 +684,7 @@ def test_texts_as_attributes():
         "ReduceJoin": [DIRECT] * 6 + ["tensorflow:first_call"] * 2,
         "StringUpper": [DIRECT] * 2 + ["tensorflow:first_call"],
     }
-    assert [one.kind for one in want if isinstance(one, Failure)] == [
+    assert [failure.kind for failure in want if isinstance(failure, Failure)] == [
         UnicodeEncodeError,
         TypeError,
         tf.errors.InvalidArgumentError,

@@ -1,4 +1,4 @@
-"""TensorFlow's context around a call: devices, policies, hosts; and contexts that change or go."""
+"""TensorFlow's context around a call: devices, policies, hosts, and contexts that change or end."""
 
 import gc
 import threading
@@ -35,13 +35,13 @@ from fastops import ops, raw_ops
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-OTHER = "capi:device"  # where TensorFlow places the call
-INPUT = "capi:input_device"  # where an input lives
+OTHER = "capi:device"  # TensorFlow places the call on another device
+INPUT = "capi:input_device"  # an input is on another device
 
 
 @pytest.fixture(scope="module")
 def alone():
-    """Give a process in which one context follows another."""
+    """Yield a process in which tests may reset TensorFlow's context."""
     process = Process()
     yield process
     process.end()
@@ -49,7 +49,7 @@ def alone():
 
 @pytest.fixture(scope="module")
 def two_cpus():
-    """Give a process with two logical CPUs, whose log can be read."""
+    """Yield a process with two logical CPUs, whose log can be read."""
     process = Process(split_cpu, TF_CPP_MIN_LOG_LEVEL="0")
     yield process
     process.end()
@@ -61,13 +61,13 @@ def split_cpu():
 
 
 def on(device, *values):
-    """Tensors on a device. Constants of some dtypes stay on the host: these are copied."""
+    """Return tensors on a device, copied since constants of some dtypes stay on the host."""
     with tf.device(device):
         return [tf.identity(value) for value in values]
 
 
 def attempt(op, **arguments):
-    """Return what a call returns or fails with, and its path."""
+    """Return the result or failure of a call, and its path."""
     before = fastops.stats().ops.get(op.op_name)
     return outcome(op, **arguments), path_since(before, op.op_name)
 
@@ -81,7 +81,7 @@ def attempt(op, **arguments):
     "device",
     ["CPU:0", "/cpu:0", "/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0", "CPU"],
 )
-def test_the_hosts_own_scope_runs_direct(device):
+def test_calls_in_a_scope_of_the_host_are_direct(device):
     x, y = tf.constant(floats(3, 4)), tf.constant(floats(3, 4, seed=1))
     with tf.device(device):
         check("AddV2", x=x, y=y)
@@ -89,7 +89,7 @@ def test_the_hosts_own_scope_runs_direct(device):
     assert took(ops.add_v2, x=x, y=y)[1] == FIRST, "a scope is part of the key"
 
 
-SCOPES = [  # opened within each other, and where calls are then placed
+SCOPES = [  # nested device scopes, and the number of the CPU that runs calls in them
     ((), 0),
     (("CPU:0",), 0),
     (("CPU",), 0),
@@ -147,32 +147,32 @@ def test_scopes():
 
 @within("two_cpus")
 def test_scopes_of_threads():
-    """Scopes belong to threads: the same op, at the same time, on two devices."""
+    """Each thread has its own scope: an op runs on two devices at the same time."""
     x = tf.constant(floats(2, 3))
     with tf.device("CPU:1"):
         took(ops.neg, x=x)
     took(ops.neg, x=x)
     together = threading.Barrier(2)
-    found = {}
+    paths = {}
 
     def work(device):
         with tf.device(device):
             together.wait(30)
-            found[device] = {(ops.neg(x=x).device[-5:]) for _ in range(2000)}
+            paths[device] = {(ops.neg(x=x).device[-5:]) for _ in range(2000)}
 
     threads = [threading.Thread(target=work, args=(device,)) for device in (None, "CPU:1")]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {None: {"CPU:0"}, "CPU:1": {"CPU:1"}}, found
+    assert paths == {None: {"CPU:0"}, "CPU:1": {"CPU:1"}}, paths
     seen = fastops.stats().ops["Neg"]
     assert (seen.direct, seen.reasons) == (2000, {"first_call": 2, "device": 2000}), seen
 
 
 @within("two_cpus")
 def test_device_functions():
-    """Eager execution refuses them and leaves the scope as it was; graphs ask them."""
+    """Eager execution rejects them and keeps the scope; graphs call them."""
     x = tf.constant(floats(2, 3))
 
     def place(op):
@@ -204,7 +204,7 @@ def test_device_functions():
 
 @pytest.fixture
 def soft():
-    """Soft placement as it was, whatever the test makes of it."""
+    """Restore the setting of soft placement after the test."""
     before = tf.config.get_soft_device_placement()
     yield tf.config.set_soft_device_placement
     tf.config.set_soft_device_placement(before)
@@ -212,7 +212,7 @@ def soft():
 
 @pytest.mark.parametrize("device", ["GPU:7", "CPU:9", "TPU:0"])
 def test_soft_placement(device, soft):
-    """Without it no op has a kernel in such a scope, and those that were prepared are gone."""
+    """Without it no op has a kernel in such a scope, and prepared kernels are dropped."""
     x, y = tf.constant(floats(3, 4)), tf.constant(floats(3, 4, seed=1))
     for _ in range(2):
         soft(True)
@@ -230,7 +230,7 @@ def test_soft_placement(device, soft):
 
 
 @pytest.mark.parametrize("softly", [True, False])
-def test_scopes_of_hosts_that_are_not_there(softly, soft):
+def test_scopes_of_hosts_that_do_not_exist(softly, soft):
     soft(softly)
     x = tf.constant(floats(3, 4))
     with tf.device("/job:nowhere/task:0/device:CPU:0"):
@@ -241,7 +241,7 @@ def test_scopes_of_hosts_that_are_not_there(softly, soft):
 
 @within("two_cpus")
 def test_without_soft_placement():
-    """What lives on another device still comes over; a scope that names none is still the host."""
+    """Inputs on another device are still copied; a scope without a device is still the host."""
     tf.config.set_soft_device_placement(False)
     (here,), (there,) = on("CPU:0", floats(2)), on("CPU:1", floats(2))
     _, paths = settled(lambda m: (m.AddV2(x=here, y=here), m.AddV2(x=here, y=there)))
@@ -264,21 +264,21 @@ def test_without_soft_placement():
 # ---------------------------------------------------------------------------------------------
 
 
-def calls_with(m, here, one):
+def calls_with(m, here, there):
     return (
-        m.Identity(input=one),
-        m.Pack(values=[here, one, here], axis=0),
-        m.ConcatV2(values=[here, one], axis=tf.constant(1)),
-        m.Equal(x=one, y=here),
-        m.IdentityN(input=[here, one, tf.constant(1)]),
+        m.Identity(input=there),
+        m.Pack(values=[here, there, here], axis=0),
+        m.ConcatV2(values=[here, there], axis=tf.constant(1)),
+        m.Equal(x=there, y=here),
+        m.IdentityN(input=[here, there, tf.constant(1)]),
     )
 
 
 @within("two_cpus")
 def test_inputs_that_live_on_another_device():
-    """One of them is enough, alone or in a list; and the kernel is not forgotten.
+    """One input on another device is enough for `capi`; the prepared kernel is kept.
 
-    Strings live on the host, whichever device they are said to be on.
+    Strings are in host memory, whatever their device.
     """
     x = floats(2, 3)
     for values in (x, x.astype(np.int32), x > 0, x.astype(np.complex64), x.astype(str)):
@@ -288,11 +288,11 @@ def test_inputs_that_live_on_another_device():
         for scope in (None, "CPU:0", "CPU:1"):
             for order in ((here, there), (there, here)):
                 fastops.clear_cache()
-                for one in order:  # the first of them prepares the kernels for both
+                for inputs in order:  # the first of the two prepares kernels for both
                     with tf.device(scope):
-                        _, paths = settled(partial(calls_with, here=here, one=one))
+                        _, paths = settled(partial(calls_with, here=here, there=inputs))
                     path = OTHER if scope == "CPU:1" else DIRECT
-                    if one is there and elsewhere:
+                    if inputs is there and elsewhere:
                         path = INPUT
                     assert distinct(paths) == {path}, (values.dtype, scope, paths)
 
@@ -316,7 +316,7 @@ def test_gradients_across_devices():
 
 @within("two_cpus")
 def test_resources_on_another_device():
-    """Whatever the scope, an op on a resource runs where the resource is."""
+    """An op on a resource runs on the device of the resource, in every scope."""
 
     def program(m):
         with tf.device("CPU:1"):
@@ -358,7 +358,7 @@ def test_resources_on_another_device():
 
 @within("two_cpus")
 def test_resources_of_two_devices():
-    """An op whose resources live apart cannot run; TensorFlow says so."""
+    """TensorFlow raises for an op whose resources are on two devices."""
     x = tf.constant(floats(2))
     with tf.device("CPU:0"):
         here = tf.Variable(floats(2))
@@ -380,7 +380,7 @@ def test_resources_of_two_devices():
 
 @within("two_cpus")
 def test_lists_of_another_device():
-    """Variants: a list of tensors that was made on the other device."""
+    """A variant, here a list of tensors, was made on another device."""
 
     def program(m):
         with tf.device("CPU:1"):
@@ -426,7 +426,7 @@ REFUSED = {
 
 @within("two_cpus")
 def test_policies():
-    """What is copied silently, what with a warning, and what is refused, prepared or not."""
+    """A policy decides about inputs on other devices: silent copy, warning, or error."""
     for dtype in ("float32", "int32"):
         (near,), (far,) = on("CPU:0", floats(2, dtype=dtype)), on("CPU:1", floats(2, dtype=dtype))
         variable = tf.Variable(floats(2, dtype=dtype))
@@ -460,18 +460,18 @@ def test_policies():
 
 @within("two_cpus")
 def test_policies_of_threads():
-    """A policy holds for the thread that sets it."""
+    """A policy applies only to the thread that sets it."""
     (near,), (far,) = on("CPU:0", floats(2)), on("CPU:1", floats(2))
     check("AddV2", x=near, y=near)
-    found = []
+    paths = []
     with policy("explicit"):
-        thread = threading.Thread(target=lambda: found.append(attempt(ops.add_v2, x=near, y=far)))
+        thread = threading.Thread(target=lambda: paths.append(attempt(ops.add_v2, x=near, y=far)))
         thread.start()
         thread.join()
-        found.append(attempt(ops.add_v2, x=near, y=far))
-    assert_same(found[0], (near + far, INPUT))
-    assert found[1][0].kind is tf.errors.InvalidArgumentError, found
-    assert_same(found[1][1], INPUT)
+        paths.append(attempt(ops.add_v2, x=near, y=far))
+    assert_same(paths[0], (near + far, INPUT))
+    assert paths[1][0].kind is tf.errors.InvalidArgumentError, paths
+    assert_same(paths[1][1], INPUT)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def test_policies_of_threads():
 
 
 def test_custom_devices():
-    """A parallel device takes tensors that are several, and only through TensorFlow."""
+    """A parallel device takes tensors with several components, and only through TensorFlow."""
     x, y = tf.constant(floats(3, 4)), tf.constant(floats(3, 4, seed=1))
     device = parallel_device.ParallelDevice(["CPU:0", "CPU:0"])
     sums = [x + x, y + y]
@@ -506,7 +506,7 @@ def test_replicas():
 
 
 def test_python_functions_that_tensorflow_calls():
-    """They run on TensorFlow's threads, with tapes of their own."""
+    """Such functions run on TensorFlow's threads, with their own tapes."""
     x = tf.constant(floats(3, 4))
     paths = []
 
@@ -529,7 +529,7 @@ def test_python_functions_that_tensorflow_calls():
 
 
 def test_seeds():
-    """A new seed begins the sequences of stateful ops anew, and no prepared kernel is lost."""
+    """A new seed restarts the sequences of stateful ops; prepared kernels are kept."""
     x, shape = tf.constant(floats(2, 3)), tf.constant([4])
 
     def program(m):
@@ -538,7 +538,7 @@ def test_seeds():
             tf.random.set_seed(seed)
             rounds += [
                 [
-                    tf.random.normal([2]),  # draws an op's seed from the context
+                    tf.random.normal([2]),  # takes the seed of the op from the context
                     m.RandomUniform(shape=shape, dtype=tf.float32, seed=3, seed2=4),
                     m.RandomShuffle(value=x, seed=5),
                     m.StatelessRandomNormal(shape=shape, seed=tf.constant([6, seed])),
@@ -561,7 +561,7 @@ def test_seeds():
 
 
 def test_determinism_switched_on_late():
-    """Kernels that choose an algorithm when they are made are made anew; others may refuse."""
+    """Kernels that choose their algorithm at construction are made anew; others may raise."""
     segments = {
         "data": tf.constant(floats(3, 4)),
         "segment_ids": tf.constant([0, 1, 0]),
@@ -577,7 +577,7 @@ def test_determinism_switched_on_late():
     check("UnsortedSegmentSum", **segments)
     check("CropAndResizeGradImage", "capi:kernel", **crops)  # asynchronous
     tf.config.experimental.enable_op_determinism()
-    context.context().clear_kernel_cache()  # a kernel that was made before does not refuse
+    context.context().clear_kernel_cache()  # a kernel that was made before does not raise
     try:
         check("UnsortedSegmentSum", **segments)
         assert_same_outcome("CropAndResizeGradImage", **crops)
@@ -602,7 +602,7 @@ def test_tensorflows_kernel_cache_is_cleared():
 
 
 # ---------------------------------------------------------------------------------------------
-# Contexts that go
+# Contexts that end
 # ---------------------------------------------------------------------------------------------
 
 
@@ -623,7 +623,7 @@ def mixed_calls():
 
 @within("alone")
 def test_a_context_reset_with_live_kernels_and_tensors():
-    """Kernels, tensors and handles of old contexts are alive in the new ones."""
+    """Kernels, tensors and handles of old contexts stay alive in new contexts."""
     old = mixed_calls()
     for step in range(3):
         handle = context.context()._context_handle
@@ -645,7 +645,7 @@ def test_a_context_reset_with_live_kernels_and_tensors():
 
 @within("alone")
 def test_kernels_release_an_old_context():
-    """The reference that kernels hold on a context goes when TensorFlow's context goes."""
+    """Kernels release their reference to a context when TensorFlow's context is deleted."""
     x = tf.constant(1.0)
     for _ in range(2):
         ops.add_v2(x=x, y=x)
@@ -655,7 +655,7 @@ def test_kernels_release_an_old_context():
     context._reset_context()
     gc.collect()
     if old() is None:
-        assert fastops.cache_info()["entries"] == {}, "without any further call"
+        assert fastops.cache_info()["entries"] == {}, "no further call was needed"
     x = tf.constant(1.0)
     ops.neg(x=x)
     gc.collect()
@@ -665,14 +665,14 @@ def test_kernels_release_an_old_context():
 
 @within("alone")
 def test_logical_devices_of_a_new_context():
-    """The same scope is another device once the new context has it."""
+    """A scope may refer to another device in a new context."""
     for place, path in ((0, DIRECT), (1, OTHER)):
         x = tf.constant(floats(2, 3))
         with tf.device("CPU:1"):
             want, paths = settled(lambda m, x=x: (m.Neg(x=x), m.Relu(features=x)))
         assert want[0].device.endswith(f"CPU:{place}"), want[0].device
         assert_same(paths, {"Neg": [path], "Relu": [path]})
-        assert took(ops.neg, x=x)[1] == FIRST, "of a new context, or another scope"
+        assert took(ops.neg, x=x)[1] == FIRST, "the first call in a new context or in another scope"
         context._reset_context()
         if place == 0:
             split_cpu()
@@ -688,7 +688,7 @@ WORKER = "/job:worker/replica:0/task:0/device:CPU:0"
 
 @within("alone")
 def test_a_connection_to_another_host():
-    """A server in this process is a host as any other: nothing is direct from then on."""
+    """A server in this process counts as another host: calls are no longer direct."""
     x = tf.constant([1.0, 2.0])
     v = tf.Variable([1.0, 1.0])
     for _ in range(2):
@@ -735,7 +735,7 @@ def test_a_connection_to_another_host():
 
 @within("alone")
 def test_collectives_replace_the_host_device():
-    """Collectives give the host another name: kernels are prepared for the new one."""
+    """Collectives rename the host device; kernels are prepared for the new name."""
     x = tf.constant([1.0, 2.0])
     for _ in range(2):
         ops.add_v2(x=x, y=x)

@@ -1,4 +1,4 @@
-"""Libraries of custom ops: compiled with the wheel's headers, loaded, never unloaded."""
+"""Libraries of custom ops, compiled with the headers of TensorFlow's wheel."""
 
 import inspect
 import pickle
@@ -34,16 +34,16 @@ ONE = tf.constant(1, tf.int64)
 
 @pytest.fixture(scope="module")
 def apart(custom_op_library):
-    """Give a process that has loaded the library: none can be unloaded, and others see its ops."""
+    """Yield a process that has loaded the library, which cannot be unloaded again."""
     process = Process(partial(load, custom_op_library))
     yield process
     process.end()
 
 
 def load(path):
-    """Return the path, the ops as fastops binds them, and the functions that TensorFlow makes.
+    """Return the path, the ops of fastops, and TensorFlow's functions.
 
-    Register gradients from Python, as a user does.
+    Also register gradients in Python, as a user does.
     """
     given = {
         "path": path,
@@ -53,7 +53,8 @@ def load(path):
 
     @tf.RegisterGradient("FastopsTestScale")
     def scale(op, gradient):
-        # Not quite the derivative: one that depends on the input has a second one.
+        # This is not the exact derivative. It depends on the input so that it has a derivative,
+        # too.
         return gradient * op.get_attr("factor") * op.inputs[0]
 
     @tf.RegisterGradient("FastopsTestMix")
@@ -64,7 +65,9 @@ def load(path):
         assert len(op.outputs) == len(gradients) == len(op.inputs) + 1
         factor = tf.constant(np.prod(op.get_attr("factors")), op.get_attr("T"))
         total = gradients[count]
-        return [factor * (one + total) for one in gradients[:count]] + [*gradients[count + 1 :]]
+        return [factor * (gradient + total) for gradient in gradients[:count]] + [
+            *gradients[count + 1 :]
+        ]
 
     return given
 
@@ -113,7 +116,7 @@ def test_lists_in_and_out(reference):
 
 @within("apart")
 def test_a_kernel_that_may_write_into_its_input(reference):
-    """An input that anyone else holds stays as it is."""
+    """An input with another reference is not changed."""
     variable = tf.Variable(X)
     array = X.numpy()
 
@@ -130,7 +133,7 @@ def test_a_kernel_that_may_write_into_its_input(reference):
 
 @within("apart")
 def test_errors_of_kernels(reference):
-    """Class and message, whether the kernel's making or its computation fails."""
+    """Class and message are TensorFlow's if construction or computation of a kernel fails."""
     wrong = tf.constant([0.5, -1.5])
 
     def program(m):
@@ -149,7 +152,7 @@ def test_errors_of_kernels(reference):
         ]
 
     want, paths = settled(program, reference)
-    assert [one.kind for one in want if hasattr(one, "kind")] == [
+    assert [failure.kind for failure in want if hasattr(failure, "kind")] == [
         tf.errors.OutOfRangeError,
         tf.errors.OutOfRangeError,
         tf.errors.UnimplementedError,
@@ -170,7 +173,7 @@ def test_errors_of_kernels(reference):
 
 @within("apart")
 def test_a_kernel_with_state(library, reference):
-    """One kernel counts, TensorFlow's own, whoever calls."""
+    """All calls use TensorFlow's kernel, whose state counts them."""
     step = tf.constant(2, tf.int64)
     first = int(reference.FastopsTestCounter(step=step))
     counts, paths = [], []
@@ -190,7 +193,7 @@ def test_a_kernel_with_state(library, reference):
 
 @within("apart")
 def test_kernels_that_are_not_run_directly(reference):
-    """An asynchronous one, and one that forgets an output: TensorFlow makes that empty."""
+    """An asynchronous kernel, and one that does not set an output, which TensorFlow makes empty."""
 
     def program(m):
         return m.FastopsTestLater(x=X), m.FastopsTestUnset(x=X)
@@ -204,7 +207,7 @@ def test_kernels_that_are_not_run_directly(reference):
 
 
 @within("apart")
-def test_what_a_kernel_finds_in_its_context(reference):
+def test_a_kernel_gets_a_complete_context(reference):
     def program(m):
         return [m.FastopsTestContext(x=x) for x in (X, tf.constant(["a", "b"]), tf.zeros([0]))]
 
@@ -281,7 +284,7 @@ def test_gradients(reference):
         ]
 
     want, paths = settled(program, reference)
-    assert all(one is not None for one in want)
+    assert all(gradient is not None for gradient in want)
     for op_name in ("FastopsTestScale", "FastopsTestMix"):
         assert paths[op_name] == [DIRECT, "tensorflow:graph", DIRECT]
 
@@ -334,7 +337,7 @@ def test_libraries_that_cannot_be_loaded(tmp_path):
 
 @within("apart")
 def test_a_library_that_is_loaded_again(library, reference, path):
-    """Ops and their kernels stay as they are. By another name it has no ops left to bring."""
+    """Ops and kernels are unchanged. Loaded under another name, the library has no new ops."""
     assert took(library.FastopsTestScale, x=X)[1] == FIRST
     for same in (path, str(path)):
         again = fastops.load_op_library(same)
@@ -350,7 +353,7 @@ def test_a_library_that_is_loaded_again(library, reference, path):
 
 
 def test_threads_that_load_a_library(custom_op_library):
-    """Which may be the first to do so: in a process of its own."""
+    """Several threads load the library at once, in a process that has not loaded it before."""
     python(f"""
         import threading
         together, loaded = threading.Barrier(4), []
@@ -372,8 +375,8 @@ def test_threads_that_load_a_library(custom_op_library):
     """)
 
 
-def test_nothing_is_unloaded(custom_op_library, tmp_path):
-    """Neither the end of what `load_op_library` returned nor that of the file ends an op."""
+def test_libraries_are_never_unloaded(custom_op_library, tmp_path):
+    """Ops remain after the result of `load_op_library` and the file have been deleted."""
     python(f"""
         import gc, os, shutil, weakref
         path = shutil.copy({str(custom_op_library)!r}, {str(tmp_path / "gone.so")!r})

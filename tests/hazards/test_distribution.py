@@ -16,6 +16,7 @@ from support import DIRECT, FIRST, failure, free_ports, python, took
 from tensorflow.experimental import dtensor
 from tensorflow.python.distribute.parallel_device import parallel_device
 
+import fastops
 from fastops import raw_ops
 
 
@@ -25,7 +26,7 @@ def split_cpu():
 
 
 def several_cpus():
-    """Return a fixture: a process with several logical CPUs."""
+    """Return a fixture that yields a process with several logical CPUs."""
 
     @pytest.fixture(scope="module")
     def process():
@@ -36,7 +37,7 @@ def several_cpus():
     return process
 
 
-# One for each kind: they all number their collectives from one, and would take each other's.
+# Each kind has its own process: all number their collectives from one, and would collide.
 replicas_apart = several_cpus()
 meshes_apart = several_cpus()
 parallel_apart = several_cpus()
@@ -44,7 +45,7 @@ parallel_apart = several_cpus()
 
 @pytest.fixture
 def alone():
-    """Give a process whose context no other test has seen."""
+    """Yield a process whose context no other test has used."""
     process = Process()
     yield process
     process.end()
@@ -56,7 +57,7 @@ def alone():
 
 
 class Replicas:
-    """A model on two devices: the first is the kernels' own, the second is not."""
+    """A model on two devices: direct kernels run on the first, and not on the second."""
 
     INITIAL = np.float32([[1, 2], [3, 4]])
 
@@ -74,7 +75,7 @@ class Replicas:
         )
 
     def step(self, m, x):
-        """Return activations, loss, gradient, and the gradients' sum over all replicas."""
+        """Return activations, loss, gradient, and the sum of gradients over all replicas."""
         with tf.GradientTape() as tape:
             y = m.Square(x=m.MatMul(a=x, b=self.weights))
             loss = m.Sum(input=y, axis=tf.constant([0, 1]))
@@ -88,11 +89,13 @@ class Replicas:
     def flat(self, results):
         """Return the values of all results on all replicas, in one list."""
         return [
-            one for result in results for one in self.strategy.experimental_local_results(result)
+            value
+            for result in results
+            for value in self.strategy.experimental_local_results(result)
         ]
 
     def value(self):
-        """Return the weights, which both replicas must have."""
+        """Return the weights, which must be the same on both replicas."""
         first, second = (variable.numpy() for variable in self.weights.values)
         assert first.tobytes() == second.tobytes()
         assert "CPU:1" in self.weights.values[1].device
@@ -101,12 +104,12 @@ class Replicas:
 
 @cache
 def _replicas():
-    """Return the process's only strategy: another one would reuse the keys of its reductions."""
+    """Return the strategy of the process. A second one would reuse the keys of its reductions."""
     return Replicas()
 
 
 def mirrored():
-    """Return the replicas as they are before anything has changed their weights."""
+    """Return the replicas with their initial weights."""
     replicas = _replicas()
     replicas.weights.assign(replicas.INITIAL)
     return replicas
@@ -125,15 +128,33 @@ def test_mirrored_replicas():
         return flat + [replicas.strategy.reduce(kind, loss, axis=None) for kind in ("SUM", "MEAN")]
 
     want, paths = settled(program)
-    y, _, first, second, _, _, *reduced, total, mean = (one.numpy().tolist() for one in want)
+    y, _, first, second, _, _, *reduced, total, mean = (value.numpy().tolist() for value in want)
     assert (y, first, second) == ([[49, 100]], 149, 709)
     assert reduced == [[[104, 152], [148, 216]]] * 2
     assert (total, mean) == (858, 429)
     assert paths == {
-        "MatMul": ["tensorflow:input_type"] * 2,  # which variable is meant only TensorFlow knows
+        "MatMul": ["tensorflow:input_type"] * 2,  # only TensorFlow knows which replica is meant
         "Square": [DIRECT, "capi:input_device"],
         "Sum": [DIRECT, "capi:input_device"],
     }
+
+
+@within("replicas_apart")
+def test_losses_of_mirrored_replicas():
+    """The number of replicas scales these losses. A recording made outside of replicas has one."""
+    replicas, losses = mirrored(), tf.constant([1.0, 2.0])
+
+    def scaled(*given):
+        return [function(losses) for function in functions]
+
+    with fastops.accelerated():
+        functions = (tf.nn.compute_average_loss, tf.nn.scale_regularization_loss)
+        for _ in range(4):
+            assert np.array_equal(scaled(), [1.5, 3.0])
+            assert np.array_equal(replicas.flat(replicas.run(scaled)), [0.75, 0.75, 1.5, 1.5])
+            with replicas.strategy.scope():
+                assert failure(scaled).kind is RuntimeError
+        assert [function.describe()["replayed"] for function in functions] == [1, 1]
 
 
 @within("replicas_apart")
@@ -172,7 +193,7 @@ def test_updates_of_mirrored_variables():
         for _ in range(3):
             replicas.run(step)
             results += [replicas.value(), weights.read_value()]
-        # Outside of replicas a variable is its first one, or the sum of all.
+        # Outside of replicas, the value is that of the first replica or the sum of all.
         y = m.MatMul(a=[[1.0, 1.0]], b=weights)
         return results, y, m.AddV2(x=total, y=1.0), m.Neg(x=weights.values[1])
 
@@ -245,7 +266,7 @@ WORKER = """
 
 
 def test_two_workers():
-    """Two processes reduce over their replicas, and both see the sums."""
+    """Two processes reduce over their replicas, and both get the sums."""
     addresses = [f"localhost:{port}" for port in free_ports(2)]
     tasks = [
         json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}})
@@ -272,7 +293,7 @@ def test_variables_of_parameter_servers():
     with strategy.scope():
         shards = tf.Variable(tf.ones([2, 2]))
         bias = tf.Variable(0.5)
-    places = [tf.DeviceSpec.from_string(one.device) for one in (*shards.variables, bias)]
+    places = [tf.DeviceSpec.from_string(variable.device) for variable in (*shards.variables, bias)]
     assert [(place.job, place.task) for place in places] == [("ps", 0), ("ps", 1), ("ps", 0)]
 
     def here(m):
@@ -286,7 +307,7 @@ def test_variables_of_parameter_servers():
             tape.gradient(y, bias),
             m.Neg(x=bias),
             m.MatMul(a=x, b=shards.variables[1], transpose_b=True),
-            m.Sum(input=shards, axis=0),  # which are put together
+            m.Sum(input=shards, axis=0),  # TensorFlow concatenates the shards
         ]
 
     want, paths = settled(here)
@@ -316,7 +337,7 @@ def test_variables_of_parameter_servers():
 
 
 # ---------------------------------------------------------------------------------------------
-# Tensors that are several
+# Tensors with several components
 # ---------------------------------------------------------------------------------------------
 
 
@@ -364,7 +385,7 @@ def test_dtensors():
 
 @within("meshes_apart")
 def test_the_scope_of_a_mesh():
-    """There, small tensors and numbers are spread by themselves."""
+    """In the scope of a mesh, small tensors and numbers are replicated automatically."""
     mesh = dtensor.create_mesh([("x", 2)], devices=["CPU:0", "CPU:1"])
     two, shape = tf.constant(2.0), tf.constant([4, 4])
 
@@ -415,7 +436,8 @@ def test_parallel_devices():
 
     def refused(matmul, **arguments):
         error = failure(matmul, **arguments)
-        return error.kind, re.sub(r"CPU:[01]}}", "CPU}}", error.message)  # whichever is the first
+        # Either component may fail first.
+        return error.kind, re.sub(r"CPU:[01]}}", "CPU}}", error.message)
 
     for wrong in ({"a": packed, "b": packed}, {"a": x[None], "b": packed}):
         with device:
@@ -425,7 +447,7 @@ def test_parallel_devices():
 
 @within("parallel_apart")
 def test_the_scope_of_a_parallel_device():
-    """Calls without inputs are several there, and tensors that are one are refused."""
+    """Calls without inputs run on all devices there; ordinary tensors are rejected."""
     device = parallel_device.ParallelDevice(["CPU:0", "CPU:1"])
     x = tf.constant([1.0, 2.0])
 

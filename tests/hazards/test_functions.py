@@ -1,4 +1,4 @@
-"""Plans of functions under load: ten million calls, eight threads."""
+"""Plans of functions under load: memory in ten million calls, and eight threads."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +21,7 @@ def planned(f):
 
 
 class Replays:
-    """Calls of one kind each of functions that are plans. Nothing is kept."""
+    """Calls of functions that have plans, one kind in each method. Results are dropped."""
 
     def __init__(self):
         self.x = tf.constant([1.0, 2.0])
@@ -52,7 +52,7 @@ class Replays:
             y = tf.reduce_sum(tf.tanh(x) * self.variable)
         return tape.gradient(y, [x, self.variable])
 
-    # By plans.
+    # These run as plans.
 
     def tensors(self):
         self.two_ops(self.x)
@@ -81,7 +81,7 @@ class Replays:
     def gradients(self):
         self.gradient(self.x)
 
-    # By TensorFlow.
+    # These run in TensorFlow.
 
     def tapes(self):
         with tf.GradientTape() as tape:
@@ -92,7 +92,7 @@ class Replays:
         planned(lambda x: x + 1.0)(self.x)
 
 
-# In full: ten million calls.
+# The full amount is ten million calls.
 FLAT = {
     "tensors": 6_000_000,
     "structures": 1_500_000,
@@ -113,10 +113,10 @@ def watch_replays():
         grown = growth(getattr(replays, name), times(full))
         print(f"{name}: {grown}, {times(full)} calls")
         assert not grown.exceeds(), name
-    functions = [one for one in vars(replays).values() if isinstance(one, fastops.Function)]
+    functions = [value for value in vars(replays).values() if isinstance(value, fastops.Function)]
     assert len(functions) == 9
-    for one in functions:
-        for row in one.describe():
+    for function in functions:
+        for row in function.describe():
             assert row["executor"] == "plan", row
 
 
@@ -130,7 +130,7 @@ def run(statement):
         import gc, sys
         sys.path.append({str(Path(__file__).parent)!r})
         from test_functions import share, watch_replays
-        gc.freeze()  # what is there already: collections take a hundredth of the time
+        gc.freeze()  # ignore existing objects: collections take a hundredth of the time
         {statement}
         """,
         timeout=seconds(3000),
@@ -143,7 +143,7 @@ def run(statement):
 
 
 class Shared:
-    """Functions that all threads call, each with its own tensors; every result is checked."""
+    """Functions that all threads call with their own tensors; every result is checked."""
 
     def __init__(self):
         self.weights = tf.constant(rng.normal(size=(WIDTH, WIDTH)).astype(np.float32))
@@ -183,7 +183,7 @@ class Shared:
 
 
 def share(threads, calls):
-    """Run that many threads with at least that many calls each, while plans are let go of."""
+    """Run several threads with a minimum of calls each, while another thread drops plans."""
     shared = Shared()
 
     def meddle():

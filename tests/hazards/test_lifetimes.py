@@ -1,4 +1,4 @@
-"""Iterators, resources, models and arrays die when they die in TensorFlow, without a collection."""
+"""Iterators, resources, models and arrays are freed as early as in TensorFlow, uncollected."""
 
 import json
 
@@ -11,7 +11,7 @@ import collections, gc, json, os, time, weakref
 def threads():
     return len(os.listdir("/proc/self/task"))
 
-generators = set()  # that run
+generators = set()  # generators that are running
 
 def rows():
     def generate():
@@ -43,14 +43,14 @@ def census():
     return counts
 
 def left_by(kind):
-    # What two calls of a kind leave behind, without a collection. A first one fills caches.
+    # Find what two calls of a kind leave behind, without a collection. A call before fills caches.
     kind()
     gc.collect()
     before = census()
     gc.disable()
     given = [weakref.ref(one) for _ in range(2) for one in kind()]
     after = census()
-    for _ in range(6000):  # a thread that has ended is listed until the system has time for it
+    for _ in range(6000):  # the system lists an ended thread for some time
         if threads() <= before["threads"]:
             break
         time.sleep(0.01)
@@ -269,7 +269,8 @@ def check(code, **environment):
     for kind, left in stock.items():
         more = {name: n for name, n in installed[kind].items() if n > left.get(name, 0)}
         if kind == "new_model":
-            # A model of Keras's is in a cycle: its recordings, with their tensors, go with it.
+            # A Keras model is part of a reference cycle. Its recordings and their tensors are freed
+            # with it.
             more.pop("tensor", None)
         assert not more, f"{kind}: {more} more than {left}"
 

@@ -1,4 +1,4 @@
-"""Memory: in use, in caches, behind references and buffers."""
+"""Memory: growth in long runs, references, and buffers."""
 
 import gc
 import itertools
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("fresh", "frozen")
 
 @pytest.fixture(scope="module")
 def frozen():
-    """Collect what these tests make, not TensorFlow too: that takes a hundredth of the time."""
+    """Freeze existing objects, so that collections see only new ones and are 100 times faster."""
     gc.collect()
     gc.freeze()
     yield
@@ -37,7 +37,7 @@ def frozen():
 
 
 class Calls:
-    """Calls of one kind each, of fastops' or TensorFlow's ops. Nothing is kept."""
+    """Calls of ops of fastops or TensorFlow, one kind in each method. Results are dropped."""
 
     def __init__(self, m):
         self.m = m
@@ -51,7 +51,7 @@ class Calls:
         self.variable = tf.Variable(self.x)
         self.numbers = itertools.count(1)
 
-    # On every path.
+    # Calls on every path.
 
     def direct(self):
         self.m.AddV2(x=self.x, y=self.x)
@@ -85,7 +85,7 @@ class Calls:
         with tf.Graph().as_default():
             self.m.AddV2(x=1.0, y=2.0)
 
-    # That end with an exception.
+    # Calls that raise.
 
     def errors_of_arguments(self):
         with suppress(TypeError):
@@ -102,7 +102,7 @@ class Calls:
             self.m.AddV2(x=self.x, y=np.array(["a", "b"]))
             raise AssertionError
 
-    # Tapes that are used to the end, or not.
+    # Tapes that are used completely, or not.
 
     def taped(self):
         with tf.GradientTape() as tape:
@@ -161,7 +161,7 @@ class Calls:
         cycle = [tape, y]
         cycle.append(cycle)
 
-    # That keep something in TensorFlow: it has every number, thread and error for ever.
+    # Calls that keep memory in TensorFlow, which keeps every number, thread and error.
 
     def new_numbers(self):
         self.m.AddV2(x=self.x, y=float(next(self.numbers)))
@@ -192,7 +192,7 @@ class Calls:
             del accumulator
             self.m.Exp(x=y)
 
-    # With an attribute's value that was never seen before, and then once more.
+    # Calls with a new value of an attribute, each made twice.
 
     def new_floats(self):
         alpha = float(self.new_value())
@@ -222,11 +222,11 @@ class Calls:
     def new_value(self):
         value = next(self.numbers)
         if value % 200 == 0:
-            context.context().clear_kernel_cache()  # TensorFlow's, which has no bound
+            context.context().clear_kernel_cache()  # TensorFlow's own cache has no limit
         return value
 
 
-# In full: ten million calls of ops. What TensorFlow does about tapes and errors takes long.
+# The full amount is ten million calls of ops, and fewer with tapes and errors, which take longer.
 FLAT = {
     "direct": 3_500_000,
     "large_buffers": 100_000,
@@ -250,7 +250,7 @@ FLAT = {
     "tapes_that_begin_again": 50_000,
     "tapes_in_cycles": 50_000,
 }
-# What TensorFlow keeps of these it keeps here too, and nothing is kept beside it.
+# Memory that TensorFlow keeps for these calls is also kept with fastops, and no more.
 KEPT = {
     "new_numbers": 50_000,
     "threads": 10_000,
@@ -259,7 +259,7 @@ KEPT = {
     "errors_of_the_runtime": 30_000,
     "accumulators": 10_000,
 }
-# In full: a million values, of each of which TensorFlow keeps some forty bytes.
+# The full amount is a million values. TensorFlow keeps some forty bytes for each.
 VALUES = dict.fromkeys(["new_floats", "new_texts", "new_ints", "new_lists", "new_seeds"], 200_000)
 
 
@@ -276,7 +276,7 @@ def watch_flat():
 
 
 def watch_beside_tensorflow(kinds, share):
-    """Compare with TensorFlow's growth over that share of the calls."""
+    """Compare with TensorFlow's growth over a share of the calls."""
     calls, reference = Calls(raw_ops), Calls(tf.raw_ops)
     bound = fastops.cache_info()["entries_per_op"]
     for name, full in kinds.items():
@@ -309,7 +309,7 @@ def test_memory(watch):
         import sys
         sys.path.append({str(Path(__file__).parent)!r})
         from test_memory import gc, {watch.__name__}
-        gc.freeze()  # what is there already: collections take a hundredth of the time
+        gc.freeze()  # ignore existing objects: collections take a hundredth of the time
         {watch.__name__}()
         """,
         timeout=seconds(3000),
@@ -323,7 +323,7 @@ def test_memory(watch):
 
 
 def calls_of_every_kind():
-    """Return calls whose arguments' reference counts are to stay, by kind: op and arguments."""
+    """Return calls, by kind, as op and arguments. They must not change reference counts."""
     x = tf.constant([1.0, 2.0, 3.0])
     m = tf.constant([[1.0, 2.0]])
     v = tf.Variable([1.0, 2.0, 3.0])
@@ -366,7 +366,7 @@ def run(op, arguments, times):
 def counts(op, arguments):
     flat = [*arguments.values(), arguments, op, None, True]
     flat += [item for value in arguments.values() if isinstance(value, list) for item in value]
-    return [sys.getrefcount(one) for one in flat if id(one) not in (id(None), id(True))]
+    return [sys.getrefcount(value) for value in flat if id(value) not in (id(None), id(True))]
 
 
 @pytest.mark.parametrize("kind", calls_of_every_kind())
@@ -384,7 +384,7 @@ def test_calls_keep_no_references(kind, scope):
 
 
 def test_calls_make_no_garbage():
-    """Nothing that only the cycle collector could free."""
+    """Calls leave nothing behind that only the garbage collector could free."""
     kinds = {k: v for k, v in calls_of_every_kind().items() if "error" not in k}
     del kinds["unknown argument"]
     for op, arguments in kinds.values():
@@ -399,8 +399,8 @@ def test_calls_make_no_garbage():
         gc.enable()
 
 
-def test_a_collector_that_meddles():
-    """A collection can start inside any call, and run anything: flushes, other calls of the op."""
+def test_collections_in_the_middle_of_calls():
+    """A collection can start inside any call and run any code: flushes, other calls of the op."""
     python("""
         import gc
         gc.freeze()
@@ -428,13 +428,13 @@ def test_a_collector_that_meddles():
 
 
 @pytest.mark.quick
-def test_results_die_when_they_are_dropped():
+def test_results_are_freed_when_they_are_dropped():
     x = tf.constant([1.0, 2.0])
     for _ in range(3):
         result = ops.add_v2(x=x, y=x)
         parts = ops.unpack(value=x, num=2)
         top = ops.top_kv2(input=x, k=1)
-    gone = [weakref.ref(one) for one in (result, *parts, *top)]
+    gone = [weakref.ref(value) for value in (result, *parts, *top)]
     assert fastops.stats().direct == 6
     del result, parts, top
     assert [ref() for ref in gone] == [None] * 5
@@ -461,7 +461,7 @@ def test_arrays_are_released_and_their_memory_is_not_reused_too_early():
 
 @pytest.mark.quick
 def test_small_and_large_buffers():
-    """Results of all sizes around the small allocator's bound are aligned and independent."""
+    """Results of all sizes around the limit of the small allocator are aligned and independent."""
     for size in (0, 1, 15, 16, 17, 200, 223, 224, 225, 256, 1000, 5000, 300_000):
         x = tf.constant(np.arange(size, dtype=np.float32))
         took(ops.add_v2, x=x, y=1.0)

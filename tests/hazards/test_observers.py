@@ -1,6 +1,7 @@
-"""Those who watch ops as they run: callbacks, debuggers, profilers, logs, collectors of graphs.
+"""Observers of running ops: callbacks, debuggers, profilers, logs, collection of graphs.
 
-Each is told by fastops what TensorFlow tells it, and calls are direct again when it has gone.
+fastops reports the same to each observer as TensorFlow, and calls are direct again when the
+observer is removed.
 """
 
 import threading
@@ -40,7 +41,7 @@ X = floats(3, 4)
 
 
 def calls(m):
-    """Make calls of every kind: inputs given, converted and read; results of every structure."""
+    """Make calls with given, converted and read inputs, and with all structures of results."""
     tf.random.set_seed(1)
     x, v = tf.constant(X), tf.Variable(X)
     parts = m.Split(axis=tf.constant(1), value=x, num_split=2)
@@ -81,7 +82,7 @@ def as_values(tensors):
 
 
 def seen_by_callbacks(program, m):
-    """Run a program; return all that a callback is told meanwhile."""
+    """Run a program; return all that a callback receives."""
     seen = []
 
     def watch(op_type, inputs, attrs, outputs, op_name=None, graph=None):
@@ -106,7 +107,7 @@ def seen_by_callbacks(program, m):
 
 
 def test_callbacks_see_every_call():
-    """Inputs, attributes, outputs and names, of keys that are prepared and of new ones."""
+    """Callbacks get inputs, attributes, outputs and names of calls, with known and new keys."""
     for _ in range(2):
         calls(raw_ops)
     want = seen_by_callbacks(calls, tf.raw_ops)
@@ -130,7 +131,7 @@ def test_callbacks_see_every_call():
 
 
 def test_callbacks_that_replace_outputs():
-    """By changing the list that they are given: what they return is not used, eagerly."""
+    """Callbacks replace outputs by changing the list; eager execution ignores their results."""
 
     def returns(op_type, inputs, attrs, outputs, op_name=None, graph=None):
         return [tf.zeros_like(output) for output in outputs] if op_type != "ZerosLike" else None
@@ -159,7 +160,7 @@ def test_callbacks_that_replace_outputs():
 
 
 def test_callbacks_that_raise():
-    """The call raises the same, after it was made; several callbacks are asked in turn."""
+    """The call raises the callback's exception after the op has run; callbacks run in order."""
     v = tf.Variable(X)
     asked = []
 
@@ -186,7 +187,7 @@ def test_callbacks_that_raise():
 
 
 def test_callbacks_that_call_ops():
-    """These calls are watched, too, and so are those of functions and of graphs."""
+    """These calls are observed, too, and so are calls in functions and graphs."""
 
     def program(m):
         inner = []
@@ -209,7 +210,7 @@ def test_callbacks_that_call_ops():
 
 
 def test_callbacks_belong_to_threads():
-    """While one thread is watched another is not."""
+    """A callback observes only the calls of its thread."""
     x = tf.constant(X)
     check("Neg", x=x)
     registered, finished = threading.Event(), threading.Event()
@@ -225,7 +226,8 @@ def test_callbacks_belong_to_threads():
     thread.start()
     assert registered.wait(30)
     paths = [took(ops.neg, x=x)[1] for _ in range(3)]
-    listed = took(ops.add_n, inputs=[[1.0], [2.0]])[1]  # TensorFlow's slow path, patched for all
+    # TensorFlow's slow path is patched in all threads.
+    listed = took(ops.add_n, inputs=[[1.0], [2.0]])[1]
     finished.set()
     thread.join()
     assert paths == [DIRECT] * 3
@@ -263,7 +265,7 @@ GOOD_NUMBERS = {
 
 
 def test_numerics_are_checked():
-    """The words are TensorFlow's, with its count of numbers that are none."""
+    """The message is TensorFlow's, with its count of infinities and NaNs."""
     for op_name, arguments in (BAD_NUMBERS | GOOD_NUMBERS).items():
         check(op_name, **arguments)
     with numerics_checked():
@@ -302,7 +304,7 @@ def test_numerics_are_checked_for_one_thread():
 
 
 def dumped(directory, program, m, **options):
-    """Return the records of execution that a program leaves behind, by the order of tensors."""
+    """Return the execution records that a program writes, in the order of tensors."""
     writer = tf.debugging.experimental.enable_dump_debug_info(
         str(directory), circular_buffer_size=-1, **options
     )
@@ -379,7 +381,7 @@ def executed(events):
 
 @pytest.mark.parametrize("level", PROFILES)
 def test_the_profiler_sees_ops(level, tmp_path):
-    """Every op that TensorFlow's trace would show, as often, between the marks of Python."""
+    """The trace shows the same ops as TensorFlow's, equally often, between the marks of Python."""
     for m in (tf.raw_ops, raw_ops, raw_ops):
         calls(m)
 
@@ -415,7 +417,7 @@ def log_placements():
 
 @pytest.fixture(scope="module")
 def logging():
-    """Give a process that logs where ops are placed, from its beginning: later is too late."""
+    """Yield a process that logs the placement of ops, set before the context is made."""
     process = Process(log_placements, TF_CPP_MIN_LOG_LEVEL="0")
     yield process
     process.end()
@@ -423,9 +425,9 @@ def logging():
 
 @within("logging")
 def test_placements_are_logged():
-    """One line an op, the same lines as TensorFlow's.
+    """The log has one line for each op, the same lines as TensorFlow's.
 
-    A key's first call converts and reads its inputs twice: to know the key, and in TensorFlow.
+    The first call of a key converts and reads its inputs twice: to find the key, and in TensorFlow.
     """
     calls(tf.raw_ops)
     with logged_lines() as want:
@@ -447,7 +449,7 @@ def test_placements_are_logged():
 
 @within("logging")
 def test_placements_that_are_not_logged():
-    """The setting does not reach a context that runs, up to TensorFlow 2.21 at least."""
+    """The setting does not affect an existing context, at least up to TensorFlow 2.21."""
     x = tf.constant(X)
     for late in (False, True):
         tf.debugging.set_log_device_placement(late)
@@ -466,12 +468,12 @@ def test_placements_that_are_not_logged():
 
 
 def graphs():
-    """Take the graphs that were collected since."""
+    """Take the graphs that were collected since the last call."""
     return ops_of(context.context().export_run_metadata())
 
 
 def ops_of(metadata):
-    """Return the ops of each function's graph, as it was and as it is executed."""
+    """Return the ops of each function's graph, as traced and as executed."""
     return [
         [
             [node.op for node in graph.node]
@@ -510,7 +512,7 @@ def trace_on():
 
 @pytest.fixture
 def collected():
-    """End the collection of graphs: up to TensorFlow 2.21 at least `trace_off` does not."""
+    """End the collection of graphs, which `trace_off` does not, at least up to TensorFlow 2.21."""
     yield
     context.disable_graph_collection()
 
@@ -518,9 +520,9 @@ def collected():
 @pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("collecting", [run_metadata, graph_collection, trace_on])
 def test_graphs_are_collected(collecting):
-    """Those of functions, and those of ops for which TensorFlow makes a kernel meanwhile.
+    """Graphs of functions are collected, and graphs of ops for which TensorFlow makes a kernel.
 
-    That is the first call of a key, which it runs itself: calls of prepared kernels go on.
+    TensorFlow makes a kernel in the first call of a key. Calls of prepared kernels stay direct.
     """
     x = tf.constant(X)
 
@@ -555,19 +557,19 @@ def test_graphs_are_collected(collecting):
 
 @pytest.mark.usefixtures("collected")
 def test_traces_are_exported(tmp_path):
-    """The graph that a summary shows is that of the function's calls."""
+    """The summary shows the graph of the function's calls."""
 
     def exported(m, directory):
         with tf.summary.create_file_writer(str(directory)).as_default(), trace_on():
             tf.function(lambda y: m.Exp(x=m.Tanh(x=y)))(tf.constant(X))
             tf.summary.trace_export("trace", step=0)
         (path,) = directory.glob("events*")
-        found = []
+        graphs = []
         for event in tf.compat.v1.train.summary_iterator(str(path)):
             for value in event.summary.value:
                 for data in value.tensor.string_val:
-                    found += ops_of(tf.compat.v1.RunMetadata.FromString(data))
-        return [function for function in found if "Tanh" in function[0]]
+                    graphs += ops_of(tf.compat.v1.RunMetadata.FromString(data))
+        return [function for function in graphs if "Tanh" in function[0]]
 
     want = exported(tf.raw_ops, tmp_path / "tensorflow")
     assert len(want) == 1
@@ -576,8 +578,8 @@ def test_traces_are_exported(tmp_path):
     assert distinct(recorder.paths) == {"tensorflow:graph"}
 
 
-def test_nodes_are_written_down(tmp_path):
-    """TensorFlow's devices write what they run to a file, where the environment says so."""
+def test_executed_nodes_are_written_to_a_file(tmp_path):
+    """TensorFlow's devices write the nodes they run to a file if an environment variable is set."""
     python(
         f"""
         import os
@@ -627,7 +629,7 @@ def test_functions_that_run_eagerly():
 
 
 def test_tracebacks_that_are_not_filtered():
-    """Errors are the same whether or not TensorFlow's own lines are shown."""
+    """Errors are the same, whether or not tracebacks show TensorFlow's frames."""
     wrong = {
         "MatMul": {"a": tf.constant(X), "b": tf.constant(X)},
         "AddV2": {"x": tf.constant(X), "y": tf.constant(1)},
@@ -650,14 +652,14 @@ def test_tracebacks_that_are_not_filtered():
 
 @pytest.fixture(scope="module")
 def numpy_like():
-    """Give a process whose tensors behave as NumPy's arrays do: there is no way back."""
+    """Yield a process in which NumPy behavior is enabled, which cannot be undone."""
     process = Process()
     yield process
     process.end()
 
 
 def promoted(m):
-    """Make calls whose inputs' dtypes differ, or are not certain."""
+    """Make calls whose inputs have different or weak dtypes."""
     x, weak = tf.constant([1.0, 2.0], tf.float32), tf.constant([3.0, 4.0]) + 1
     return (
         m.Neg(x=weak),
@@ -673,7 +675,7 @@ def promoted(m):
 
 @within("numpy_like")
 def test_the_behaviour_of_numpy():
-    """Dtypes are promoted above the ops, but for what TensorFlow says of inputs that differ."""
+    """Dtypes are promoted above the ops; only errors about different dtypes have other messages."""
     before, paths = settled(calls)
     for options in ({}, {"prefer_float32": True}, *[
         {"dtype_conversion_mode": mode} for mode in ("all", "safe", "legacy")
@@ -682,7 +684,7 @@ def test_the_behaviour_of_numpy():
         want, seen = settled(calls)
         assert_same(want, before)
         weak = options.get("dtype_conversion_mode") in ("all", "safe")
-        if not weak:  # then a constant made of a number is of no certain dtype
+        if not weak:  # with weak dtypes, a constant made of a number has a weak dtype
             assert_same(seen, paths)
         _, seen = settled(promoted)
         assert_same(seen["Neg"], ["tensorflow:input_type" if weak else DIRECT])

@@ -1,7 +1,7 @@
-"""The process: exits, forks, interrupts, subinterpreters, and what the import does.
+"""Events of the process: exits, forks, interrupts, subinterpreters, and the import.
 
-What could end or hang a process runs in a process of its own. That is a new interpreter, no fork of
-one, where the test is about its import of TensorFlow, the environment it begins with, or its end.
+Code that could end or hang a process runs in its own process. This process is a new interpreter and
+not a fork if the test is about the import of TensorFlow, environment variables, or the exit.
 """
 
 import signal
@@ -39,16 +39,16 @@ LOADS = {
         -signal.SIGINT,
     ),
 }
-"""What threads call, how the process ends meanwhile, and its status.
+"""The calls of threads, how the process ends while they run, and its exit status.
 
-No calls that take TensorFlow's own path: its conversions of lists abort now and then, as they do
-without fastops, since Python before 3.14 unwinds such a thread through them.
+No call takes TensorFlow's own path: its conversion of lists sometimes aborts at exit, also without
+fastops, because Python before 3.14 unwinds the stack of such a thread through C++ code.
 """
 
 
 @pytest.mark.parametrize("load", one_in(4, LOADS))
 def test_an_exit_under_load(load):
-    """Daemon threads lose the GIL for good at exit: inside a kernel, or waiting for it."""
+    """At exit, daemon threads never get the GIL again, inside a kernel or waiting for it."""
     calls, end, status = LOADS[load]
     out = python(
         f"""
@@ -84,15 +84,15 @@ def test_an_exit_under_load(load):
     assert out == "True\n"
 
 
-def test_an_exit_with_everything_alive():
-    """Kernels, tensors, variables and tapes, in cycles and in modules that outlive the rest."""
+def test_an_exit_with_live_objects():
+    """Kernels, tensors, variables and tapes are in cycles and in modules that are freed last."""
     python(
         """
         import atexit, builtins, sys
         x = tf.constant([1.0, 2.0])
         v = tf.Variable([1.0, 2.0])
         recording = tf.GradientTape()
-        recording.__enter__()  # and never left
+        recording.__enter__()  # the tape is never exited
         with tf.GradientTape(persistent=True) as tape:
             for _ in range(2):
                 y = ops.mul(x=v, y=x)
@@ -123,23 +123,23 @@ def test_an_exit_with_everything_alive():
 
 @pytest.fixture
 def alone():
-    """Give a process in which little else runs."""
+    """Yield a process with few other threads."""
     process = Process()
     yield process
     process.end()
 
 
 def paths():
-    """Return "direct" and the names of reasons, whichever have been counted."""
+    """Return the reasons that have been counted, and "direct" if there were direct calls."""
     seen = fastops.stats()
     return {*seen.reasons, *(["direct"] if seen.direct else [])}
 
 
 @within("alone")
 def test_forks_after_use():
-    """A child does all that it can do through TensorFlow.
+    """A forked child can make all calls that work in TensorFlow.
 
-    Thread pools do not survive a fork: kernels that need them, as large ones do, hang in both.
+    Thread pools do not survive a fork: kernels that need them, such as large ones, hang in both.
     """
     x, v, two = tf.constant([1.0, 2.0]), tf.Variable([1.0, 2.0]), tf.constant([2])
 
@@ -185,7 +185,7 @@ def test_forks_after_use():
         fastops.reset_stats()
         results = [call(m) for _ in range(3)]
         return tf.nest.map_structure(
-            lambda one: one.numpy() if isinstance(one, tf.Tensor) else one, results
+            lambda leaf: leaf.numpy() if isinstance(leaf, tf.Tensor) else leaf, results
         ), paths()
 
     children = {
@@ -200,14 +200,14 @@ def test_forks_after_use():
         assert got is not None, name
         assert_same(got[0], want[0])
         assert got[1] == expected.get(name, {"direct"}), name
-    # And the parent is as it was.
+    # The parent is not affected.
     assert_same(update(raw_ops), v.read_value())
     assert run(raw_ops, used["small"])[1] == {"direct"}
 
 
 @within("alone")
 def test_forks_while_ops_are_loaded():
-    """Whoever holds a lock in the parent does not exist in the child."""
+    """A thread that holds a lock in the parent does not exist in the child."""
     sys.setswitchinterval(1e-6)
     names = [name for name in dir(raw_ops) if name != "Cosh"][::4]
     x = tf.constant([1.0, 2.0])
@@ -233,8 +233,8 @@ def test_forks_while_ops_are_loaded():
 
 
 @pytest.mark.quick
-def test_forks_that_end_as_processes_do():
-    """Interpreters of children are finalised, pools are filled: nothing waits for what is gone."""
+def test_forks_that_exit_like_other_processes():
+    """Children finalize their interpreters, and nothing waits for threads of the parent."""
     python(
         """
         import multiprocessing, os, signal, sys, warnings
@@ -267,11 +267,11 @@ def test_forks_that_end_as_processes_do():
 
 
 def test_an_interrupt_in_the_middle_of_calls():
-    """Whichever instruction it meets, all calls are made or not made, and the next ones work.
+    """At whatever instruction it comes, a call is made or not made, and later calls work.
 
-    What TensorFlow does badly is left out: interrupted while it converts a list, or a number for a
-    gradient, it ends with a segmentation fault now and then. Scopes are begun and ended in peace: a
-    Python that is interrupted there does not end what it has begun.
+    Cases that fail in TensorFlow are left out: if it is interrupted while it converts a list, or a
+    number for a gradient, it sometimes crashes. Scopes are entered and left without interrupts,
+    because an interrupt there leaves them open.
     """
     out = python("""
         import random, signal
@@ -312,8 +312,7 @@ def test_an_interrupt_in_the_middle_of_calls():
         for scope, work, _ in product(scopes, works, range(3)):
             with scope():
                 try:
-                    # Again and again: TensorFlow drops what is raised while a tape asks a variable
-                    # for its handle.
+                    # The signal repeats: TensorFlow drops exceptions while a tape reads a handle.
                     signal.setitimer(signal.ITIMER_REAL, pick.uniform(0.001, 0.01), 0.2)
                     while True:
                         begun += 1
@@ -322,7 +321,7 @@ def test_an_interrupt_in_the_middle_of_calls():
                         work()
                 except (KeyboardInterrupt, RuntimeError) as error:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-                    # Where TensorFlow was about to raise an error it has made it the other one.
+                    # TensorFlow may wrap the interrupt in another exception.
                     assert "KeyboardInterrupt" in repr(error), error
             made = v.numpy().tolist()
             assert made in ([done] * 3, [begun] * 3), (made, done, begun)
@@ -341,7 +340,7 @@ def test_an_interrupt_in_the_middle_of_calls():
 
 
 def test_an_interrupt_while_ops_are_loaded():
-    """At lines of what an op's first call runs: the first, the second, and then farther apart."""
+    """The interrupt comes at one of the lines of the first call: first, second, and some later."""
     out = python("""
         import sys
         from support import check
@@ -386,7 +385,7 @@ def test_an_interrupt_while_ops_are_loaded():
 
 
 def test_handlers_that_call_ops():
-    """A handler runs between two instructions, whatever the main thread was doing there."""
+    """A handler runs between any two instructions of the main thread."""
     x, m = tf.constant([1.0, 2.0]), tf.constant(floats(30, 30))
     product = tf.raw_ops.MatMul(a=m, b=m)
     handled, depth, pause = [], 0, 0.0
@@ -394,7 +393,7 @@ def test_handlers_that_call_ops():
     def handle(number=None, frame=None):
         nonlocal depth
         count, depth = float(len(handled)), depth + 1
-        if depth < 4:  # it may itself be interrupted, but not so often as to fill the stack
+        if depth < 4:  # the handler may be interrupted itself, but must not overflow the stack
             signal.setitimer(signal.ITIMER_REAL, pause)
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -406,7 +405,7 @@ def test_handlers_that_call_ops():
         depth -= 1
         signal.setitimer(signal.ITIMER_REAL, pause)
 
-    handle()  # which imports what it needs
+    handle()  # the first run imports what the handler needs
     pause = 0.001
     before = signal.signal(signal.SIGALRM, handle)
     try:
@@ -428,8 +427,8 @@ def test_handlers_that_call_ops():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("imported", [True, False], ids=["after", "instead"])
-def test_a_subinterpreter_is_refused(imported):
-    """Whether or not the main interpreter has imported it: TensorFlow's own import would hang."""
+def test_the_import_in_a_subinterpreter_is_refused(imported):
+    """The import raises, whether or not the main interpreter has imported fastops."""
     out = interpreter(
         f"""
         import os
@@ -468,8 +467,8 @@ def test_a_subinterpreter_is_refused(imported):
 
 
 @pytest.mark.slow
-def test_what_the_import_costs():
-    """A fiftieth of the calls of functions that TensorFlow's own makes, 20 MB, and no context."""
+def test_the_cost_of_the_import():
+    """It costs 1/50 of the function calls of TensorFlow's import, 20 MB, and makes no context."""
     out = interpreter("""
         import sys
         calls = 0
@@ -498,7 +497,8 @@ def test_what_the_import_costs():
         with fastops.options(path="capi"):
             pass
         assert context._context is None or context._context._context_handle is None
-        tf.config.threading.set_intra_op_parallelism_threads(1)  # too late once it is initialised
+        # This raises once the context is initialized.
+        tf.config.threading.set_intra_op_parallelism_threads(1)
         fastops.ops.add_v2(x=1.0, y=2.0)
     """)
     ours, theirs, allocated, blocks = map(int, out.split())

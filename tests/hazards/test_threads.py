@@ -1,4 +1,4 @@
-"""Threads: that share ops, kernels and variables, and that want to run meanwhile."""
+"""Threads that share ops, kernels and variables, and threads that wait for the GIL."""
 
 import random
 import sys
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 
 class Mixture:
-    """What one thread does: calls of all kinds and paths. Each method checks, and counts calls."""
+    """The work of one thread: methods that make calls of all kinds, check results, count calls."""
 
     SHARED = tf.Variable(np.zeros(3, np.float32))
     MATRIX = np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32)
@@ -123,7 +123,7 @@ class Mixture:
 
 
 def mix(threads, calls, size):
-    """Run that many threads with at least that many calls each, while another one meddles."""
+    """Run several threads with a minimum of calls each, while another thread disturbs them."""
     fastops.set_cache_size(size)
     fastops.reset_stats()
 
@@ -135,9 +135,9 @@ def mix(threads, calls, size):
     made = run_threads(threads, lambda number: Mixture(number).make(calls), meddle, pause=0.05)
     seen = fastops.stats()
     assert all(entries <= size for entries in fastops.cache_info()["entries"].values())
-    internal = seen.ops.pop("ReadVariableOp")  # calls of calls
+    internal = seen.ops.pop("ReadVariableOp")  # reads of variables inside of other calls
     counted = sum(op.direct + op.capi + op.tensorflow for op in seen.ops.values())
-    assert counted == sum(made), "no call is lost, or counted twice"
+    assert counted == sum(made), "a call is lost or counted twice"
     assert seen.capi >= 0.1 * sum(made)
     print(f"{sum(made)} calls", seen.direct, seen.capi, seen.tensorflow, internal.direct)
 
@@ -148,7 +148,7 @@ def mix(threads, calls, size):
     ids=["cached", "evicted"],
 )
 def test_eight_threads(size, calls, direct):
-    """Kernels are made, shared, flushed and evicted meanwhile; every result is checked."""
+    """Kernels are made, shared, flushed and evicted in the meantime; every result is checked."""
     out = python(
         f"""
         import sys
@@ -164,7 +164,7 @@ def test_eight_threads(size, calls, direct):
 
 
 def test_threads_that_use_ops_for_the_first_time():
-    """An op is made ready by its first call: by one thread, whoever else calls meanwhile."""
+    """The first call of an op prepares it, once, even if several threads call it at a time."""
     python("""
         import sys, threading
         sys.setswitchinterval(1e-6)
@@ -200,8 +200,8 @@ def test_threads_that_use_ops_for_the_first_time():
 
 
 @pytest.mark.quick
-def test_reads_of_a_variable_that_others_update_are_whole():
-    """Whether a reader shares the buffer or copies it, an update in place never shows in it."""
+def test_reads_of_a_variable_that_is_being_updated_are_consistent():
+    """An in-place update never shows in a value that was read, shared or copied."""
     variable = tf.Variable(np.zeros(20_000, np.float32))
     one, zero = tf.ones([20_000]), tf.zeros([20_000])
     readers = {
@@ -244,10 +244,10 @@ def test_reads_of_a_variable_that_others_update_are_whole():
 
 
 class Bystander:
-    """Another Python thread, which runs once each time when it is told to, and may.
+    """Another Python thread, which runs once each time it is told to and can get the GIL.
 
-    Meanwhile nobody who computes in Python has to let another do so: where it runs during a call,
-    the call itself has let go of the GIL.
+    The switch interval is so long that no Python code has to release the GIL. So if this thread
+    runs during a call, the call itself has released the GIL.
     """
 
     def __enter__(self):
@@ -270,18 +270,18 @@ class Bystander:
         self._thread.join()
 
     def runs_during(self, call):
-        """Tell whether it ran during a call, if it got a processor so soon."""
+        """Tell whether the thread ran during a call. On a busy machine it may come too late."""
         before = self._runs
         self._told.release()
         result = call()
         ran = self._runs != before
-        del result  # TensorFlow lets go of the GIL to delete a tensor
+        del result  # TensorFlow releases the GIL to delete a tensor
         while self._runs == before:
             time.sleep(0)
         return ran
 
     def often(self, call):
-        """Tell whether it ever runs during a call. A busy machine has it wait, but not for ever."""
+        """Tell whether the thread runs during a call in one of many tries."""
         return any(self.runs_during(call) for _ in range(1000))
 
 
@@ -289,19 +289,19 @@ class Bystander:
 def test_other_threads_run_while_a_kernel_computes(path):
     x, small = tf.random.stateless_normal([400, 400], [1, 2]), tf.ones([2, 2])
     with fastops.options(path=path):
-        for one in (x, small):
-            took(ops.mat_mul, a=one, b=one)
-            _, seen = took(ops.mat_mul, a=one, b=one)
+        for tensor in (x, small):
+            took(ops.mat_mul, a=tensor, b=tensor)
+            _, seen = took(ops.mat_mul, a=tensor, b=tensor)
             assert seen == {"direct": DIRECT, "capi": "capi:options"}[path]
         with Bystander() as bystander:
             assert bystander.often(lambda: ops.mat_mul(a=x, b=x))
-            if path == "direct":  # it would cost more than it is worth
+            if path == "direct":  # releasing the GIL would cost more than the kernel
                 assert not bystander.often(lambda: ops.mat_mul(a=small, b=small))
 
 
 @pytest.mark.quick
-def test_ops_whose_values_decide_their_cost_release_the_gil():
-    """A range of millions has three small inputs."""
+def test_ops_whose_cost_depends_on_values_release_the_gil():
+    """A range of millions of numbers has three small inputs."""
     arguments = {"start": tf.constant(0), "limit": tf.constant(3_000_000), "delta": tf.constant(1)}
     took(raw_ops.Range, **{**arguments, "limit": tf.constant(3)})
     result, path = took(raw_ops.Range, **arguments)

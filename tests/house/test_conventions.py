@@ -1,6 +1,7 @@
-"""The conventions of `docs/conventions.md`, as far as a machine can apply them.
+"""Check the conventions of `docs/conventions.md`, as far as that can be automated.
 
-`EXCEPTIONS` has what departs from them, and why; one that is no longer needed is a failure, too.
+`EXCEPTIONS` has the exceptions to the rules, with reasons. An exception that is no longer needed
+fails the test, too.
 """
 
 import ast
@@ -20,7 +21,7 @@ from tools.website import numpydoc, plugin, reference
 pytestmark = pytest.mark.quick
 
 A_FILE = "the file to write, or none, which pandas takes by position as well"
-TENSORFLOWS = "the signature is TensorFlow's, whose callers it is for"
+TENSORFLOWS = "the signature is TensorFlow's, so that its callers work unchanged"
 
 EXCEPTIONS = {
     "options": {
@@ -31,8 +32,8 @@ EXCEPTIONS = {
         "fastops.graph.Session": TENSORFLOWS,
         "fastops.graph.Session.run": TENSORFLOWS,
         "fastops.graph.Session.make_callable": TENSORFLOWS,
-        "fastops.graph.load": "a file and its signature are what is loaded, as in a path",
-        "fastops.backend.describe": "what is described, as in help(); left out, it is everything",
+        "fastops.graph.load": "a file and its signature are like a path",
+        "fastops.backend.describe": "the object to describe, as in help(); default: all",
         "fastops.function": "the function itself, left out where it is a decorator",
     },
     "choices": {
@@ -42,7 +43,7 @@ EXCEPTIONS = {
         "fastops.graph.Session.make_callable": TENSORFLOWS,
     },
     "protobufs": {
-        "fastops.raw_ops.DefaultAttrs": "an op of TensorFlow's own tests; the default is its",
+        "fastops.raw_ops.DefaultAttrs": "an op of TensorFlow's own tests, which sets the default",
         "fastops.raw_ops.ImageSummary": "a color, whose default is TensorFlow's",
     },
     "examples": {
@@ -51,7 +52,7 @@ EXCEPTIONS = {
         "fastops.unload_ipython_extension": "IPython calls it: `%unload_ext fastops`",
     },
 }
-"""By rule and public name."""
+"""The exceptions, by rule and public name, with the reason."""
 
 OTHER_NAMES = {
     "axes": "axis",
@@ -66,14 +67,14 @@ OTHER_NAMES = {
     "label": "name",
     "verbosity": "verbose",
 }
-"""Names that a parameter must not have, and the one that it is to have."""
+"""Names that a parameter must not have, and the name to use instead."""
 
 
 def public():
-    """Yield the dotted names and objects of what is public, but for the ops and TensorFlow's."""
+    """Yield names and objects of the public API, without ops and TensorFlow's objects."""
     modules = {name: reference.names(module) for name, (module, _) in reference.MODULES.items()}
-    for module_name, found in (modules | {plugin.NAME: plugin.public()}).items():
-        for name, value in found.items():
+    for module_name, values in (modules | {plugin.NAME: plugin.public()}).items():
+        for name, value in values.items():
             if not callable(value) or reference.is_tensorflows(value):
                 continue
             yield f"{module_name}.{name}", value
@@ -91,7 +92,7 @@ RECORDS = {
     and not issubclass(value, BaseException)
     and value not in (fastops.graph.Session,)
 }
-"""Classes of which users get instances, and make none."""
+"""Classes of which users get instances but do not make any."""
 
 CALLABLES = {
     name: value
@@ -106,17 +107,18 @@ KERAS = {
     for name in reference.names(backend)
     if name not in ("Catalogue", "Description", "describe", "replayable", "scope")
 } | {f"fastops.backend.experimental.{name}" for name in backend.experimental.__all__}
-"""What `tf.keras.backend` has, too: names, parameters and defaults are Keras's, whose programs it
-is for; tests/backend holds them to that. Rules for these do not apply, but those for docstrings."""
+"""Names that `tf.keras.backend` has, too. Their parameters and defaults are those of Keras, so that
+its programs run unchanged; tests/backend checks that. Only the rules for docstrings apply to
+them."""
 
 CHOSEN = {name: value for name, value in CALLABLES.items() if name not in KERAS}
-"""Those whose parameters were chosen here."""
+"""The callables whose parameters fastops has chosen."""
 
 OPS = {name: getattr(raw_ops, name) for name in dir(raw_ops)}
 
 
 def parameters(value):
-    """Return the parameters that a caller gives."""
+    """Return the parameters of a call, without `self`."""
     found = list(inspect.signature(value).parameters.values())
     return found[1:] if found and found[0].name in ("self", "cls") else found
 
@@ -136,16 +138,16 @@ def body_of(value):
 
 
 def leaves(value):
-    """Yield what is in nested lists."""
+    """Yield the items of nested lists."""
     if isinstance(value, list):
-        for one in value:
-            yield from leaves(one)
+        for item in value:
+            yield from leaves(item)
     else:
         yield value
 
 
 def hold(rule, departures):
-    """Fail unless what departs from a rule is what may."""
+    """Fail unless the departures from a rule are exactly its exceptions."""
     assert sorted(departures) == sorted(EXCEPTIONS.get(rule, {})), rule
 
 
@@ -166,7 +168,7 @@ def test_names_of_parameters():
             assert parameter.name not in OTHER_NAMES, (name, OTHER_NAMES[parameter.name])
 
 
-def test_errors_are_named_so():
+def test_names_of_exceptions_end_with_error():
     for name, value in PUBLIC.items():
         if isinstance(value, type) and issubclass(value, BaseException):
             ending = "Warning" if issubclass(value, Warning) else "Error"
@@ -215,8 +217,8 @@ def test_defaults_are_plain():
                 )
 
 
-def test_what_is_not_given_is_none():
-    """An empty text or a negative number stands for nothing else."""
+def test_defaults_for_not_given_are_none():
+    """No empty string or negative number means "not given"."""
     for name, value in CHOSEN.items():
         for parameter in parameters(value):
             if type(parameter.default) is int:
@@ -239,7 +241,7 @@ def test_no_enumerations_and_no_protobufs():
 
 
 def test_choices_are_listed_as_strings():
-    """Who takes one of several strings says which, in braces."""
+    """A parameter that takes one of several strings lists them in braces."""
     found = []
     for name, value in CHOSEN.items():
         text = numpydoc.parse(value.__doc__).sections.get("Parameters", "")
@@ -258,7 +260,7 @@ def test_choices_are_listed_as_strings():
 # Stages ------------------------------------------------------------------------------------------
 
 
-def test_what_is_experimental_is_in_its_namespace():
+def test_experimental_objects_are_in_their_namespace():
     for name, value in PUBLIC.items():
         said = numpydoc.parse(value.__doc__).summary.lower()
         is_inside = ".experimental." in f"{name}."
@@ -291,12 +293,12 @@ def test_parameters_are_documented():
     for name, value in CALLABLES.items():
         wanted = [parameter.name for parameter in parameters(value)]
         section = numpydoc.parse(value.__doc__).sections.get("Parameters", "")
-        found = [
-            one.strip().lstrip("*")
+        named = [
+            name.strip().lstrip("*")
             for head, _ in (numpydoc.entries(section) if section else ())
-            for one in head.partition(" : ")[0].split(",")
+            for name in head.partition(" : ")[0].split(",")
         ]
-        if wanted != found:
+        if wanted != named:
             departs.append(name)
     hold("parameters", departs)
 
@@ -313,7 +315,7 @@ def test_results_are_documented():
         )
         said = numpydoc.parse(value.__doc__).summary
         if not parameters(value) and re.match(r"(Return|Tell whether) ", said):
-            continue  # says all there is to say
+            continue  # the type says everything
         if not isinstance(value, type) and gives and not {"Returns", "Yields"} & set(sections):
             departs.append(name)
     hold("results", departs)
@@ -349,12 +351,14 @@ def test_functions_have_an_example():
 # The ops -----------------------------------------------------------------------------------------
 
 
-def test_ops_take_keywords_alone_and_a_name_at_the_end():
+def test_ops_take_only_keywords_and_a_name_at_the_end():
     for name, op in OPS.items():
-        found = list(inspect.signature(op).parameters.values())
-        assert {parameter.kind for parameter in found} == {inspect.Parameter.KEYWORD_ONLY}, name
-        assert found[-1].name == "name", name
-        assert found[-1].default is None, name
+        parameters = list(inspect.signature(op).parameters.values())
+        assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}, (
+            name
+        )
+        assert parameters[-1].name == "name", name
+        assert parameters[-1].default is None, name
 
 
 def test_ops_have_plain_defaults():
@@ -373,8 +377,8 @@ def test_ops_have_plain_defaults():
     )
 
 
-def test_only_what_is_keras_is_not_held_to_the_rules():
-    described = {one.name for one in backend.describe().values()}
+def test_only_names_of_keras_are_exempt_from_the_rules():
+    described = {description.name for description in backend.describe().values()}
     assert {name.rpartition(".")[2] for name in KERAS} == described
 
 

@@ -1,4 +1,4 @@
-"""What looks at other processors and coming TensorFlows: on made-up symbols and ops."""
+"""The tools that check other processors and coming versions of TensorFlow, on made-up input."""
 
 from pathlib import Path
 
@@ -29,11 +29,11 @@ def test_one_function_under_the_names_of_two_c_libraries():
         ("TFE_ContextAsyncWait", False),
     ],
 )
-def test_what_the_compilers_own_libraries_have(name, expected):
+def test_symbols_of_the_compilers_own_libraries(name, expected):
     assert cross.is_standard(name) is expected
 
 
-def test_without_onednn_where_there_is_none():
+def test_macos_compiles_without_onednn():
     linux, macos = (
         cross.command("g++ -v", Path("tensorflow"), macos=macos) for macos in (False, True)
     )
@@ -41,12 +41,12 @@ def test_without_onednn_where_there_is_none():
     assert linux[:2] == ["g++", "-v"]
 
 
-def test_ops_that_came_went_and_are_other():
+def test_ops_that_were_added_removed_and_changed():
     before = load.OPS.read_text()
     after = before.replace('name: "Acos"', 'name: "Acorn"').replace(
         'name: "seed2"', 'name: "seed3"'
     )
-    found = list(canary.moved_ops(after))
-    assert found[1:3] == ["came: Acorn", "went: Acos"]
-    assert "is other: RandomUniform" in found
+    lines = list(canary.moved_ops(after))
+    assert lines[1:3] == ["came: Acorn", "went: Acos"]
+    assert "is other: RandomUniform" in lines
     assert list(canary.moved_ops(before))[1:] == []

@@ -1,8 +1,8 @@
-"""Builds by the real pip, the oldest and the newest, beside an installed TensorFlow and without.
+"""Builds by the real pip, oldest and newest, with an installed TensorFlow and without.
 
-The project has this one's metadata, `setup.py` and build backend, and one module. TensorFlow and
-NumPy are packages of a few lines, and the compiler copies: a build takes some seconds. Nothing is
-downloaded but the two versions of pip.
+The project has the metadata, `setup.py` and build backend of fastops, and one module. TensorFlow
+and NumPy are replaced by packages of a few lines, and the compiler by a script that copies files,
+so a build takes some seconds. Only the two versions of pip are downloaded.
 """
 
 import ensurepip
@@ -22,7 +22,7 @@ from tools.pep517.fastops_build import systems
 
 pytestmark = pytest.mark.slow
 
-PIPS = {"oldest": "pip==23.2", "newest": "pip"}  # the oldest that docs/quickstart.md names
+PIPS = {"oldest": "pip==23.2", "newest": "pip"}  # the oldest version that docs/quickstart.md names
 
 METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -44,13 +44,13 @@ while test $# -gt 1; do
 done
 """
 
-# The project's modules beside those that the build itself reads.
+# The project's modules, in addition to those that the build itself reads.
 PROJECT = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.md")
 SOURCES = ("fastops/_version.py", "fastops/_core/build.py", "tools/pep517")
 
 
 def pack(folder, name, version, files, requires=""):
-    """Write a wheel; its files are texts by their paths."""
+    """Write a wheel; its files are given as text, by path."""
     info = f"{name}-{version}.dist-info"
     files = {
         **files,
@@ -62,7 +62,7 @@ def pack(folder, name, version, files, requires=""):
 
 
 def pack_installed(folder, name):
-    """Write a wheel of a package that is installed here, without its scripts."""
+    """Write a wheel of a package that is installed in this environment, without its scripts."""
     installed = distribution(name)
     paths = {
         path.as_posix(): path.locate()
@@ -84,7 +84,7 @@ def _write(path, files):
 
 
 def tensorflow(version, build):
-    """Return the files of a package in TensorFlow's place."""
+    """Return the files of a package that replaces TensorFlow."""
     libraries = {
         f"tensorflow/{place}/{name}".replace("//", "/"): ""
         for name, place in systems.LIBRARIES.items()
@@ -93,7 +93,7 @@ def tensorflow(version, build):
 
 
 class Wheels:
-    """What a test installs: `index` is where pip looks, `installed` what an environment has."""
+    """The wheels of a test: `index` is where pip looks, `installed` is what an environment has."""
 
     def __init__(self, folder):
         self.index, self.installed, self._pips = folder / "index", folder / "installed", {}
@@ -111,7 +111,7 @@ class Wheels:
             pack(place, "rich", "14.0.0", {"rich.py": ""})
 
     def pip(self, which):
-        """Return a wheel of pip; without an index, Python's own one is the oldest."""
+        """Return a wheel of pip. Without a package index, Python's bundled pip is the oldest."""
         if which not in self._pips:
             place = self._folder / which
             command = [*(sys.executable, "-m", "pip", "download"), "--no-deps", "--quiet"]
@@ -131,7 +131,7 @@ def wheels(tmp_path_factory):
 
 
 class Environment:
-    """An environment with pip, and beside it a project."""
+    """An environment with pip, and a project."""
 
     def __init__(self, folder, wheels, pip, installed):
         self.project, self.out = folder / "project", folder / "out"
@@ -178,7 +178,7 @@ class Environment:
         return done.stdout
 
     def build(self, command):
-        """Run a command of pip's in the project; return for which TensorFlow it has compiled."""
+        """Run a pip command in the project; return the TensorFlow version it has compiled for."""
         name, *arguments = command.split()
         place = ["--wheel-dir", self.out] if name == "wheel" else []
         self.run("-m", "pip", name, *arguments, *place, cwd=self.project)
@@ -191,19 +191,19 @@ class Environment:
 
 @pytest.mark.parametrize("pip", PIPS)
 @pytest.mark.parametrize("command", ["install .[cpu]", "install -e .", "wheel --no-deps ."])
-def test_a_build_takes_the_tensorflow_that_is_installed(pip, command, wheels, tmp_path):
+def test_a_build_uses_the_installed_tensorflow(pip, command, wheels, tmp_path):
     environment = Environment(tmp_path, wheels, pip, wheels.installed.iterdir())
     assert environment.build(command) == "installed"
 
 
 @pytest.mark.parametrize("pip", PIPS)
-def test_a_build_requires_a_tensorflow_where_none_is_installed(pip, wheels, tmp_path):
+def test_a_build_requires_tensorflow_if_none_is_installed(pip, wheels, tmp_path):
     environment = Environment(tmp_path, wheels, pip, ())
     assert environment.build("install .[cpu]") == "of the index"
 
 
-def test_a_tensorflow_that_a_pth_file_names_is_installed(wheels, tmp_path):
-    """As in an environment that is layered on another one."""
+def test_a_tensorflow_in_a_pth_file_counts_as_installed(wheels, tmp_path):
+    """An environment that is layered on another one has such a file."""
     environment = Environment(tmp_path, wheels, "newest", ())
     for wheel in wheels.installed.iterdir():
         zipfile.ZipFile(wheel).extractall(tmp_path / "lower")
@@ -212,8 +212,8 @@ def test_a_tensorflow_that_a_pth_file_names_is_installed(wheels, tmp_path):
     assert environment.build("install --no-deps .") == "installed"
 
 
-def test_the_environment_s_packages_take_no_part_in_the_build(wheels, tmp_path):
-    """Such as plugins of setuptools: this one cannot be imported."""
+def test_packages_of_the_environment_do_not_affect_the_build(wheels, tmp_path):
+    """One such package is a plugin of setuptools, which fails to import here."""
     environment = Environment(tmp_path, wheels, "oldest", wheels.installed.iterdir())
     [place] = tmp_path.glob("env/lib/python*/site-packages")
     info = place / "plugin-1.0.dist-info"

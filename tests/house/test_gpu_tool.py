@@ -1,4 +1,4 @@
-"""The tool that carries fastops to a GPU: pieces, what puts them together, and what is judged."""
+"""The tool that carries fastops to a GPU: pieces, their assembly, verdicts of steps."""
 
 import io
 import json
@@ -27,7 +27,7 @@ FILES = {
 
 
 def pack(folder, files=FILES, largest=1000, **others):
-    """Pack small files as the tool does; return the folder of the pieces."""
+    """Pack small files with the tool; return the folder of the pieces."""
     out = folder / "pieces"
     out.mkdir(exist_ok=True)
     tiers = []
@@ -63,7 +63,7 @@ def contents(assembly, tier):
 # Pieces ------------------------------------------------------------------------------------------
 
 
-def test_pieces_are_no_larger_than_what_carries_them_takes(packed):
+def test_pieces_do_not_exceed_the_size_limit(packed):
     assert LARGEST_PIECE < 56 << 20
     sizes = [path.stat().st_size for path in sorted(packed.glob("second-*"))]
     assert len(sizes) > 4
@@ -80,7 +80,7 @@ def test_the_same_files_make_the_same_pieces(tmp_path):
     assert made[0] == made[1]
 
 
-def test_what_is_put_together_is_what_was_packed(packed, assembly):
+def test_assembled_files_are_the_packed_files(packed, assembly):
     assembly.add([packed])
     for tier in FILES:
         assert contents(assembly, tier) == FILES[tier]
@@ -99,7 +99,7 @@ def test_pieces_may_come_one_by_one_and_in_any_order(packed, assembly):
     assert assembly.summary() == ["first: complete", "second: complete"]
 
 
-def test_nothing_is_done_twice(packed, assembly):
+def test_finished_work_is_not_repeated(packed, assembly):
     assembly.add([packed])
     kept = {path: path.stat() for path in assembly.target.rglob("*") if path.is_file()}
     for _ in range(2):
@@ -111,7 +111,7 @@ def test_nothing_is_done_twice(packed, assembly):
             assert (before.st_ino, before.st_mtime_ns) == (now[path].st_ino, now[path].st_mtime_ns)
 
 
-def test_what_is_missing_is_named(packed, assembly):
+def test_missing_pieces_are_named(packed, assembly):
     lacking = packed / "second-002.piece"
     others = [path for path in packed.glob("*.piece") if path != lacking]
     assembly.add([packed / MANIFEST, *others])
@@ -153,12 +153,12 @@ def test_the_first_call_needs_the_manifest(packed, assembly):
         assembly.add([packed / "first-001.piece"])
 
 
-def test_what_is_for_another_python_is_refused(tmp_path, assembly):
+def test_a_packing_for_another_python_is_refused(tmp_path, assembly):
     with pytest.raises(RefusedError, match=r"is for Python 2\.7"):
         assembly.add([pack(tmp_path, python="2.7")])
 
 
-def test_what_is_no_manifest_is_refused(packed, assembly):
+def test_a_file_that_is_not_a_manifest_is_refused(packed, assembly):
     for text in ("", "[]", '{"format": 0, "tiers": []}'):
         (packed / MANIFEST).write_text(text)
         with pytest.raises(RefusedError, match="is no manifest"):
@@ -169,7 +169,7 @@ def test_what_is_no_manifest_is_refused(packed, assembly):
 def test_no_file_leaves_the_folder(tmp_path, assembly, name):
     (tmp_path / "bad").mkdir()
     out = pack(tmp_path / "bad", {"first": {name: b"out"}})
-    if name.startswith("/"):  # which is taken to be below the folder, as tar does
+    if name.startswith("/"):  # an absolute path is taken as relative to the folder, as in tar
         assembly.add([out])
         assert (assembly.target / "outside.py").read_bytes() == b"out"
     else:
@@ -198,7 +198,7 @@ def test_a_manifest_names_no_other_folder(packed, assembly, name):
         assembly.add([packed])
 
 
-def test_an_empty_library_stands_in_until_the_right_one_comes(packed, assembly):
+def test_an_empty_library_is_used_until_the_right_one_arrives(packed, assembly):
     place = assembly.target / LIBRARY
     assembly.add([packed / MANIFEST, *packed.glob("first-*")])
     assert place.read_bytes() == FILES["first"][STAND_IN]
@@ -208,13 +208,13 @@ def test_an_empty_library_stands_in_until_the_right_one_comes(packed, assembly):
     assert assembly.stand_ins() == []
 
 
-def test_an_empty_library_replaces_none_that_came_before(packed, assembly):
+def test_an_empty_library_does_not_replace_an_earlier_one(packed, assembly):
     assembly.add([packed / MANIFEST, *packed.glob("second-*")])
     assembly.add([packed])
     assert contents(assembly, "second") == FILES["second"]
 
 
-def test_of_another_packing_only_what_has_changed_is_unpacked(tmp_path, packed, assembly):
+def test_a_new_packing_unpacks_only_changed_files(tmp_path, packed, assembly):
     assembly.add([packed])
     kept = (assembly.target / LIBRARY).stat()
     other = FILES | {"first": {"tree/c.py": b"c = 3\n", STAND_IN: FILES["first"][STAND_IN]}}
@@ -228,7 +228,7 @@ def test_of_another_packing_only_what_has_changed_is_unpacked(tmp_path, packed, 
     assert (assembly.target / LIBRARY).stat().st_ino == kept.st_ino
 
 
-def test_the_command_says_what_is_missing_and_ends_with_1_where_it_refuses(packed, capsys):
+def test_the_command_names_missing_pieces_and_its_status_is_1_on_refusal(packed, capsys):
     there = str(packed.parent / "there")
     first = [str(packed / MANIFEST), str(packed / "first-001.piece")]
     assert main(["assemble", *first, "--to", there]) == 0
@@ -238,23 +238,23 @@ def test_the_command_says_what_is_missing_and_ends_with_1_where_it_refuses(packe
     assert "second-001.piece is damaged" in capsys.readouterr().err
 
 
-# What goes into which tier -----------------------------------------------------------------------
+# Tiers of packages -----------------------------------------------------------------------
 
 
 def install(site, name, files, *requires):
     """Make up a package."""
     folder = site / f"{name}-1.0.dist-info"
     folder.mkdir(parents=True)
-    needs = "".join(f"Requires-Dist: {one}\n" for one in requires)
+    needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}")
     (folder / "RECORD").write_text("".join(f"{file},,\n" for file in files))
     for file in files:
-        if not file.startswith(".."):  # later Pythons list what is there
+        if not file.startswith(".."):  # later Pythons check that listed files exist
             (site / file).parent.mkdir(parents=True, exist_ok=True)
             (site / file).touch()
 
 
-def test_what_the_first_proof_needs_comes_first(tmp_path):
+def test_packages_for_the_first_proof_are_in_the_first_tier(tmp_path):
     install(
         tmp_path,
         "tensorflow",
@@ -284,9 +284,9 @@ def test_what_the_first_proof_needs_comes_first(tmp_path):
     ]
 
 
-def test_what_tests_need_is_what_pyproject_says():
+def test_the_requirements_of_tests_are_those_of_pyproject():
     required = packing.requirements("test")
-    names = {packing.name_of(one) for one in required}
+    names = {packing.name_of(requirement) for requirement in required}
     assert {"numpy", "pytest", "pytest-benchmark", "hypothesis", "scikit-learn"} <= names
     assert not any(name.startswith("fastops") or name == "ray" for name in names)
 
@@ -307,7 +307,7 @@ def code(letter):
     return letter.encode() * 24
 
 
-def test_code_that_no_gpu_there_would_be_given_becomes_zeros():
+def test_code_for_other_gpus_becomes_zeros():
     binary = fat_binary(
         (reducing.CUBIN, 80, code("a")),
         (reducing.CUBIN, 90, code("b")),
@@ -318,8 +318,8 @@ def test_code_that_no_gpu_there_would_be_given_becomes_zeros():
     content = b"before" * 3 + binary + b"after"
     reduced = reducing.reduce(content, 90)
     assert len(reduced) == len(content)
-    found = {letter for letter in "abcde" if code(letter) in reduced}
-    assert found == {"b", "e"}
+    letters = {letter for letter in "abcde" if code(letter) in reduced}
+    assert letters == {"b", "e"}
     assert reduced.startswith(b"before")
     assert reduced.endswith(b"after")
     headers = [entry[:3] for entries in reducing.fat_binaries(reduced) for entry in entries]
@@ -334,14 +334,14 @@ def test_without_machine_code_the_newest_ptx_stays():
     assert [letter for letter in "abc" if code(letter) in reduced] == ["b"]
 
 
-def test_machine_code_of_an_older_gpu_of_the_generation_stays():
+def test_machine_code_for_an_older_gpu_of_the_generation_stays():
     binary = fat_binary((reducing.CUBIN, 80, code("a")), (reducing.CUBIN, 90, code("b")))
     assert code("a") in reducing.reduce(binary, 86)
     assert code("b") not in reducing.reduce(binary, 86)
 
 
 @pytest.mark.parametrize("cut", [1, 10, 40, 100])
-def test_what_only_looks_like_a_fat_binary_stays_as_it_is(cut):
+def test_data_that_only_looks_like_a_fat_binary_is_unchanged(cut):
     content = fat_binary((reducing.CUBIN, 80, code("a")))[:cut]
     assert reducing.reduce(content, 90) == content
     assert reducing.reduce(b"", 90) == b""
@@ -372,7 +372,7 @@ def test_without_a_gpu_the_command_says_so(monkeypatch, capsys):
     assert "no such step: dance" in capsys.readouterr().err
 
 
-def test_verdicts_hold_or_do_not():
+def test_a_verdict_holds_or_does_not():
     assert report.at_least("speed", 3.0, 3.0)["holds"]
     assert not report.at_least("speed", 2.99, 3.0)["holds"]
     assert report.at_most("time", 1.5, 1.5, " us") == {
@@ -385,7 +385,7 @@ def test_verdicts_hold_or_do_not():
     assert report.undecided("speed", "no kernel")["holds"] is None
 
 
-def test_a_step_is_what_its_verdicts_are():
+def test_a_step_succeeds_if_its_verdicts_hold():
     good, bad = report.holds("one", True), report.holds("two", False)
     unknown = report.undecided("three", "not yet")
     assert report.outcome([good, unknown]) == report.PASSED
@@ -393,7 +393,7 @@ def test_a_step_is_what_its_verdicts_are():
     assert report.outcome([unknown]) == report.outcome([]) == report.OPEN
 
 
-def test_the_report_outlives_a_run_that_was_cut_off(tmp_path):
+def test_the_report_survives_an_interrupted_run(tmp_path):
     first = report.Report(tmp_path, "GPU:0")
     verdicts = [report.at_least("Add: faster", 3.5, 3, " times"), report.undecided("conv", "empty")]
     step = {"outcome": report.PASSED, "seconds": 1.0, "verdicts": verdicts, "machine": {"a": "b"}}
@@ -413,7 +413,7 @@ def test_the_report_outlives_a_run_that_was_cut_off(tmp_path):
 
 
 def runner(tmp_path, program, monkeypatch):
-    """Return what runs steps, of which each process is a program; and the requests it was given."""
+    """Return a runner of steps whose processes are small programs, and the requests it received."""
     (tmp_path / "tree").mkdir()
     options = SimpleNamespace(
         out=tmp_path / "out",
@@ -441,7 +441,7 @@ def write(path, *verdicts):
     return 0
 
 
-def test_a_process_that_ends_is_said_and_parity_goes_on(tmp_path, monkeypatch):
+def test_a_crash_is_reported_and_parity_continues(tmp_path, monkeypatch):
     def program(number, result):
         return -11 if number < 3 else write(result, report.holds("bits", True))
 
@@ -462,15 +462,15 @@ def test_a_process_that_ends_is_said_and_parity_goes_on(tmp_path, monkeypatch):
         ("parity", -6, report.DIED),
     ],
 )
-def test_a_step_without_a_result_is_no_success(tmp_path, monkeypatch, name, status, expected):
+def test_a_step_without_a_result_fails(tmp_path, monkeypatch, name, status, expected):
     made, requests = runner(tmp_path, lambda number, result: status, monkeypatch)
     assert made.step(name)["outcome"] == expected
     assert len(requests) == (proving.MOST_DEATHS + 1 if (name, status) == ("parity", -6) else 1)
 
 
-def test_what_fails_is_in_the_exit_status(tmp_path, monkeypatch):
+def test_failures_set_the_exit_status(tmp_path, monkeypatch):
     made, _ = runner(tmp_path, lambda number, result: write(result), monkeypatch)
-    assert made.run(["doctor"])  # nothing was judged, and nothing is wrong
+    assert made.run(["doctor"])  # the step has no verdicts, and did not fail
     bad = report.holds("bits", False)
     monkeypatch.setattr(
         made,
@@ -485,7 +485,7 @@ def test_what_fails_is_in_the_exit_status(tmp_path, monkeypatch):
     }
 
 
-def test_a_joined_stream_is_its_files_one_after_the_other(tmp_path):
+def test_a_joined_stream_concatenates_its_files(tmp_path):
     paths = []
     for number, content in enumerate((b"abc", b"", b"defgh")):
         paths.append(tmp_path / str(number))
@@ -494,7 +494,7 @@ def test_a_joined_stream_is_its_files_one_after_the_other(tmp_path):
         assert joined.read() == b"abcdefgh"
 
 
-def test_an_op_is_blamed_when_it_has_ended_the_process_twice(tmp_path):
+def test_an_op_is_blamed_after_two_crashes(tmp_path):
     from tools.gpu.steps.parity import Journal
 
     path = tmp_path / "parity.jsonl"

@@ -1,4 +1,4 @@
-"""What a run of the tests may leave behind: what TensorFlow leaves, and nothing else."""
+"""A run of the tests leaves no more files behind than TensorFlow does."""
 
 import leftovers
 import pytest
@@ -11,7 +11,7 @@ import pytest
         (["__autograph_generated_file1.cpython-311.pyc", "ours.cpython-311.pyc"], False),
     ],
 )
-def test_bytecode(tmp_path, compiled, kept):
+def test_only_bytecode_of_autograph_may_be_left(tmp_path, compiled, kept):
     folder = tmp_path / "__pycache__"
     folder.mkdir()
     for name in compiled:

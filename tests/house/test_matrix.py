@@ -1,4 +1,4 @@
-"""The matrix of versions: its cells, how results are kept, and the page that is made of them."""
+"""The matrix of versions: its cells, the storage of results, and the page."""
 
 import json
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ REPORT = """\
 
 
 def result(python="3.12", tensorflow="2.20", keras="", **found):
-    """Make up what a cell has given."""
+    """Make up the result of a cell."""
     tests = {"extent": "quick", "passed": 2000, "failed": 0, "skipped": 3}
     versions = {"python": f"{python}.1", "tensorflow-cpu": f"{tensorflow}.0"}
     return {
@@ -39,26 +39,26 @@ def result(python="3.12", tensorflow="2.20", keras="", **found):
 # Which cells -------------------------------------------------------------------------------------
 
 
-def test_the_matrix_is_of_what_pyproject_supports():
+def test_the_matrix_has_the_versions_that_pyproject_supports():
     assert matrix.pythons() == ["3.10", "3.11", "3.12", "3.13"]
     assert matrix.tensorflows() == ["2.19", "2.20", "2.21"]
     assert len(matrix.cells()) == 12
     assert len(matrix.cells(kerases=("", "3.8"))) == 24
 
 
-def test_the_corners_are_first():
-    found = [(cell.python, cell.tensorflow) for cell in matrix.cells()]
-    assert set(found[:4]) == {(p, t) for p in ("3.10", "3.13") for t in ("2.19", "2.21")}
-    assert len(set(found)) == 12
+def test_corner_cells_come_first():
+    pairs = [(cell.python, cell.tensorflow) for cell in matrix.cells()]
+    assert set(pairs[:4]) == {(p, t) for p in ("3.10", "3.13") for t in ("2.19", "2.21")}
+    assert len(set(pairs)) == 12
 
 
-def test_some_cells_are_chosen():
+def test_cells_can_be_selected():
     [cell] = matrix.cells(["3.12"], ["2.20"], ["3.8"])
     assert str(cell) == "3.12-2.20-3.8"
     assert str(cell.base) == "3.12-2.20"
 
 
-def test_a_python_that_is_not_there():
+def test_a_python_that_is_not_installed():
     with pytest.raises(matrix.FailedError, match=r"no python3\.99"):
         matrix.interpreter("3.99")
 
@@ -67,21 +67,21 @@ def test_a_python_that_is_not_there():
     ("cores", "gigabytes", "count", "expected"),
     [(2, 16, 12, (1, 2)), (16, 128, 12, (4, 4)), (16, 128, 2, (2, 8)), (16, 2, 12, (1, 1))],
 )
-def test_room_is_a_matter_of_cores_and_memory(monkeypatch, cores, gigabytes, count, expected):
+def test_the_number_of_jobs_fits_cores_and_memory(monkeypatch, cores, gigabytes, count, expected):
     text = f"MemTotal: 1 kB\nMemAvailable: {gigabytes << 20} kB\n"
     monkeypatch.setattr(matrix.os, "sched_getaffinity", lambda process: range(cores))
     monkeypatch.setattr(matrix.Path, "read_text", lambda path: text)
     assert matrix.room(count) == expected
 
 
-# What a cell gives -------------------------------------------------------------------------------
+# Results of a cell -------------------------------------------------------------------------------
 
 
 def test_outcomes_of_a_report():
-    found = matrix.outcomes(REPORT)
-    assert (found["passed"], found["failed"], found["skipped"]) == (1, 2, 2)
-    assert found["failures"][0] == ["tests.test_a.test_two", "assert 1 == 2"]
-    assert found["skips"] == {"no ray": 2}
+    outcome = matrix.outcomes(REPORT)
+    assert (outcome["passed"], outcome["failed"], outcome["skipped"]) == (1, 2, 2)
+    assert outcome["failures"][0] == ["tests.test_a.test_two", "assert 1 == 2"]
+    assert outcome["skips"] == {"no ray": 2}
 
 
 def test_the_mean_of_a_ladder():
@@ -109,11 +109,11 @@ def test_the_reason_of_a_failure(text, expected):
     assert matrix.reason(text).startswith(expected)
 
 
-# Going on where a run was stopped ----------------------------------------------------------------
+# Continuing a stopped run ----------------------------------------------------------------
 
 
 class Runner:
-    """Notes what is asked of it; a step whose name is in `fails` fails."""
+    """A runner that logs its steps. A step whose name is in `fails` fails."""
 
     def __init__(self, cell, fails=()):
         self.cell, self.fails, self.calls = cell, set(fails), []
@@ -139,7 +139,7 @@ class Runner:
 
 @pytest.fixture
 def go(monkeypatch, tmp_path):
-    """Run a cell's steps, as a run of the tool would, with results in a folder of the test's."""
+    """Return a function that runs the steps of a cell, with results in a test folder."""
     monkeypatch.setattr(matrix, "PLACE", tmp_path)
     monkeypatch.setattr(matrix, "state", lambda: "0123456789")
     cell = matrix.Cell("3.12", "2.20")
@@ -153,13 +153,13 @@ def go(monkeypatch, tmp_path):
     return go
 
 
-def test_what_is_done_is_not_done_again(go):
+def test_finished_steps_are_not_repeated(go):
     assert go()[0] == ["prepare", "tests", "ladder"]
     assert go()[0] == []
     assert go(again=True)[0] == ["prepare", "tests", "ladder"]
 
 
-def test_each_step_says_of_which_state_it_is(go, monkeypatch):
+def test_each_step_records_the_state_of_the_sources(go, monkeypatch):
     go(steps=["tests"])
     monkeypatch.setattr(matrix, "state", lambda: "fedcba9876")
     _, content = go(steps=["tests", "ladder"])
@@ -167,7 +167,7 @@ def test_each_step_says_of_which_state_it_is(go, monkeypatch):
     assert content["wheel"] is False
 
 
-def test_a_run_that_was_stopped_goes_on(go):
+def test_a_stopped_run_continues(go):
     calls, content = go(fails=["ladder"])
     assert calls == ["prepare", "tests", "ladder"]
     assert content["failure"] == "ladder: it fails"
@@ -176,26 +176,26 @@ def test_a_run_that_was_stopped_goes_on(go):
     assert "failure" not in go()[1]
 
 
-def test_all_tests_stand_for_the_quick_ones(go):
+def test_all_tests_include_the_quick_ones(go):
     assert go()[0] == ["prepare", "tests", "ladder"]
     assert go(tests="whole")[0] == ["prepare", "tests"]
     assert go()[0] == []
 
 
-def test_what_has_failed_is_tried_again(go):
+def test_failed_steps_are_tried_again(go):
     calls, content = go(fails=["prepare"])
     assert calls == ["prepare"]
     assert "tests" not in content
     assert go()[0] == ["prepare", "tests", "ladder"]
 
 
-def test_results_from_here_go_before_those_that_were_checked_in(tmp_path):
+def test_local_results_take_precedence_over_checked_in_ones(tmp_path):
     file = tmp_path / "matrix.json"
     file.write_text(json.dumps([result(), result("3.11"), result("3.9")]))
     matrix.Record(matrix.Cell("3.12", "2.20"), tmp_path / "results").keep(failure="of today")
-    found = matrix.recorded(tmp_path / "results", file)
-    assert len(found) == 12  # 3.9 is supported no more
-    given = {one["cell"][0]: one for one in found if len(one) > 1}
+    results = matrix.recorded(tmp_path / "results", file)
+    assert len(results) == 12  # 3.9 is no longer supported
+    given = {row["cell"][0]: row for row in results if len(row) > 1}
     assert given.keys() == {"3.11", "3.12"}
     assert given["3.12"]["failure"] == "of today"
 
@@ -246,14 +246,14 @@ def test_a_cell_that_was_not_run_says_so():
 
 
 def test_failures_are_on_the_page():
-    one = result()
-    one["tests"] |= {"failed": 1, "failures": [["tests.test_a.test_b", "a | b"]]}
-    text = matrix_page.render([one])
+    failing = result()
+    failing["tests"] |= {"failed": 1, "failures": [["tests.test_a.test_b", "a | b"]]}
+    text = matrix_page.render([failing])
     assert "| 3.12 | 2.20 | 3.15 | `tests.test_a.test_b` | a \\| b |\n" in text
-    assert not matrix.good(one)
+    assert not matrix.good(failing)
 
 
-def test_another_keras_has_a_table_of_its_own():
+def test_another_keras_has_its_own_table():
     asks = {"cell": ["3.12", "2.21", "3.8"], "failure": "Keras: TensorFlow 2.21 asks for >=3.12"}
     text = matrix_page.render([result(), result(keras="3.8"), asks])
     before, _, after = text.partition("## The oldest Keras")
@@ -262,21 +262,21 @@ def test_another_keras_has_a_table_of_its_own():
 
 
 def test_parity_has_a_column_for_each_tensorflow():
-    found = {"ops compared": 615, "differences from TensorFlow": 0, "state": "0123456789"}
-    text = matrix_page.render([result(parity=found), result("3.12", "2.21", parity=found)])
+    parity = {"ops compared": 615, "differences from TensorFlow": 0, "state": "0123456789"}
+    text = matrix_page.render([result(parity=parity), result("3.12", "2.21", parity=parity)])
     assert "|  | 2.20.0 | 2.21.0 |\n" in text
     assert "| ops compared | 615 | 615 |\n" in text
 
 
 def test_long_lists_are_not_checked_in(tmp_path):
-    one = result()
-    one["tests"]["failures"] = [[f"test_{i}", ""] for i in range(100)]
-    one["tests"]["skips"] = {f"reason {i}": 1 for i in range(100)}
-    matrix_page.write([one], tmp_path / "matrix.json", tmp_path / "matrix.md")
+    outcome = result()
+    outcome["tests"]["failures"] = [[f"test_{i}", ""] for i in range(100)]
+    outcome["tests"]["skips"] = {f"reason {i}": 1 for i in range(100)}
+    matrix_page.write([outcome], tmp_path / "matrix.json", tmp_path / "matrix.md")
     [kept] = json.loads((tmp_path / "matrix.json").read_text())
     assert len(kept["tests"]["failures"]) == len(kept["tests"]["skips"]) == 20
 
 
-def test_the_page_is_what_the_results_say():
+def test_the_page_matches_the_results():
     results = json.loads(matrix.RESULTS.read_text())
     assert (ROOT / "docs" / "matrix.md").read_text() == matrix_page.render(results)

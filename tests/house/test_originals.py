@@ -1,4 +1,4 @@
-"""The table of what is restated is the one that its tool would write."""
+"""The table of digests of upstream code is up to date."""
 
 from tools import restated
 

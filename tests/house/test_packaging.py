@@ -1,6 +1,6 @@
-"""The build: what it says where something is missing, and what it leaves behind when it ends early.
+"""The build: its messages if something is missing, and its files if it ends early.
 
-Cython and the compiler are scripts that copy their input: a build then takes a second.
+Cython and the compiler are replaced by scripts that copy their input, so a build takes a second.
 """
 
 import os
@@ -26,23 +26,23 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-def test_build_group_is_what_an_isolated_build_has():
+def test_the_build_group_has_the_requirements_of_isolated_builds():
     isolated = PYPROJECT["build-system"]["requires"]
     tensorflow = PYPROJECT["project"]["optional-dependencies"]["cpu"]
     assert PYPROJECT["dependency-groups"]["build"] == isolated + tensorflow
 
 
-def test_no_tensorflow_is_forced_on_anybody():
+def test_tensorflow_is_not_a_hard_dependency():
     required = PYPROJECT["project"]["dependencies"] + PYPROJECT["build-system"]["requires"]
     assert not [name for name in required if name.startswith("tensorflow")]
 
 
-def test_the_build_supports_what_the_package_does():
+def test_the_build_supports_the_same_versions_as_the_package():
     [tensorflow] = PYPROJECT["project"]["optional-dependencies"]["cpu"]
     assert tensorflow == f"tensorflow-cpu{needs.supported_tensorflow()}"
 
 
-# What is missing ---------------------------------------------------------------------------------
+# Missing parts ---------------------------------------------------------------------------------
 
 
 def one_line(function):
@@ -88,7 +88,7 @@ def test_another_system(monkeypatch):
 @pytest.mark.parametrize(
     ("system", "machine"), [("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64")]
 )
-def test_systems_with_what_fastops_calls(monkeypatch, system, machine):
+def test_supported_systems_provide_the_functions_that_fastops_calls(monkeypatch, system, machine):
     monkeypatch.setattr(systems.sys, "platform", system)
     monkeypatch.setattr(systems.platform, "machine", lambda: machine)
     assert systems.unsupported() is None
@@ -97,7 +97,7 @@ def test_systems_with_what_fastops_calls(monkeypatch, system, machine):
     )
 
 
-def test_macos_has_no_onednn_and_leaves_names_to_the_loader(monkeypatch):
+def test_macos_builds_without_onednn_and_resolve_symbols_at_load_time(monkeypatch):
     assert "-DINTEL_MKL" in systems.defines()
     assert "libtensorflow_cc.so.2" in systems.needed_libraries()
     monkeypatch.setattr(systems, "MACOS", True)
@@ -107,7 +107,7 @@ def test_macos_has_no_onednn_and_leaves_names_to_the_loader(monkeypatch):
 
 @pytest.fixture
 def tensorflow(monkeypatch, tmp_path):
-    """Put a module in TensorFlow's place."""
+    """Return a function that replaces TensorFlow by a module."""
 
     def write(text):
         (tmp_path / "instead").mkdir()
@@ -155,7 +155,7 @@ def test_a_tensorflow_of_another_version(tensorflow, version):
 
 
 def test_a_tensorflow_without_a_library(tensorflow, tmp_path):
-    """As the wheel `tensorflow` of 2.19 is, other than `tensorflow-cpu`."""
+    """The wheel `tensorflow` of 2.19 lacks a library that `tensorflow-cpu` has."""
     tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
     (tmp_path / "instead" / "python" / "lib_pywrap_tensorflow_common.so").unlink()
     message = one_line(needs.tensorflow)
@@ -164,7 +164,7 @@ def test_a_tensorflow_without_a_library(tensorflow, tmp_path):
 
 
 @pytest.mark.parametrize("onednn", systems.ONEDNN_HEADERS)
-def test_a_tensorflow_that_will_do(tensorflow, tmp_path, onednn):
+def test_a_suitable_tensorflow_is_accepted(tensorflow, tmp_path, onednn):
     tensorflow(SOME_TENSORFLOW.format("2.20.0", "2.20.0"))
     package = tmp_path / "instead"
     (package / "include" / onednn).mkdir(parents=True)
@@ -173,7 +173,7 @@ def test_a_tensorflow_that_will_do(tensorflow, tmp_path, onednn):
     assert needs.tensorflow() == (package, SOME_BUILD, flags)
 
 
-def test_a_compiler_is_asked_for_before_anything_is_downloaded():
+def test_the_compiler_is_checked_before_anything_is_downloaded():
     code = "import fastops_build; fastops_build.get_requires_for_build_wheel()"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -192,7 +192,7 @@ def test_an_unknown_kind_of_build(monkeypatch):
     assert "release, wheel, profile, debug, asan" in one_line(lambda: building.compile_all([], []))
 
 
-# What is left behind -----------------------------------------------------------------------------
+# Files of builds -----------------------------------------------------------------------------
 
 CYTHON = building.translate
 
@@ -203,7 +203,7 @@ def translated(modules, directives):
         yield name
 
 
-# Of TensorFlow's headers it sees what is in the file `headers`.
+# This compiler sees the content of the file `headers` as TensorFlow's headers.
 COMPILER = """
 case "$*" in
   *" -E "*) cat headers > "${*##* -o }" 2> /dev/null; exit 0 ;;
@@ -220,7 +220,7 @@ cp "${input:-/dev/null}" "$output"
 
 @pytest.fixture
 def project(tensorflow, monkeypatch, tmp_path):
-    """Go to a project of two modules, with a compiler that has no work to do."""
+    """Change to a project of two modules, with a compiler that only copies files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FASTOPS_BUILD", raising=False)
     monkeypatch.setattr(building, "translate", translated)
@@ -238,7 +238,7 @@ def project(tensorflow, monkeypatch, tmp_path):
 
 
 def build(project):
-    """Build; return the modules' libraries, and how many compilations that took."""
+    """Build; return the libraries of the modules, and the number of compilations."""
     compiler = script(project / "compiler", COMPILER)
     calls = project / "calls"
     calls.unlink(missing_ok=True)
@@ -258,7 +258,7 @@ def test_modules_are_found_in_packages(project):
     }
 
 
-def test_what_has_not_changed_is_not_compiled(project):
+def test_unchanged_modules_are_not_compiled(project):
     before, count = build(project)
     assert count == 2
     assert build(project) == (before, 0)
@@ -272,12 +272,12 @@ def test_what_has_not_changed_is_not_compiled(project):
         assert build(project)[1] == 2
 
 
-def test_a_reader_is_compiled_again_where_it_sees_other_headers(project, monkeypatch):
-    """And for a wheel what sees the first ones stays, as does what reads none, for all of them."""
+def test_a_module_with_headers_is_compiled_again_for_other_headers(project, monkeypatch):
+    """A wheel keeps libraries for earlier headers, and shares modules without headers."""
     monkeypatch.setenv("FASTOPS_BUILD", "wheel")
     (project / "fastops" / "_first.pyx").write_text('cdef extern from "definitions.h": pass\n')
     before, count = build(project)
-    assert count == 3  # with what is linked to both
+    assert count == 3  # two modules, and one source that is linked to both
     (project / "instead" / "tensorflow.py").write_text(SOME_TENSORFLOW.format("2.20.1", "2.20.1"))
     assert build(project) == (before, 0)
     (project / "headers").write_text("struct Tensor {};")
@@ -289,7 +289,7 @@ def test_a_reader_is_compiled_again_where_it_sees_other_headers(project, monkeyp
     assert build(project) == (before, 0)
 
 
-def test_what_is_loaded_before_tensorflow_is_not_linked_to_it(project, monkeypatch):
+def test_modules_loaded_before_tensorflow_are_not_linked_to_it(project, monkeypatch):
     monkeypatch.setattr(building, "EARLY", {"fastops._first"})
     build(project)
     calls = (project / "calls").read_text().splitlines()
@@ -304,7 +304,7 @@ def test_what_is_loaded_before_tensorflow_is_not_linked_to_it(project, monkeypat
     } == {"fastops._first": 0, "fastops._part.second": 1}
 
 
-def test_another_kind_is_built_beside_the_ordinary_one(project, monkeypatch):
+def test_another_kind_of_build_does_not_replace_the_ordinary_one(project, monkeypatch):
     ordinary, _ = build(project)
     monkeypatch.setenv("FASTOPS_BUILD", "debug")
     checked, count = build(project)
@@ -333,7 +333,7 @@ def test_cython_that_fails(project, monkeypatch, capfd):
     assert all(path.exists() for path in before.values())
 
 
-def test_headers_are_compiled_ahead_for_many_that_read_them(project, monkeypatch):
+def test_headers_are_precompiled_for_several_modules(project, monkeypatch):
     monkeypatch.setenv("FASTOPS_JOBS", "1")
     for i in range(building.WORTH_PRECOMPILING - 1):
         (project / "fastops" / f"_{i}.pyx").write_text('cdef extern from "definitions.h": pass\n')
@@ -352,17 +352,17 @@ def test_headers_are_compiled_ahead_for_many_that_read_them(project, monkeypatch
     assert all("-include" in call and "definitions.h" not in call for call in others)
 
 
-def test_what_a_killed_build_left_is_not_taken_for_complete(project):
+def test_files_of_a_killed_build_are_not_used(project):
     libraries, _ = build(project)
     library = libraries["fastops._first"]
     left = library.parent / "incomplete-1"
     left.mkdir()
     library.rename(left / library.name)
-    assert build(project) == (libraries, 1)  # which also looks whether that is gone
+    assert build(project) == (libraries, 1)  # the build also checks that the leftover file is gone
 
 
 class Command(BuildExtension):
-    """Of setuptools' class only that it knows what a library is called."""
+    """A minimal version of setuptools' class, which only knows the file name of a library."""
 
     def __init__(self, libraries):
         tensorflow = needs.TensorFlow(Path(), SOME_BUILD, [])
@@ -375,7 +375,7 @@ class Command(BuildExtension):
 SUFFIX = needs.sysconfig.get_config_var("EXT_SUFFIX")
 
 
-def test_the_package_changes_all_at_once_or_says_that_it_is_not_compiled(project):
+def test_the_package_is_replaced_as_a_whole_or_reports_that_it_is_not_compiled(project):
     libraries, _ = build(project)
     Command(libraries).copy_extensions_to_source()
     info = project / "fastops" / "_build_info.py"
@@ -389,7 +389,7 @@ def test_the_package_changes_all_at_once_or_says_that_it_is_not_compiled(project
     assert not list(project.glob("fastops/**/.*"))
 
 
-def test_a_library_without_a_module_goes(project):
+def test_a_library_without_a_module_is_deleted(project):
     libraries, _ = build(project)
     Command(libraries).copy_extensions_to_source()
     moved = libraries.pop("fastops._first")
@@ -398,7 +398,7 @@ def test_a_library_without_a_module_goes(project):
     assert found == [f"first{SUFFIX}", f"second{SUFFIX}"]
 
 
-def test_a_job_for_each_processor_or_as_many_as_one_says(monkeypatch):
+def test_there_is_a_job_for_each_processor_unless_set(monkeypatch):
     monkeypatch.delenv("FASTOPS_JOBS", raising=False)
     monkeypatch.setattr(systems, "LIMITS", ())
     monkeypatch.setattr(building.os, "sched_getaffinity", lambda process: range(3))
@@ -411,7 +411,7 @@ def test_a_job_for_each_processor_or_as_many_as_one_says(monkeypatch):
 
 
 @pytest.mark.parametrize(("text", "expected"), [(str(2 << 30), 1), ("max", 3), ("", 3)])
-def test_a_container_has_the_memory_that_it_may_use(monkeypatch, tmp_path, text, expected):
+def test_a_containers_memory_limit_is_respected(monkeypatch, tmp_path, text, expected):
     monkeypatch.delenv("FASTOPS_JOBS", raising=False)
     limit = tmp_path / "memory.max"
     limit.write_text(f"{text}\n")
@@ -429,7 +429,7 @@ def test_progress_is_a_line_for_each_module(project, capfd):
     assert {line.split()[1] for line in lines[1:]} == {"fastops._first", "fastops._part.second"}
 
 
-def test_progress_shows_where_pip_keeps_what_a_build_says(monkeypatch, tmp_path):
+def test_progress_is_shown_although_pip_captures_output(monkeypatch, tmp_path):
     terminal = tmp_path / "terminal"
     progress = Progress(terminal)
     progress.say("[1/2] one")

@@ -1,4 +1,4 @@
-"""Private parts of TensorFlow stand in two headers, and the running TensorFlow has them."""
+"""Private parts of TensorFlow are used in two headers only, and exist in the running TensorFlow."""
 
 import ctypes
 import os
@@ -26,7 +26,7 @@ LIBRARY = "libtensorflow_cc.so.2"
 
 
 class Entry(NamedTuple):
-    """A symbol or a layout, with the comment before it and the code up to the next empty line."""
+    """A symbol or layout: the comment before it, and the code up to the next empty line."""
 
     source: str
     name: str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
     @property
     def text(self):
-        """The literal of a symbol or of a class, which may stand in several pieces."""
+        """The string literal of a symbol or class, which may consist of several parts."""
         return "".join(re.findall(r'"([^"]*)"', self.code))
 
 
@@ -71,7 +71,7 @@ HEADERS = sorted(HELPERS.rglob("*.h"))
 USERS = [path for path in ONEDNN.glob("*.h") if path != SYMBOLS]
 
 
-def test_an_entry_is_understood():
+def test_entries_are_parsed():
     text = """
 // Source: core/some.cc
 // Name: Some::Get
@@ -121,9 +121,9 @@ def test_layouts_and_functions_without_a_header_are_in_compat():
 
 @pytest.mark.parametrize("header", [SYMBOLS, COMPAT], ids=lambda path: path.name)
 def test_entries_were_checked_in_each_supported_version(header):
-    """A new version of TensorFlow is added to an entry after a look at its sources and binaries."""
+    """Add a new version of TensorFlow to an entry after checking its sources and binaries."""
     running = ".".join(tf.version.VERSION.split(".")[:2])
-    supported = list(dict.fromkeys(".".join(one.split(".")[:2]) for one in wheels.RELEASES))
+    supported = list(dict.fromkeys(".".join(release.split(".")[:2]) for release in wheels.RELEASES))
     for entry in entries(header.read_text()):
         assert entry.checked == supported, entry.name
         assert running in entry.checked, entry.name
@@ -143,7 +143,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("what", ELSEWHERE)
-def test_nothing_of_this_stands_elsewhere(what):
+def test_no_other_file_uses_private_parts(what):
     pattern, places = ELSEWHERE[what]
     cython = [path for path in PACKAGE.rglob("*.p*") if path.suffix in (".pyx", ".pxd")]
     assert any(re.search(pattern, without_comments(path.read_text())) for path in places)
@@ -161,7 +161,7 @@ def test_each_entry_is_used():
 
 
 def test_no_function_is_called_where_tensorflow_may_lack_it():
-    """`MakePrimitive` and `MakeFor` ask first, and where a function is missing the kernel runs."""
+    """`MakePrimitive` and `MakeFor` check first; if a function is missing, the kernel runs."""
     guarded = {
         path: {
             name
@@ -181,7 +181,7 @@ def test_no_function_is_called_where_tensorflow_may_lack_it():
 
 
 class Found(ctypes.Structure):
-    """What dladdr tells of an address."""
+    """The result of dladdr for an address."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
@@ -193,7 +193,7 @@ class Found(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def library():
-    """Return the loaded library, on systems where fastops runs primitives without their kernels."""
+    """Return TensorFlow's library; skip systems on which primitives run only in their kernels."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         pytest.skip("primitives run in their kernels only")
     path = Path(tf.__file__).parent / build.LIBRARIES[LIBRARY] / LIBRARY
@@ -203,15 +203,15 @@ def library():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_tensorflow_exports_the_functions(library, name):
     address = ctypes.addressof(ctypes.c_char.in_dll(library, FUNCTIONS[name].text))
-    found = Found()
-    assert ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found))
-    assert Path(found.file.decode()).name == LIBRARY
-    assert found.address == address
+    info = Found()
+    assert ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
+    assert Path(info.file.decode()).name == LIBRARY
+    assert info.address == address
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_primitives_have_one_base(library, name):
-    """Their type information is that of a class with one base at offset 0: name, then base."""
+    """Their type information describes a class with one base at offset 0: name, then base."""
     mangled = CLASSES[name].text
     _, own_name, base = (ctypes.c_void_p * 3).in_dll(library, f"_ZTI{mangled}")
     assert ctypes.string_at(own_name).decode() == mangled

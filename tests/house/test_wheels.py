@@ -1,4 +1,4 @@
-"""The tool that makes wheels: what it can be asked without compiling for an hour."""
+"""The tool that makes wheels, as far as it can be tested without compiling for an hour."""
 
 import base64
 import csv
@@ -26,18 +26,22 @@ ROOT = Path(__file__).parents[2]
 RECORD = "some-1.0.dist-info/RECORD"
 
 
-def test_wheels_are_for_what_is_supported():
+def test_wheels_cover_the_supported_versions():
     versions = needs.supported_tensorflow()
     assert all(needs._in_range(release, versions) for release in wheels.RELEASES)
     minors = {release.rpartition(".")[0] for release in wheels.RELEASES}
     assert all(needs._in_range(f"{minor}.0", versions) for minor in minors)
     kind = "Programming Language :: Python :: 3."
-    named = [one for one in PYPROJECT["project"]["classifiers"] if one.startswith(kind)]
-    assert [one.rpartition(" ")[2] for one in named] == [*wheels.PYTHONS]
+    named = [
+        classifier
+        for classifier in PYPROJECT["project"]["classifiers"]
+        if classifier.startswith(kind)
+    ]
+    assert [classifier.rpartition(" ")[2] for classifier in named] == [*wheels.PYTHONS]
     assert wheels.releases("3.13") == ["2.20.0", "2.21.0"]
 
 
-def test_what_is_pinned_is_what_a_build_requires():
+def test_pinned_versions_satisfy_the_build_requirements():
     required = PYPROJECT["build-system"]["requires"]
     pinned = dict(pin.split("==") for pin in wheels.BUILDER)
     for requirement in required:
@@ -47,11 +51,11 @@ def test_what_is_pinned_is_what_a_build_requires():
 
 
 @pytest.mark.parametrize("folder", ["tools", "tools/pep517", "tests", "bench"])
-def test_what_is_put_on_the_path_hides_nothing_of_python(folder):
-    # CPython 3.10 reads `site` from there: an environment has no packages then.
-    modules = [one for one in (ROOT / folder).iterdir() if one.suffix == ".py"]
-    packages = [one.parent for one in (ROOT / folder).glob("*/__init__.py")]
-    names = {one.stem for one in modules + packages}
+def test_modules_on_the_path_do_not_hide_modules_of_python(folder):
+    # CPython 3.10 would import a `site` from there, and the environment would have no packages.
+    modules = [path for path in (ROOT / folder).iterdir() if path.suffix == ".py"]
+    packages = [path.parent for path in (ROOT / folder).glob("*/__init__.py")]
+    names = {path.stem for path in modules + packages}
     assert names
     assert names.isdisjoint(sys.stdlib_module_names)
 
@@ -69,7 +73,7 @@ def compiled(version, interface, *others):
     }
 
 
-def test_what_agrees_shares_a_folder():
+def test_equal_builds_share_a_folder():
     releases = {"2.19.0": "a", "2.19.1": "a", "2.20.0": "b"}
     files, builds = layout(
         {version: compiled(version, seen) for version, seen in releases.items()}, ".x.so"
@@ -85,14 +89,14 @@ def test_what_agrees_shares_a_folder():
     }
 
 
-def test_what_reads_no_headers_is_the_same_for_all():
+def test_modules_without_headers_must_be_the_same_for_all():
     one = compiled("2.19.0", "a")
     other = compiled("2.20.0", "b", ("fastops._part.other", "another.so"))
     with pytest.raises(SystemExit, match=r"fastops\._part\.other is compiled otherwise"):
         layout({"2.19.0": one, "2.20.0": other}, ".so")
 
 
-def test_an_archive_has_the_same_bytes_whatever_order_and_date_its_files_came_in(tmp_path):
+def test_the_bytes_of_an_archive_do_not_depend_on_order_and_dates(tmp_path):
     files = {"some/b.so": b"b" * 1000, RECORD: b"", "some/__init__.py": b"", "a.py": b"1"}
     first, second = tmp_path / "first.whl", tmp_path / "second.whl"
     archive.write(first, files)
@@ -127,22 +131,22 @@ def test_the_bill_of_materials():
     assert bill.bill("1.0", builds, files) == bill.bill("1.0", builds, files)
     assert made["bomFormat"] == "CycloneDX"
     assert made["metadata"]["component"]["purl"] == "pkg:pypi/fastops@1.0"
-    purls = [one["purl"] for one in made["components"] if "purl" in one]
+    purls = [component["purl"] for component in made["components"] if "purl" in component]
     assert purls[:2] == ["pkg:pypi/tensorflow@2.19.0", "pkg:pypi/tensorflow@2.20.0"]
-    (library,) = (one for one in made["components"] if one["type"] == "file")
+    (library,) = (component for component in made["components"] if component["type"] == "file")
     assert library["hashes"][0]["content"] == hashlib.sha256(b"a").hexdigest()
-    references = [one["bom-ref"] for one in made["components"]]
+    references = [component["bom-ref"] for component in made["components"]]
     assert len({*references}) == len(references)
     assert made["dependencies"][0]["dependsOn"] == references
     licensed = (ROOT / "THIRD_PARTY_LICENSES.md").read_text()
-    for one in made["components"]:
-        for terms in one.get("licenses", ()):
+    for component in made["components"]:
+        for terms in component.get("licenses", ()):
             assert terms["license"]["id"] in licensed
     other = json.loads(bill.bill("1.0", builds, files | {"fastops/a.so": b"c"}))
     assert other["serialNumber"] != made["serialNumber"]
 
 
-def test_a_symbol_that_nobody_has_is_found(tmp_path):
+def test_a_symbol_that_no_library_defines_is_found(tmp_path):
     compiler = shlex.split(sysconfig.get_config_var("CXX"))
     texts = {
         "module": 'extern "C" { int there(); int gone(); int PyList_New(); int puts(char*); }\n'

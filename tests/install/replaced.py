@@ -1,4 +1,4 @@
-"""Programs, and the functions of TensorFlow's and Keras's that they look up, to be replaced."""
+"""Programs, and the functions of TensorFlow and Keras that they look up, for replacement."""
 
 import functools
 import sys
@@ -145,9 +145,9 @@ def put(holder, name, value):
 
 @contextmanager
 def counted(holder, name):
-    """Put a function that counts its calls, and calls what was there, into a place for a block.
+    """Replace a function in the `with` block by one that counts its calls and calls the original.
 
-    Gives a list with the number.
+    Yields a list whose only item is the number of calls.
     """
     there = holder.__dict__[name] if isinstance(holder, type) else holder[name]
     count = [0]
@@ -165,7 +165,7 @@ def counted(holder, name):
 
 
 def places(program):
-    """Return where a program's calls look up the functions that they call, as it runs now.
+    """Run a program; return the places where it looks up the functions that it calls.
 
     Returns
     -------
@@ -189,9 +189,9 @@ def places(program):
         program()
     finally:
         sys.setprofile(None)
-    found = {}
-    for caller, of, callee in (*calls, *built_in):
-        namespace = spaces[of]
+    holders = {}
+    for caller, space, callee in (*calls, *built_in):
+        namespace = spaces[space]
         if str(namespace.get("__name__")).partition(".")[0] not in lookups.PACKAGES:
             continue
         for path in lookups.paths(caller)[0]:
@@ -201,12 +201,12 @@ def places(program):
             holder, name = place
             value = holder[name]
             if value is callee or getattr(value, "__code__", None) is callee:
-                found[holder["__name__"], name] = holder
-    return found
+                holders[holder["__name__"], name] = holder
+    return holders
 
 
 def follow(path, namespace):
-    """Return the dict of a module and the name in it that a path ends with; `None` for others."""
+    """Return the module's dict and the name in it to which a path leads, or `None`."""
     holder = namespace
     if path[0]:
         module = sys.modules.get(path[0])

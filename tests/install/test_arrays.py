@@ -1,4 +1,4 @@
-"""NumPy's arrays where programs give them to TensorFlow: values, dtypes and errors are its own."""
+"""NumPy arrays as inputs: values, dtypes and errors are TensorFlow's."""
 
 import operator
 
@@ -20,7 +20,7 @@ DTYPES = [
 
 
 def arrays(dtype):
-    """Yield arrays of a dtype: of every shape, and laid out in every way."""
+    """Yield arrays of a dtype with all kinds of shapes and memory layouts."""
     array = floats(4, 6).astype(dtype)
     for shape in ((), (0,), (3,), (2, 3), (1, 2, 3, 1), (2, 0, 3), (1,) * 9):
         yield np.resize(array, shape).astype(dtype)
@@ -57,14 +57,14 @@ ALL = [array for dtype in DTYPES for array in arrays(dtype)] + ODD
 
 
 def compare(calls):
-    """Hold calls, each a function with its arguments, against those of unchanged TensorFlow."""
+    """Compare calls, each a function with its arguments, with those of unchanged TensorFlow."""
     calls = [(function, args, kwargs) for function, *args, kwargs in calls]
     wants = [outcome(*call) for call in calls]
     with fastops.accelerated():
         for (function, args, kwargs), want in zip(calls, wants, strict=True):
             for _ in range(2):
-                found = difference(outcome(function, args, kwargs), want)
-                assert not found, f"{args} {kwargs}: {found}"
+                differing = difference(outcome(function, args, kwargs), want)
+                assert not differing, f"{args} {kwargs}: {differing}"
 
 
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
@@ -77,7 +77,7 @@ def test_tensors_of_arrays(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_no_python_of_tensorflows_runs(dtype):
+def test_no_python_of_tensorflow_runs(dtype):
     array = np.resize(floats(4, 6).astype(dtype), (2, 3))
     with fastops.accelerated():
         for name in ("tf.constant", "tf.convert_to_tensor"):
@@ -87,7 +87,7 @@ def test_no_python_of_tensorflows_runs(dtype):
 
 MATRIX = floats(4, 6)
 IN_C = [
-    *((one, None) for one in (MATRIX.T, MATRIX[::2, ::-1], np.asfortranarray(MATRIX))),
+    *((array, None) for array in (MATRIX.T, MATRIX[::2, ::-1], np.asfortranarray(MATRIX))),
     *((MATRIX.astype(">f4"), None), (np.broadcast_to(MATRIX[0], (3, 6)), None)),
     *((np.array(1.5), None), (np.float32(1.5), None), (np.int8(3), None)),
     *((np.array(["a", "\u00e4b"]), None), (np.array([b"a\0", b"b"]), None)),
@@ -110,7 +110,7 @@ def test_every_layout_is_copied_without_python(array, dtype):
 
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "float8_e4m3fn", "int4", "uint4"])
-def test_dtypes_that_are_not_numpys(name, dtype):
+def test_dtypes_that_numpy_does_not_have(name, dtype):
     array = np.arange(6).reshape(2, 3).astype(tf.as_dtype(dtype).as_numpy_dtype)
 
     def function(*args, **kwargs):
@@ -151,7 +151,7 @@ def test_operators_with_scalars_are_fast():
 
 
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
-def test_a_tensor_has_memory_of_its_own(name):
+def test_a_tensor_does_not_share_memory_with_its_array(name):
     for size in (4, 100_000):
         array = np.zeros(size, np.float32)
         with fastops.accelerated():
@@ -191,7 +191,7 @@ def test_operators_are_fast(name):
         for pair in ((x, array), (array, x), (x, array.astype("float64"))):
             for _ in range(3):
                 function(*pair)
-            entered = [one for one in frames(function, pair, {}) if one != "__array__"]
+            entered = [frame for frame in frames(function, pair, {}) if frame != "__array__"]
             assert not entered, entered
 
 
@@ -250,7 +250,7 @@ def test_ops_of_arrays():
 
 
 def test_arrays_that_public_functions_cast():
-    """To what the op wants: no kernel may be given them as they are."""
+    """The functions cast them to the op's dtype; no kernel may get the arrays uncast."""
     x, ones = tf.constant(floats(2, 2)), np.ones([2, 2])
     compare(
         [

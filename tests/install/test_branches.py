@@ -28,7 +28,7 @@ def nested():
 
 
 def raises():
-    raise ValueError("a branch's own")
+    raise ValueError("raised in a branch")
 
 
 def stops():
@@ -91,7 +91,7 @@ CASES = {
     "three in a pair": ([(YES, x, y)], x),
     "Python's": ([(True, x)], x),
     "a number": ([(Z, x)], x),
-    "a number that nobody asks": ([(YES, x), (Z, x)], x),
+    "a number that no call reads": ([(YES, x), (Z, x)], x),
     "a vector": ([(tf.constant([True]), x)], x),
     "no function": ([(YES, 3)], x),
     "no function for a default": ([(YES, x)], 3),
@@ -148,18 +148,18 @@ def test_switch_case(index, dtype):
     ids=["cond", "case", "switch_case"],
 )
 class TestBranch:
-    """The branch that is taken is called once, and by nothing else."""
+    """The branch that is taken is called once, with no other Python in between."""
 
     def test_is_called_once(self, call):
         calls = []
 
         def fails():
             calls.append(1)
-            raise TypeError("its own")
+            raise TypeError("raised in the branch")
 
         with fastops.accelerated():
             for _ in range(3):
-                with pytest.raises(TypeError, match="its own"):
+                with pytest.raises(TypeError, match="raised in the branch"):
                     call(fails)
         assert len(calls) == 3
 
@@ -196,7 +196,7 @@ class TestBranch:
         assert_same(got, want)
 
     def test_runs_under_a_callback(self, call):
-        """Who hears of ops hears of those of a condition, too."""
+        """An op callback sees the ops of a condition, too."""
         heard = []
 
         def hear(op_type, *_, **__):
@@ -216,8 +216,8 @@ class TestBranch:
             assert run() == want
 
 
-def test_a_condition_inside_of_what_is_replayed():
-    """`tf.debugging.assert_near` and others decide by values while they are recorded."""
+def test_a_condition_inside_of_a_replayed_function():
+    """`tf.debugging.assert_near` branches on values while it is recorded."""
 
     def run():
         return [
@@ -229,7 +229,7 @@ def test_a_condition_inside_of_what_is_replayed():
     assert_same(got, want)
 
 
-def test_who_registers_a_dispatcher_is_asked():
+def test_registered_dispatchers_are_called():
     class Mine(tf.experimental.ExtensionType):
         value: tf.Tensor
 

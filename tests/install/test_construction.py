@@ -1,4 +1,4 @@
-"""Variables that are made again and again: the later ones are like TensorFlow's own."""
+"""Variables of the same kind: fastops makes the later ones, which are like TensorFlow's own."""
 
 import copy
 import gc
@@ -19,7 +19,7 @@ from tensorflow.python.trackable.base import CheckpointInitialValue
 import fastops
 
 TIMES = 4
-"""Of which two are TensorFlow's, and the others made like these."""
+"""How many variables to make. TensorFlow makes the first two, fastops the others."""
 
 M = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
@@ -58,7 +58,7 @@ VALUES = {
         element_shape=-1, max_num_elements=2, element_dtype=tf.float32
     ),
 }
-"""Initial values, by the number of the variable."""
+"""Functions that return an initial value, given the number of the variable."""
 
 OPTIONS = {
     "": {},
@@ -86,11 +86,11 @@ OPTIONS = {
     "unknown": {"unknown": 1},
     "two values": {"initial_value": 3.0},
 }
-"""Keywords."""
+"""Keyword arguments."""
 
 
 def described(variable):
-    """Return all that is known of a variable but for what differs from one to the next."""
+    """Return all properties of a variable except for those that differ between variables."""
     if isinstance(variable, Failure):
         return variable
     state, handle = dict(variable.__dict__), variable.handle
@@ -123,13 +123,13 @@ def described(variable):
 
 
 def makes(function, *args, **kwargs):
-    """Return whether TensorFlow's own Python makes what a call returns."""
+    """Tell whether a call makes its variable by TensorFlow's own Python code."""
     return "_init_from_args" in frames(function, args, kwargs)
 
 
 def create(kind, values, options):
     made = [outcome(kind, (values(step),), options) for step in range(TIMES)]
-    return [described(one) for one in made], made
+    return [described(variable) for variable in made], made
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -165,7 +165,7 @@ def test_values(value):
     ],
 )
 @pytest.mark.parametrize("value", ["tensor", "array", "list", "number"])
-def test_later_ones_are_made_here(make, value):
+def test_later_variables_are_made_without_tensorflows_python(make, value):
     with fastops.accelerated():
         for step in range(TIMES):
             make(VALUES[value](step))
@@ -175,8 +175,8 @@ def test_later_ones_are_made_here(make, value):
     assert makes(make, VALUES[value](0))
 
 
-def test_numbers_go_on():
-    """They are TensorFlow's, which tensors and layers take from the same counter."""
+def test_the_counter_of_names_continues():
+    """The numbers in names come from TensorFlow's counter, which tensors and layers share."""
     with fastops.accelerated():
         made = [v for name in "ab" for _ in range(TIMES) for v in [tf.Variable(M, name=name)]]
     numbers = [int(v._unique_id.removeprefix(f"{v.name[0]}_")) for v in made]
@@ -184,20 +184,20 @@ def test_numbers_go_on():
     assert numbers == sorted({*numbers, before, after})[:-2]
 
 
-def test_each_has_a_value_of_its_own():
+def test_each_variable_has_its_own_value():
     def run():
         value = tf.constant(M)
         made = [tf.Variable(value) for _ in range(TIMES)]
-        for step, one in enumerate(made):
-            one.assign_add(M * step)
-            one.scatter_nd_add([[0, 0]], [10.0])
-        return value, *[one.read_value() for one in made]
+        for step, variable in enumerate(made):
+            variable.assign_add(M * step)
+            variable.scatter_nd_add([[0, 0]], [10.0])
+        return value, *[variable.read_value() for variable in made]
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_nothing_is_shared_that_can_be_changed():
+def test_variables_share_no_mutable_objects():
     with fastops.accelerated():
         first, *_, one, other = [tf.Variable(M) for _ in range(TIMES)]
         assert one.handle is not other.handle
@@ -214,7 +214,9 @@ def test_nothing_is_shared_that_can_be_changed():
 def test_nothing_is_kept_alive():
     with fastops.accelerated():
         made = [tf.Variable(tf.constant(M), name="kept") for _ in range(TIMES)]
-        ends = [weakref.ref(one) for one in made] + [weakref.ref(one.handle) for one in made]
+        ends = [weakref.ref(variable) for variable in made] + [
+            weakref.ref(variable.handle) for variable in made
+        ]
         del made
         gc.collect()
         assert [end() for end in ends] == [None] * len(ends)
@@ -229,7 +231,7 @@ def test_the_shape_is_that_of_the_value():
     assert got == want == [True] * TIMES
 
 
-def test_what_is_kept_is_not_taken_for_a_leak():
+def test_caches_are_not_reported_as_leaks():
     with fastops.accelerated():
         before = tensors_left()
         for _ in range(TIMES):
@@ -237,8 +239,8 @@ def test_what_is_kept_is_not_taken_for_a_leak():
         assert tensors_left() == before
 
 
-def test_later_ones_meet_known_keys():
-    """TensorFlow's own tests find what is new in the third run of a program."""
+def test_later_variables_use_known_keys():
+    """TensorFlow's own tests report objects that the third run of a program creates."""
     fastops.clear_cache()
     with fastops.accelerated():
         for _ in range(2):
@@ -266,13 +268,13 @@ def test_handles_know_the_shape_in_functions():
 
 def test_gradients():
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             v, fixed = tf.Variable(M + step), tf.Variable(M, trainable=False)
             with tf.GradientTape() as tape:
                 result = v * fixed
-            found.append((tape.gradient(result, [v, fixed]), tape.watched_variables() == (v,)))
-        return str(found)
+            results.append((tape.gradient(result, [v, fixed]), tape.watched_variables() == (v,)))
+        return str(results)
 
     want, got = in_both(run)
     assert got == want
@@ -280,27 +282,27 @@ def test_gradients():
 
 def test_within_tapes_and_accumulators():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
             x = tf.constant(M)
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(x)
                 v = tf.Variable(x * 2.0)
-                found.append(described(v))
+                results.append(described(v))
                 result = v * x
             with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
                 w = tf.Variable(x * 3.0)
-                found.append(described(w))
+                results.append(described(w))
                 tangent = accumulator.jvp(w * x)
-            found.append((tape.gradient(result, [x, v]), tangent))
-        return found
+            results.append((tape.gradient(result, [x, v]), tangent))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_recorded_ones_are_of_tensorflows_making():
-    """It stops tapes meanwhile."""
+def test_under_a_tape_tensorflow_makes_variables():
+    """TensorFlow stops tapes while it makes a variable."""
     with fastops.accelerated():
         for _ in range(TIMES):
             tf.Variable(M)
@@ -313,26 +315,26 @@ def test_recorded_ones_are_of_tensorflows_making():
 
 def test_in_scopes():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
             with tf.name_scope("outer"):
-                found.append(described(tf.Variable(M)))
+                results.append(described(tf.Variable(M)))
                 with tf.name_scope("inner"):
-                    found.append(described(tf.Variable(M, name="weight")))
-            found.append(described(tf.Variable(M)))
+                    results.append(described(tf.Variable(M, name="weight")))
+            results.append(described(tf.Variable(M)))
             with tf.device("CPU:0"):
-                found.append(described(tf.Variable(M)))
+                results.append(described(tf.Variable(M)))
             with tf.init_scope():
-                found.append(described(tf.Variable(M)))
-        return found
+                results.append(described(tf.Variable(M)))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_where_others_create():
+def test_variable_creators_of_users():
     def run():
-        found, seen = [], []
+        results, seen = [], []
 
         def creator(following, **kwargs):
             seen.append(sorted(kwargs))
@@ -340,11 +342,11 @@ def test_where_others_create():
 
         for _ in range(TIMES):
             with tf.variable_creator_scope(creator):
-                found.append(described(tf.Variable(M)))
+                results.append(described(tf.Variable(M)))
             with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
-                found.append(type(tf.Variable(M)).__name__)
-            found.append(described(tf.Variable(M)))
-        return found, seen
+                results.append(type(tf.Variable(M)).__name__)
+            results.append(described(tf.Variable(M)))
+        return results, seen
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -352,11 +354,13 @@ def test_where_others_create():
 
 def test_in_graphs():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
             with tf.Graph().as_default() as graph:
                 v = tf.Variable(M)
-                found.append((type(v.handle).__name__, [op.type for op in graph.get_operations()]))
+                results.append(
+                    (type(v.handle).__name__, [op.type for op in graph.get_operations()])
+                )
             module = tf.Module()
 
             @tf.function
@@ -365,20 +369,20 @@ def test_in_graphs():
                     module.v = tf.Variable(M)
                 return module.v + x
 
-            found.append((traced(tf.constant(1.0)), described(module.v)))
-        return found
+            results.append((traced(tf.constant(1.0)), described(module.v)))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_default_graph_that_is_another():
+def test_another_default_graph():
     def run():
-        found = []
+        results = []
         for _ in range(TIMES):
-            found.append(tf.Variable(M)._graph_key == tf.compat.v1.get_default_graph()._graph_key)
+            results.append(tf.Variable(M)._graph_key == tf.compat.v1.get_default_graph()._graph_key)
             tf.compat.v1.reset_default_graph()
-        return found
+        return results
 
     want, got = in_both(run)
     assert got == want == [True] * TIMES
@@ -447,11 +451,11 @@ def test_subclasses():
             self.value_given = value
 
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             one, odd = Mine(M + step), Odd(step)
-            found.append((described(one), one.mine, type(odd).__name__, odd.value_given))
-        return found
+            results.append((described(one), one.mine, type(odd).__name__, odd.value_given))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -459,7 +463,7 @@ def test_subclasses():
 
 def test_checkpoints(tmp_path):
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             v = tf.Variable(M + step, name="weight")
             path = tf.train.Checkpoint(v=v).write(str(tmp_path / f"{step}"))
@@ -469,14 +473,14 @@ def test_checkpoints(tmp_path):
             status = late.read(path)
             late.v = tf.Variable(M * 0.0, name="weight")
             status.assert_consumed()
-            found += [restored.read_value(), late.v.read_value()]
-        return found
+            results += [restored.read_value(), late.v.read_value()]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_more_kinds_than_are_kept():
+def test_more_kinds_of_variables_than_are_kept():
     def run():
         return [
             described(tf.Variable(float(step), name=f"v{number}"))
@@ -512,13 +516,13 @@ def test_eight_threads():
     assert len({v._unique_id for v in seen}) == len(seen) == 400
 
 
-def test_what_is_known_of_a_kind_may_be_dropped_while_one_is_made(monkeypatch):
+def test_a_template_may_be_dropped_while_a_variable_is_made(monkeypatch):
     number, dropped = ops.uid, []
 
     def drop():
         if not dropped:
             dropped.append(True)
-            for other in range(300):  # more kinds than are kept
+            for other in range(300):  # more kinds than templates are kept
                 tf.Variable(1.0, name=f"kind{other}")
         return number()
 
@@ -533,14 +537,14 @@ def test_what_is_known_of_a_kind_may_be_dropped_while_one_is_made(monkeypatch):
 
 def test_generators():
     def run():
-        found = []
+        results = []
         for step in range(TIMES):
             made = tf.random.Generator.from_seed(step)
             other = tf.random.Generator.from_state([1, step, 0], "philox")
-            found += [made.normal([2]), made.state.read_value(), other.uniform([2])]
-            found += [one.normal([1]) for one in other.split(2)]
-            found.append(described(made.state))
-        return found
+            results += [made.normal([2]), made.state.read_value(), other.uniform([2])]
+            results += [generator.normal([1]) for generator in other.split(2)]
+            results.append(described(made.state))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)

@@ -1,4 +1,4 @@
-"""First calls of keys in an unchanged program: direct, where TensorFlow is known to accept them."""
+"""First calls of keys in an unchanged program are direct if TensorFlow is known to accept them."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ def installed():
 
 
 def counted(function, op_name):
-    """Return what a call under `install` gives, and of the op's calls (direct, reasons)."""
+    """Return the outcome of a call under `install`, and the counts of the op: direct, reasons."""
     fastops.clear_cache()
     fastops.reset_stats()
     with fastops.accelerated():
@@ -72,8 +72,8 @@ def test_a_first_call_is_direct(op_name):
     assert not reasons
 
 
-def test_variables_are_made_at_once():
-    """Each has a name of its own, so that each call to make one is the first of its key."""
+def test_variables_are_made_directly():
+    """Each variable has its own name, so each call that makes one is the first of its key."""
     fastops.clear_cache()
     fastops.reset_stats()
     with fastops.accelerated():
@@ -85,8 +85,8 @@ def test_variables_are_made_at_once():
     assert (seen.direct, dict(seen.reasons)) == (5, {})
 
 
-def test_where_a_variable_was_made_is_said():
-    """By an error of a function that XLA compiles, which names file and line."""
+def test_errors_name_the_line_where_a_variable_was_made():
+    """Errors of functions that XLA compiles name this file and line."""
 
     def make():
         return tf.Variable([1.0, 2.0], shape=tf.TensorShape(None), name="weight")
@@ -108,7 +108,7 @@ def test_where_a_variable_was_made_is_said():
     assert f"(defined @ {__file__}:{make.__code__.co_firstlineno + 1})" in want
 
 
-def test_its_gradient():
+def test_gradients_of_first_calls():
     def gradient():
         with tf.GradientTape() as tape:
             tape.watch(X)
@@ -123,7 +123,7 @@ def test_its_gradient():
 
 RAW = tf.raw_ops
 
-# The op, and a call that it, its OpDef, its shape function or its kernel rejects.
+# The op, and a call that its OpDef, its shape function or its kernel rejects.
 REJECTED = {
     "an input of a dtype that the op does not have": (
         "SelectV2",
@@ -160,7 +160,7 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("what", REJECTED)
-def test_what_tensorflow_rejects_is_rejected_by_its_words(what):
+def test_rejected_calls_raise_tensorflows_errors(what):
     op_name, call = REJECTED[what]
     want = outcome(call)
     assert isinstance(want, Failure)
@@ -172,10 +172,10 @@ def test_what_tensorflow_rejects_is_rejected_by_its_words(what):
     got, (direct, reasons) = counted(twice, op_name)
     assert_same(got, want)
     assert not direct
-    assert "kernel_error" not in reasons, "it is prepared"
+    assert "kernel_error" not in reasons, "a kernel was prepared"
 
 
-def test_after_a_rejected_call_the_right_one_is_direct():
+def test_a_correct_call_after_a_rejected_one_is_direct():
     wrong, right = (lambda: tf.matmul(X, X)), (lambda: tf.matmul(X, X, transpose_b=True))
 
     def both():
@@ -188,14 +188,14 @@ def test_after_a_rejected_call_the_right_one_is_direct():
     assert reasons == {"first_call": 2}
 
 
-def test_what_keeps_a_state_is_tensorflows_at_first():
+def test_first_calls_of_ops_with_state_fall_back():
     variable = tf.Variable([1.0, 2.0])
     for _ in range(2):
         _, (direct, reasons) = counted(lambda: variable.assign([3.0, 4.0]), "AssignVariableOp")
         assert (direct, reasons) == (0, {"first_call": 1})
 
 
-def test_functions_of_ops_are_tensorflows_at_first_unless_installed():
+def test_first_calls_of_op_functions_fall_back_unless_installed():
     for scope, want in ((nullcontext, (1, {"first_call": 1})), (fastops.accelerated, (2, {}))):
         fastops.clear_cache()
         fastops.reset_stats()
@@ -206,13 +206,13 @@ def test_functions_of_ops_are_tensorflows_at_first_unless_installed():
         assert (seen.direct, seen.reasons) == want
 
 
-def test_another_path_is_not_overruled():
+def test_the_path_option_is_respected():
     with fastops.options(path="capi"):
         _, (direct, reasons) = counted(lambda: tf.math.cosh(X), "Cosh")
     assert (direct, reasons) == (0, {"first_call": 1})
 
 
-def test_a_graph_that_is_stored_is_tensorflows():
+def test_first_calls_fall_back_while_tensorflow_collects_graphs():
     context.context().clear_kernel_cache()
     context.context().enable_graph_collection()
     try:
@@ -223,7 +223,7 @@ def test_a_graph_that_is_stored_is_tensorflows():
     assert (direct, reasons) == (0, {"first_call": 1})
 
 
-def test_a_call_that_is_recorded_is_as_direct():
+def test_first_calls_are_direct_while_a_call_is_recorded():
     def three():
         return [tf.nn.moments(IMAGE, [0, 1, 2]) for _ in range(3)]
 
@@ -234,9 +234,9 @@ def test_a_call_that_is_recorded_is_as_direct():
     assert (direct, reasons) == (3, {})
 
 
-def test_what_is_recorded_without_a_tape_is_stopped_for_tapes_later():
+def test_calls_recorded_without_a_tape_keep_stopped_gradients():
     def normalized():
-        mean, variance = tf.nn.moments(X, [-1], keepdims=True)  # its mean is no path of gradients
+        mean, variance = tf.nn.moments(X, [-1], keepdims=True)  # its mean has no gradient path
         scale = tf.math.rsqrt(variance + 1e-3)
         return X * scale - mean * scale
 
@@ -262,7 +262,7 @@ def test_what_is_recorded_without_a_tape_is_stopped_for_tapes_later():
     assert fastops.stats().ops["Neg"].direct == negated
 
 
-def test_nobody_sees_the_calls_of_a_recording_twice():
+def test_callbacks_see_the_calls_of_a_recording_once():
     seen = []
 
     def note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
@@ -290,4 +290,4 @@ def test_threads_that_make_the_first_call_together():
     with fastops.accelerated(), ThreadPoolExecutor(8) as pool:
         fastops.clear_cache()
         results = list(pool.map(lambda _: np.array(tf.math.atan(X)), range(64)))
-    assert all(np.array_equal(one, want) for one in results)
+    assert all(np.array_equal(result, want) for result in results)

@@ -12,7 +12,7 @@ from calls import in_both, outcome
 from support import Failure
 
 import fastops
-from fastops._install.helpers import answer
+from fastops._install import answer
 
 tf_keras = pytest.importorskip("tf_keras", reason="see the extra 'libraries'")
 
@@ -46,7 +46,7 @@ class Forgetting(tf_keras.layers.Layer):
 
 
 class Late:
-    """A base behind tf_keras's, to which an assignment comes in the end."""
+    """A base class behind tf_keras's, whose `__setattr__` runs last."""
 
     def __setattr__(self, name, value):
         self.__dict__.setdefault("log", []).append(name)
@@ -98,7 +98,7 @@ NAMES = ("attribute", "_self_setattr_tracking", "read_only", "default", "slot", 
 NAMES += ("guessed", "_obj_reference_counts_dict", "_trainable_weights", "log", "__class__", 5)
 
 
-PLACES = re.compile(r"0x[0-9a-f]+|_\d+")  # of objects, and numbers that make names unique
+PLACES = re.compile(r"0x[0-9a-f]+|_\d+")  # addresses of objects, and numbers in unique names
 
 
 def shown(value):
@@ -108,7 +108,7 @@ def shown(value):
 
 
 def state(layer):
-    """Return the attributes, in their order, and how often each value is counted."""
+    """Return the attributes, in order, and the reference count of each value."""
     own = vars(layer)
     counts = own.get("_obj_reference_counts_dict")
     counted = None
@@ -124,7 +124,7 @@ def test_assignments(kind):
         seen = []
         for value in VALUES:
             for name in NAMES:
-                layer, value = kind(), copy.copy(value)  # which a layer may change
+                layer, value = kind(), copy.copy(value)  # a layer may change the value
                 for given in (value, value, True, True, value, False):
                     seen.append(shown(outcome(setattr, (layer, name, given), {})))
                     seen.append(state(layer))
@@ -152,7 +152,7 @@ def test_assignments_while_nothing_is_tracked():
     assert want == got
 
 
-def test_what_is_tracked_is_tracked_still():
+def test_tracked_values_stay_tracked():
     def run():
         layer = Plain()
         layer.flag = layer.other = True
@@ -265,7 +265,7 @@ def test_models():
     assert want == got
 
 
-def test_uninstall_puts_back_what_was_there():
+def test_uninstall_restores_the_originals():
     before = vars(tf_keras.layers.Layer)["__setattr__"], vars(tf_keras.Model)["__setattr__"]
     with fastops.accelerated(only=LAYERS):
         assert isinstance(vars(tf_keras.layers.Layer)["__setattr__"], answer.Answer)

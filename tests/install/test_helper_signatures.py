@@ -1,4 +1,4 @@
-"""Arguments that are bound to signatures, below the decorators of libraries."""
+"""Binding of arguments to signatures, which decorators of libraries use."""
 
 import collections
 import functools
@@ -12,7 +12,7 @@ from calls import in_both, outcome
 from support import Failure
 
 import fastops
-from fastops._install.helpers import answer
+from fastops._install import answer
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -63,7 +63,7 @@ def annotated(a: int, b: "str" = "text", c: list = []) -> float:  # noqa: B006
 
 
 class Odd(inspect.Signature):
-    """Not Python's own."""
+    """A signature class other than Python's."""
 
 
 class OddBound(inspect.BoundArguments):
@@ -110,12 +110,12 @@ def described(value):
 
 
 def bound(signature, args, kwargs):
-    """Bind arguments, and ask for all that comes of it, in this order."""
+    """Bind arguments, and read all properties of the result, in this order."""
     result = outcome(signature.bind, args, kwargs)
     if isinstance(result, Failure):
         return described(result)
     seen = [type(result), result.signature is signature]
-    for _ in range(2):  # with defaults, too
+    for _ in range(2):  # the second time with defaults
         seen.append(described(result.arguments))
         seen += [described(result.args), described(result.kwargs)]
         seen.append(result.apply_defaults())
@@ -162,7 +162,7 @@ def test_arguments_that_are_changed():
     assert want == got
 
 
-def test_results_are_nobody_elses():
+def test_results_are_not_shared():
     with fastops.accelerated(only=LAYERS):
         result = inspect.signature(starred).bind(1, x=4)
         given = result.arguments["kwargs"]
@@ -214,7 +214,7 @@ def test_plain_signatures_enter_no_python():
             result.args, result.kwargs  # noqa: B018
 
     with fastops.accelerated(only=LAYERS):
-        assert set(entered(run)) == {"__init__"}  # of `BoundArguments`
+        assert set(entered(run)) == {"__init__"}  # that of `BoundArguments`
     assert {"bind", "_bind", "apply_defaults", "args", "kwargs"} <= set(entered(run))
 
 
@@ -225,7 +225,7 @@ def test_a_patched_method_is_called(monkeypatch):
         assert signature.bind(1) == "mock"
 
 
-def test_uninstall_puts_back_what_was_there():
+def test_uninstall_restores_the_originals():
     places = [(inspect.Signature, "bind"), (inspect.BoundArguments, "args")]
     before = [vars(holder)[name] for holder, name in places]
     with fastops.accelerated(only=LAYERS):

@@ -1,4 +1,4 @@
-"""Updates of variables by the strategy that is in force where none has been asked for."""
+"""Updates of variables under the default distribution strategy."""
 
 import functools
 
@@ -33,7 +33,7 @@ def shown(value):
 
 
 def state():
-    """Return what an update changes for as long as it takes."""
+    """Return the state that an update changes while it runs."""
     stack = ops.get_default_graph()._variable_creator_stack
     return (
         [priority for priority, _ in stack],
@@ -70,7 +70,7 @@ attributed.attribute = 5
 
 
 def make(variable):
-    """Make a variable within the scope of the strategy."""
+    """Make a variable in the scope of a strategy."""
     made = tf.Variable(variable + 1.0)
     return made.numpy(), made._distribute_strategy is None, state()
 
@@ -121,7 +121,7 @@ def test_updates(number):
 
 
 def scopes():
-    """Enter what an update has to see."""
+    """Enter scopes that affect an update."""
     yield tf.variable_creator_scope(lambda creator, **kwargs: creator(**kwargs))
     yield ag_ctx.ControlStatusCtx(ag_ctx.Status.DISABLED)
     yield ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)

@@ -1,4 +1,4 @@
-"""The helpers below TensorFlow's public functions: structures, modules, questions, conversions."""
+"""The helpers below TensorFlow's public functions: structures, modules, predicates, conversions."""
 
 import collections
 import dataclasses
@@ -21,7 +21,8 @@ from tensorflow.python.trackable.autotrackable import AutoTrackable
 from tensorflow.python.util import nest, nest_util, tf_decorator, tf_inspect, traceback_utils
 
 import fastops
-from fastops._install.helpers import answer, functions, targets
+from fastops._install import answer
+from fastops._install.helpers import functions, targets
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -36,7 +37,7 @@ def not_installed():
 
 
 def shown(value):
-    """Describe a value without telling who it is: two worlds have each their own."""
+    """Describe a value without its identity, which differs from run to run."""
     if isinstance(value, Failure):
         return value.kind, re.sub(r"0x[0-9a-f]+", "0x", value.message)
     if type(value) in (list, tuple):
@@ -56,15 +57,15 @@ def shown(value):
 OF_TF_KERAS = {".".join(helper.name.split(".")[-2:]) for helper in functions.TF_KERAS}
 
 
-def test_every_answer_is_in_its_place():
+def test_every_helper_is_patched_in():
     helpers = [*functions.HELPERS, *functions.METHODS, *functions.STANDARD]
     found = [*targets.functions().values(), *((t.layer, t.name, t.make) for t in targets.methods())]
     names = [name for _, name, _ in found if name not in OF_TF_KERAS]
-    assert set(names) == answer.registered() - OF_TF_KERAS
+    assert set(names) == answer.registered("helpers") - OF_TF_KERAS
     assert len(names) == len(helpers)
 
 
-def test_uninstall_puts_back_what_was_there():
+def test_uninstall_restores_the_originals():
     places = [
         (nest, "flatten"),
         (tensor_util, "is_tf_type"),
@@ -75,23 +76,23 @@ def test_uninstall_puts_back_what_was_there():
     before = [vars(holder)[name] for holder, name in places]
     with fastops.accelerated(only=LAYERS):
         for (holder, name), original in zip(places, before, strict=True):
-            found = vars(holder)[name]
-            assert isinstance(found, answer.Answer)
-            assert found.original is original
-            assert found.__doc__ == original.__doc__
+            value = vars(holder)[name]
+            assert isinstance(value, answer.Answer)
+            assert value.original is original
+            assert value.__doc__ == original.__doc__
     assert all(
         vars(holder)[name] is original
         for (holder, name), original in zip(places, before, strict=True)
     )
 
 
-def test_an_unknown_answer():
-    with pytest.raises(ValueError, match="nothing answers for nest"):
+def test_a_helper_without_a_stand_in():
+    with pytest.raises(ValueError, match="no stand-in is registered for nest"):
         answer.Answer(len, "nest.nonsense")
 
 
 # ---------------------------------------------------------------------------------------------
-# Structures: made anew for each world, since TensorFlow remembers classes
+# Structures: made anew for runs with and without `install`, since TensorFlow caches classes
 # ---------------------------------------------------------------------------------------------
 
 Point = collections.namedtuple("Point", "x y")
@@ -111,7 +112,7 @@ class Slotted(Point):
 
 
 class Loose(Point):
-    """Its instances have a dict."""
+    """A class whose instances have a dict."""
 
 
 class Turned(Point):
@@ -159,7 +160,7 @@ class Attribute(typing.NamedTuple):
 
 
 class Attrs:
-    """As attrs makes them."""
+    """A class of the package attrs."""
 
     __attrs_attrs__ = (Attribute("second"), Attribute("first"))
 
@@ -302,7 +303,7 @@ EVERY = PLAIN + OTHERS
 
 @pytest.fixture(scope="module", autouse=True)
 def types_are_known():
-    """Show TensorFlow each type once: what it answers may depend on that."""
+    """Show TensorFlow each type once, since its results may depend on that."""
     for make, expand in itertools.product(EVERY, (False, True)):
         outcome(nest.flatten, (make(),), {"expand_composites": expand})
 
@@ -379,8 +380,9 @@ def test_functions_of_two_structures(name):
     pairs = [
         (one, other)
         for one, other in itertools.product(makes, makes)
-        # With the error of a sort pending, TensorFlow looks at the other structure all the same.
-        # What comes of it depends on whether it knows that type, and it keeps but so many.
+        # After a failed sort, TensorFlow still inspects the other structure, with the error
+        # pending. The result depends on whether the type is in TensorFlow's cache, which is
+        # limited.
         if not {one, other} & UNSORTABLE or {one, other} <= UNSORTABLE | {list, tuple, dict}
     ]
 
@@ -427,7 +429,7 @@ def test_plain_structures_enter_no_python():
             assert not frames(nest.map_structure_up_to, (value, pair, value, value), {})
 
 
-def test_a_result_is_no_argument():
+def test_a_result_is_a_new_structure():
     with fastops.accelerated(only=LAYERS):
         for value in ([1], {"a": 1}, (1,)):
             packed = nest.pack_sequence_as(value, [2])
@@ -625,7 +627,7 @@ def test_static_values():
         assert tf.get_static_value(value) is value
 
 
-def test_plain_questions_enter_no_python():
+def test_plain_predicates_enter_no_python():
     with fastops.accelerated(only=LAYERS):
         for value in (1, 2.5, "text", None, [1], np.ones(2), T, Plain(1), tf.Module(), object):
             tf.is_tensor(value)
@@ -656,7 +658,7 @@ def test_classes_become_like_tensors():
         Base.is_tensor_like = lambda self: True
         ask()
         del Base.is_tensor_like
-        ask()  # an abstract class remembers
+        ask()  # abstract classes cache the result
         value.__class__ = Plain
         ask()
         value.__class__ = TensorLike
@@ -739,7 +741,7 @@ def modules():
 
 
 def described(leaf):
-    """Describe what is in a module, so that two worlds can be compared."""
+    """Describe the content of a module, to compare runs with and without `install`."""
     if isinstance(leaf, tf.Variable):
         return leaf.name, float(leaf), leaf.trainable
     return shown(leaf) if not isinstance(leaf, tf.Module) else type(leaf).__name__
@@ -792,7 +794,7 @@ def test_plain_modules_enter_no_python():
     assert set(entered) <= {"trainable_variables", "_flatten", "trainable", "<lambda>"}
 
 
-def test_modules_are_walked_when_asked():
+def test_modules_are_walked_in_each_call():
     def run():
         module, seen = Layer(1, sub=Layer(2), zebra="z"), []
         for leaf in module._flatten(predicate=lambda leaf: isinstance(leaf, tf.Variable)):
@@ -809,7 +811,7 @@ def test_modules_are_walked_when_asked():
 
 
 class Counted:
-    """A base after TensorFlow's that sees what is assigned."""
+    """A base class after TensorFlow's, which observes assignments."""
 
     def __setattr__(self, name, value):
         vars(self).setdefault("log", []).append((name, type(value).__name__))
@@ -874,7 +876,7 @@ def run_nothing():
     pass
 
 
-def test_what_is_a_variable_may_change():
+def test_the_class_of_variables_may_change():
     def run():
         class Late:
             trainable = True
@@ -1043,7 +1045,7 @@ class OwnShape(tf.TensorShape):
 
 
 SHAPES = ([], [2], [3, None], None, [0, 2], [2**40, 2**40, 2**40])
-TOLD = {  # what a shape tells
+TOLD = {  # properties of a shape
     "rank": lambda shape: shape.rank,
     "ndims": lambda shape: shape.ndims,
     "list": lambda shape: shape.as_list(),
@@ -1055,7 +1057,7 @@ TOLD = {  # what a shape tells
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_what_shapes_tell(name):
+def test_properties_of_shapes(name):
     def run():
         kinds = (tf.TensorShape, OwnShape)
         return [shown(outcome(TOLD[name], (kind(d),), {})) for kind in kinds for d in SHAPES]
@@ -1067,19 +1069,19 @@ def test_what_shapes_tell(name):
 def test_shapes_together():
     def run():
         kinds, seen = (tf.TensorShape, OwnShape), []
-        for kind, one in itertools.product(kinds, SHAPES):
+        for kind, shape in itertools.product(kinds, SHAPES):
             for other in (*DIMS, OwnShape([2])):
-                seen.append(shown(outcome(kind(one).concatenate, (other,), {})))
-                seen.append(shown(outcome(kind(one).__add__, (other,), {})))
-            seen.append(shown(outcome(kind(one).concatenate, (), {"other": [2]})))
-            seen.append(shown(outcome(kind(one).concatenate, ([1], [2]), {})))
+                seen.append(shown(outcome(kind(shape).concatenate, (other,), {})))
+                seen.append(shown(outcome(kind(shape).__add__, (other,), {})))
+            seen.append(shown(outcome(kind(shape).concatenate, (), {"other": [2]})))
+            seen.append(shown(outcome(kind(shape).concatenate, ([1], [2]), {})))
         return seen
 
     want, got = in_both(run, only=LAYERS)
     assert want == got
 
 
-def test_questions_to_shapes_enter_no_python():
+def test_properties_of_shapes_enter_no_python():
     shape = tf.TensorShape([2, 3])
     with fastops.accelerated(only=LAYERS):
         for ask in (shape.as_list, shape.is_fully_defined, shape.num_elements):
@@ -1158,7 +1160,7 @@ def test_filtering_of_tracebacks():
 
 
 # ---------------------------------------------------------------------------------------------
-# Dtypes, and attributes that tensors have not
+# Dtypes, and attributes that tensors do not have
 # ---------------------------------------------------------------------------------------------
 
 OF_DTYPES = (
@@ -1198,7 +1200,7 @@ def test_dtypes_enter_no_python():
         assert not frames(lambda: tf.float32.base_dtype, (), {})
 
 
-def test_attributes_that_tensors_have_not():
+def test_attributes_that_tensors_do_not_have():
     def run():
         seen, tensor = [], tf.constant([1.0])
         tensor.own = 5
@@ -1222,7 +1224,7 @@ def test_attributes_that_tensors_have_not():
     assert want == got
 
 
-def test_attributes_that_tensors_have_not_enter_no_python():
+def test_attributes_that_tensors_do_not_have_enter_no_python():
     with fastops.accelerated(only=LAYERS):
         assert not frames(hasattr, (T, "missing"), {})
         assert frames(hasattr, (T, "astype"), {})
@@ -1250,7 +1252,7 @@ def test_dimensions():
 
 
 def a_default(x, y=1, *rest, z=2.5, **others):
-    """Have a docstring."""
+    """Return a default, and have a docstring."""
 
 
 def annotated(x: int, y: "str" = "a") -> tf.Tensor:
@@ -1267,7 +1269,7 @@ def odd_default(x=a_default):
 
 class Callables:
     def method(self, x, y=1):
-        """Have one, too."""
+        """Be a method with a docstring."""
 
     @classmethod
     def of_class(cls, x):
@@ -1364,7 +1366,7 @@ def test_decorators():
     assert want == got
 
 
-def test_decorators_that_are_no_functions():
+def test_decorators_that_are_not_functions():
     class Wrapper:
         def __init__(self, **own):
             self.__dict__.update(own)

@@ -1,4 +1,4 @@
-"""`fastops.install`: what it replaces, what that gives, and that nothing is left of it."""
+"""`fastops.install`: what it replaces, the results, and that `uninstall` restores everything."""
 
 import copy
 import functools
@@ -34,20 +34,20 @@ def not_installed():
     fastops.uninstall()
 
 
-def test_no_op_is_replayed():
-    """Its function comes down to it without a recording."""
+def test_functions_of_a_single_op_are_not_replayed():
+    """Such a function calls its op without a recording."""
     generated, replayed = calls.functions(), replay.functions()
     assert not generated.keys() & replayed.keys()
     assert min(len(generated), len(replayed)) > 400
 
 
 def held():
-    """Return the objects that `install` replaces, with where they are."""
+    """Return the objects that `install` replaces, with the names of their patch points."""
     return [(t.name, vars(t.holder)[t.attribute]) for t in targets.targets()]
 
 
 def outcome(function, *args, **kwargs):
-    """Return what a call returns, or the `Failure` it ends with."""
+    """Return the result of a call, or the `Failure` if it raises."""
     try:
         return function(*args, **kwargs)
     except Exception as error:
@@ -55,13 +55,13 @@ def outcome(function, *args, **kwargs):
 
 
 def assert_unchanged(function, *args, path="direct", **kwargs):
-    """Hold calls under `install` against the call without, and the path of the last one."""
+    """Compare calls under `install` with the call without, and check the path of the last."""
     (want,) = assert_each_unchanged([(function, args, kwargs)], path)
     return want
 
 
 def assert_each_unchanged(calls, path="direct"):
-    """Likewise for several, by function and arguments, of which all take that path."""
+    """Compare several calls under `install` with those without; all must take the path."""
     wants = [outcome(function, *args, **kwargs) for function, args, kwargs in calls]
     with fastops.accelerated():
         for (function, args, kwargs), want in zip(calls, wants, strict=True):
@@ -69,8 +69,8 @@ def assert_each_unchanged(calls, path="direct"):
                 fastops.reset_stats()
                 got = outcome(function, *args, **kwargs)
                 seen = fastops.stats()
-                found = difference(got, want)
-                assert found is None, f"{function} {args} {kwargs}: {found}"
+                differing = difference(got, want)
+                assert differing is None, f"{function} {args} {kwargs}: {differing}"
             taken = {"direct": seen.direct, "capi": seen.capi, "tensorflow": seen.tensorflow}
             if path is not None:
                 taken = [name for name, count in taken.items() if count]
@@ -79,14 +79,14 @@ def assert_each_unchanged(calls, path="direct"):
 
 
 def assert_all_unchanged(calls):
-    """Hold many calls, as tuples of a function and its arguments, against those without."""
+    """Compare calls (tuples of a function and its arguments) with those without `install`."""
     wants = [outcome(*call) for call in calls]
     with fastops.accelerated():
         fastops.reset_stats()
         for _ in range(2):
             for call, want in zip(calls, wants, strict=True):
-                found = difference(outcome(*call), want)
-                assert found is None, f"{call}: {found}"
+                differing = difference(outcome(*call), want)
+                assert differing is None, f"{call}: {differing}"
         return fastops.stats()
 
 
@@ -96,7 +96,7 @@ def assert_all_unchanged(calls):
 
 
 @pytest.mark.quick
-def test_the_very_objects_come_back():
+def test_the_original_objects_are_restored():
     before = held()
     assert len(before) > 5000
     fastops.install()
@@ -107,12 +107,12 @@ def test_the_very_objects_come_back():
     assert not fastops.is_installed()
     assert [name for name, _ in before] == [name for name, _ in after]
     assert all(one is other for (_, one), (_, other) in zip(before, after, strict=True))
-    # `targets` finds nothing but the lowest and the highest layer while it is in force.
+    # While `install` is active, `targets` finds only the lowest and the highest layer.
     assert {name for name, _ in replaced} < {name for name, _ in before}
-    assert all(isinstance(one, replacement.Replacement) for _, one in replaced)
+    assert all(isinstance(value, replacement.Replacement) for _, value in replaced)
 
 
-def test_again_and_again():
+def test_install_and_uninstall_can_be_repeated():
     original = tf.math.tanh
     for _ in range(3):
         fastops.install()
@@ -124,7 +124,7 @@ def test_again_and_again():
         assert tf.math.tanh is original
 
 
-def test_only_some():
+def test_layers_can_be_chosen():
     fastops.install(only=["operators"])
     assert isinstance(Tensor.__add__, intercept.Operator)
     assert not isinstance(gen_math_ops.add_v2, replacement.Replacement)
@@ -144,7 +144,7 @@ def test_only_some():
     assert not fastops.is_installed()
 
 
-def test_what_somebody_else_has_set_stays():
+def test_attributes_that_others_have_set_stay():
     original = Tensor.__add__
     fastops.install()
 
@@ -161,7 +161,7 @@ def test_what_somebody_else_has_set_stays():
 
 
 @pytest.mark.quick
-def test_blocks():
+def test_accelerated_blocks_nest():
     with fastops.accelerated():
         with fastops.accelerated():
             assert fastops.is_installed()
@@ -189,21 +189,22 @@ def test_blocks():
 
 def faulty(monkeypatch, problem, **more):
     """Let the replacement of an operator raise, after three others."""
-    fine = targets.operator_targets
+    fine = next(one for one in targets.GROUPS if one.title == "operators of tensors and variables")
 
     def make(original):
         raise problem
 
-    def some():
-        found = list(fine())
+    def some(module):
+        found = list(fine.find(module))
         wrong = next(one for one in found if one.name == "tf.Tensor.__mul__")
         yield from (one._replace(**more) for one in (*found[:3], wrong._replace(make=make)))
         yield from (one._replace(**more) for one in found[3:] if one is not wrong)
 
-    monkeypatch.setattr(targets, "operator_targets", some)
+    groups = [fine._replace(find=some) if one is fine else one for one in targets.GROUPS]
+    monkeypatch.setattr(targets, "GROUPS", groups)
 
 
-def test_an_interrupt_half_way_puts_everything_back(monkeypatch):
+def test_an_interrupt_during_install_restores_everything(monkeypatch):
     before = held()
     faulty(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -213,7 +214,7 @@ def test_an_interrupt_half_way_puts_everything_back(monkeypatch):
     assert all(one is other for (_, one), (_, other) in zip(before, held(), strict=True))
 
 
-def test_what_cannot_be_placed_is_left_out_alone(monkeypatch):
+def test_a_patch_point_that_fails_is_left_out(monkeypatch):
     before = held()
     faulty(monkeypatch, ValueError("no"))
     fastops.install()
@@ -226,7 +227,7 @@ def test_what_cannot_be_placed_is_left_out_alone(monkeypatch):
     assert all(one is other for (_, one), (_, other) in zip(before, held(), strict=True))
 
 
-def test_what_cannot_be_placed_is_left_out_with_its_unit(monkeypatch):
+def test_a_patch_point_that_fails_is_left_out_with_its_unit(monkeypatch):
     faulty(monkeypatch, ValueError("no"), unit="operators")
     fastops.install()
     for name in ("__add__", "__mul__", "__sub__"):
@@ -234,7 +235,7 @@ def test_what_cannot_be_placed_is_left_out_with_its_unit(monkeypatch):
     assert isinstance(tf.math.tanh, replacement.Replacement)
 
 
-def test_another_context_is_tensorflows():
+def test_a_call_with_another_context_falls_back():
     arguments = object(), "Neg", None, tf.constant([1.0])
     want = outcome(pywrap_tfe.TFE_Py_FastPathExecute, *arguments)
     assert isinstance(want, Failure)
@@ -244,7 +245,7 @@ def test_another_context_is_tensorflows():
     assert fastops.stats().ops == {}
 
 
-def test_references_that_outlive_it():
+def test_references_that_outlive_an_uninstall():
     fastops.install()
     late, method = tf.math.tanh, Tensor.__add__
     fastops.uninstall()
@@ -255,8 +256,8 @@ def test_references_that_outlive_it():
     assert fastops.stats().ops == {}
 
 
-def test_references_that_were_there_before():
-    """They gain through the layers below."""
+def test_references_from_before_install():
+    """References from before are accelerated by the layers below."""
     early = gen_math_ops.tanh
     x = tf.constant([0.5])
     want = early(x)
@@ -297,7 +298,7 @@ def test_threads_that_install_while_others_compute():
 
 
 def test_the_environment():
-    """Of new interpreters: it is read as fastops is imported."""
+    """A new interpreter is needed: the variable is read when fastops is imported."""
     program = "print(fastops.is_installed())"
     assert python(program, forked=False, FASTOPS_INSTALL="1") == "True\n"
     assert python(program, forked=False, FASTOPS_INSTALL="0") == "False\n"
@@ -306,11 +307,11 @@ def test_the_environment():
 
 
 # ---------------------------------------------------------------------------------------------
-# Replacements pass for what they replace
+# Stand-ins look like the originals
 # ---------------------------------------------------------------------------------------------
 
 
-def test_replacements_look_like_functions():
+def test_stand_ins_look_like_functions():
     original, method = gen_math_ops.tanh, Tensor.__add__
     facts = [
         (
@@ -372,7 +373,7 @@ def test_mocks_of_methods_are_given_the_object():
     assert seen == [(True, [3.0, 4.0]), 5.0] * 2
 
 
-def test_every_replacement_runs_the_op_of_what_it_replaces():
+def test_every_stand_in_runs_the_op_of_its_original():
     fastops.install(only=["functions"])
     checked = 0
     for original, one in zip(placement._placed[2::5], placement._placed[3::5], strict=True):
@@ -430,7 +431,7 @@ def test_composite_and_symbolic_tensors():
     assert model(tf.ones([1, 3])).shape == (1, 2)
 
 
-def test_functions_are_traced_as_before():
+def test_functions_are_traced_as_without_install():
     def program(x, y):
         with tf.name_scope("scope"):
             z = tf.math.tanh(x + y) * 2.0 - (-x)
@@ -490,9 +491,9 @@ NUMBERS = (
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_operators_with_what_is_no_tensor(name):
+def test_operators_with_numbers(name):
     function = getattr(operator, name)
-    # TensorFlow says of a number that is no uint64 one thing or another, as chance has it.
+    # TensorFlow's message for a number that does not fit into uint64 varies at random.
     operands = [operand(dtype, 1) for dtype in DTYPES if dtype != "uint64"]
     assert_all_unchanged(
         [(function, x, number) for x in operands for number in NUMBERS]
@@ -533,7 +534,7 @@ def test_special_values_of_operators():
 
 @pytest.mark.parametrize("mode", ["legacy", "all", "safe"])
 def test_promotion_of_dtypes_is_tensorflows(mode):
-    """By operators, public functions, and the generated functions that TensorFlow has wrapped."""
+    """Operators, public functions, and generated functions promote dtypes as TensorFlow does."""
     out = python(f"""
         import itertools
         import operator
@@ -609,7 +610,7 @@ def test_generated_functions():
 
 
 def test_public_functions():
-    """Those that TensorFlow writes in Python gain through what they call."""
+    """Functions that TensorFlow writes in Python are accelerated by the functions they call."""
     x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     programs = (
         lambda: tf.matmul(x, x, transpose_b=True),

@@ -1,7 +1,7 @@
-"""Derivatives of higher orders under `fastops.install`: TensorFlow's, to the last bit.
+"""Derivatives of higher orders under `fastops.install` are TensorFlow's, to the last bit.
 
-The order in which a tape adds up the gradients of a tensor depends on all that it has recorded. So
-what rules and replays run has to leave the records that TensorFlow's own functions leave.
+The order in which a tape adds up the gradients of a tensor depends on all its records. So rules and
+replays must leave the same records as TensorFlow's own functions.
 """
 
 import gc
@@ -19,7 +19,7 @@ from records import records
 from support import Failure, assert_same, difference, floats, python
 
 import fastops
-from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._autodiff.rules import RULES, reset_counters
 from fastops._install.models.method import methods
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 raw = tf.raw_ops
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "0"))
-"""How many compositions to draw at random; by default a few, the same ones in each run."""
+"""The number of compositions to draw at random. By default, a few fixed ones are drawn."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def gradient(case, inputs, wanted, seed):
         tape.watch(wanted)
         output = case.call(*inputs)
     gradients = tape.gradient(output, wanted, output_gradients=seed)
-    return [dense(one) for one in gradients if one is not None]
+    return [dense(gradient) for gradient in gradients if gradient is not None]
 
 
 def second(case, inputs, wanted, seed):
@@ -61,17 +61,17 @@ def second(case, inputs, wanted, seed):
 
 
 def programs(case):
-    """Yield programs of a case: a function, and the tensors that an outer tape watches."""
+    """Yield the programs of a case: functions, and the tensors that an outer tape watches."""
     for dtype in case.dtypes:
         if dtype not in DTYPES:
             continue
         inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
         try:
             like = case.call(*inputs)
-        except tf.errors.OpError:  # no kernel
+        except tf.errors.OpError:  # there is no kernel
             continue
         seed = values(like.shape, like.dtype, 7)
-        for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
+        for wanted in [inputs, *([source] for source in inputs if len(inputs) > 1)]:
             for watched in ([*inputs, seed], [inputs[0]], [seed]):
                 for program in (gradient, second):
                     yield (
@@ -83,18 +83,18 @@ def programs(case):
 
 @pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
 def test_records_of_a_rule(op):
-    found = [one for case in CASES if case.op == op for one in programs(case)]
+    chosen = [program for case in CASES if case.op == op for program in programs(case)]
 
     def noted():
-        return [records(lambda p=p, a=a: p(*a), watched) for p, a, watched in found]
+        return [records(lambda p=p, a=a: p(*a), watched) for p, a, watched in chosen]
 
     want = noted()
     with fastops.accelerated():
-        for _ in range(2):  # the first call of a key is TensorFlow's
+        for _ in range(2):  # TensorFlow makes the first call of a key
             reset_counters()
             got = noted()
     assert RULES[op].taken
-    for (_, args, _), a, b in zip(found, want, got, strict=True):
+    for (_, args, _), a, b in zip(chosen, want, got, strict=True):
         assert a == b, f"{op} of {args[1]}"
 
 
@@ -117,7 +117,7 @@ ACTIVATIONS = {
 
 
 def loss_gradient(activation, order, x, w):
-    """Return the gradient by the weights of the mean squared derivative by the input."""
+    """Return the weights' gradient of the mean squared derivative with respect to the input."""
 
     def derivative(order):
         if order == 0:
@@ -149,7 +149,7 @@ def test_derivatives_of_an_activation(name):
 
 
 def test_trained_weights_of_a_network_of_derivatives():
-    """A step of a physics-informed network: a residual of second derivatives, and Adam."""
+    """A training step of a physics-informed network: a residual of second derivatives, and Adam."""
     assert (
         python(
             """
@@ -282,7 +282,8 @@ STEPS = {
     "Transpose": lambda h, x: tf.transpose(tf.transpose(h) * x[0, 0]),
     "Unpack": lambda h, x: h * tf.unstack(x)[1] + tf.unstack(h)[0],
 }
-"""By the op whose rule they ask for: of a matrix, and of what was one at first, a matrix."""
+"""By op, a function whose gradient needs the op's rule. It makes a matrix of the current matrix and
+the input."""
 
 
 def composed(names, x, w):
@@ -293,7 +294,7 @@ def composed(names, x, w):
 
 
 def nested(order, function, x, w):
-    """Tapes in each other, the outermost for the variable as well."""
+    """Differentiate with nested tapes; the outermost also with respect to the variable."""
 
     def derivative(order):
         if order == 0:
@@ -313,36 +314,38 @@ def nested(order, function, x, w):
 
 
 def persistent(order, function, x, w):
-    """One tape that records its own gradients."""
+    """Differentiate with one tape that records its own gradients."""
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
-        y, found = function(), []
+        y, gradients = function(), []
         for _ in range(order - 1):
-            found.append(tape.gradient(y, [x, w]))
-            y = found[-1][0]
+            gradients.append(tape.gradient(y, [x, w]))
+            y = gradients[-1][0]
             if y is None:
-                return found
-    return found, tape.gradient(y, [x, w]), tape.gradient(y, w)
+                return gradients
+    return gradients, tape.gradient(y, [x, w]), tape.gradient(y, w)
 
 
 def many(order, function, x, w):
-    """Gradients of many targets, among which the order of the walk depends on all records."""
+    """Compute gradients of many targets; the order of the walk depends on all records."""
     with tf.GradientTape() as outer:
         outer.watch(x)
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = function()
-        gradients = [one for one in tape.gradient(y, [x, w]) if one is not None] + [y]
-        targets = [one * (i + 0.5) for i in range(3 * order) for one in gradients]
+        gradients = [gradient for gradient in tape.gradient(y, [x, w]) if gradient is not None] + [
+            y
+        ]
+        targets = [gradient * (i + 0.5) for i in range(3 * order) for gradient in gradients]
     return outer.gradient(targets, [x, w])
 
 
 def forward(order, function, x, w):
-    """Forward mode over a tape, and a tape over forward mode."""
+    """Differentiate in forward mode over a tape, and by a tape over forward mode."""
     tangent = tf.ones_like(x)
     with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
         gradients = nested(min(order, 2), function, x, w)
-    products = [accumulator.jvp(one) for one in gradients or () if one is not None]
+    products = [accumulator.jvp(gradient) for gradient in gradients or () if gradient is not None]
     with tf.GradientTape() as tape:
         with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
             y = function()
@@ -354,7 +357,7 @@ MODES = {"nested": nested, "persistent": persistent, "many": many, "forward": fo
 
 
 def values_of(seed):
-    """Return values of several magnitudes."""
+    """Return random values of several magnitudes."""
     chance = np.random.default_rng(seed)
     return (chance.normal(size=(3, 4)) * 10 ** chance.uniform(-1.5, 1, size=(3, 4))).astype("f")
 
@@ -362,7 +365,7 @@ def values_of(seed):
 def attempt(program):
     try:
         return program()
-    except Exception as error:  # such a derivative is not defined: the same failure is asked for
+    except Exception as error:  # the derivative is not defined, so the failures are compared
         return Failure(type(error), str(error))
 
 
@@ -375,8 +378,8 @@ def hold(names, order, mode, seed):
     want = program()
     with fastops.accelerated():
         for _ in range(2):
-            found = difference(program(), want)
-            assert found is None, f"{mode}, {order}, {' of '.join(names[::-1])}: {found}"
+            differing = difference(program(), want)
+            assert differing is None, f"{mode}, {order}, {' of '.join(names[::-1])}: {differing}"
 
 
 def test_every_rule_is_composed():
@@ -432,7 +435,7 @@ def test_compositions_in_forward_mode(names):
 # ---------------------------------------------------------------------------------------------
 
 CALLS = 16
-"""After half of them replays know their kernels."""
+"""The number of calls. After half of them, replays know their kernels."""
 
 FUNCTIONS = {
     "tf.reduce_logsumexp": lambda function, x: function(x, 1),
@@ -463,7 +466,7 @@ def test_records_of_a_replayed_function(name):
 
 @fastops.keras.replayable
 class Reshaping(keras.layers.Layer):
-    """A layer in which a shape that a tape has recorded is an input of a recorded op."""
+    """A layer in which a shape computed on a tape is an input of a recorded op."""
 
     def call(self, x):
         h = tf.tanh(x)
@@ -507,7 +510,7 @@ def test_records_of_a_replayed_layer(name):
 
     want = noted(), taped(), untaped()
     with fastops.accelerated():
-        gc.collect()  # layers of other tests
+        gc.collect()  # free layers of other tests
         for _ in range(CALLS):
             assert_same((taped(), untaped()), want[1:])
         before = natively()
@@ -516,11 +519,11 @@ def test_records_of_a_replayed_layer(name):
 
 
 def natively():
-    return sum(one.describe()["native"] for one in methods())
+    return sum(method.describe()["native"] for method in methods())
 
 
 def test_many_targets_of_a_replayed_layer():
-    """The walk begins at many targets: in which order, records decide that lead to none."""
+    """The walk begins at many targets, in an order that depends even on records without targets."""
     layer, x = keras.layers.LSTM(4), tf.constant(values_of(9)[np.newaxis])
     factors = [tf.constant(values_of(i)[:1]) for i in range(12)]
     layer(x)

@@ -1,4 +1,4 @@
-"""`fastops.install()`: what `tf.function` has made runs as plans, unchanged."""
+"""`fastops.install()` runs functions of `tf.function` as plans, in unchanged programs."""
 
 import collections
 import copy
@@ -32,12 +32,12 @@ def installed():
 
 
 def plans(function):
-    """Return who runs a function, signature by signature."""
-    return [one["executor"] for one in function._fastops_caller.describe()]
+    """Return the executor of each signature of a function."""
+    return [row["executor"] for row in function._fastops_caller.describe()]
 
 
 @pytest.mark.quick
-def test_unless_it_is_left_out():
+def test_the_layer_traced_can_be_chosen():
     fastops.uninstall()
     fastops.install(functions=False)
     assert vars(polymorphic_function.Function)["__call__"] is CALL
@@ -69,7 +69,7 @@ def test_calls():
         function()
 
 
-def test_what_is_called_once_is_not_planned():
+def test_functions_called_once_have_no_plan():
     function = tf.function(lambda x: x + 1.0)
     assert_same(function(X), X + 1.0)
     assert plans(function) == []
@@ -77,7 +77,7 @@ def test_what_is_called_once_is_not_planned():
     assert plans(function) == ["plan"]
 
 
-def test_what_was_called_before_and_is_called_after():
+def test_functions_called_before_install_and_after_uninstall():
     function = tf.function(lambda x: x + 1.0)
     fastops.uninstall()
     function(X)
@@ -162,11 +162,11 @@ def test_a_saved_function(tmp_path):
         assert_same(loaded.call(X), X * 3.0)
 
 
-def test_tensorflow_warns_of_tracing_as_often(caplog):
+def test_tensorflow_warns_about_retracing_equally_often(caplog):
     serial = itertools.count()
 
     def warnings(count):
-        # A new one each time: TensorFlow counts by the code.
+        # Each function is new, because TensorFlow counts traces by the code.
         function = tf.function(eval(f"lambda x: x + {next(serial)}.0"), autograph=False)
         caplog.clear()
         with caplog.at_level(logging.WARNING, "tensorflow"):
@@ -187,7 +187,7 @@ SERIAL = itertools.count()
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("taped", [True, False])
-def test_tensorflow_warns_of_functions_of_the_same_code_as_often(caplog, kept, taped):
+def test_tensorflow_warns_about_functions_with_the_same_code_equally_often(caplog, kept, taped):
     def warnings(count):
         make = eval(f"lambda tf: tf.function(lambda x: x + {next(SERIAL)}.25, autograph=False)")
         made = []
@@ -197,7 +197,7 @@ def test_tensorflow_warns_of_functions_of_the_same_code_as_often(caplog, kept, t
                 function = make(tf)
                 for _ in range(count):
                     function(X)
-                if taped:  # the last trace is made where no plan runs
+                if taped:  # the last trace is made on a tape, where no plan runs
                     with tf.GradientTape():
                         function(tf.zeros([3, 4]))
                 if kept:
@@ -220,7 +220,7 @@ def test_functions_for_xla_are_left_alone():
 
 @pytest.mark.quick
 def test_iterators():
-    """Datasets, also those that Python makes and those that end."""
+    """Functions iterate over datasets, also over those of Python generators and those that end."""
 
     def batches():
         for i in range(6):
@@ -259,20 +259,20 @@ def test_iterators_and_threads():
     dataset = tf.data.Dataset.range(2000)
     step = tf.function(lambda iterator: iterator.get_next() * 2)
     iterator = iter(dataset)
-    found = []
+    results = []
     threads = [
-        threading.Thread(target=lambda: found.extend(int(step(iterator)) for _ in range(500)))
+        threading.Thread(target=lambda: results.extend(int(step(iterator)) for _ in range(500)))
         for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == list(range(0, 4000, 2))
+    assert sorted(results) == list(range(0, 4000, 2))
 
 
 def trained(installed):
-    """Return all that training a model of Keras leaves, and what then predicts."""
+    """Train a Keras model; return its history, weights and predictions."""
     if not installed:
         fastops.uninstall()
     keras.utils.set_random_seed(3)
@@ -322,15 +322,15 @@ def test_optional_values(kind, monkeypatch):
         assert type(got) is type(want)
         if kind != "dataset":
             tf.nest.assert_same_structure(got, want, expand_composites=True)
-            flat = [tf.nest.flatten(one, expand_composites=True) for one in (got, want)]
+            flat = [tf.nest.flatten(result, expand_composites=True) for result in (got, want)]
             assert_same(*flat)
         if type(want) is dict:
             assert [*got] == [*want]
         assert optional.has_value()
-    assert bool(scopes) == (kind not in ("tensor", "tuple", "dict")), "by which way"
+    assert bool(scopes) == (kind not in ("tensor", "tuple", "dict")), "the wrong way was taken"
 
 
-def test_optional_values_that_are_not_there():
+def test_optional_values_without_a_value():
     empty = tf.experimental.Optional.empty(tf.TensorSpec([3]))
     messages = set()
     for install in (fastops.uninstall, lambda: fastops.install()):
@@ -373,12 +373,14 @@ def test_several_steps_by_one_call_of_keras():
 
 def test_keras():
     gc.collect()
-    before = {id(one) for one in gc.get_objects() if isinstance(one, PlansBeside)}
+    before = {id(value) for value in gc.get_objects() if isinstance(value, PlansBeside)}
     mine = trained(installed=True)
     new = [
-        one for one in gc.get_objects() if isinstance(one, PlansBeside) and id(one) not in before
+        plans
+        for plans in gc.get_objects()
+        if isinstance(plans, PlansBeside) and id(plans) not in before
     ]
-    described = [case for one in new for case in one.describe()]
+    described = [case for plans in new for case in plans.describe()]
     assert len(described) >= 5
     assert {case["executor"] for case in described} == {"plan"}, described
     want = trained(installed=False)
@@ -386,10 +388,10 @@ def test_keras():
         assert np.asarray(got).tobytes() == np.asarray(expected).tobytes()
 
 
-def test_tracebacks_are_tensorflows():
-    """Nothing of fastops is in them, nor in the stacks that TensorFlow notes as it traces.
+def test_tracebacks_do_not_contain_fastops():
+    """Tracebacks, and the stacks that TensorFlow stores in graphs, have no frames of fastops.
 
-    But for one line where a plan fails that had effects: fastops itself raises then.
+    The exception is one line if a plan with effects fails: fastops itself raises then.
     """
     out = python("""
         import re

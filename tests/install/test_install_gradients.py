@@ -1,4 +1,4 @@
-"""Gradients and variables under `fastops.install`: TensorFlow's own, by the path claimed."""
+"""Gradients and variables under `fastops.install`: TensorFlow's results, by the expected path."""
 
 import gc
 import threading
@@ -16,8 +16,9 @@ from tensorflow.python.framework import op_callbacks as framework_callbacks
 from tensorflow.python.framework import ops as framework
 
 import fastops
-from fastops._install import tapes, targets
-from fastops._install.gradients.rules import RULES, reset_counters
+from fastops._autodiff.rules import RULES, reset_counters
+from fastops._install import targets
+from fastops._install.gradients.tape_methods import Gradient
 from fastops._install.replacement import Replacement
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -46,17 +47,17 @@ def test_rule(case):
         inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
         try:
             like = case.call(*inputs)
-        except Exception:  # no kernel: the same failure is what is asked for
+        except Exception:  # there is no kernel, so the failures are compared
             like = inputs[0]
         seed = values(like.shape, like.dtype, 7)
-        for wanted in [inputs, *([one] for one in inputs if len(inputs) > 1)]:
+        for wanted in [inputs, *([source] for source in inputs if len(inputs) > 1)]:
             calls.append((case, inputs, wanted, seed))
     wants = [derivatives(*call) for call in calls]
     with fastops.accelerated():
         for call, want in zip(calls, wants, strict=True):
             for _ in range(2):
-                found = difference(derivatives(*call), want)
-                assert found is None, f"{case.op} of {call[1][0].dtype.name}: {found}"
+                differing = difference(derivatives(*call), want)
+                assert differing is None, f"{case.op} of {call[1][0].dtype.name}: {differing}"
             if isinstance(want[1], Failure):
                 continue
             reset_counters()
@@ -65,8 +66,8 @@ def test_rule(case):
                 assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
 
 
-def test_zero_is_positive():
-    """Also after -0.0 has become a tensor, which TensorFlow's cache then has for 0.0."""
+def test_gradients_of_zero_constants_have_the_right_sign():
+    """TensorFlow's cache may have the tensor of -0.0 under the key 0.0, which must not matter."""
     assert (
         python(
             """
@@ -94,12 +95,14 @@ def test_forward_over_reverse(op):
     case = next(case for case in CASES if case.op == op and case.taken)
     dtype = case.dtypes[0]
     inputs = [values(s, dtype, i, case.positive) for i, s in enumerate(case.shapes)]
-    tangents = [values(one.shape, dtype, i + 3) for i, one in enumerate(inputs)]
+    tangents = [values(source.shape, dtype, i + 3) for i, source in enumerate(inputs)]
 
     def products():
         with tf.autodiff.ForwardAccumulator(inputs, tangents) as forward:
-            gradients = [dense(one) for one in first(case, inputs, inputs) if one is not None]
-        return [forward.jvp(one) for one in gradients]
+            gradients = [
+                dense(gradient) for gradient in first(case, inputs, inputs) if gradient is not None
+            ]
+        return [forward.jvp(gradient) for gradient in gradients]
 
     want = products()
     with fastops.accelerated():
@@ -114,7 +117,7 @@ def test_every_rule_is_tested():
 
 
 # ---------------------------------------------------------------------------------------------
-# What a rule hands over
+# Fallbacks of rules
 # ---------------------------------------------------------------------------------------------
 
 X = tf.constant(floats(3, 4))
@@ -122,10 +125,10 @@ Y = tf.constant(floats(3, 4, seed=1))
 
 
 def assert_unchanged(*functions, rules=(), tape=None):
-    """Hold what functions return under `install` against what they return without.
+    """Compare the results of functions under `install` with those without.
 
-    Also that these rules ran, and no other; and how many gradients the tape's method took.
-    Returns what the last one is to return.
+    Also assert that exactly these rules ran, and how many gradients the stand-in of the tape's
+    method computed. Returns the expected result of the last function.
     """
     wants = [attempt(function) for function in functions]
     with fastops.accelerated():
@@ -133,8 +136,8 @@ def assert_unchanged(*functions, rules=(), tape=None):
         for function, want in (*zip(functions, wants, strict=True),) * 2:
             before = method.taken
             reset_counters()
-            found = difference(attempt(function), want)
-            assert found is None, found
+            differing = difference(attempt(function), want)
+            assert differing is None, differing
             if tape is not None:
                 assert method.taken - before == tape
             if rules is not None:
@@ -149,14 +152,14 @@ def gradient_of(function, sources, **options):
     return tape.gradient(target, sources, **options)
 
 
-def test_another_function_is_registered(monkeypatch):
+def test_another_registered_gradient_function(monkeypatch):
     entry = framework._gradient_registry._registry["Tanh"]
     monkeypatch.setitem(entry, "type", lambda op, grad: grad * 7.0)
     result = assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
     assert_same(result, tf.fill([3, 4], 7.0))
 
 
-def test_the_entry_is_replaced(monkeypatch):
+def test_a_replaced_entry_of_the_registry(monkeypatch):
     registry = framework._gradient_registry._registry
     monkeypatch.setitem(registry, "Tanh", {**registry["Tanh"], "type": lambda op, grad: grad})
     assert_unchanged(lambda: gradient_of(lambda: raw.Tanh(x=X), X), tape=1)
@@ -200,12 +203,13 @@ def test_sparse_gradients():
         assert_unchanged(twice, rules=["GatherV2", "AddV2", "ReadVariableOp"], tape=1),
         tf.IndexedSlices,
     )
-    # What comes to Reshape is sparse: TensorFlow's.
+    # The gradient that reaches Reshape is sparse, so its rule falls back.
     assert_unchanged(through_reshape, rules=["GatherV2", "ReadVariableOp"], tape=1)
 
 
 def test_a_call_recorded_by_hand():
-    # Fewer inputs and outputs than the op has: no crash, and TensorFlow's error.
+    # A record with fewer inputs and outputs than the op has does not crash, and raises TensorFlow's
+    # error.
     def record(op_name, inputs, attrs, outputs):
         with tf.GradientTape() as tape:
             tape.watch(X)
@@ -282,14 +286,14 @@ def test_threads():
 
     def work(i):
         for _ in range(50):
-            if found := difference(gradient(i), wants[i]):
-                failures.append(found)
+            if differing := difference(gradient(i), wants[i]):
+                failures.append(differing)
 
     with fastops.accelerated():
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for thread in threads:
             thread.start()
-        for _ in range(20):  # in and out meanwhile
+        for _ in range(20):  # install and uninstall while threads run
             fastops.uninstall()
             fastops.install()
         for thread in threads:
@@ -416,7 +420,7 @@ def test_variables():
         with tf.GradientTape() as tape:
             y = raw.Sum(input=raw.Mul(x=v, y=scalar), axis=[0, 1])
         gradients = tape.gradient(y, [v, scalar, other], unconnected_gradients=zero)
-        return gradients, [one.name for one in tape.watched_variables()]
+        return gradients, [variable.name for variable in tape.watched_variables()]
 
     for zero in ("none", "zero"):
         assert_unchanged(
@@ -436,7 +440,7 @@ def test_variables_of_keras():
     assert_unchanged(one, rules=["Square", "ReadVariableOp"], tape=1)
 
 
-def test_used_up():
+def test_a_tape_that_was_already_used():
     def twice(persistent):
         with tf.GradientTape(persistent=persistent) as tape:
             tape.watch(X)
@@ -447,7 +451,7 @@ def test_used_up():
     assert_unchanged(lambda: twice(True), rules=["Square"], tape=2)
 
 
-def test_inside_its_own_block():
+def test_a_gradient_inside_of_the_tapes_own_block():
     def inside(persistent):
         with tf.GradientTape(persistent=persistent) as tape:
             tape.watch(X)
@@ -458,12 +462,12 @@ def test_inside_its_own_block():
         assert_unchanged(lambda p=persistent: inside(p), rules=["Square"], tape=0)
 
 
-def test_never_entered():
+def test_a_tape_that_was_never_entered():
     assert isinstance(assert_unchanged(lambda: tf.GradientTape().gradient(X, X), tape=0), Failure)
     assert isinstance(assert_unchanged(lambda: tf.GradientTape().watch(X)), Failure)
 
 
-def test_after_a_failure():
+def test_a_tape_after_a_failure():
     def failing():
         with tf.GradientTape() as tape:
             tape.watch(X)
@@ -560,10 +564,10 @@ def test_nothing_stays_alive():
                 tape.watch(x)
                 y = raw.Mul(x=x, y=raw.AddV2(x=x, y=Y[0]))
             gradient = tape.gradient(y, x)
-        gone = [weakref.ref(one) for one in (x, y, tape, gradient)]
+        gone = [weakref.ref(value) for value in (x, y, tape, gradient)]
         del x, y, tape, gradient
         gc.collect()
-        assert [one() for one in gone] == [None] * 4
+        assert [reference() for reference in gone] == [None] * 4
 
 
 def test_the_originals_come_back():
@@ -571,7 +575,7 @@ def test_the_originals_come_back():
     methods = {name: vars(tf.GradientTape)[name] for name in ("gradient", "watch")}
     fastops.install(only=["gradients"])
     assert isinstance(backprop._gradient_function, Replacement)
-    assert isinstance(vars(tf.GradientTape)["gradient"], tapes.Gradient)
+    assert isinstance(vars(tf.GradientTape)["gradient"], Gradient)
     gradient_of(lambda: raw.Square(x=X), X)
     assert RULES["Square"].taken == 1
     fastops.uninstall()
@@ -579,9 +583,7 @@ def test_the_originals_come_back():
     assert {name: vars(tf.GradientTape)[name] for name in methods} == methods
     gradient_of(lambda: raw.Square(x=X), X)
     assert RULES["Square"].taken == 1
-    assert not [
-        t for t in targets.targets() if isinstance(vars(t.holder)[t.attribute], tapes.Gradient)
-    ]
+    assert not [t for t in targets.targets() if isinstance(vars(t.holder)[t.attribute], Gradient)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -590,7 +592,7 @@ def test_the_originals_come_back():
 
 
 def state(variable):
-    """Everything that there is to see of an unread variable, but for what is its own."""
+    """Return all properties of an unread variable except for its identity."""
     attributes = dict(vars(variable))
     shared = {key: attributes.pop(key) for key in ("_handle", "_shape", "_dtype", "_unique_id")}
     return (
@@ -677,7 +679,7 @@ def test_which_path_variables_take():
         "AssignAddVariableOp": 1,
         "AssignSubVariableOp": 2,
         "ReadVariableOp": 3,
-        "Identity": 1,  # of `read_value`: an array is a copy already
+        "Identity": 1,  # from `read_value`; an array is a copy already
     }
     assert (calls.direct, calls.capi, calls.tensorflow) == (8, 0, 0)
     for value in read:
@@ -715,7 +717,7 @@ def test_scatters_return_an_unread_variable(method):
         got = SCATTERS[method](v, tf.constant([0.5, 1.5]))
         assert got._handle is v._handle
         assert got._unique_id == v._unique_id
-        with tf.control_dependencies([got]):  # nothing, eagerly
+        with tf.control_dependencies([got]):  # no effect in eager mode
             return type(got).__name__, got.numpy(), (got * 2.0).numpy(), v.numpy()
 
     want = one()
@@ -743,7 +745,7 @@ def test_scatters_in_functions():
     assert_unchanged(one)
 
 
-def test_variants_carry_what_their_handle_knows():
+def test_variants_have_the_handle_data():
     def one():
         empty = raw.EmptyTensorList(
             element_shape=ints([2]), max_num_elements=1, element_dtype=tf.float32
@@ -763,13 +765,13 @@ def test_an_unread_variable_keeps_nothing_alive():
         for _ in range(3):
             v = tf.Variable([3.0, 4.0])
             after = v.assign(d)
-            gone = [weakref.ref(one) for one in (v, v.handle, after)]
+            gone = [weakref.ref(value) for value in (v, v.handle, after)]
             del v, after
             gc.collect()
-            assert [one() for one in gone] == [None] * 3
+            assert [reference() for reference in gone] == [None] * 3
 
 
-def test_tapes_learn_of_variables():
+def test_tapes_watch_variables():
     def one(method):
         v = tf.Variable([3.0, 4.0])
         fixed = tf.Variable([3.0, 4.0], trainable=False)
@@ -801,7 +803,7 @@ def test_gradients_of_reads():
 
 
 def test_reads_without_a_copy():
-    """Of a variable that was gathered from, others give copies until one of these has read it."""
+    """After a scatter, reads return copies until `read_value_no_copy` has read the variable."""
 
     def place(value):
         return np.asarray(value).ctypes.data
@@ -871,7 +873,7 @@ def test_a_training_loop():
 
 
 # ---------------------------------------------------------------------------------------------
-# The world around
+# Surroundings
 # ---------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Optional values that are made outside of graphs: what TensorFlow's give, without their ops."""
+"""Optional values made outside of graphs give the same as TensorFlow's, without their ops."""
 
 import numpy as np
 import pytest
@@ -10,25 +10,25 @@ Optional = tf.experimental.Optional
 
 
 ONES: list = []
-"""The optional values that tests have made since the list was last emptied."""
+"""The optional values that tests have made since the list was cleared."""
 
 
 def made_of(value):
-    """Return an optional value, and keep it for `variants`."""
+    """Make an optional value, keep it in the list for `variants`, and return it."""
     ONES.append(Optional.from_value(value))
     return ONES[-1]
 
 
 def variants():
-    """Return how many of the optional values have a variant, which an op makes."""
-    return sum(getattr(one, "_made", one) is not None for one in ONES)
+    """Return how many of the optional values have a variant tensor, which an op makes."""
+    return sum(getattr(optional, "_made", optional) is not None for optional in ONES)
 
 
 def plain(value):
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return type(value), [plain(one) for one in value]
+        return type(value), [plain(item) for item in value]
     if isinstance(value, tf.Tensor):
         known = value.numpy() if value.dtype != tf.variant else None
         return value.dtype, value.shape, value.device, known
@@ -50,26 +50,26 @@ KEPT = {"tensor", "logs", "nested"}
 
 
 def uses(value):
-    """Return what comes of an optional value."""
+    """Yield the results of all eager uses of an optional value."""
     given = value()
-    one = made_of(given)
-    yield repr(one.element_spec), type(one).__name__, isinstance(one, Optional)
-    yield one.has_value().numpy()
-    found = one.get_value()
-    assert found is not given
-    yield plain(found) if given is not None else None
-    if isinstance(found, dict):
-        found["more"] = None
-        yield list(one.get_value())
+    optional = made_of(given)
+    yield repr(optional.element_spec), type(optional).__name__, isinstance(optional, Optional)
+    yield optional.has_value().numpy()
+    held = optional.get_value()
+    assert held is not given
+    yield plain(held) if given is not None else None
+    if isinstance(held, dict):
+        held["more"] = None
+        yield list(optional.get_value())
 
 
 def in_graphs(value):
-    """Return likewise what a graph sees, as an argument and from outside."""
-    one = made_of(value())
-    yield plain(tf.function(lambda given: given.get_value())(one))
-    yield plain(tf.function(lambda: one.get_value())())
-    yield tf.function(lambda: one.has_value())().numpy()
-    yield repr(one._type_spec)
+    """Yield the results of uses in a graph, of an optional value as argument and captured."""
+    optional = made_of(value())
+    yield plain(tf.function(lambda given: given.get_value())(optional))
+    yield plain(tf.function(lambda: optional.get_value())())
+    yield tf.function(lambda: optional.has_value())().numpy()
+    yield repr(optional._type_spec)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -96,12 +96,12 @@ def test_graphs_take_them(name):
 def test_gradients_are_those_of_the_ops():
     def program(inside):
         x = tf.constant(3.0)
-        one = None if inside else Optional.from_value(x)
+        optional = None if inside else Optional.from_value(x)
         with tf.GradientTape() as tape:
             tape.watch(x)
             if inside:
-                one = Optional.from_value(x * x)
-            y = one.get_value() * x
+                optional = Optional.from_value(x * x)
+            y = optional.get_value() * x
         return repr(tape.gradient(y, x))
 
     expected = [program(False), program(True)]
@@ -110,15 +110,15 @@ def test_gradients_are_those_of_the_ops():
             assert [program(False), program(True)] == expected
 
 
-def test_uninstalled_it_is_tensorflow_s():
+def test_after_uninstall_tensorflow_makes_optional_values():
     original = vars(Optional)["from_value"]
     with fastops.accelerated():
         kept = Optional.from_value
         assert vars(Optional)["from_value"] is not original
-        one = kept(tf.constant(1))
-        assert one._made is None
+        optional = kept(tf.constant(1))
+        assert optional._made is None
     assert vars(Optional)["from_value"] is original
-    assert one.get_value() == 1
+    assert optional.get_value() == 1
     assert not hasattr(kept(tf.constant(1)), "_made")
     with fastops.accelerated(), pytest.raises(TypeError):
         Optional.from_value()

@@ -1,7 +1,7 @@
-"""Public functions under `fastops.install`: each against TensorFlow's own.
+"""Public functions under `fastops.install` are compared with TensorFlow's own.
 
-`CALLS` has, for each function, calls that TensorFlow's Python must have no part in, and others that
-may end in any way, as long as they end as without `install`.
+`CALLS` has two kinds of calls for each function: calls that must not enter TensorFlow's Python
+code, and calls that may have any outcome, as long as it is the same as without `install`.
 """
 
 import itertools
@@ -23,7 +23,8 @@ from fastops._install.public import functions, methods
 pytestmark = pytest.mark.usefixtures("fresh")
 
 LAYERS = ["public", "operators"]
-"""Without those below: an op that is counted was called by a stand-in for a public function."""
+"""The layers under test. Without the layers below, every op that is counted was called by a
+stand-in for a public function."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,14 +56,14 @@ Z = make("complex64", 2, 3)
 
 
 class Arrayish:
-    """What converts itself by NumPy's protocol."""
+    """An object that converts itself by NumPy's array protocol."""
 
     def __array__(self, dtype=None, copy=None):
         return np.array([1.0, 2.0, 3.0], np.float32)
 
 
 ODD = (None, "text", b"bytes", object(), Arrayish(), [[1.0], [2.0, 3.0]], {}, [None], F, S)
-"""What may stand in the place of any argument."""
+"""Values that may replace any argument."""
 
 
 def unary(accelerated, *, tensors_only=True):
@@ -213,12 +214,12 @@ def transposes():
 
 
 def lists(*names):
-    """Yield values for what takes a list of tensors."""
+    """Yield values for a parameter that takes a list of tensors."""
     for dtype in (*NUMERIC, tf.bool, tf.string):
         for shape in ((3,), (2, 3), (1, 0, 2)):
-            one = make(dtype, *shape)
-            yield FAST, [one, make(dtype, *shape, seed=1)]
-            yield FAST, (one, one, one)
+            tensor = make(dtype, *shape)
+            yield FAST, [tensor, make(dtype, *shape, seed=1)]
+            yield FAST, (tensor, tensor, tensor)
     yield from ((ANY, []), (ANY, [M]), (ANY, (M,)), (ANY, M), (ANY, [M, V]), (ANY, [M, N]))
     yield from (
         (ANY, [M, F]),
@@ -531,7 +532,7 @@ def filled():
         call(tf.TensorShape(None)),
     )
     yield call(tf.TensorShape([None, 2]))
-    # Bytes are a large shape.
+    # Bytes count as a sequence of numbers, and make a large shape.
     yield from (call(value) for value in ODD if not isinstance(value, bytes))
 
 
@@ -941,7 +942,7 @@ COMPLEX_OR_FLOAT = [dtype for dtype in NUMERIC if not dtype.is_integer]
 SIGNED = [dtype for dtype in NUMERIC if dtype.is_floating or dtype.name.startswith("int")]
 
 
-# What else these three take is in test_branches.py.
+# Other calls of these three functions are in test_branches.py.
 def conds():
     for pred in (True, tf.constant(True), tf.constant(False), tf.constant([True, False])):
         yield call(pred, one_branch, other_branch)
@@ -1046,23 +1047,23 @@ CALLS = {
 }
 
 DRAWN = ("tf.random.normal", "tf.random.uniform")
-"""Those whose values nobody can foretell."""
+"""Functions whose values are random."""
 
 
 # ---------------------------------------------------------------------------------------------
-# Holding them against TensorFlow's
+# Comparing with TensorFlow
 # ---------------------------------------------------------------------------------------------
 
 FUNCTIONS = (*functions.FUNCTIONS, *methods.METHODS)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_the_same_as_tensorflows(name):
+def test_results_are_the_same_as_tensorflow(name):
     assert_unchanged(name, list(CALLS[name]()), LAYERS)
 
 
 def with_arrays(args, which, dtype=None):
-    """Return arguments with arrays in the place of some tensors: all, the first, or the others."""
+    """Return arguments with arrays in place of some tensors: all, the first, or the others."""
     places = [
         i
         for i, value in enumerate(args)
@@ -1077,10 +1078,10 @@ def with_arrays(args, which, dtype=None):
     return tuple(arrays.get(i, value) for i, value in enumerate(args))
 
 
-@pytest.mark.filterwarnings("ignore")  # NumPy's, of what its own cast above loses
+@pytest.mark.filterwarnings("ignore")  # NumPy warns that casts in `with_arrays` lose information
 @pytest.mark.parametrize("name", [name for name in CALLS if "__" not in name])
-def test_arrays_in_the_places_of_tensors(name):
-    """Of every dtype: some TensorFlow casts, and no kernel may be given those as they are."""
+def test_arrays_in_place_of_tensors(name):
+    """Arrays have all dtypes. TensorFlow casts some, and no kernel may get these uncast."""
     calls = []
     every = list(CALLS[name]())
     for _, args, kwargs in every[:: max(1, len(every) // 60)]:
@@ -1089,18 +1090,18 @@ def test_arrays_in_the_places_of_tensors(name):
                 if (changed := with_arrays(args, which, dtype)) is not None:
                     calls.append((changed, kwargs))
     original = find(name)
-    wants = [outcome(original, *one) for one in calls]
+    wants = [outcome(original, *call) for call in calls]
     with fastops.accelerated():
         function = find(name)
         for _ in range(2):
             for (args, kwargs), want in zip(calls, wants, strict=True):
                 got = outcome(function, args, kwargs)
                 if "Value for attr" in str(want) and isinstance(got, Failure):
-                    continue  # of two that are wrong, TensorFlow names now one, now the other
-                if isinstance(want, np.generic):  # for which no NaN is the same
+                    continue  # if two arguments are wrong, TensorFlow names either of them
+                if isinstance(want, np.generic):  # two NaNs of this class are not equal
                     got, want = np.asarray(got), np.asarray(want)
-                found = difference(got, want)
-                assert not found, f"{args} {kwargs}: {found}"[:500]
+                differing = difference(got, want)
+                assert not differing, f"{args} {kwargs}: {differing}"[:500]
 
 
 ON_ARRAYS = (
@@ -1125,13 +1126,13 @@ def test_each_function_has_calls():
 
 
 # ---------------------------------------------------------------------------------------------
-# What a table of calls cannot show
+# Tests beyond the table of calls
 # ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.quick
 def test_drawn_numbers(monkeypatch):
-    """Nobody can foretell the values: their dtype, shape, range and difference can be held."""
+    """Random values differ; their dtype, shape and range are compared."""
     monkeypatch.setattr(context.context(), "_seed", None)
     for kwargs in ({}, {"mean": 5.0, "stddev": 0.5}, {"dtype": tf.float64}, {"dtype": tf.float16}):
         with fastops.accelerated(only=LAYERS):
@@ -1157,7 +1158,7 @@ def test_drawn_numbers(monkeypatch):
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_wrong_calls_of_what_draws(name):
+def test_wrong_calls_of_random_functions(name):
     original = find(name)
     calls = [
         call([2], dtype=tf.string),
@@ -1196,7 +1197,7 @@ def test_seeds_give_tensorflows_numbers():
         seeded._seed = before
 
 
-def test_no_two_constants_are_one_tensor():
+def test_constants_are_not_shared():
     with fastops.accelerated():
         for _ in range(3):
             one, other = tf.constant([1.0, 2.0]), tf.constant([1.0, 2.0])
@@ -1221,13 +1222,13 @@ def test_zeros_are_known_to_be_zeros():
 
 
 class Masked(tf.experimental.ExtensionType):
-    """A type that users have handlers for."""
+    """A type for which users have registered handlers."""
 
     values: tf.Tensor
 
 
 @pytest.mark.quick
-def test_handlers_of_users_are_asked():
+def test_handlers_of_users_are_called():
     fastops.install()
     for _ in range(2):
         tf.expand_dims(M, 0)
@@ -1246,7 +1247,7 @@ def test_handlers_of_users_are_asked():
 
 
 def test_functions_that_tests_replace(monkeypatch):
-    """A stand-in goes round the generated function only as long as that is TensorFlow's."""
+    """A stand-in bypasses the generated function only if that is TensorFlow's own."""
     for layers in (LAYERS, None):
         with fastops.accelerated(only=layers):
             with monkeypatch.context() as patch:
@@ -1283,8 +1284,8 @@ def test_a_deterministic_cross_entropy_is_made_of_other_ops():
         assert ("SparseSoftmaxCrossEntropyWithLogits" in names) == fused, names
 
 
-def test_where_takes_the_kernel_that_cannot_broadcast_if_it_may(monkeypatch):
-    """Which nobody can tell from what comes out, on a tape, or under another name."""
+def test_where_uses_the_kernel_without_broadcasting_if_possible(monkeypatch):
+    """Results are the same, and tapes and other names of the function do not change this."""
     bits = np.array([0x7FC00001, 0xFFA00000, 0x80000000, 1, 0x807FFFFF], np.uint32)
     x, y = tf.constant(bits.view(np.float32)), tf.ones([5])
     flags = tf.constant([True, True, True, True, False])

@@ -1,15 +1,25 @@
-"""The list of public functions in `fastops_bench`: it is complete, and no call changes."""
+"""The list of public functions in `fastops_bench`: it is complete, and its calls are as they were.
 
+No call has another result under `install`, and each call takes the path that is meant for it.
+"""
+
+import inspect
+import sys
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from calls import find
 from fastops_bench.public import inputs, inventory, recipes, results, without
 
 import fastops
 from fastops._core.tables import facts
+from fastops._install.public import functions as lowered
+from fastops._install.public import methods as lowered_methods
+from fastops._install.replacement import Replacement
+from fastops._install.replay import functions as replayed
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -23,7 +33,7 @@ def matches(name):
 
 
 def public_names():
-    """Return the names of each function and method: a list for those that several names have."""
+    """Return the names of each function and method, as lists, since some have several names."""
     return inventory.functions() + [[name] for name in inventory.methods()]
 
 
@@ -40,7 +50,7 @@ def test_every_public_function_has_a_recipe_or_a_reason():
 
 @pytest.mark.quick
 @pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="of another TensorFlow")
-def test_every_recipe_and_reason_is_of_what_exists():
+def test_every_recipe_and_reason_names_an_existing_function():
     known = {name for names in public_names() + inventory.classes() for name in names}
     unknown = [recipe.name for recipe in recipes.all_recipes() if recipe.name not in known]
     unknown += [
@@ -50,7 +60,7 @@ def test_every_recipe_and_reason_is_of_what_exists():
 
 
 @pytest.mark.quick
-def test_what_has_a_recipe_has_no_reason_to_have_none():
+def test_no_function_has_both_a_recipe_and_a_reason():
     assert not [recipe.name for recipe in recipes.all_recipes() if matches(recipe.name)]
 
 
@@ -65,14 +75,14 @@ def test_no_function_has_two_recipes():
 
 @pytest.mark.parametrize("variables", [False, True], ids=["", "variables"])
 @pytest.mark.parametrize("family", recipes.names())
-def test_calls_give_what_they_give_without(family, variables):
+def test_calls_give_the_same_as_without_install(family, variables):
     chosen = recipes.of(family)
     stock, installed = worlds(family, variables), worlds(family, variables)
-    # Where fastops is installed, the first call of a signature is TensorFlow's own.
+    # Under `install`, TensorFlow makes the first call of a signature.
     times = (3, 2, 2)
     wants = list(map(partial(outcomes, chosen), stock, times))
     failed = [call for (call, _), outcome in wants[0].items() if outcome[0] == "raised"]
-    assert variables or not failed, "these are no plain calls"
+    assert variables or not failed, "these calls fall back"
     fastops.reset_stats()
     with fastops.accelerated():
         gots = list(map(partial(outcomes, chosen), installed, times))
@@ -89,12 +99,12 @@ def test_calls_give_what_they_give_without(family, variables):
 
 @pytest.mark.parametrize("variables", [False, True], ids=["", "variables"])
 @pytest.mark.parametrize("family", recipes.names())
-def test_gradients_are_what_they_are_without(family, variables):
+def test_gradients_are_the_same_as_without_install(family, variables):
     chosen = recipes.of(family)
     stock, installed = worlds(family, variables), worlds(family, variables)
     want = gradients(chosen, stock[0])
     with fastops.accelerated():
-        # The second time on other values: what the first has left must not know them.
+        # The second calls have other values, which caches of the first calls must not contain.
         got = gradients(chosen, installed[0])
         again = gradients(chosen, installed[1])
     varying = {recipe.call for recipe in chosen if recipe.varies}
@@ -110,7 +120,7 @@ def test_gradients_are_what_they_are_without(family, variables):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", recipes.names())
-def test_what_is_known_of_variables_does_not_outlive_their_shapes(family):
+def test_calls_see_changed_shapes_of_variables(family):
     chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
     want = changing_shapes(family, chosen)
     with fastops.accelerated():
@@ -122,7 +132,7 @@ def test_what_is_known_of_variables_does_not_outlive_their_shapes(family):
 
 
 def changing_shapes(family, chosen):
-    """Make calls on variables that are assigned tensors of other sizes, and back."""
+    """Make calls on variables before and after the assignment of tensors of other sizes."""
     given = [recipes.namespace(family, inputs.world(number)) for number in (0, 2)]
     names = dict(given[0])
     held = {
@@ -164,7 +174,7 @@ tf.image.random_flip_left_right(image, seed=3)
 
 
 def test_seeded_ops_keep_their_sequences():
-    """Those of the list have another seed, and so another kernel, in each call; these do not."""
+    """Calls in the list have a new seed, and so a new kernel, each time. These keep their seed."""
     calls, names = SEEDED.strip().splitlines(), recipes.namespace("random", inputs.world())
 
     def sequences():
@@ -181,9 +191,9 @@ def test_seeded_ops_keep_their_sequences():
 
 
 def worlds(family, variables=False):
-    """Return each set of inputs with what the calls of a family see beside, newly made.
+    """Return sets of new inputs for the calls of a family, with all other names that the calls use.
 
-    With variables, those stand in the places of the tensors.
+    With `variables`, inputs are variables instead of tensors.
     """
     made = [recipes.namespace(family, inputs.world(number)) for number in range(inputs.SETS)]
     if variables:
@@ -197,7 +207,7 @@ def worlds(family, variables=False):
 
 
 def outcomes(chosen, names, times):
-    """Return what each call gives each time."""
+    """Return the outcomes of each call, made several times."""
     with results.seeded():
         return {
             (recipe.call, time): results.outcome(recipe.call, names)
@@ -213,8 +223,8 @@ def test_the_page_has_every_recipe():
 
 
 @pytest.mark.parametrize("family", recipes.names())
-def test_a_third_call_prepares_nothing(family):
-    """What the first two calls have prepared, later ones find, those that are replayed as well."""
+def test_a_third_call_makes_no_new_entries(family):
+    """The first two calls of a function make all entries, including those for replays."""
     chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
     names = recipes.namespace(family, inputs.world(0))
     fastops.clear_cache()
@@ -233,3 +243,180 @@ def test_a_third_call_prepares_nothing(family):
     with fastops.accelerated():
         prepared(), prepared()
         assert not prepared()
+
+
+# Paths --------------------------------------------------------------------------------------------
+
+OPERATORS = """
+tf.linalg.LinearOperator:
+    __matmul__: operator @ n
+    add_to_tensor: operator.add_to_tensor(m)
+    assert_non_singular: operator.assert_non_singular()
+    assert_positive_definite: operator.assert_positive_definite()
+    assert_self_adjoint: operator.assert_self_adjoint()
+    batch_shape_tensor: operator.batch_shape_tensor()
+    cond: operator.cond()
+    determinant: operator.determinant()
+    diag_part: operator.diag_part()
+    domain_dimension_tensor: operator.domain_dimension_tensor()
+    eigvals: operator.eigvals()
+    log_abs_determinant: operator.log_abs_determinant()
+    matmul: operator.matmul(n)
+    matvec: operator.matvec(row)
+    range_dimension_tensor: operator.range_dimension_tensor()
+    shape_tensor: operator.shape_tensor()
+    solve: operator.solve(n)
+    solvevec: operator.solvevec(row)
+    tensor_rank_tensor: operator.tensor_rank_tensor()
+    to_dense: operator.to_dense()
+    trace: operator.trace()
+tf.linalg.LinearOperatorBlockDiag:
+    matmul: blocks.matmul(n)
+    matvec: blocks.matvec(row)
+    solve: blocks.solve(n)
+    solvevec: blocks.solvevec(row)
+tf.linalg.LinearOperatorBlockLowerTriangular:
+    matmul: triangle.matmul(n)
+    matvec: triangle.matvec(row)
+    solve: triangle.solve(n)
+    solvevec: triangle.solvevec(row)
+tf.linalg.LinearOperatorCirculant:
+    block_shape_tensor: circulant.block_shape_tensor()
+    convolution_kernel: circulant.convolution_kernel()
+"""
+"""Calls of replayed methods of linear operators. In `fastops_bench` each call makes an operator."""
+
+UNCALLED = {
+    "tf.linalg.LinearOperatorCirculant.assert_hermitian_spectrum": "with NumPy 2 it raises",
+}
+"""Replayed methods that `OPERATORS` does not call, and why."""
+
+A_NUMBER = "Python reads a random number, which cannot be drawn again if the recording does not fit"
+A_FUNCTION = "signatures have no functions"
+AN_ARRAY = "signatures have no arrays"
+LOGS = "it logs"
+SEVERAL_OPS = "for bools it is several ops"
+ON_TENSORFLOWS_PATH = {
+    "tf.image.non_max_suppression_padded(batched, scores2, 2, pad_to_max_output_size=True)": (
+        "it calls a traced function"
+    ),
+    "tf.image.random_flip_left_right(image)": A_NUMBER,
+    "tf.image.random_flip_up_down(image)": A_NUMBER,
+    "tf.image.random_hue(image, 0.1)": A_NUMBER,
+    "tf.linalg.eigh_tridiagonal(x, beta)": "it runs more ops than a recording may have",
+    "tf.linalg.LinearOperator.assert_non_singular: operator.assert_non_singular()": LOGS,
+    "tf.linalg.LinearOperator.assert_positive_definite: operator.assert_positive_definite()": LOGS,
+    "tf.linalg.LinearOperator.assert_self_adjoint: operator.assert_self_adjoint()": LOGS,
+    "tf.linalg.LinearOperator.determinant: operator.determinant()": LOGS,
+    "tf.linalg.LinearOperator.log_abs_determinant: operator.log_abs_determinant()": LOGS,
+    "tf.nn.ctc_loss([[1, 2]], first, [1], [2], blank_index=0)": (
+        "it runs `Empty`, whose output is undefined"
+    ),
+    "tf.nn.experimental.general_dropout(x, 0.5, lambda shape, dtype: tf.zeros(shape, dtype) + 0.7)"
+    "": A_FUNCTION,
+    'tf.nn.with_space_to_batch(images, [2, 2], "SAME", lambda each, block, padding: '
+    "tf.nn.relu(each), [2, 2], [1, 2])": A_FUNCTION,
+    "tnp.array(array)": AN_ARRAY,
+    "tnp.asanyarray(array)": AN_ARRAY,
+    "tnp.asarray(array)": AN_ARRAY,
+    "tnp.ascontiguousarray(array)": AN_ARRAY,
+    "tnp.size(m)": "it returns an int of NumPy",
+    "tf.sparse.mask(slices, [0])": "signatures have no `tf.IndexedSlices`",
+    "tf.Tensor.__rxor__: True ^ p": SEVERAL_OPS,
+    "tf.Tensor.__xor__: p ^ q": SEVERAL_OPS,
+    "tf.Variable.__rxor__: True ^ flags": SEVERAL_OPS,
+    "tf.Variable.__xor__: flags ^ True": SEVERAL_OPS,
+}
+"""By title, the calls that TensorFlow's function makes although it has a stand-in, and why."""
+
+
+def calls_of(family):
+    """Return the recipes of a family, with those of `OPERATORS`, and what the calls see."""
+    names = recipes.namespace(family, inputs.world())
+    if family != "linalg":
+        return recipes.of(family), names
+    full = names["operator"]
+    names["blocks"] = tf.linalg.LinearOperatorBlockDiag([full])
+    names["triangle"] = tf.linalg.LinearOperatorBlockLowerTriangular([[full]])
+    names["circulant"] = tf.linalg.LinearOperatorCirculant(tf.complex([4.0, 1.0, 2.0, 1.0], 0.0))
+    return [*recipes.of(family), *recipes.parse(OPERATORS, family)], names
+
+
+def stand_in(name):
+    """Return what stands in for a public name at present; `None` if that is TensorFlow's own."""
+    holder, _, attribute = name.rpartition(".")
+    owner = inventory.CLASSES.get(holder)
+    found = find(name) if owner is None else getattr(owner, attribute)
+    return found if isinstance(found, Replacement) else None
+
+
+def code_of(function):
+    """Return the code of a function of Python below all of its decorators; `None` for others."""
+    return getattr(inspect.unwrap(function), "__code__", None)
+
+
+def entered(call, names):
+    """Return the code of all functions of Python that a call enters.
+
+    A function of TensorFlow may dispatch a call by the types of its arguments, for example to the
+    function for ragged tensors. It counts as entered, although its own code does not run.
+    """
+    codes = set()
+
+    def profile(frame, event, arg):
+        if event == "call":
+            codes.add(frame.f_code)
+            if frame.f_code.co_name == "op_dispatch_handler":
+                codes.add(code_of(frame.f_locals["dispatch_target"]))
+
+    sys.setprofile(profile)
+    try:
+        eval(call, names)
+    finally:
+        sys.setprofile(None)
+    return codes
+
+
+@pytest.mark.parametrize("family", recipes.names())
+def test_each_call_takes_its_path(family):
+    """The third call of a function with a stand-in does not enter TensorFlow's function."""
+    chosen, names = calls_of(family)
+    with fastops.accelerated():
+        functions = {recipe: stand_in(recipe.name) for recipe in chosen}
+        codes = {
+            recipe: code_of(function)
+            for recipe, function in functions.items()
+            if function is not None and code_of(function) is not None
+        }
+        for recipe in [*codes, *codes]:
+            eval(recipe.call, names)
+        left = {recipe.title for recipe in codes if codes[recipe] in entered(recipe.call, names)}
+    assert left == ON_TENSORFLOWS_PATH.keys() & {recipe.title for recipe in chosen}
+
+    _, names = calls_of(family)
+    others = [recipe.title for recipe in codes if codes[recipe] not in entered(recipe.call, names)]
+    assert not others, "these calls do not call the function that they are named after"
+
+
+def test_each_function_with_a_path_has_a_call():
+    """A name that is replayed or lowered has a call above, or a reason why there is none."""
+    titles = [
+        f"{holder}.{name}"
+        for table in (replayed.FUNCTIONS, replayed.METHODS)
+        for holder, names in table.items()
+        for name in names.split()
+    ]
+    titles += [function.name for function in (*lowered.FUNCTIONS, *lowered_methods.METHODS)]
+    called = [*recipes.all_recipes(), *recipes.parse(OPERATORS, "linalg")]
+    have_reasons = {name for names in public_names() if any(map(matches, names)) for name in names}
+    with fastops.accelerated():
+        functions = {title: stand_in(title) for title in titles}
+        have_calls = {stand_in(recipe.name) for recipe in called}
+    assert not [title for title, function in functions.items() if function is None]
+    missing = {title for title, function in functions.items() if function not in have_calls}
+    assert {name for name in missing - have_reasons if not matches(name)} == UNCALLED.keys()
+
+
+def test_each_call_with_a_reason_for_tensorflows_path_exists():
+    every = [*recipes.all_recipes(), *recipes.parse(OPERATORS, "linalg")]
+    assert ON_TENSORFLOWS_PATH.keys() <= {recipe.title for recipe in every}

@@ -1,4 +1,4 @@
-"""What is told to the recorder of a call, which observes the ops of its thread."""
+"""The recorder of a call, which observes the ops of its thread."""
 
 import pytest
 import tensorflow as tf
@@ -23,7 +23,7 @@ def installed():
 
 
 def recorded(function, complete=True):
-    """Return the ops that are recorded while a function runs, and what they count as."""
+    """Return the ops that are recorded while a function runs, and the counts of its calls."""
     function()
     recorder = Recorder()
     fastops.reset_stats()
@@ -55,13 +55,13 @@ def test_a_call_with_many_results():
     assert (stats.direct, stats.reasons) == (1, {})
 
 
-def test_variables_are_read_by_ops_of_their_own():
+def test_reads_of_variables_are_recorded_as_ops():
     events, stats = recorded(lambda: X * V)
     assert [event.op_name for event in events] == ["ReadVariableOp", "Mul"]
     assert (stats.direct, stats.reasons) == (2, {})
 
 
-def test_what_tensorflow_runs_is_counted_once():
+def test_ops_that_tensorflow_runs_are_counted_once():
     def asked():
         with fastops.options(path="tensorflow"):
             return X + X
@@ -71,7 +71,7 @@ def test_what_tensorflow_runs_is_counted_once():
     assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
 
 
-def test_no_count_is_taken_back():
+def test_counts_are_not_decreased():
     def positional():
         with pytest.raises(TypeError):
             ops.add_v2(X, X)
@@ -93,7 +93,7 @@ def test_an_error_is_raised_and_counted_once():
     assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
 
 
-def test_the_callback_of_somebody_else_keeps_calls_at_tensorflow():
+def test_calls_fall_back_if_there_is_another_callback():
     from tensorflow.python.framework import op_callbacks
 
     seen = []
@@ -110,11 +110,11 @@ def test_the_callback_of_somebody_else_keeps_calls_at_tensorflow():
 
     (event,), stats = recorded(watched, complete=False)
     assert event.op_name == "AddV2"
-    assert len(seen) == 2  # of the call before, too
+    assert len(seen) == 2  # the callback sees the call before, too
     assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
 
 
-def test_a_profile_around_it():
+def test_recording_inside_of_a_profile():
     with fastops.profile() as profile:
         (event,), stats = recorded(lambda: X + X)
     assert event.op_name == "AddV2"

@@ -1,4 +1,4 @@
-"""Functions of TensorFlow's and Keras's that somebody has replaced: called as without `install`."""
+"""Functions of TensorFlow and Keras that users replace are called, as without `install`."""
 
 import functools
 import sys
@@ -26,11 +26,11 @@ PROGRAMS = [*programs()]
 NOT_ASKED = {
     *lookups.PASSED_OVER,
     *lookups.BELOW,
-    # What TensorFlow asks on the way to an op, in calls within calls.
+    # Modules of functions that TensorFlow calls on the way to an op.
     *("tensorflow.python.eager.context", "tensorflow.python.distribute.distribute_lib"),
     *("tensorflow.python.eager.record", "tensorflow.python.util.is_in_graph_mode"),
 }
-"""Modules of which not each call asks whether they have changed."""
+"""Modules whose changes are not checked in each call."""
 
 LEFT = {
     *("_should_not_autopack", "_autopacking_helper", "_get_dtype_from_nested_lists"),
@@ -38,14 +38,14 @@ LEFT = {
     *("get_global_attribute", "validate_synchronization_aggregation_trainable"),
     *("constant_value", "standardize_dtype"),
 }
-"""Functions within TensorFlow and Keras that some stand-in passes by, replaced or not."""
+"""Functions in TensorFlow and Keras that some stand-ins skip, even if they are replaced."""
 
 MODELS = {"dense", "norm", "pool", "loss", "model"}
-"""Programs with calls that are recorded with all that they depend on."""
+"""Programs whose calls are recorded with all their dependencies."""
 
 
 def is_asked(module, name):
-    """Tell whether each call asks for changes of a function."""
+    """Tell whether each call checks if a function was replaced."""
     return not (
         module in NOT_ASKED
         or name in LEFT
@@ -61,9 +61,9 @@ def is_asked(module, name):
 
 @pytest.fixture(scope="module")
 def stock():
-    """By the name of a program: where it looks up functions, how often, and what it gives then."""
+    """Return by program the functions it looks up, how often it calls each, and its result."""
     assert not fastops.is_installed()
-    found = {}
+    rows_by_program = {}
     for name, program in programs().items():
         for _ in range(2):
             program()
@@ -73,12 +73,12 @@ def stock():
                 result = outcome(program)
             if count[0]:
                 rows.append((holder, attribute, count[0], result))
-        found[name] = rows
-    return found
+        rows_by_program[name] = rows
+    return rows_by_program
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name):
+def test_each_replaced_function_is_called(stock, name):
     with fastops.accelerated():
         program = programs()[name]
         for _ in range(6):
@@ -88,7 +88,7 @@ def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name
         for holder, attribute, times, result in stock[name]:
             with counted(holder, attribute) as count:
                 got = outcome(program)
-            if name != "shape":  # whose dimensions that are not known differ from themselves
+            if name != "shape":  # unknown dimensions are not equal to themselves
                 assert_same(got, result)
                 assert_same(program(), want)
             if count[0] != times and is_asked(holder["__name__"], attribute):
@@ -96,7 +96,7 @@ def test_results_with_each_function_replaced_that_a_program_looks_up(stock, name
         for _ in range(6):
             program()
         if name not in MODELS:
-            assert frames(program, (), {}) == entered, "what was put back is not passed by"
+            assert frames(program, (), {}) == entered, "restored functions are still called"
     assert not missed
 
 
@@ -150,24 +150,24 @@ def spying(function):
     return unittest.mock.Mock(side_effect=function)
 
 
-def calls_of(one):
-    return one.call_count if isinstance(one, unittest.mock.Mock) else one.calls
+def calls_of(spy):
+    return spy.call_count if isinstance(spy, unittest.mock.Mock) else spy.calls
 
 
 @pytest.fixture(scope="module")
 def wanted():
-    """By the name of a place and what stands there: how often that is called, and the result."""
+    """Return, by place and replacement, the number of its calls, and the result."""
     assert not fastops.is_installed()
-    found = {}
+    results = {}
     for name, (holder, attribute, program) in PLACES.items():
         for make in (counting, spying):
             run = programs()[program]
             run()
-            one = make(getattr(holder, attribute))
-            with unittest.mock.patch.object(holder, attribute, one):
+            replacement = make(getattr(holder, attribute))
+            with unittest.mock.patch.object(holder, attribute, replacement):
                 result = outcome(run)
-            found[name, make] = calls_of(one), result
-    return found
+            results[name, make] = calls_of(replacement), result
+    return results
 
 
 @pytest.mark.parametrize("make", [counting, spying])
@@ -179,14 +179,14 @@ def test_a_function_that_is_replaced_between_calls(wanted, name, make):
         run = programs()[program]
         for _ in range(6):
             want = run()
-        one = make(getattr(holder, attribute))
-        with unittest.mock.patch.object(holder, attribute, one):
+        replacement = make(getattr(holder, attribute))
+        with unittest.mock.patch.object(holder, attribute, replacement):
             for i in range(1, 4):
                 assert_same(outcome(run), result)
-                assert calls_of(one) == i * times
+                assert calls_of(replacement) == i * times
         for _ in range(6):
             assert_same(run(), want)
-        assert calls_of(one) == 3 * times
+        assert calls_of(replacement) == 3 * times
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -194,28 +194,28 @@ def test_a_function_that_is_replaced_before_the_first_call(wanted, name):
     holder, attribute, program = PLACES[name]
     times, result = wanted[name, counting]
     with fastops.accelerated():
-        one = counting(getattr(holder, attribute))
+        replacement = counting(getattr(holder, attribute))
         run = programs()[program]
         run()
-        with unittest.mock.patch.object(holder, attribute, one):
+        with unittest.mock.patch.object(holder, attribute, replacement):
             assert_same(outcome(run), result)
-        assert calls_of(one) == times
+        assert calls_of(replacement) == times
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_function_that_is_replaced_before_install(wanted, name):
     holder, attribute, program = PLACES[name]
     times, result = wanted[name, counting]
-    one = counting(getattr(holder, attribute))
+    replacement = counting(getattr(holder, attribute))
     run = programs()[program]
     run()
-    with unittest.mock.patch.object(holder, attribute, one), fastops.accelerated():
+    with unittest.mock.patch.object(holder, attribute, replacement), fastops.accelerated():
         for i in range(1, 7):
             assert_same(outcome(run), result)
-            assert calls_of(one) == i * times
+            assert calls_of(replacement) == i * times
 
 
-def test_another_function_of_tensorflow_in_the_place_of_one(monkeypatch):
+def test_a_function_replaced_by_another_one_of_tensorflow(monkeypatch):
     x = t(2, 3)
     want = keras.ops.mean(x), tf.reduce_sum(x)
     monkeypatch.setattr(tf, "reduce_mean", tf.reduce_sum)
@@ -258,14 +258,14 @@ def test_methods_of_classes_that_are_replaced():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_every_guard_holds_where_nothing_is_replaced():
+def test_every_guard_holds_if_nothing_is_replaced():
     with fastops.accelerated():
         for piece in restated.table()["rests_on"]:
             if piece.partition(":")[0] in sys.modules:
                 assert lookups.of_piece(piece), (piece, lookups.of_piece(piece).differing())
 
 
-def test_whatever_restates_code_has_a_guard():
+def test_everything_that_reimplements_code_has_a_guard():
     with fastops.accelerated():
         for layer, titles in restated.table()["pieces"].items():
             for title in titles if layer == "public" else ():
@@ -295,11 +295,13 @@ def test_recordings_of_the_same_code_of_libraries_share_a_guard():
     def own():
         return tf.matmul
 
-    codes = [(one.__code__, one.__globals__) for one in (keras.ops.matmul, keras.ops.add)]
+    codes = [
+        (function.__code__, function.__globals__) for function in (keras.ops.matmul, keras.ops.add)
+    ]
     guard = lookups.of_codes(codes)
     assert lookups.of_codes(reversed(codes)) is guard
     assert lookups.of_codes(codes[:1]) is not guard
-    codes.append((own.__code__, own.__globals__))  # which may go
+    codes.append((own.__code__, own.__globals__))  # a local function, which may be freed
     assert lookups.of_codes(codes) is not lookups.of_codes(codes)
     with fastops.accelerated():
         assert guard

@@ -1,4 +1,4 @@
-"""Replayed functions: recorded once, then held against TensorFlow's own in all that may differ."""
+"""Replayed functions are recorded once, then compared with TensorFlow's own."""
 
 import gc
 import os
@@ -18,7 +18,7 @@ from tensorflow.python.ops import gen_manip_ops
 from tensorflow.python.ops.numpy_ops import np_dtypes
 
 import fastops
-from fastops._core.record import Record
+from fastops._core.record import OpRecord
 from fastops._install.replay.functions import FUNCTIONS
 from fastops._install.replay.replayed import Replayed
 from fastops._specialize.recording import hooks
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.usefixtures("fresh", "installed")]
 
 @pytest.fixture(scope="module")
 def stock():
-    """TensorFlow's own functions, by name."""
+    """Return TensorFlow's own functions by name."""
     assert not fastops.is_installed()
     names = [f"{space}.{name}" for space, names in FUNCTIONS.items() for name in names.split()]
     return {name: find(name) for name in names}
@@ -45,20 +45,20 @@ def t(*shape, dtype=np.float32, seed=0):
 
 
 def learn(function, *args, **kwargs):
-    """Make the calls after which others of this signature are replayed by kernels alone."""
+    """Make the calls after which later ones of this signature are replayed by kernels alone."""
     for _ in range(5):
         result = function(*args, **kwargs)
     return result
 
 
 def assert_replayed(function, *args, **kwargs):
-    """Assert that a call enters no Python of TensorFlow's; return its result."""
+    """Assert that a call enters no Python code of TensorFlow; return its result."""
     assert frames(function, args, kwargs) == []
     return function(*args, **kwargs)
 
 
 def replayed(name):
-    """Return a function that nobody else has called."""
+    """Return a new stand-in for a function, without recordings."""
     return Replayed(find(name).original, find(name).passed, (), find(name).settings)
 
 
@@ -106,7 +106,7 @@ CALLS = [
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=[one[0] for one in CALLS])
+@pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=[call[0] for call in CALLS])
 def test_other_values_of_the_same_signature(stock, name, arguments, options):
     function = find(name)
     assert type(function).__name__ != "function"
@@ -135,11 +135,11 @@ def test_kinds_of_results(stock):
         got = assert_replayed(function, *args)
         assert type(got) is type(want), name
         if isinstance(want, tuple | list):
-            assert [type(one) for one in got] == [type(one) for one in want], name
+            assert [type(value) for value in got] == [type(value) for value in want], name
         assert not difference(got, want), name
 
 
-def test_an_argument_that_is_the_result_stays_itself():
+def test_an_argument_that_is_returned_is_the_same_object():
     x = t(*X)
     learn(tf.saturate_cast, x, tf.float32)
     assert (tf.saturate_cast(x, tf.float32) is x) is (
@@ -147,7 +147,7 @@ def test_an_argument_that_is_the_result_stays_itself():
     )
 
 
-def test_one_tensor_twice_is_another_signature_than_two(stock):
+def test_one_tensor_twice_and_two_tensors_have_different_signatures(stock):
     x, y = t(2, 2), t(2, 2, seed=1)
     learn(tf.tensordot, x, x, 1)
     assert_same(tf.tensordot(x, y, 1), stock["tf.tensordot"](x, y, 1))
@@ -190,12 +190,12 @@ def words(seed):
 
 
 def state(value):
-    """Return all that a composite tensor holds, and all that a list of them does."""
+    """Return the content of a composite tensor, or of a list of composite tensors."""
     if isinstance(value, list | tuple):
-        return [state(one) for one in value]
+        return [state(item) for item in value]
     if isinstance(value, tf.Tensor) or not hasattr(value, "__dict__"):
         return value
-    return [type(value).__name__, *((name, state(one)) for name, one in vars(value).items())]
+    return [type(value).__name__, *((name, state(item)) for name, item in vars(value).items())]
 
 
 COMPOSITE = [
@@ -222,7 +222,7 @@ COMPOSITE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments"), COMPOSITE, ids=[one[0] for one in COMPOSITE])
+@pytest.mark.parametrize(("name", "arguments"), COMPOSITE, ids=[call[0] for call in COMPOSITE])
 def test_composite_tensors(name, arguments):
     function = find(name)
     for seed in (0, 1, 2, 0, 1, 2, 0, 1, 2):
@@ -237,7 +237,7 @@ def test_composite_tensors(name, arguments):
     )
 
 
-def test_a_composite_with_more_than_is_known():
+def test_a_composite_with_an_unknown_attribute():
     one, other = sparse(0), sparse(0)
     learn(tf.sparse.transpose, one)
     other.remark = object()
@@ -254,7 +254,7 @@ def test_a_composite_with_more_than_is_known():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_what_python_decides_by_values(stock):
+def test_decisions_by_values(stock):
     for lengths in ([1, 0, 2], [1, 0, 2], [2, 1, 0], [1, 0, 2], [4, 4, 4], [0, 0, 0], [1, 3, 2]):
         lengths = tf.constant(lengths)
         assert_same(tf.sequence_mask(lengths), stock["tf.sequence_mask"](lengths))
@@ -275,7 +275,7 @@ def test_assertions_that_hold_and_then_do_not():
     assert assert_replayed(tf.debugging.assert_equal, x, x + 0) is None
 
 
-def test_sizes_that_values_decide(stock):
+def test_sizes_that_depend_on_values(stock):
     for values in ([0, 1, 0, 2], [1, 1, 0, 2], [0, 0, 0, 0], [1, 1, 1, 1], [3, 1, 0, 2]):
         x = tf.constant(values)
         for name in ("tf.experimental.numpy.nonzero", "tf.experimental.numpy.count_nonzero"):
@@ -285,7 +285,7 @@ def test_sizes_that_values_decide(stock):
         assert_same(find(name)(condition, t(4)), stock[name](condition, t(4)))
 
 
-def test_more_decisions_than_are_kept(stock):
+def test_more_decisions_than_recordings_are_kept(stock):
     function = replayed("tf.sequence_mask")
     for longest in [*range(1, 9), *range(1, 9)]:
         lengths = tf.constant([0, longest])
@@ -306,7 +306,7 @@ DIFFERENTIABLE = [
 
 
 def _gradients(function, args, options):
-    sources = [one for one in args if isinstance(one, tf.Tensor)]
+    sources = [arg for arg in args if isinstance(arg, tf.Tensor)]
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(sources)
         with tf.GradientTape() as tape:
@@ -326,8 +326,8 @@ def test_gradients(stock, name):
         assert_same(got, want[seed])
 
 
-def test_a_gradient_of_its_own_is_kept(stock):
-    # Sharply: the gradient of the ops inside would have other bits, or none.
+def test_custom_gradients_are_kept(stock):
+    # The gradient of the inner ops would differ in some bits, or not exist.
     x = t(*M)
     learn(tf.nn.silu, x)
     with tf.GradientTape() as tape:
@@ -353,7 +353,7 @@ def test_forward_derivatives(stock):
 
 
 # ---------------------------------------------------------------------------------------------
-# What is TensorFlow's
+# Fallbacks
 # ---------------------------------------------------------------------------------------------
 
 
@@ -381,7 +381,7 @@ def test_lists_of_tensors_and_mutable_arguments(stock):
     assert_same(tf.reduce_logsumexp(t(*M), axes), stock["tf.reduce_logsumexp"](t(*M), axes))
 
 
-def test_what_has_effects_is_refused(stock):
+def test_functions_with_effects_are_refused(stock):
     def draws(shape):
         return tf.raw_ops.RandomUniform(shape=shape, dtype=tf.float32, seed=1, seed2=2)
 
@@ -397,7 +397,7 @@ def test_what_has_effects_is_refused(stock):
         assert list(known["reasons"].values()) == [1]
 
 
-def test_what_a_collection_runs_is_not_of_the_call():
+def test_code_that_a_collection_runs_is_not_recorded():
     class Garbage:
         def __init__(self):
             self.itself = self
@@ -422,9 +422,9 @@ def test_what_a_collection_runs_is_not_of_the_call():
     assert gc.isenabled()
 
 
-def test_what_is_known_of_ops_is_shared():
+def test_replays_share_prepared_ops():
     def records():
-        return sum(type(one) is Record for one in gc.get_objects())
+        return sum(type(one) is OpRecord for one in gc.get_objects())
 
     function = replayed("tf.roll")
     learn(function, t(3), 1, 0)
@@ -435,7 +435,7 @@ def test_what_is_known_of_ops_is_shared():
     assert records() == before
 
 
-def test_who_is_refused_often_is_left_alone():
+def test_a_function_that_is_refused_often_is_no_longer_recorded():
     calls = []
 
     def unknown(number):
@@ -450,7 +450,7 @@ def test_who_is_refused_often_is_left_alone():
     assert len(calls) == 120
 
 
-def test_numbers_that_never_come_back_are_forgotten(stock):
+def test_signatures_that_never_come_back_are_dropped(stock):
     function = replayed("tf.roll")
     for shift in range(700):
         function(t(3), shift, 0)
@@ -459,21 +459,21 @@ def test_numbers_that_never_come_back_are_forgotten(stock):
     assert known["seen"] == 256
 
 
-def test_constants_are_returned_in_buffers_of_their_own(stock):
+def test_returned_constants_do_not_share_buffers(stock):
     results = [tf.signal.hann_window(4) for _ in range(5)]
     assert_same(results, [stock["tf.signal.hann_window"](4)] * 5)
     assert frames(tf.signal.hann_window, (4,), {}) == []
-    assert len({id(one) for one in results}) == 5
-    addresses = {tf.experimental.dlpack.to_dlpack(one) is None for one in results}
+    assert len({id(result) for result in results}) == 5
+    addresses = {tf.experimental.dlpack.to_dlpack(result) is None for result in results}
     assert addresses == {False}
 
 
-def test_what_is_kept_is_not_taken_for_a_leak():
+def test_caches_are_not_reported_as_leaks():
     def calls():
         for _ in range(5):
-            assert tf.constant(1.0, shape=[2, 5]).shape == (2, 5)  # a constant is returned
-            assert tf.roll(t(2, 5), 1, 0).shape == (2, 5)  # there are constants among the inputs
-            assert tf.repeat(t(5), tf.constant(2)).shape == (10,)  # Python looks at a value
+            assert tf.constant(1.0, shape=[2, 5]).shape == (2, 5)  # returns a constant
+            assert tf.roll(t(2, 5), 1, 0).shape == (2, 5)  # has constants as inputs
+            assert tf.repeat(t(5), tf.constant(2)).shape == (10,)  # Python reads a value
 
     before = tensors_left()
     calls()
@@ -495,7 +495,7 @@ def test_graphs_and_symbolic_tensors(stock):
 
 
 def _sequence(namespace, seed):
-    """Return what a program draws, from functions that are replayed and others, by turns."""
+    """Return the numbers that a program draws, from replayed and other functions in turn."""
     x, image, images = t(4), tf.abs(t(4, 4, 3)), t(1, 9, 9, 1)
     classes, box = tf.constant([[1], [2]], tf.int64), tf.constant([[[0.1, 0.1, 0.9, 0.9]]])
     drawn = []
@@ -519,7 +519,8 @@ def _sequence(namespace, seed):
         sample = namespace["tf.random.fixed_unigram_candidate_sampler"]
         drawn.append(sample(classes, 1, 4, True, 9, unigrams=[1.0] * 9))
         drawn.append(namespace["tf.random.all_candidate_sampler"](classes, 1, 9, True))
-        hits = namespace["tf.nn.compute_accidental_hits"]  # which takes seeds, and draws nothing
+        # This function takes seeds but draws nothing.
+        hits = namespace["tf.nn.compute_accidental_hits"]
         drawn.append(hits(classes, tf.constant([1, 3], tf.int64), 1, seed=step or None))
         for pool in ("avg", "max"):
             pooled = namespace[f"tf.nn.fractional_{pool}_pool"]
@@ -551,7 +552,7 @@ def test_sequences_of_random_numbers(stock, seed):
 
 def test_unseeded_numbers_differ():
     tf.random.set_seed(1)
-    context.context()._seed = None  # as the process began
+    context.context()._seed = None  # as in a new process
     classes, box = tf.constant([[1], [2]], tf.int64), tf.constant([[[0.1, 0.1, 0.9, 0.9]]])
     for function, *args in (
         (tf.nn.dropout, tf.ones([64]), 0.5),
@@ -566,8 +567,8 @@ def test_unseeded_numbers_differ():
         assert frames(function, tuple(args), {}) == []
 
 
-def test_what_is_stateful_runs_anew_in_each_call():
-    """Whatever it depends on, and though nobody asks for what it makes."""
+def test_stateful_ops_run_in_each_call():
+    """Stateful ops run whatever their inputs are, and even if their results are not used."""
     raw, size = tf.raw_ops, tf.constant([32])
 
     def look(x):
@@ -611,7 +612,7 @@ def test_errors_after_random_numbers(stock):
     tf.random.set_seed(3)
     got = [function(rows), outcome(function, (rows + 5,), {}), function(rows)]
     assert isinstance(want[1], Failure)
-    assert [type(one) for one in got] == [type(one) for one in want]
+    assert [type(value) for value in got] == [type(value) for value in want]
     assert got[1].kind == want[1].kind
     assert_same([got[0], got[2]], [want[0], want[2]])
 
@@ -650,7 +651,7 @@ def test_settings_of_numpys_functions(stock):
     assert find(name)(1.5).dtype == tf.float64
 
 
-def test_a_mock_in_the_place_of_an_op(monkeypatch):
+def test_a_mock_that_replaces_an_op(monkeypatch):
     x = t(4)
     learn(tf.roll, x, 1, 0)
     calls = []
@@ -721,12 +722,12 @@ def test_a_call_that_fails_while_it_is_recorded():
 METHOD = vars(EagerTensor)["_numpy_internal"]
 
 
-def test_a_call_that_is_recorded_is_the_first_one(stock):
+def test_the_recorded_call_may_be_the_first(stock):
     function, x = replayed("tf.norm"), t(*M)
     with fastops.options(on_fallback="raise"):
         for _ in range(5):
             assert_same(function(x), stock["tf.norm"](x))
-    assert all("callbacks" not in one.reasons for one in fastops.stats().ops.values())
+    assert all("callbacks" not in counts.reasons for counts in fastops.stats().ops.values())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -758,7 +759,7 @@ def test_eight_threads(stock):
     assert vars(EagerTensor)["_numpy_internal"] is METHOD
 
 
-def test_kernels_that_several_threads_find():
+def test_several_threads_may_resolve_kernels():
     inputs = [t(*M, seed=seed) for seed in range(8)]
 
     def work(function, i):
@@ -800,7 +801,7 @@ def test_a_fork_while_another_thread_records():
                 and gc.isenabled()
                 and hooks.hang(*[print] * 5)
             )
-        finally:  # whatever it raises, it may not go on with what the parent does
+        finally:  # the child must not continue with the code of the parent
             os._exit(0 if good else 1)
     forked.set()
     thread.join()
@@ -816,4 +817,4 @@ def test_replays_keep_no_argument_and_no_result():
     gone.append(weakref.ref(result))
     del x, result
     gc.collect()
-    assert [one() for one in gone] == [None, None, None]
+    assert [reference() for reference in gone] == [None, None, None]

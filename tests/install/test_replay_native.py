@@ -1,4 +1,4 @@
-"""Replays of which all ops are direct run as kernels alone, and nobody can tell but by the time."""
+"""Replays whose ops are all direct run as kernels alone, with no visible difference."""
 
 import keras
 import numpy as np
@@ -25,13 +25,13 @@ X = tf.constant(floats(3, 4))
 
 
 def moments():
-    """Return a function that nobody else has called."""
-    of = find("tf.nn.moments")
-    return Replayed(of.original, of.passed, (), of.settings)
+    """Return a new stand-in for `tf.nn.moments`, without recordings."""
+    stand_in = find("tf.nn.moments")
+    return Replayed(stand_in.original, stand_in.passed, (), stand_in.settings)
 
 
 def learn(function, *args, **kwargs):
-    """Make the calls after which the kernels are known."""
+    """Make the calls after which replays run as kernels alone."""
     for _ in range(8):
         function(*args, **kwargs)
         if function.describe()["native"] == 1:
@@ -39,7 +39,7 @@ def learn(function, *args, **kwargs):
     raise AssertionError(function.describe())
 
 
-def test_ops_are_counted_all_the_same():
+def test_ops_of_replays_are_counted():
     function = moments()
     learn(function, X, [0])
     fastops.reset_stats()
@@ -47,7 +47,7 @@ def test_ops_are_counted_all_the_same():
     wanted = fastops.stats().ops
     fastops.reset_stats()
     assert_same(function(X, [0]), before)
-    counted = {name: one.direct for name, one in fastops.stats().ops.items()}
+    counted = {name: counts.direct for name, counts in fastops.stats().ops.items()}
     assert function.describe()["native"] == 2
     assert set(counted) <= set(wanted)
     assert sum(counted.values()) > 1
@@ -78,17 +78,17 @@ def test_profiles_see_every_op():
     learn(function, X, [0])
     with fastops.profile() as profile:
         function(X, [0])
-    assert sum(one.calls for one in profile.ops.values()) > 1
+    assert sum(counts.calls for counts in profile.ops.values()) > 1
     assert function.describe()["native"] == 1
 
 
-def test_other_values_and_sizes_that_values_decide():
-    of = find("tf.repeat")
-    function = Replayed(of.original, of.passed, (), of.settings)
+def test_other_values_and_sizes_that_depend_on_values():
+    stand_in = find("tf.repeat")
+    function = Replayed(stand_in.original, stand_in.passed, (), stand_in.settings)
     for counts in ([1, 2], [1, 2], [1, 2], [1, 2], [1, 2], [1, 2], [2, 1], [0, 5], [1, 2]):
         counts = tf.constant(counts)
         got = function(tf.constant([3.0, 4.0]), counts)
-        assert_same(got, of.original(tf.constant([3.0, 4.0]), counts))
+        assert_same(got, stand_in.original(tf.constant([3.0, 4.0]), counts))
 
 
 def by_value(x):
@@ -102,16 +102,16 @@ def by_size(x):
 
 
 @pytest.mark.parametrize("function", [by_value, by_size])
-def test_values_and_sizes_that_python_decided_by(function):
+def test_values_and_sizes_that_python_has_read(function):
     replayed = Replayed(function, find("tf.roll").passed)
     rows = [[1.0, -1.0, 2.0], [-9.0, -1.0, -2.0], [1.0, 1.0, 1.0]]
     learn(replayed, tf.constant(rows[0]))
-    for one in (*rows, *reversed(rows)):
-        assert_same(replayed(tf.constant(one)), function(tf.constant(one)))
+    for row in (*rows, *reversed(rows)):
+        assert_same(replayed(tf.constant(row)), function(tf.constant(row)))
     assert replayed.describe()["native"] > 1
 
 
-def test_variables_are_read_and_their_watchers_are_told():
+def test_variables_are_read_and_tapes_watch_them():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     for _ in range(5):
         model(X)
@@ -124,15 +124,15 @@ def test_variables_are_read_and_their_watchers_are_told():
     with VariableWatcher() as watcher:
         model(X)
     seen = watcher.watched_variables()
-    assert {id(one) for one in seen} == {id(one.value) for one in model.weights}
+    assert {id(variable) for variable in seen} == {id(weight.value) for weight in model.weights}
 
 
 def natively():
-    return sum(one.describe()["native"] for one in methods())
+    return sum(method.describe()["native"] for method in methods())
 
 
 def test_a_kernel_that_fails_after_an_assignment():
-    """What was assigned stays, and the error is the one that Keras's own call would raise."""
+    """Assigned values remain, and the error is the one that Keras's own call would raise."""
 
     def outcome(times):
         keras.utils.set_random_seed(1)

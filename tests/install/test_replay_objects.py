@@ -1,4 +1,4 @@
-"""Replayed methods of objects: linear operators and tables, which may change between two calls."""
+"""Replayed methods of linear operators and tables, whose state may change between calls."""
 
 import gc
 import logging
@@ -87,7 +87,7 @@ ASKED = {
 
 
 class Records(logging.Handler):
-    """What TensorFlow logs."""
+    """A handler that stores what TensorFlow logs."""
 
     def __init__(self):
         super().__init__()
@@ -110,13 +110,13 @@ def records():
 
 
 def attempt(function, *args, **kwargs):
-    """Return what a call returns or raises."""
+    """Return the result of a call, or its exception."""
     return outcome(function, args, kwargs)
 
 
-def test_each_method_that_is_named_is_replaced():
+def test_each_listed_method_is_replaced():
     missing = set(OBJECTS) - {f"tf.linalg.LinearOperator{name.split(',')[0]}" for name in OPERATORS}
-    assert all(name.startswith("tf.lookup.") or name[-2:] in ("2D", "3D") for name in missing)
+    assert all("lookup" in name or name[-2:] in ("2D", "3D") for name in missing)
     assert set(ASKED) == set(METHODS["tf.linalg.LinearOperator"].split())
     with fastops.accelerated():
         for names in METHODS.values():
@@ -164,12 +164,12 @@ def test_linear_operators_are_replayed(method):
 
 def test_a_composition_of_one_operator_with_itself_or_another():
     def run():
-        found = []
+        results = []
         for seed in range(CALLS):
             a, b = full(seed), full(seed + 1)
             for pair in ([a, a], [a, b], [b, a]):
-                found.append(L.LinearOperatorComposition(pair).matvec(row(seed)))
-        return found
+                results.append(L.LinearOperatorComposition(pair).matvec(row(seed)))
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -190,17 +190,17 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_operators_that_change(change):
     def run():
-        op, found = full(2, is_self_adjoint=True), []
+        op, results = full(2, is_self_adjoint=True), []
         for _ in range(CALLS):
-            found.append(
+            results.append(
                 [attempt(ASKED[method], op, row(3), square(3)) for method in METHODS_TRIED]
             )
         CHANGES[change](op)
         for _ in range(CALLS):
-            found.append(
+            results.append(
                 [attempt(ASKED[method], op, row(3), square(3)) for method in METHODS_TRIED]
             )
-        return found
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -214,11 +214,11 @@ def test_operators_of_variables():
     v = tf.Variable(spd(1))
 
     def run():
-        op, found = L.LinearOperatorFullMatrix(v), []
+        op, results = L.LinearOperatorFullMatrix(v), []
         for i in range(CALLS):
             v.assign(spd(i))
-            found.append((op.matvec(row(1)), op.to_dense() + 0.0))
-        return found
+            results.append((op.matvec(row(1)), op.to_dense() + 0.0))
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -233,11 +233,11 @@ def test_operators_of_users():
             return super()._matmul(x, adjoint, adjoint_arg) * self.factor
 
     def run():
-        op, found = Doubled(spd(1)), []
+        op, results = Doubled(spd(1)), []
         for i in range(CALLS):
             Doubled.factor = float(i)
-            found.append(op.matmul(square(1)))
-        return found
+            results.append(op.matmul(square(1)))
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -247,18 +247,18 @@ def test_operators_of_users():
 @pytest.mark.parametrize("name", ["FullMatrix, with hints", "Diag", "Toeplitz", "LowRankUpdate"])
 def test_gradients(name):
     def run():
-        found = []
+        results = []
         for seed in range(CALLS):
             x = row(seed)
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(x)
                 op = OPERATORS[name](seed)
                 held = tf.nest.flatten(list(op.parameters.values()))
-                held = [one for one in held if tf.is_tensor(one)]
+                held = [value for value in held if tf.is_tensor(value)]
                 tape.watch(held)
                 values = [op.matvec(x), op.solvevec(x), op.trace()]
-            found.append([tape.gradient(value, [x, *held]) for value in values])
-        return found
+            results.append([tape.gradient(value, [x, *held]) for value in values])
+        return results
 
     want = run()
     with fastops.accelerated():
@@ -278,6 +278,11 @@ def static(values=VALUES):
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(WORDS, values), -1.0)
 
 
+def vocabulary(buckets=3, keys=WORDS, **options):
+    initializer = tf.lookup.KeyValueTensorInitializer(keys, tf.range(3, dtype=tf.int64))
+    return tf.lookup.StaticVocabularyTable(initializer, buckets, **options)
+
+
 def mutable(**options):
     return tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, -1.0, **options)
 
@@ -294,68 +299,91 @@ def contents(table):
 
 
 def use_static():
-    found = []
+    results = []
     for i in range(CALLS):
         table = static(VALUES + float(i))
-        found.append((table.lookup(WORDS), table[WORDS[:2]], table.size(), contents(table)))
+        results.append((table.lookup(WORDS), table[WORDS[:2]], table.size(), contents(table)))
+    return results
+
+
+def use_vocabulary():
+    found, keys = [], tf.constant(["a", "z", "b", "y"])
+    table, whole = vocabulary(), vocabulary(keys=NUMBERS, lookup_key_dtype=tf.int32)
+    without = tf.lookup.StaticVocabularyTable(None, 5)
+    for i in range(CALLS):
+        found.append((table.lookup(keys), table[keys[i % 2 :]], table.size()))
+        found.append((whole.lookup(tf.constant([i, 9])), without.lookup(keys), without.size()))
+        found.append(vocabulary(i + 1).lookup(keys))
     return found
+
+
+def use_vocabularies_that_change():
+    found, table, keys = [], vocabulary(), tf.constant(["a", "z", "b", "y"])
+    for i in range(2 * CALLS):
+        table._num_oov_buckets = 1 + i // 4
+        found.append((table.lookup(keys), table.size()))
+    table._table = None
+    return [*found, table.lookup(keys), table.size()]
 
 
 def use_mutable(**options):
-    found, table, other = [], mutable(**options), mutable(**options)
+    results, table, other = [], mutable(**options), mutable(**options)
     for i in range(CALLS):
         table.insert(WORDS, VALUES + float(i))
-        found.append((table.lookup(WORDS), other.lookup(WORDS), table.size(), contents(table)))
+        results.append((table.lookup(WORDS), other.lookup(WORDS), table.size(), contents(table)))
         other.insert(WORDS[i % 3 :], VALUES[i % 3 :])
-        found.append((table[WORDS], other[WORDS], other.size(), contents(other)))
+        results.append((table[WORDS], other[WORDS], other.size(), contents(other)))
         other.remove(WORDS[:2])
-        found.append((table.lookup(WORDS), other.lookup(WORDS), other.size()))
-    return found
+        results.append((table.lookup(WORDS), other.lookup(WORDS), other.size()))
+    return results
 
 
 def use_dense(**options):
-    found, table = [], dense(**options)
+    results, table = [], dense(**options)
     for i in range(CALLS):
         table.insert(NUMBERS + i, NUMBERS * i)
-        found.append((table.lookup(NUMBERS), table[NUMBERS], table.size(), contents(table)))
+        results.append((table.lookup(NUMBERS), table[NUMBERS], table.size(), contents(table)))
         table.insert_or_assign(NUMBERS, NUMBERS + 40)
-        found.append((table.lookup(NUMBERS), contents(table)))
+        results.append((table.lookup(NUMBERS), contents(table)))
         table.erase(NUMBERS[:1])
         table.remove(NUMBERS[1:2])
-        found.append((table.lookup(NUMBERS), table.size(), contents(table)))
-    return found
+        results.append((table.lookup(NUMBERS), table.size(), contents(table)))
+    return results
 
 
 def use_sparse_keys():
-    table, found = static(), []
+    tables, found = (static(), vocabulary()), []
     for i in range(CALLS):
         keys = tf.SparseTensor([[0, i % 2], [1, 1]], WORDS[:2], [2, 2])
-        found.append(table.lookup(keys).values)
-        found.append(table.lookup(tf.ragged.constant([["a"], ["b", "z"]])).flat_values)
+        found += [table.lookup(keys).values for table in tables]
+        keys = tf.ragged.constant([["a"], ["b", "z"]])
+        found += [table.lookup(keys).flat_values for table in tables]
     return found
 
 
 def use_wrongly():
-    found, tables = [], (static(), mutable(), dense())
-    for table in tables:
+    results, tables = [], (static(), mutable(), dense())
+    for table in (*tables, vocabulary()):
         for _ in range(CALLS):
-            found.append(attempt(table.lookup, tf.constant([1.5])))
-            found.append(attempt(table.lookup, None))
-            found.append(attempt(table.lookup, WORDS, name="given"))
+            results.append(attempt(table.lookup, tf.constant([1.5])))
+            results.append(attempt(table.lookup, None))
+            results.append(attempt(table.lookup, WORDS, name="given"))
     for table in tables[1:]:
         for _ in range(CALLS):
-            found.append(attempt(table.insert, WORDS, tf.constant([1.0])))
-            found.append(attempt(table.insert, NUMBERS, NUMBERS[:1]))
-            found.append(attempt(table.insert, NUMBERS[:2], NUMBERS, name="given"))
-            found.append(table.size())
-    for _ in range(CALLS):  # the empty key and the deleted one
-        found.append(attempt(tables[2].insert, tf.constant([-2], tf.int64), NUMBERS[:1]))
-        found.append(attempt(tables[2].lookup, tf.constant([-3], tf.int64)))
-    return found
+            results.append(attempt(table.insert, WORDS, tf.constant([1.0])))
+            results.append(attempt(table.insert, NUMBERS, NUMBERS[:1]))
+            results.append(attempt(table.insert, NUMBERS[:2], NUMBERS, name="given"))
+            results.append(table.size())
+    for _ in range(CALLS):  # the reserved keys for empty and deleted entries
+        results.append(attempt(tables[2].insert, tf.constant([-2], tf.int64), NUMBERS[:1]))
+        results.append(attempt(tables[2].lookup, tf.constant([-3], tf.int64)))
+    return results
 
 
 USES = {
     "static": use_static,
+    "vocabulary": use_vocabulary,
+    "vocabularies that change": use_vocabularies_that_change,
     "mutable": use_mutable,
     "mutable, anonymous": lambda: use_mutable(experimental_is_anonymous=True),
     "dense": use_dense,
@@ -374,13 +402,14 @@ def test_tables(use):
 
 def test_tables_are_replayed():
     with fastops.accelerated():
-        a, b, c = static(), mutable(), dense()
+        a, b, c, d = static(), mutable(), dense(), vocabulary()
         calls = [
             *(lambda: a.lookup(WORDS), lambda: a.size(), lambda: a.export(), lambda: a[WORDS]),
             *(lambda: b.lookup(WORDS), lambda: b.insert(WORDS, VALUES), lambda: b.size()),
             *(lambda: b.export(), lambda: b.remove(WORDS[:1]), lambda: b[WORDS]),
             *(lambda: c.lookup(NUMBERS), lambda: c.insert(NUMBERS, NUMBERS), lambda: c.size()),
             *(lambda: c.export(), lambda: c.remove(NUMBERS), lambda: c.erase(NUMBERS)),
+            *(lambda: d.lookup(WORDS), lambda: d.size(), lambda: d[WORDS]),
         ]
         for call in calls:
             for _ in range(3):
@@ -389,7 +418,7 @@ def test_tables_are_replayed():
 
 
 def test_an_insertion_happens_once():
-    """Also where its call is the one that is recorded, and where a kernel fails beside it."""
+    """An insertion happens once, also if its call is recorded, and if another kernel fails."""
     table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
     seen = []
     with fastops.accelerated():
@@ -401,8 +430,8 @@ def test_an_insertion_happens_once():
     assert dict(contents(table)) == {b"a": 9, b"b": 7, b"c": 8}
 
 
-def test_what_stays_is_not_done_twice():
-    """An op that fails after a table has changed must not have the call begin anew."""
+def test_effects_are_not_repeated_after_an_error():
+    """If an op fails after a table was changed, the call must not be made again."""
     table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
 
     def count(table, x):
@@ -459,7 +488,7 @@ def test_eight_threads():
     assert not wrong
 
 
-def test_objects_do_not_stay_alive():
+def test_replays_keep_no_objects_alive():
     with fastops.accelerated():
         op, table = full(1), mutable()
         for _ in range(CALLS):
@@ -468,32 +497,32 @@ def test_objects_do_not_stay_alive():
         seen = [weakref.ref(op), weakref.ref(table), weakref.ref(op._matrix)]
         del op, table
         gc.collect()
-        assert [one() for one in seen] == [None] * 3
+        assert [reference() for reference in seen] == [None] * 3
 
 
 # ---------------------------------------------------------------------------------------------
-# Sparse tensors, and what functions say
+# Sparse and ragged tensors, and logging
 # ---------------------------------------------------------------------------------------------
 
 
 def test_operators_of_sparse_tensors():
     def run():
-        found = []
+        results = []
         for i in range(CALLS):
             sparse = tf.sparse.from_dense(tf.constant([[float(i), 0.0], [1.0, 2.0]]))
             dense = tf.constant([[1.0, 2.0], [3.0, 4.0 + i]])
             for result in (sparse * dense, sparse / dense, sparse * dense[0], sparse * 2.0):
-                found.append((result.indices, result.values, result.dense_shape))
-            found.append(attempt(lambda a, b: a * b, sparse, dense[:, :1, None]))
-        return found
+                results.append((result.indices, result.values, result.dense_shape))
+            results.append(attempt(lambda a, b: a * b, sparse, dense[:, :1, None]))
+        return results
 
     want = run()
     with fastops.accelerated():
         assert_same(run(), want)
 
 
-def test_what_ragged_tensors_have_in_common():
-    """Functions ask whether two have one row partition, which is quicker than to compare them."""
+def test_ragged_tensors_share_row_partitions():
+    """Functions check whether tensors share a row partition, which is faster than a comparison."""
 
     def run():
         ragged, seen = tf.ragged.constant([[1.0, 2.0], [], [3.0]]), []
@@ -514,7 +543,7 @@ def test_what_ragged_tensors_have_in_common():
         assert tf.RaggedTensor.__lt__.describe()["replayed"]
 
 
-def test_what_is_logged_is_logged_each_time(records):
+def test_log_messages_are_logged_in_each_call(records):
     z = tf.constant([1.0 + 2.0j, 3.0])
 
     def run():

@@ -1,4 +1,4 @@
-"""Replays under tapes run as kernels alone, and tapes hear of each op as of a call."""
+"""Replays under tapes run as kernels alone, and tapes record each op."""
 
 import gc
 
@@ -16,21 +16,21 @@ from fastops._install.replay.replayed import Replayed
 pytestmark = pytest.mark.usefixtures("fresh")
 
 CALLS = 16
-"""After half of them the kernels are known."""
+"""The number of calls. After half of them, replays know their kernels."""
 
 X = tf.constant(floats(3, 4))
 L = keras.layers
 
 
 def natively():
-    return sum(one.describe()["native"] for one in methods())
+    return sum(method.describe()["native"] for method in methods())
 
 
 def compare(program, at_least=CALLS // 2):
-    """Hold a program against itself under `install`: so many calls must be kernels alone."""
+    """Compare a program with and without `install`. Some calls must be kernels alone."""
     want = program()
     with fastops.accelerated():
-        gc.collect()  # models of other tests
+        gc.collect()  # free models of other tests
         before = natively()
         got = program()
         assert natively() >= before + at_least
@@ -42,9 +42,9 @@ def dense(activation):
 
 
 def two_outputs():
-    one = keras.Input((4,))
-    hidden = L.Dense(6, activation="relu")(one)
-    return keras.Model(one, [L.Dense(2)(hidden), L.Dense(1)(hidden), hidden])
+    inputs = keras.Input((4,))
+    hidden = L.Dense(6, activation="relu")(inputs)
+    return keras.Model(inputs, [L.Dense(2)(hidden), L.Dense(1)(hidden), hidden])
 
 
 def shared():
@@ -79,8 +79,8 @@ def test_gradients(name):
             with tf.GradientTape() as tape:
                 tape.watch(X)
                 results = tf.nest.flatten(model(X, training=True))
-                loss = tf.add_n([tf.reduce_sum(one * one) for one in results])
-            watched = [one.shape for one in tape.watched_variables()]
+                loss = tf.add_n([tf.reduce_sum(result * result) for result in results])
+            watched = [variable.shape for variable in tape.watched_variables()]
             found += [loss, watched, *tape.gradient(loss, [X, *model.trainable_variables])]
         return [*found, *model.get_weights()]
 
@@ -88,11 +88,11 @@ def test_gradients(name):
 
 
 def test_many_calls_of_one_tape():
-    """What a weight gets from each is added up in the order of the calls."""
+    """Gradients of a weight are added up in the order of the calls."""
 
     def program():
         model = made("two outputs")
-        found = []
+        results = []
         for turn in range(3):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_sum(model.weights[0] ** 2)
@@ -100,8 +100,8 @@ def test_many_calls_of_one_tape():
                     logits, value, hidden = model(X * float(i + turn))
                     loss += tf.reduce_sum(logits) if i % 2 else tf.reduce_sum(value)
                     loss += tf.reduce_sum(tf.stop_gradient(hidden) * hidden)
-            found += tape.gradient(loss, model.trainable_variables)
-        return found
+            results += tape.gradient(loss, model.trainable_variables)
+        return results
 
     compare(program)
 
@@ -109,16 +109,16 @@ def test_many_calls_of_one_tape():
 def test_gradients_of_gradients():
     def program():
         model = made("tanh")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape() as outer:
                 with tf.GradientTape() as inner:
                     inner.watch(X)
                     loss = tf.reduce_sum(model(X) ** 3)
                 slopes = inner.gradient(loss, [X, *model.trainable_variables])
-                total = tf.add_n([tf.reduce_sum(one * one) for one in slopes])
-            found += outer.gradient(total, model.trainable_variables)
-        return found
+                total = tf.add_n([tf.reduce_sum(slope * slope) for slope in slopes])
+            results += outer.gradient(total, model.trainable_variables)
+        return results
 
     compare(program)
 
@@ -126,16 +126,16 @@ def test_gradients_of_gradients():
 def test_persistent_tapes_and_unconnected_outputs():
     def program():
         model = made("two outputs")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape(persistent=True) as tape:
                 logits, value, hidden = model(X)
-            sources = [one.value for one in model.trainable_variables]
+            sources = [variable.value for variable in model.trainable_variables]
             for target in (logits, value, hidden, [value, logits]):
                 for how in ("none", "zero"):
-                    found += tape.gradient(target, sources, None, how)
-            found.append(tape.jacobian(value, hidden, experimental_use_pfor=False))
-        return found
+                    results += tape.gradient(target, sources, None, how)
+            results.append(tape.jacobian(value, hidden, experimental_use_pfor=False))
+        return results
 
     compare(program)
 
@@ -143,29 +143,29 @@ def test_persistent_tapes_and_unconnected_outputs():
 def test_tapes_that_are_stopped_or_watch_nothing():
     def program():
         model = made("relu")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape() as tape:
                 with tape.stop_recording():
                     unseen = model(X)
                 seen = model(X)
-            found += tape.gradient([unseen, seen], model.trainable_variables)
+            results += tape.gradient([unseen, seen], model.trainable_variables)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(model.weights[0].value)
                 seen = model(X)
-            found += tape.gradient(seen, model.trainable_variables)
-            found.append(len(tape.watched_variables()))
-        return found
+            results += tape.gradient(seen, model.trainable_variables)
+            results.append(len(tape.watched_variables()))
+        return results
 
     compare(program)
 
 
 def test_forward_accumulators_within_tapes():
-    """They cannot be there while a call is recorded."""
+    """Calls are not recorded while a forward accumulator is active."""
 
     def program():
         model = made("tanh")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape():
                 model(X)
@@ -174,31 +174,31 @@ def test_forward_accumulators_within_tapes():
                 with tf.autodiff.ForwardAccumulator(X, tf.ones_like(X)) as accumulator:
                     result = model(X)
                 pushed = accumulator.jvp(result)
-            found += [pushed, *tape.gradient(pushed, model.trainable_variables)]
-        return found
+            results += [pushed, *tape.gradient(pushed, model.trainable_variables)]
+        return results
 
     compare(program, CALLS + CALLS // 2)
 
 
-def test_watchers_hear_of_variables():
+def test_tapes_watch_the_variables_of_replays():
     def program():
         model = made("relu")
-        found = []
+        results = []
         for _ in range(CALLS):
             with tf.GradientTape(), VariableWatcher() as watcher:
                 model(X)
-            found.append([one.shape for one in watcher.watched_variables()])
-        return found
+            results.append([variable.shape for variable in watcher.watched_variables()])
+        return results
 
     compare(program)
 
 
 @pytest.fixture
 def moments():
-    """Yield a function that nobody else has called, and whose kernels are known under tapes."""
+    """Yield a new stand-in for `tf.nn.moments`, whose kernels are known under tapes."""
     with fastops.accelerated():
-        of = find("tf.nn.moments")
-        function = Replayed(of.original, of.passed, (), of.settings)
+        stand_in = find("tf.nn.moments")
+        function = Replayed(stand_in.original, stand_in.passed, (), stand_in.settings)
         for _ in range(CALLS):
             with tf.GradientTape() as tape:
                 tape.watch(X)
@@ -232,17 +232,17 @@ def test_ops_are_counted_and_profiled(moments):
     with tf.GradientTape() as tape:
         tape.watch(X)
         moments(X, [0])
-    counted = {name: one.direct for name, one in fastops.stats().ops.items()}
+    counted = {name: counts.direct for name, counts in fastops.stats().ops.items()}
     before = moments.describe()["native"]
     with tf.GradientTape() as tape, fastops.profile() as profile:
         tape.watch(X)
         moments(X, [0])
-    assert {name: one.calls for name, one in profile.ops.items()} == counted
+    assert {name: counts.calls for name, counts in profile.ops.items()} == counted
     assert moments.describe()["native"] == before
 
 
-def test_what_an_accumulator_cannot_follow():
-    """Nobody has registered a gradient: TensorFlow's own call says so."""
+def test_ops_without_a_gradient_under_an_accumulator():
+    """The op has no gradient, and the error is the one of TensorFlow's own call."""
     image = tf.constant(floats(2, 2, 3))
 
     def shifted(x):

@@ -1,4 +1,4 @@
-"""Replayed functions that are given variables: each call reads them anew, and tapes see it."""
+"""Replayed functions with variables as arguments: each call reads them, and tapes see it."""
 
 import copy
 import threading
@@ -42,27 +42,27 @@ FUNCTIONS = {
     "the same twice": lambda v, w: tf.tensordot(v, v, [[1], [1]]),
     "where": lambda v, w: tf.where(v > 0.0, v, tf.zeros_like(v)),
 }
-"""Calls with a variable of 2x3 and one of 3x2."""
+"""Functions that take a variable of shape 2x3 and one of shape 3x2."""
 
 
 def pair(step, **options):
-    """Return the two variables, with values of their own in each step."""
+    """Return the two variables, with new values for each step."""
     return tf.Variable(M + step, **options), tf.Variable(N - step, **options)
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_call_reads_them_anew(name):
+def test_each_call_reads_the_variables(name):
     function = FUNCTIONS[name]
 
     def run():
-        found, (v, w) = [], pair(0)
+        results, (v, w) = [], pair(0)
         for step in range(CALLS):
             v.assign(M * step)
             w.assign_sub(N)
-            found.append(function(v, w))
-            found.append(function(*pair(step)))  # others of the same shapes
-        return found
+            results.append(function(v, w))
+            results.append(function(*pair(step)))  # new variables of the same shapes
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -83,14 +83,14 @@ def test_calls_enter_no_python(name):
 def gradients(function, v, w, **options):
     with tf.GradientTape(**options) as tape:
         result = [part for part in tf.nest.flatten(function(v, w)) if part.dtype.is_floating]
-    watched = [id(one) for one in tape.watched_variables()]
-    names = [name for name, one in (("v", v), ("w", w)) if id(one) in watched]
+    watched = [id(variable) for variable in tape.watched_variables()]
+    names = [name for name, variable in (("v", v), ("w", w)) if id(variable) in watched]
     return tape.gradient(result, [v, w]) if result else None, names
 
 
 @pytest.mark.parametrize("options", [{}, {"persistent": True}], ids=["", "persistent"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_tapes_see_which_are_read(name, options):
+def test_tapes_see_which_variables_are_read(name, options):
     def run():
         return [gradients(FUNCTIONS[name], *pair(step), **options) for step in range(CALLS)]
 
@@ -101,19 +101,19 @@ def test_tapes_see_which_are_read(name, options):
 @pytest.mark.parametrize("name", ["tensordot", "moments", "embedding_lookup", "zeros_like"])
 def test_tapes_that_watch_nothing_or_a_part(name):
     def run():
-        found = []
+        results = []
         for step in range(CALLS):
             v, w = pair(step)
-            found.append(gradients(FUNCTIONS[name], v, w, watch_accessed_variables=False))
-            found.append(gradients(FUNCTIONS[name], *pair(step, trainable=False)))
+            results.append(gradients(FUNCTIONS[name], v, w, watch_accessed_variables=False))
+            results.append(gradients(FUNCTIONS[name], *pair(step, trainable=False)))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(w)
                 result = FUNCTIONS[name](v, w)
-            found.append(tape.gradient(result, [v, w]))
+            results.append(tape.gradient(result, [v, w]))
             with tf.GradientTape() as tape, tape.stop_recording():
                 FUNCTIONS[name](v, w)
-            found.append([one is v for one in tape.watched_variables()])
-        return found
+            results.append([variable is v for variable in tape.watched_variables()])
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -121,34 +121,34 @@ def test_tapes_that_watch_nothing_or_a_part(name):
 
 def test_gradients_of_gradients():
     def run():
-        found = []
+        results = []
         for step in range(CALLS):
             v, w = pair(step)
             with tf.GradientTape() as outer:
                 with tf.GradientTape() as inner:
                     result = tf.reduce_sum(tf.tensordot(v, w, 1) ** 3)
                 first = inner.gradient(result, v)
-            found.append(outer.gradient(first, [v, w]))
-        return found
+            results.append(outer.gradient(first, [v, w]))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_sides_that_an_assignment_changes():
+def test_assignments_that_change_the_shape():
     def run():
-        v, found = tf.Variable(M, shape=tf.TensorShape(None)), []
+        v, results = tf.Variable(M, shape=tf.TensorShape(None)), []
         for step in range(3 * CALLS):
             v.assign(floats(2, 3 + step // CALLS))
-            found += [tf.nn.moments(v, [0]), tf.identity(v), tf.norm(v, axis=-1), tf.shape(v)]
-        return found
+            results += [tf.nn.moments(v, [0]), tf.identity(v), tf.norm(v, axis=-1), tf.shape(v)]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_a_rank_by_which_nothing_more_was_done():
-    """The read is the last op of the recorded call, and all that it returns."""
+def test_an_assignment_that_changes_the_rank():
+    """The recorded call reads the variable and returns that; for another rank it does more."""
     v = tf.Variable([1.0, 2.0], shape=tf.TensorShape(None))
     with fastops.accelerated():
         for _ in range(CALLS):
@@ -158,19 +158,19 @@ def test_a_rank_by_which_nothing_more_was_done():
             assert_same(tf.experimental.numpy.atleast_1d(v), tf.constant([3.0]))
 
 
-def test_those_without_a_value():
+def test_variables_without_a_value():
     def run():
         empty = resource_variable_ops.UninitializedVariable(shape=[2, 3], dtype=tf.float32)
-        of_its_class, found = tf.Variable(M), []
+        of_its_class, results = tf.Variable(M), []
         for step in range(CALLS):
-            found.append(outcome(tf.nn.moments, (empty, [0]), {}))
+            results.append(outcome(tf.nn.moments, (empty, [0]), {}))
             of_its_class.assign(M + step)
-            found.append(tf.nn.moments(of_its_class, [0]))
+            results.append(tf.nn.moments(of_its_class, [0]))
             handle = of_its_class.handle
             if step == CALLS - 1:
                 tf.raw_ops.DestroyResourceOp(resource=handle)
-        found.append(isinstance(outcome(tf.nn.moments, (of_its_class, [0]), {}), Failure))
-        return found
+        results.append(isinstance(outcome(tf.nn.moments, (of_its_class, [0]), {}), Failure))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -198,44 +198,44 @@ def test_other_variables(kind):
         )
 
     def run():
-        found, options = [], [[0]]
+        results, options = [], [[0]]
         for step in range(CALLS):
             v = make(step)
-            found.append(tf.nn.moments(v, *options))
+            results.append(tf.nn.moments(v, *options))
             with tf.GradientTape() as tape:
                 result = tf.norm(v, axis=1)
-            found.append((tape.gradient(result, v), len(tape.watched_variables())))
-        return found
+            results.append((tape.gradient(result, v), len(tape.watched_variables())))
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_methods_of_what_is_taken_of_one():
-    """What `tf.Variable.__getitem__` returns has methods that write into the variable."""
+def test_slices_of_a_variable_can_be_assigned():
+    """The result of `tf.Variable.__getitem__` has methods that write into the variable."""
 
     def run():
-        v, found = tf.Variable(M), []
+        v, results = tf.Variable(M), []
         for step in range(CALLS):
             row = v[1]
             row.assign(floats(3) + step)
             v[:, 0].assign([1.0, float(step)])
-            found += [v.read_value(), row, sorted(vars(row))]
-        return found
+            results += [v.read_value(), row, sorted(vars(row))]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
-def test_tags_of_results_stay():
-    """Gradient functions know zeros by an attribute that `tf.zeros_like` sets."""
+def test_attributes_of_results_are_kept():
+    """`tf.zeros_like` sets an attribute by which gradient functions recognize zeros."""
 
     def run():
         x = tf.constant(M)
         functions = (tf.zeros_like, tf.experimental.numpy.zeros_like, tf.zeros_initializer())
         return [
-            [sorted(vars(function(one)))]
-            for function, one in zip(functions, (x, x, [2]), strict=True)
+            [sorted(vars(function(argument)))]
+            for function, argument in zip(functions, (x, x, [2]), strict=True)
             for _ in range(CALLS)
         ]
 
@@ -244,16 +244,16 @@ def test_tags_of_results_stay():
     assert got == want
 
 
-def test_places_in_a_variable():
-    """Of an op with a handle, too, TensorFlow's quick way reads the other variables."""
+def test_indices_that_are_variables():
+    """TensorFlow's fast path reads variables among the inputs, also of ops that take a handle."""
 
     def run():
-        v, places, found = tf.Variable(M), tf.Variable([0, 1]), []
+        v, places, results = tf.Variable(M), tf.Variable([0, 1]), []
         for step in range(CALLS):
             places.assign([step % 2, 0])
             v.assign(M + step)
-            found += [v.sparse_read(places), tf.nn.embedding_lookup(v, places)]
-        return found
+            results += [v.sparse_read(places), tf.nn.embedding_lookup(v, places)]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
@@ -262,20 +262,20 @@ def test_places_in_a_variable():
 @pytest.mark.parametrize("dtype", [tf.string, tf.bool, tf.int8, tf.complex64, tf.bfloat16])
 def test_dtypes(dtype):
     def run():
-        found = []
+        results = []
         for step in range(CALLS):
             drawn = np.arange(6).reshape(2, 3) % (step + 1)
             value = tf.as_string(drawn) if dtype == tf.string else tf.cast(drawn, dtype)
             v = tf.Variable(value)
-            found += [tf.repeat(v, 2, axis=0), tf.roll(v, 1, 0), tf.concat([v, v], 1)]
-        return found
+            results += [tf.repeat(v, 2, axis=0), tf.roll(v, 1, 0), tf.concat([v, v], 1)]
+        return results
 
     want, got = in_both(run)
     assert_same(got, want)
 
 
 def test_eight_threads():
-    """Some read a list of variables that others change, and values that others assign."""
+    """Some threads read lists and values of variables that other threads change."""
     many = [tf.Variable(M) for _ in range(4)]
     changing, problems, enough = [many[0], many[1]], [], threading.Barrier(8)
 

@@ -1,4 +1,4 @@
-"""What restates code is in force where the code is the same, and nowhere else."""
+"""Parts that reimplement upstream code are active only if that code is unchanged."""
 
 import ast
 import copy
@@ -16,8 +16,8 @@ from tensorflow.python.ops import math_grad
 from tensorflow.python.util import nest
 
 import fastops
+from fastops._autodiff.rules import RULES
 from fastops._install import restated, targets
-from fastops._install.gradients.rules import RULES
 from fastops._install.replacement import Replacement
 from tools import restated as tool
 
@@ -27,24 +27,24 @@ FLATTEN = "tensorflow.python.util.nest:flatten"
 
 
 def sources():
-    """Return the sources of the modules whose code is restated here."""
-    found = {}
+    """Return the sources of the modules whose code fastops reimplements."""
+    texts = {}
     for module in restated.table()["digests"]:
         if module.partition(".")[0] in ("tensorflow", "keras", "inspect"):
-            found[module] = Path(importlib.util.find_spec(module).origin).read_text()
-    return found
+            texts[module] = Path(importlib.util.find_spec(module).origin).read_text()
+    return texts
 
 
 @pytest.fixture
 def table(monkeypatch):
-    """Return the table, to be changed, without what was found out by another."""
+    """Replace the table by a copy, which tests may change, without cached results."""
 
     def forget():
         restated.changed.cache_clear()
         restated._others.cache_clear()
 
     mine = copy.deepcopy(restated.table())
-    mine["usual"] = left_out()  # which these versions do not have as they are
+    mine["usual"] = left_out()  # parts that are always left out with these versions
     monkeypatch.setattr(restated, "table", lambda: mine)
     forget()
     yield mine
@@ -53,7 +53,7 @@ def table(monkeypatch):
 
 
 def left_out():
-    """Return by layer and name why pieces are left out, beside those that always are here."""
+    """Return, by layer and name, why parts are left out, without those that always are."""
     usual = restated.table().get("usual", {})
     return {
         (layer, title): why
@@ -73,8 +73,8 @@ def test_formatting_comments_docstrings_and_annotations_do_not_count():
             if isinstance(node, ast.FunctionDef):
                 node.returns = ast.Constant("something")
                 node.body.insert(0, ast.Expr(ast.Constant("Something else.")))
-                for one in (*node.args.args, *node.args.kwonlyargs):
-                    one.annotation = ast.Constant("something")
+                for arg in (*node.args.args, *node.args.kwonlyargs):
+                    arg.annotation = ast.Constant("something")
         other = ast.unparse(ast.fix_missing_locations(tree))
         accepted = restated.table()["digests"][module]
         assert restated.digests(other, accepted) == restated.digests(source, accepted)
@@ -93,7 +93,7 @@ def test_formatting_comments_docstrings_and_annotations_do_not_count():
         ("not y", "y"),
     ],
 )
-def test_all_else_counts(old, new):
+def test_all_other_changes_count(old, new):
     source = (
         'class C:\n  @property\n  def f(y, x=2):\n    """Text."""\n'
         '    if not y: g("a")\n    return x + 1\n'
@@ -112,7 +112,7 @@ def test_definitions_of_one_name_count_together():
     assert restated.digests(source, {"g"}) == {}
 
 
-# What is in force --------------------------------------------------------------------------------
+# Active parts --------------------------------------------------------------------------------
 
 
 def test_another_original_is_left_alone(table):
@@ -123,7 +123,7 @@ def test_another_original_is_left_alone(table):
         assert nest.flatten is original
         assert isinstance(nest.is_nested, Replacement)
     left = left_out()
-    why = "the code of tensorflow.python.util.nest.flatten is another"
+    why = "the code of tensorflow.python.util.nest.flatten differs"
     assert left["helpers", "nest.flatten"] == why
     assert set(left) == {
         (layer, title)
@@ -133,7 +133,7 @@ def test_another_original_is_left_alone(table):
     }
 
 
-def test_what_calls_another_function_is_left_alone(table):
+def test_a_rule_whose_code_calls_a_changed_function_is_left_out(table):
     table["files"]["tensorflow.python.ops.math_grad"] = {}
     table["digests"]["tensorflow.python.ops.math_grad"]["_MatMulGradAgainstFirstOnly"] = []
     assert list(left_out()) == [("gradients", "MatMul")]
@@ -146,29 +146,29 @@ def test_what_calls_another_function_is_left_alone(table):
     assert (RULES["MatMul"].taken, RULES["Exp"].taken - 1) == before
 
 
-def test_code_that_no_table_knows_by_its_file_is_read(table):
+def test_code_in_unknown_files_is_read(table):
     table["files"] = {module: {} for module in table["files"]}
     assert left_out() == {}
 
 
 @pytest.mark.parametrize("origin", [None, "/nowhere/nest.py", importlib.machinery.__file__])
 def test_an_original_without_its_source_is_left_alone(table, monkeypatch, origin):
-    def find(name, found=importlib.util.find_spec):
-        spec = found(name)
+    def find(name, original=importlib.util.find_spec):
+        spec = original(name)
         return type("Spec", (), {"origin": origin}) if name.endswith("util.nest") else spec
 
     monkeypatch.setattr(restated, "find_spec", find)
     why = left_out()["helpers", "nest.flatten"]
     assert why in (
-        "the source of tensorflow.python.util.nest is not there",
-        "the code of tensorflow.python.util.nest.flatten is another",
+        "the source of tensorflow.python.util.nest cannot be read",
+        "the code of tensorflow.python.util.nest.flatten differs",
     )
     original = nest.flatten
     with fastops.accelerated():
         assert nest.flatten is original
 
 
-def test_a_source_that_is_no_python_is_none(table, monkeypatch, tmp_path):
+def test_a_source_that_is_not_python_has_no_digests(table, monkeypatch, tmp_path):
     for content in (b"\x00\x01", b"def f(:", "é".encode("latin-1")):
         path = tmp_path / "nest.py"
         path.write_bytes(content)
@@ -179,7 +179,7 @@ def test_a_source_that_is_no_python_is_none(table, monkeypatch, tmp_path):
         assert restated._others("tensorflow.python.util.nest") is None
 
 
-def test_what_users_have_wrapped_is_left_alone(monkeypatch):
+def test_functions_that_users_have_wrapped_are_left_alone(monkeypatch):
     calls = []
 
     @functools.wraps(nest.flatten)
@@ -202,18 +202,18 @@ def test_a_gradient_that_users_have_wrapped_is_left_alone():
     def mine(op, grad):
         return math_grad._TanhGrad(op, grad)
 
-    assert restated.objection("gradients", "Tanh", mine) == "something else stands in its place"
+    assert restated.objection("gradients", "Tanh", mine) == "other code has replaced or wrapped it"
     assert restated.objection("gradients", "Exp", math_grad._TanhGrad).endswith("_TanhGrad")
-    assert restated.objection("gradients", "Fft", mine) == "its original is not known"
+    assert restated.objection("gradients", "Fft", mine) == "the table has no such piece"
 
 
-def test_recordings_of_keras_need_its_state_as_it_was(table):
+def test_recordings_of_keras_need_unchanged_code_of_its_global_state(table):
     state = "keras.src.backend.common.global_state"
     table["files"][state] = {}
     table["digests"][state]["set_global_attribute"] = []
     left = targets.in_force()["models"]
     left = {title: why for title, why in left.items() if title.startswith("keras.")}
-    assert set(left.values()) == {f"the code of {state}.set_global_attribute is another"}
+    assert set(left.values()) == {f"the code of {state}.set_global_attribute differs"}
     original = vars(keras.losses.Loss)["__call__"]
     with fastops.accelerated():
         assert vars(keras.losses.Loss)["__call__"] is original
@@ -222,12 +222,12 @@ def test_recordings_of_keras_need_its_state_as_it_was(table):
 # The tool ----------------------------------------------------------------------------------------
 
 
-def test_what_is_as_good_is_there_with_its_reason():
+def test_equivalent_code_is_listed_with_a_reason():
     digests = restated.table()["digests"]
-    for one in tool.POLICY["as_good"]:
-        module, _, definition = one["name"].partition(":")
-        assert set(one["digests"]) < set(digests[module][definition])
-        assert re.fullmatch(r"[A-Z].*\.", one["why"])
+    for entry in tool.POLICY["as_good"]:
+        module, _, definition = entry["name"].partition(":")
+        assert set(entry["digests"]) < set(digests[module][definition])
+        assert re.fullmatch(r"[A-Z].*\.", entry["why"])
 
 
 def test_the_tool_names_versions_that_would_be_lost():
@@ -237,7 +237,7 @@ def test_the_tool_names_versions_that_would_be_lost():
     assert tool.lost(old, new) == []
 
 
-def test_the_tool_finds_out_what_code_names(tmp_path):
+def test_the_tool_finds_the_names_in_code(tmp_path):
     (tmp_path / "one.py").write_text(
         "import two\nfrom two import g as h, B\n"
         "def f(): return h() + two.k() + unknown() + B().method\n"
@@ -252,7 +252,7 @@ def test_the_tool_finds_out_what_code_names(tmp_path):
     module = tool.Installed(tmp_path).module("one")
 
     def names(definition):
-        return {f"{one.name}:{name}" for one, name in module.calls(definition)}
+        return {f"{owner.name}:{name}" for owner, name in module.calls(definition)}
 
     assert names("f") == {"two:g", "two:k", "two:B.__init__"}
     assert names("A.method") == {"one:A.other", "two:B.inherited", "one:f"}

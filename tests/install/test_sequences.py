@@ -1,4 +1,4 @@
-"""Lists and tuples where programs give them to TensorFlow: all that comes of it is its own."""
+"""Lists and tuples as inputs: results and errors are TensorFlow's."""
 
 import itertools
 
@@ -68,12 +68,12 @@ SHAPES = [
 
 
 def compare(calls):
-    """Hold calls, each a function with its arguments, against those of unchanged TensorFlow."""
+    """Compare calls, each a function with its arguments, with those of unchanged TensorFlow."""
     wants = [outcome(*call) for call in calls]
     with fastops.accelerated():
         for (function, args, kwargs), want in zip(calls, wants, strict=True):
-            found = difference(outcome(function, args, kwargs), want)
-            assert not found, f"{args} {kwargs}: {found}"
+            differing = difference(outcome(function, args, kwargs), want)
+            assert not differing, f"{args} {kwargs}: {differing}"
 
 
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
@@ -83,7 +83,7 @@ def test_tensors_of_lists(name, dtype):
         return getattr(tf, name)(*args, **kwargs)
 
     values = [[leaf] for leaf in LEAVES] + SHAPES
-    # Of a number out of range TensorFlow complains once, and then finds it in its cache.
+    # TensorFlow raises for a number out of range once, and then finds it in its cache.
     cached = dtype == "uint64"
     values += [leaf for leaf in LEAVES if not cached or type(leaf) is not int]
     values += [pair for pair in MIXED if not cached or not any(map(tf.is_tensor, pair))]
@@ -104,7 +104,7 @@ def test_tensors_of_lists(name, dtype):
         [2**40],
     ],
 )
-def test_no_python_of_tensorflows_runs(value):
+def test_no_python_of_tensorflow_runs(value):
     with fastops.accelerated():
         for name in ("tf.constant", "tf.convert_to_tensor"):
             assert not frames(find(name), (value,), {})

@@ -1,4 +1,4 @@
-"""What `install` rests on may be missing, or be something else: that is left out, and no more."""
+"""If a name that `install` uses is missing or changed, only what needs it is left out."""
 
 import io
 import subprocess
@@ -37,7 +37,7 @@ def not_installed():
 
 
 def run(*options):
-    """Run tests/faults.py in a process that has TensorFlow and Keras; return what it says."""
+    """Run tests/faults.py in a process with TensorFlow and Keras; return its output."""
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as errors:
         process = zygote.of(("keras", "tf_keras")).start(
             f"import faults, sys; sys.exit(faults.main({list(options)!r}))",
@@ -56,20 +56,20 @@ def run(*options):
 
 @pytest.mark.parametrize("seed", one_in(3, range(3)))
 def test_handfuls(seed):
-    """Every name is in one of them."""
+    """Every name is in one of the handfuls."""
     status, said = run("--size=20", "--step=3", f"--seed={seed}")
     assert status == 0, said
 
 
 @pytest.mark.slow
-def test_one_name_after_another():
-    """Some: ``python tests/faults.py`` runs all."""
+def test_faults_of_single_names():
+    """Some names are tested here; ``python tests/faults.py`` tests all."""
     status, said = run("--step=40", "--seed=7")
     assert status == 0, said
 
 
 @pytest.mark.slow
-def test_faults_that_are_there_before_fastops_is_imported():
+def test_faults_before_fastops_is_imported():
     code = "import faults, sys; sys.exit(faults.main(['--early', '--step=120', '--seed=11']))"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -89,36 +89,37 @@ of_the_table = pytest.mark.skipif(
 
 @pytest.mark.quick
 @of_the_table
-def test_the_table_is_that_of_the_sources(capsys):
+def test_the_table_matches_the_sources(capsys):
     assert tool.main(["--check"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.quick
 @of_the_table
-def test_all_is_there():
+def test_all_names_exist():
     fastops.install()
     assert upstream.left_out() == {}
 
 
-# What is left out, and said ----------------------------------------------------------------------
+# What is left out, and how that is reported
+# ----------------------------------------------------------------------
 
 
 def in_force(layer):
-    """Return the names of what is replaced in a layer."""
+    """Return the names of the patch points of a layer that are active."""
     return {target.name for target in targets.targets() if target.layer == layer}
 
 
 def said_by_doctor():
-    """Return what the command says, on one line."""
+    """Return the output of the doctor command, on one line."""
     console = Console(file=io.StringIO(), width=400)
     assert doctor.doctor(console) == 0
     return console.file.getvalue()
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("fault", [one for one in faults.FAULTS if one != "class"])
-def test_a_class_of_keras_that_is_gone(fault):
-    """As `TensorFlowTrainer` is from Keras 3.16 on."""
+@pytest.mark.parametrize("fault", [fault for fault in faults.FAULTS if fault != "class"])
+def test_a_missing_class_of_keras(fault):
+    """Keras 3.16 has removed the class `TensorFlowTrainer`."""
     before = {layer: in_force(layer) for layer in targets.LAYERS}
     with faults.injected([(TRAINER, fault)]):
         fastops.install()
@@ -135,14 +136,14 @@ def test_a_class_of_keras_that_is_gone(fault):
     assert all(why in said for why in left.values())
 
 
-def test_a_module_of_keras_that_is_gone():
+def test_a_missing_module_of_keras():
     with faults.injected([(ADAPTER, "deleted")]):
         fastops.install()
         assert upstream.left_out()["keras", "batches"].startswith(ADAPTER)
         assert isinstance(vars(keras.Layer)["__call__"], Replacement)
 
 
-def test_a_module_of_tensorflow_that_is_something_else():
+def test_a_module_of_tensorflow_that_is_another_object():
     before = in_force("helpers")
     with faults.injected([(f"{NEST}._tf_core_pack_sequence_as", "number")]):
         left = before - in_force("helpers")
@@ -151,7 +152,7 @@ def test_a_module_of_tensorflow_that_is_something_else():
 
 
 @pytest.mark.quick
-def test_what_is_there_again_is_in_force_again():
+def test_restored_names_are_used_again():
     with faults.injected([(TRAINER, "deleted")]):
         fastops.install()
         fastops.uninstall()
@@ -189,7 +190,7 @@ def test_an_op_whose_definition_cannot_be_read_runs_in_tensorflow(monkeypatch):
 
 @pytest.fixture
 def module(monkeypatch):
-    """Return a module that is a package of its own, with a few attributes."""
+    """Return a module as a package of its own, with a few attributes."""
 
     class Odd(type(sys)):
         @property
@@ -220,11 +221,11 @@ def module(monkeypatch):
         ("raising", "any", "tf_keras.made.raising raises OSError"),
     ],
 )
-def test_what_is_wrong_with_a_name(module, name, expected, why):
+def test_messages_about_wrong_names(module, name, expected, why):
     assert upstream.objection_to(f"tf_keras.made.{name}", expected) == why
 
 
-def test_an_object_that_raises_whatever_it_is_asked(module):
+def test_an_object_that_raises_on_every_access(module):
     module.number = faults.value_of("raising")
     assert upstream.objection_to("tf_keras.made.number", "int").endswith("is a Raising")
     assert upstream.objection_to("tf_keras.made.number.real", "int").endswith("is a Raising")
@@ -235,8 +236,8 @@ def test_a_package_that_is_not_imported():
 
 
 @pytest.mark.quick
-def test_modules_that_are_none(monkeypatch):
-    """As Python has it for what must not be imported."""
+def test_modules_that_are_none_in_sys_modules(monkeypatch):
+    """Python uses `None` in `sys.modules` to block an import."""
     monkeypatch.setitem(sys.modules, "keras.nothing", None)
     monkeypatch.setitem(sys.modules, "tensorflow.odd", faults.value_of("raising"))
     fastops.install()

@@ -1,4 +1,4 @@
-"""Where programs ask tensors and variables for values: each against TensorFlow's own."""
+"""Reading the values of tensors and variables, compared with TensorFlow's own."""
 
 import numpy as np
 import pytest
@@ -25,13 +25,13 @@ def values(dtype):
 
 
 def compare(calls):
-    """Hold calls, each a function with its arguments, against those of unchanged TensorFlow."""
+    """Compare calls, each a function with its arguments, with those of unchanged TensorFlow."""
     wants = [outcome(function, args, {}) for function, *args in calls]
     with fastops.accelerated():
         for (function, *args), want in zip(calls, wants, strict=True):
             for _ in range(2):
-                found = difference(outcome(function, args, {}), want)
-                assert not found, f"{args}: {found}"
+                differing = difference(outcome(function, args, {}), want)
+                assert not differing, f"{args}: {differing}"
 
 
 def unpacked(tensor):
@@ -46,7 +46,7 @@ def test_iteration(dtype):
     compare([(lambda tensor: [list(row) for row in tensor], tensor) for tensor in tensors])
 
 
-def test_an_iterator_is_tensorflows():
+def test_an_iterator_is_the_same_as_tensorflows():
     tensor = make("float32", 3, 2)
     with fastops.accelerated():
         iterator = iter(tensor)
@@ -60,7 +60,7 @@ def test_an_iterator_is_tensorflows():
             next(iterator)
         iterator = iter(tensor)
         first = next(iterator)
-    again = next(iterator)  # begun inside, ended outside
+    again = next(iterator)  # begun with `install`, continued without
     assert not difference([first, again], [tensor[0], tensor[1]])
     assert first.device == tensor[0].device
 
@@ -73,7 +73,7 @@ def test_iteration_runs_no_python():
             assert not (entered := frames(call[0], call[1:], {})), entered
 
 
-def test_rows_share_memory_as_tensorflows_do():
+def test_rows_share_memory_as_in_tensorflow():
     for shape in ((4, 16), (4, 3), (1, 3), (4,)):
         tensor = make("float32", *shape)
 
@@ -157,7 +157,7 @@ def test_conversions(dtype):
     compare([(CONVERSIONS[-1], tensor) for tensor in tensors if tensor.dtype == tf.float32])
 
 
-def test_an_array_of_a_variable_is_its_own():
+def test_an_array_of_a_variable_is_a_copy():
     variable = tf.Variable(floats(3))
     with fastops.accelerated():
         for read in (lambda: variable.numpy(), lambda: np.asarray(variable)):

@@ -1,4 +1,4 @@
-"""`install(verify=...)`: planted faults of each kind are found, and nothing else is."""
+"""`install(verify=...)` finds planted faults of each kind, and nothing else."""
 
 import ctypes
 import sys
@@ -19,9 +19,9 @@ from tensorflow.python.ops import gen_math_ops, math_ops
 
 import fastops
 from fastops import _registry
+from fastops._autodiff import rules
 from fastops._install import intercept, placement, traced, variables
-from fastops._install.gradients import rules
-from fastops._install.helpers.answer import Answer
+from fastops._install.answer import Answer
 from fastops._install.models import method
 from fastops._install.replay.replayed import Replayed
 from fastops._install.target import Target, generated
@@ -46,14 +46,14 @@ def not_installed():
 
 
 def install_faulty(monkeypatch, layer, holder, attribute, make, verify="raise"):
-    """Install a replacement that is made wrongly, and nothing else."""
+    """Install one faulty stand-in, and nothing else."""
     target = Target(layer, f"planted.{attribute}", holder, attribute, make)
     monkeypatch.setattr(placement, "targets", lambda: [target])
     fastops.install(verify=verify)
 
 
 def error_of(function, *args):
-    """Return the text of the error that a call ends with."""
+    """Return the message of the exception that a call raises."""
     with pytest.raises(fastops.VerificationError) as caught:
         function(*args)
     assert str(caught.value) in fastops.verified().differences
@@ -61,7 +61,7 @@ def error_of(function, *args):
 
 
 def repeat(function, *args):
-    """Call a function often enough for its calls to be recorded, and replayed."""
+    """Call a function until its calls are recorded and replayed."""
     for _ in range(8):
         function(*args)
 
@@ -98,20 +98,20 @@ def test_a_dispatch_call_that_runs_another_op(monkeypatch):
     assert "first at [0, 0]" in error_of(gen_math_ops.add_v2, tf.constant(A), tf.constant(A))
 
 
-def test_a_helper_that_answers_another_question(monkeypatch):
+def test_a_helper_that_computes_something_else(monkeypatch):
     make = partial(Answer, name="TensorShape.rank")
     install_faulty(monkeypatch, "helpers", TensorShape, "num_elements", make)
     assert "int 2, not int 6" in error_of(tf.TensorShape([2, 3]).num_elements)
 
 
 def test_a_method_that_answers_otherwise(monkeypatch):
-    make = partial(traced.Method, answer=lambda original, shape: [2])
+    make = partial(traced.PlainMethod, answer=lambda original, shape: [2])
     install_faulty(monkeypatch, "traced", TensorShape, "as_list", make)
     assert "1 items, not 2" in error_of(tf.TensorShape([2, 3]).as_list)
 
 
 def test_an_assignment_of_another_value(monkeypatch):
-    """The variable is left as TensorFlow leaves it."""
+    """The variable has TensorFlow's value afterwards."""
     variable = tf.Variable(A)
     make = partial(variables.Assign, op_name="AssignSubVariableOp")
     holder = next(kind for kind in type(variable).__mro__ if "assign_add" in vars(kind))
@@ -122,7 +122,7 @@ def test_an_assignment_of_another_value(monkeypatch):
 
 
 class Changing:
-    """A function that runs another op than when it was recorded: no guard knows of that."""
+    """The op that a function runs, which the test changes after the recording without a guard."""
 
     op = staticmethod(tf.raw_ops.Exp)
 
@@ -131,7 +131,7 @@ def changing(x):
     return Changing.op(x=x)
 
 
-def test_a_recording_of_what_is_no_longer_so(monkeypatch):
+def test_a_recording_that_is_no_longer_valid(monkeypatch):
     target = Target(
         "replayed", "planted.changing", __import__(__name__), "changing",
         lambda original: Replayed(original, generated),
@@ -142,7 +142,7 @@ def test_a_recording_of_what_is_no_longer_so(monkeypatch):
     for _ in range(4):
         changing(x)
     assert fastops.verified().compared == {"replayed": 2}
-    assert fastops.verified().left == {"replayed": 2}  # what was seen once, and what was recorded
+    assert fastops.verified().left == {"replayed": 2}  # the first call, and the recorded one
     monkeypatch.setattr(Changing, "op", staticmethod(tf.raw_ops.Neg))
     text = error_of(changing, x)
     assert "planted.changing (replayed)" in text
@@ -150,7 +150,7 @@ def test_a_recording_of_what_is_no_longer_so(monkeypatch):
 
 
 class Counting:
-    """What a function adds: more in each call, which no fastops can know."""
+    """The number that a function adds. It grows in each call, which no guard sees."""
 
     count = 0
 
@@ -160,7 +160,7 @@ def counting(x):
     return tf.raw_ops.AddV2(x=x, y=tf.constant(float(Counting.count)))
 
 
-def test_what_tensorflow_gives_otherwise_each_time_is_no_difference(monkeypatch):
+def test_results_that_vary_in_tensorflow_itself_are_no_difference(monkeypatch):
     target = Target(
         "replayed",
         "planted.counting",
@@ -176,7 +176,7 @@ def test_what_tensorflow_gives_otherwise_each_time_is_no_difference(monkeypatch)
     assert not told.differences
 
 
-def test_what_tensorflow_leaves_undefined_is_no_difference():
+def test_undefined_outputs_are_no_difference():
     fastops.install(verify=True)
     for _ in range(8):
         tf.linalg.svd(tf.constant(A), compute_uv=False)
@@ -185,16 +185,16 @@ def test_what_tensorflow_leaves_undefined_is_no_difference():
 
 @pytest.fixture
 def altered(monkeypatch):
-    """Alter what is recorded of methods of Keras's; no trial on copies objects."""
+    """Return a function that alters recordings of Keras's methods; trials accept all of them."""
 
     def alter(change):
         own = method.recording
 
         def recording(*args):
-            found = own(*args)
-            for step in found.steps:
+            recorded = own(*args)
+            for step in recorded.steps:
                 change(step)
-            return found
+            return recorded
 
         monkeypatch.setattr(method, "recording", recording)
         for module in (method, trial):
@@ -229,7 +229,7 @@ def test_a_recording_of_another_op(altered):
     assert "call" in text.partition("the globals of ")[2]
 
 
-def test_a_recording_that_changes_a_variable_otherwise(altered):
+def test_a_recording_that_assigns_another_value(altered):
     def change(step):
         if step.op_name == "AddV2":
             step.op_name = "Sub"
@@ -245,7 +245,7 @@ def test_a_recording_that_changes_a_variable_otherwise(altered):
         assert_same(one.numpy(), other.numpy())
 
 
-def test_a_recording_of_which_a_tape_hears_nothing(altered):
+def test_a_recording_that_a_tape_does_not_see(altered):
     def change(step):
         step.stopped = True
 
@@ -300,7 +300,7 @@ def test_an_exception_with_another_text(monkeypatch):
 
 @pytest.fixture
 def swapped():
-    """Give the rules of two ops each other's function, at the first place of their structs."""
+    """Swap the functions of the gradient rules of two ops, the first fields of their structs."""
     places = [ctypes.c_void_p.from_address(id(rules.RULES[name]) + 16) for name in ("Exp", "Neg")]
     values = [place.value for place in places]
     places[0].value, places[1].value = reversed(values)
@@ -317,7 +317,7 @@ def gradient_of(function, x):
 
 
 @pytest.mark.usefixtures("swapped")
-def test_a_rule_that_is_another_ops():
+def test_a_rule_of_another_op():
     fastops.install(verify="raise")
     text = error_of(gradient_of, tf.exp, tf.constant(A))
     assert "tf.GradientTape.gradient (gradients)" in text
@@ -327,17 +327,17 @@ def test_a_rule_that_is_another_ops():
 
 
 @pytest.mark.usefixtures("swapped")
-def test_what_warns_goes_on_with_tensorflows_result():
+def test_in_warn_mode_the_program_gets_tensorflows_result():
     x = tf.constant(A)
     wanted = gradient_of(tf.exp, x)
     fastops.install(verify="warn")
     with pytest.warns(fastops.VerificationWarning, match="GradientTape.gradient"):
-        found = gradient_of(tf.exp, x)
-    assert_same(found, wanted)
+        gradient = gradient_of(tf.exp, x)
+    assert_same(gradient, wanted)
 
 
-def test_gradients_that_a_tape_has_not_asked_for_are_not_compared():
-    """TensorFlow's rule of a product gives both, whichever the tape has asked for."""
+def test_gradients_that_a_tape_does_not_need_are_not_compared():
+    """TensorFlow's rule of a product computes both gradients, even if the tape needs only one."""
 
     def twice(x):
         return backprop.gradients_function(lambda a: a * (a * 2.0), [0])(x)[0]
@@ -349,7 +349,7 @@ def test_gradients_that_a_tape_has_not_asked_for_are_not_compared():
 
 
 def test_a_call_that_tensorflow_makes_in_another_function_is_not_compared():
-    """Where forward gradients are recorded, TensorFlow converts arrays in the op's fallback."""
+    """Under a forward accumulator, TensorFlow converts arrays in the op's eager fallback."""
     x = tf.constant(1.0)
 
     @tf.custom_gradient
@@ -363,7 +363,7 @@ def test_a_call_that_tensorflow_makes_in_another_function_is_not_compared():
 
 
 def test_keras_names_objects_after_a_call_that_was_verified():
-    """Keras makes the table of the names it has given with the first one."""
+    """Keras makes its table of names together with the first name."""
     layer = keras.layers.Dense(2)
     layer.build((None, 2))
     keras.utils.clear_session()
@@ -374,12 +374,12 @@ def test_keras_names_objects_after_a_call_that_was_verified():
 
 
 # ---------------------------------------------------------------------------------------------
-# Nothing else is found
+# Correct calls
 # ---------------------------------------------------------------------------------------------
 
 
 def mixed():
-    """Make calls of each layer, some of which change things; return what comes of them."""
+    """Make calls in all layers, some with effects; return the results."""
     keras.utils.set_random_seed(1)
     x, y = np.linspace(-1, 1, 60, dtype="float32").reshape(12, 5), np.ones((12, 2), "float32")
     model = keras.Sequential(
@@ -393,7 +393,7 @@ def mixed():
         first, second = tf.Variable(variable)
     resized = [tf.image.resize(tf.ones([1, 4, 4, 3]), [2, 2]) for _ in range(4)]
     second_order = gradient_of(lambda a: gradient_of(tf.tanh, a), tf.constant(A))
-    found = [
+    results = [
         history["loss"],
         history["mae"],
         variable.numpy(),
@@ -402,14 +402,14 @@ def mixed():
         resized,
         second_order,
     ]
-    return [*found, *(one.numpy() for one in model.variables)]
+    return [*results, *(variable.numpy() for variable in model.variables)]
 
 
-def test_the_same_comes_of_it_and_each_layer_is_compared():
+def test_results_are_the_same_and_each_layer_is_compared():
     wanted = mixed()
     fastops.install(verify="raise")
-    found = mixed()
-    for one, other in zip(found, wanted, strict=True):
+    results = mixed()
+    for one, other in zip(results, wanted, strict=True):
         assert_same(one, other)
     told = fastops.verified()
     assert not told.differences
@@ -447,7 +447,7 @@ def test_a_function_is_traced_once_and_its_python_runs_once():
     assert fastops.verified().compared["traced"] >= 1
 
 
-def test_what_a_function_takes_of_an_iterator_is_taken_once():
+def test_a_function_advances_an_iterator_once():
     @tf.function
     def take(iterator):
         return next(iterator) * 2
@@ -473,20 +473,21 @@ def test_errors_are_tensorflows():
 
 
 # ---------------------------------------------------------------------------------------------
-# When, and how many
+# Modes and sampling
 # ---------------------------------------------------------------------------------------------
 
 
-def contents(one):
-    """Return what the struct of a replacement holds, but for the count of references."""
-    return ctypes.string_at(id(one), type(one).__basicsize__)[8:]
+def contents(stand_in):
+    """Return the bytes of the struct of a stand-in, without its reference count."""
+    return ctypes.string_at(id(stand_in), type(stand_in).__basicsize__)[8:]
 
 
-def test_off_it_leaves_nothing():
+def test_without_verification_stand_ins_are_restored():
     fastops.install()
     places = [vars(Tensor)["__add__"], vars(TensorShape)["as_list"], vars(keras.Layer)["__call__"]]
     fastops.uninstall()
-    before = [contents(place) for place in places[2:]]  # of those that are made once for ever
+    # Only of stand-ins that are made once per process.
+    before = [contents(place) for place in places[2:]]
     fastops.install(verify="raise")
     assert [contents(place) for place in places[2:]] != before
     fastops.uninstall()
@@ -499,7 +500,7 @@ def test_off_it_leaves_nothing():
     assert fastops.verified().mode is None
 
 
-def test_off_nothing_of_it_is_imported():
+def test_without_verification_its_modules_are_not_imported():
     code = """
     import sys
     fastops.install()
@@ -509,7 +510,7 @@ def test_off_nothing_of_it_is_imported():
     assert python(code) == "False\n"
 
 
-def test_a_process_that_is_forked_goes_on_without():
+def test_a_forked_process_continues_without_verification():
     code = """
     import os
     x = tf.ones([2])
@@ -524,7 +525,7 @@ def test_a_process_that_is_forked_goes_on_without():
     assert python(code) == "11\n"
 
 
-def test_one_call_in_some_is_compared():
+def test_verify_every_compares_one_call_in_n():
     fastops.install(verify="raise", verify_every=3, only=["tf.Tensor.__add__"])
     x = tf.constant(A)
     for _ in range(7):
@@ -533,7 +534,7 @@ def test_one_call_in_some_is_compared():
     assert (told.mode, told.every, told.compared) == ("raise", 3, {"operators": 3})
 
 
-def test_threads_are_compared_alike():
+def test_calls_in_all_threads_are_compared():
     total = tf.Variable(0.0)
     fastops.install(verify="raise")
     failures = []
@@ -558,7 +559,7 @@ def test_threads_are_compared_alike():
     assert not fastops.verified().differences
 
 
-def test_what_is_asked_for():
+def test_wrong_values_of_verify_are_rejected():
     assert chosen(None, None) == (None, 1)
     assert chosen(False, None) == (None, 1)
     assert chosen(True, 5) == ("raise", 5)
@@ -576,7 +577,7 @@ def test_what_is_asked_for():
         fastops.install(verify=True)
 
 
-def test_the_environment_asks_for_it():
+def test_the_environment_enables_verification():
     code = """
     fastops.install()
     tf.constant(1.0) + 1.0
@@ -591,7 +592,7 @@ def test_the_environment_asks_for_it():
     assert parse("warn:7") == ("warn", 7)
 
 
-def test_a_report_says_it_in_words():
+def test_the_report_as_text():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with fastops.accelerated(verify="warn", only=["tf.Tensor.__add__"]):
@@ -601,7 +602,7 @@ def test_a_report_says_it_in_words():
 
 
 def test_results_of_every_kind_can_be_compared():
-    """What cannot be taken apart ends no call of the program."""
+    """Results that cannot be compared part by part do not raise in the program."""
     sparse = tf.SparseTensor([[0, 1]], [1.0], [2, 2])
     ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
     slices = tf.IndexedSlices(tf.constant(A), tf.constant([0, 1]), dense_shape=(3, 2))

@@ -1,4 +1,4 @@
-"""Runs that were never measured: what reports show of them is known."""
+"""Made-up runs of benchmarks, for tests of reports."""
 
 from fastops_bench.runs import Run
 
@@ -13,7 +13,7 @@ METHOD = {"effort": "full", "tag": "all", "filter": [], "seconds": 12.0, "began"
 
 
 def samples(first, count=31):
-    """Return times around a number that differ by a few percent, the same in each call."""
+    """Return times that differ from a number by a few percent, the same ones in each call."""
     return [first * (1 + (place * 7 % 11 - 5) / 500) for place in range(count)]
 
 
@@ -39,7 +39,7 @@ def ladder(factor=1.0):
 
 
 def sizes():
-    """Return a sweep: a kernel takes 300 ns and one for each element; fastops 100 more."""
+    """Return a sweep: a kernel takes 300 ns and 1 ns per element, fastops 100 ns more."""
     for power in range(6):
         kernel = 300 + 10**power
         arms = {"kernel": kernel, "fastops": kernel + 100, "raw_ops": kernel + 6000}
@@ -70,20 +70,20 @@ def others():
 
 
 def made(factor=1.0, peers=True):
-    """Return a run, fastops in its ladder by a factor faster than in others."""
+    """Return a run in whose ladder fastops is faster by a factor."""
     main = {
         "versions": {"python": "3.11.7", "fastops": "0.1.0"},
         "records": [*ladder(factor), *sizes(), *others()],
         "failed": [],
         "skipped": [{"name": "libraries: one", "why": "sonnet is not installed"}],
     }
-    found = {"main": main}
+    processes = {"main": main}
     if peers:
-        # A machine that is twice as slow at everything.
+        # This machine is twice as slow at everything.
         arms = {"numpy": 400, "torch": 1600}
         records = [race("ladder", "ladder", "AddV2 scalar", arms)]
         alone = race("ladder", "ladder", "AddV2 scalar", {"numpy": 400, "raw_ops": 12000})
         empty = {"versions": {"python": "3.11.7"}, "failed": [], "skipped": []}
-        found["torch"] = empty | {"records": records}
-        found["tensorflow"] = empty | {"records": [alone]}
-    return Run(found, dict(MACHINE), dict(METHOD))
+        processes["torch"] = empty | {"records": records}
+        processes["tensorflow"] = empty | {"records": [alone]}
+    return Run(processes, dict(MACHINE), dict(METHOD))

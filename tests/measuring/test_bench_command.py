@@ -1,4 +1,4 @@
-"""``python -m fastops bench``: what it does, says and returns, and its page in a browser."""
+"""``python -m fastops bench``: its work, output and exit status, and its page in a browser."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import setuptools
-from fastops_bench import command, page, peers, suites
+from fastops_bench import command, page, peers, report, suites
 from fastops_bench.processes import Process
 from fastops_bench.runs import Run
 from made_runs import MACHINE, made, race
@@ -19,12 +19,12 @@ from fastops._shell import bench
 
 
 def main(*arguments):
-    return command.main([str(one) for one in arguments])
+    return command.main([str(argument) for argument in arguments])
 
 
 @pytest.fixture
 def told(monkeypatch):
-    """Put events in the place of a process."""
+    """Replace a measuring process by a list of events."""
 
     def tell(*events):
         monkeypatch.setattr(Process, "start", lambda self, only_list=False: iter(map(dict, events)))
@@ -44,7 +44,7 @@ END = {"event": "end", "status": 0, "output": "the last words"}
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """Measure something as users do, with a peer's environment, which is this one."""
+    """Run the command as users do, with this environment as the environment of a peer."""
     folder = tmp_path_factory.mktemp("bench")
     python = folder / "peers" / "torch" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -78,7 +78,7 @@ def test_a_run_is_measured_shown_and_saved(measured):
     assert "installed / stock" in (folder / "run.html").read_text()
 
 
-def test_a_peer_measures_in_its_environment_what_is_its_own(measured):
+def test_a_peer_measures_its_own_calls_in_its_environment(measured):
     folder, _ = measured
     run = Run.load(folder / "run.json")
     assert run.peers == ["torch"]
@@ -92,7 +92,7 @@ def test_every_suite_has_a_file_and_every_file_is_a_suite():
     assert files == set(suites.SUITES)
 
 
-def test_a_process_that_is_left_ends():
+def test_an_abandoned_process_ends():
     events = Process("main", ["sizes"], effort="once").start()
     assert next(events)["event"] == "process"
     child = events.gi_frame.f_locals["child"]
@@ -100,7 +100,7 @@ def test_a_process_that_is_left_ends():
     assert child.returncode == -signal.SIGKILL
 
 
-# What is said ------------------------------------------------------------------------------------
+# Messages ------------------------------------------------------------------------------------
 
 
 def test_an_unknown_suite(capsys):
@@ -110,7 +110,7 @@ def test_an_unknown_suite(capsys):
     assert "there is no suite laddr (is it ladder?)" in capsys.readouterr().err
 
 
-def test_an_unknown_filter_says_what_there_is(capsys):
+def test_an_unknown_filter_lists_what_exists(capsys):
     assert main("tape", "-k", "MutMul") == 2
     shown = capsys.readouterr().err
     assert "nothing has MutMul in its name" in shown
@@ -151,16 +151,16 @@ def test_no_peers(capsys, tmp_path):
     assert "python -m fastops_bench.peers" in capsys.readouterr().err
 
 
-def test_which_peers_have_a_part(tmp_path):
+def test_the_choice_of_peers(tmp_path):
     for name in ("torch", "onnxruntime", "other"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "python").touch()
-    found = list(peers.processes(tmp_path, ["ladder", "serving", "tape"]))
-    assert [(one.name, one.suites) for one in found] == [
+    processes = list(peers.processes(tmp_path, ["ladder", "serving", "tape"]))
+    assert [(process.name, process.suites) for process in processes] == [
         ("torch", ["ladder", "serving"]),
         ("onnxruntime", ["serving"]),
     ]
-    assert found[1].libraries == "onnxruntime,onnx"
+    assert processes[1].libraries == "onnxruntime,onnx"
 
 
 def test_an_interrupt(monkeypatch, capsys):
@@ -173,7 +173,7 @@ def test_an_interrupt(monkeypatch, capsys):
     assert "interrupted: nothing is saved" in capsys.readouterr().err
 
 
-def test_what_fails_is_named_and_the_rest_is_shown(told, capsys, tmp_path):
+def test_failures_are_named_and_the_rest_is_shown(told, capsys, tmp_path):
     failed = {"event": "failed", "name": "tape: two", "why": "first\nE  no [such] thing"}
     told(BEGIN, COLLECTED, DONE, failed, END | {"status": 1})
     assert main("tape", f"--json={tmp_path / 'run.json'}") == 1
@@ -185,8 +185,32 @@ def test_what_fails_is_named_and_the_rest_is_shown(told, capsys, tmp_path):
     assert content["processes"]["main"]["failed"][0]["name"] == "tape: two"
 
 
+@pytest.mark.parametrize("effort", [(), ["--quick"], ["-k", "one"], ["--tag=short"]])
+def test_a_lost_promise_is_an_error_of_a_full_run(told, capsys, effort):
+    moved = {"event": "done", "name": "tape: one", "records": [RECORD | {"suite": "tape"}]}
+    told(BEGIN, COLLECTED, moved, END)
+    assert main("tape", *effort) == (0 if effort else 1)
+    said = "error: the suite tape has no group 'tape', which has a promise"
+    assert (said in capsys.readouterr().err) == (not effort)
+
+
+LABELLED = {promised.suite for promised in report.PROMISED.values() if promised.labels}
+
+
+def test_every_promise_has_a_benchmark(capsys):
+    """The list of benchmarks has the labels of their rows, so that nothing is measured."""
+    assert main("--list", *LABELLED) == 0
+    listed = {line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines()}
+    names = {
+        f"{promised.suite}: {label}"
+        for promised in report.PROMISED.values()
+        for label in promised.labels
+    }
+    assert names - listed == {"keras: training step"}  # a kind of models, with several benchmarks
+
+
 @pytest.mark.parametrize("status", [3, -signal.SIGSEGV])
-def test_a_process_that_breaks_off(told, capsys, status):
+def test_a_process_that_ends_early(told, capsys, status):
     told(BEGIN, COLLECTED, DONE, END | {"status": status})
     assert main("tape") == 1
     assert "the last words" in capsys.readouterr().err
@@ -204,7 +228,7 @@ def test_runs_are_compared_and_shown_again(capsys, tmp_path):
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_what_is_missing_is_named(monkeypatch, capsys):
+def test_missing_packages_are_named(monkeypatch, capsys):
     monkeypatch.setattr(
         bench.importlib.util, "find_spec", lambda name: name != "matplotlib" or None
     )
@@ -244,20 +268,20 @@ def test_the_page_in_a_browser(tmp_path, width):
     text = page.render(made())
     (tmp_path / "page.html").write_text(text.replace("</body>", LOOK + "</body>"))
 
-    def look(*what):
+    def look(*extra):
         options = [
             *OPTIONS,
             f"--user-data-dir={tmp_path / 'profile'}",
             f"--window-size={width},900",
         ]
         address = (tmp_path / "page.html").as_uri()
-        command = [CHROMIUM, *options, *what, address]
+        command = [CHROMIUM, *options, *extra, address]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
     seen = look("--dump-dom")
     assert "CONSOLE" not in seen.stderr
-    found = json.loads(re.search(r'data-seen="([^"]*)"', seen.stdout)[1].replace("&quot;", '"'))
-    assert found == {"beyond": 0, "empty": 0, "small": 0, "pictures": text.count("<svg")}
+    sizes = json.loads(re.search(r'data-seen="([^"]*)"', seen.stdout)[1].replace("&quot;", '"'))
+    assert sizes == {"beyond": 0, "empty": 0, "small": 0, "pictures": text.count("<svg")}
     picture = tmp_path / "page.png"
     look(f"--screenshot={picture}")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -268,15 +292,17 @@ def test_the_page_in_a_browser(tmp_path, width):
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
 
 
-def test_the_extra_has_what_is_asked_for():
+def test_the_extra_has_the_packages_that_messages_name():
     (extra,) = re.findall(r"^bench = \[(.*)\]$", PYPROJECT, re.MULTILINE)
     outside = [name for name in bench.NEEDED if name not in ("fastops_bench", "pytest_fastops")]
     assert all(f'"{name}>=' in extra for name in outside)
 
 
-def test_packages_have_all_that_measures():
+def test_packages_have_all_files_for_measuring():
     (patterns,) = re.findall(r"^include = (\[.*\])$", PYPROJECT, re.MULTILINE)
-    found = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
+    packages = setuptools.find_packages(str(ROOT / "bench"), include=json.loads(patterns))
     folders = {path.parent for path in suites.HERE.rglob("*.py")}
-    assert {".".join(one.relative_to(suites.HERE.parent).parts) for one in folders} <= set(found)
-    assert "pytest_fastops" in found
+    assert {".".join(folder.relative_to(suites.HERE.parent).parts) for folder in folders} <= set(
+        packages
+    )
+    assert "pytest_fastops" in packages

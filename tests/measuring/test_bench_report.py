@@ -1,4 +1,4 @@
-"""What a run says: numbers, pictures, the page, and two runs side by side."""
+"""Reports of a run: numbers, pictures, the page, and a comparison of two runs."""
 
 import io
 import re
@@ -33,7 +33,7 @@ def test_a_run_is_saved_and_read(run, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"benchmarks": []}', '{"format": 0}', "\xff"])
-def test_what_is_no_run_is_refused(text, tmp_path):
+def test_files_that_are_not_runs_are_rejected(text, tmp_path):
     (tmp_path / "run.json").write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=r"run\.json"):
         Run.load(tmp_path / "run.json")
@@ -64,13 +64,13 @@ def test_a_row_has_a_pair_an_interval_and_a_null():
 # Tables and sweeps --------------------------------------------------------------------------------
 
 
-def test_tables_have_all_that_was_raced(run):
-    found = {table.title: table for table in report.tables(run)}
-    assert list(found) == ["ladder", "calls", "chain", "sizes", "scaling, attributes"]
-    assert found["ladder"].columns[1:4] == ["floor", "numpy", "kernel"]
-    assert found["chain"].columns == ["chain, us", "kernel", "plan"]
-    assert found["calls"].lines[1][:3] == ["x[0] < y", "0.90", "60.0"]
-    assert r"| a \| b |" in found["calls"].markdown()
+def test_tables_have_all_measured_libraries(run):
+    tables = {table.title: table for table in report.tables(run)}
+    assert list(tables) == ["ladder", "calls", "chain", "sizes", "scaling, attributes"]
+    assert tables["ladder"].columns[1:4] == ["floor", "numpy", "kernel"]
+    assert tables["chain"].columns == ["chain, us", "kernel", "plan"]
+    assert tables["calls"].lines[1][:3] == ["x[0] < y", "0.90", "60.0"]
+    assert r"| a \| b |" in tables["calls"].markdown()
 
 
 def test_a_terminal_has_a_summary_of_many_rows_or_all_of_few(run):
@@ -86,7 +86,7 @@ def test_a_terminal_has_a_summary_of_many_rows_or_all_of_few(run):
     assert "x59" in printed(report.show, many, detailed=True)
 
 
-def test_promises_are_held_or_missed(run):
+def test_targets_are_met_or_missed(run):
     verdicts = {promise.text: promise.verdict for promise in report.promises(run)}
     assert verdicts["AddV2 scalar: times faster than raw_ops"] == "PASS"
     assert verdicts["import fastops: ms"] == "PASS"
@@ -94,13 +94,73 @@ def test_promises_are_held_or_missed(run):
     assert slow["AddV2 scalar: times faster than raw_ops"] == "MISS"
 
 
+PROMISED = [
+    (group, label)
+    for group, promised in report.PROMISED.items()
+    for label in promised.labels or ["any"]
+]
+
+
+def complete(*, left_out=()):
+    """Return a run that has a row for each promise, except for those of some groups and labels."""
+    records = [
+        {"suite": report.PROMISED[group].suite, "group": group, "label": label}
+        for group, label in PROMISED
+        if (group, label) not in left_out
+    ]
+    suites = {promised.suite for promised in report.PROMISED.values()}
+    records += [{"suite": suite, "group": "another", "label": "one"} for suite in suites]
+    return Run({"main": {"records": records, "failed": [], "skipped": []}})
+
+
+def test_no_promise_of_a_complete_run_is_lost():
+    assert report.lost(complete()) == []
+
+
+@pytest.mark.parametrize(("group", "label"), PROMISED)
+def test_a_row_with_another_name_loses_its_promise(group, label):
+    run = complete(left_out=[(group, label)])
+    name = f"group {group!r}" if label == "any" else f"the group {group!r} has no row {label!r}"
+    (sentence,) = report.lost(run)
+    assert name in sentence
+    assert sentence.endswith("which has a promise")
+
+
+def test_a_row_without_a_promise_is_told_if_its_group_has_one_for_each_row():
+    run = complete()
+    run.processes["main"]["records"] += [
+        {"suite": "install", "group": "programs", "label": "a new program"},
+        {"suite": "install", "group": "calls", "label": "a new call"},
+    ]
+    assert report.lost(run) == ["the row 'a new program' of the group 'programs' has no promise"]
+
+
+def test_what_was_skipped_or_not_asked_for_loses_no_promise():
+    row = ("libraries", "Sonnet, training step with Adam")
+    run = complete(left_out=[row])
+    run.processes["main"]["skipped"] = [{"name": ": ".join(row), "why": "it is not installed"}]
+    assert report.lost(run) == []
+    run = complete()
+    records = run.processes["main"]["records"]
+    records[:] = [record for record in records if record["suite"] == "tape"]
+    assert report.lost(run) == []
+
+
+def test_kinds_of_models_stand_for_the_rows_of_keras():
+    run = complete(left_out=[("keras", "training step")])
+    row = {"suite": "keras", "group": "keras", "label": "Keras, training step, Adam"}
+    run.processes["main"]["records"].append(row)
+    assert report.lost(run) == []
+
+
 def test_where_dispatch_stops_mattering(run):
     ((key, arms),) = sweeps.series(run.rows("sizes")).items()
     assert key == ("AddV2", "elements")
-    found = sweeps.crossings(arms)
-    # 100 ns are a tenth of 1000, 6000 of 60000: at 600 and at 53,700 elements, but for the lines.
-    assert 100 < found["fastops"] < 1000
-    assert 10_000 < found["raw_ops"] < 100_000
+    crossings = sweeps.crossings(arms)
+    # 100 ns are a tenth of 1,000, and 6,000 of 60,000. So the sizes are about 600 and 53,700
+    # elements; interpolation changes them a little.
+    assert 100 < crossings["fastops"] < 1000
+    assert 10_000 < crossings["raw_ops"] < 100_000
     kernel = [(1, 100.0), (10, 100.0)]
     assert sweeps.crossing([(1, 200.0), (10, 200.0)], kernel) is None
     assert sweeps.crossing([(1, 101.0), (10, 200.0)], kernel) == 1
@@ -132,12 +192,12 @@ def test_the_page_is_one_file(run):
     assert text.count("<svg") == text.count("</svg>") == 6
     assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|@import", text)
     addresses = set(re.findall(r'(?:href|src)="([^"]*)"', text))
-    assert {one for one in addresses if not one.startswith(("#", "data:,"))} == set()
+    assert {address for address in addresses if not address.startswith(("#", "data:,"))} == set()
     assert "A &lt;processor&gt;" in text
     assert "x[0] &lt; y" in text
     ids = re.findall(r' id="([^"]*)"', text)
     assert len(ids) == len(set(ids))
-    assert {one[1:] for one in addresses if one.startswith("#")} <= set(ids)
+    assert {address[1:] for address in addresses if address.startswith("#")} <= set(ids)
     for words in ("Where dispatch stops mattering", "p99.9", "To hold", "sonnet is not installed"):
         assert words in text
 
@@ -145,11 +205,11 @@ def test_the_page_is_one_file(run):
 # Two runs -----------------------------------------------------------------------------------------
 
 
-def test_what_changed_and_what_is_noise():
-    found = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
-    assert found["ladder: AddV2 scalar"].verdict == "faster"
-    assert found["ladder: AddV2 scalar"].factor == pytest.approx(1.5)
-    assert found["calls: a | b"].verdict == "noise"
+def test_changes_are_told_from_noise():
+    changes = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
+    assert changes["ladder: AddV2 scalar"].verdict == "faster"
+    assert changes["ladder: AddV2 scalar"].factor == pytest.approx(1.5)
+    assert changes["calls: a | b"].verdict == "noise"
     back = {change.name: change for change in compare.changes(made(factor=1.5), made())}
     assert back["ladder: AddV2 scalar"].verdict == "slower"
 

@@ -1,4 +1,4 @@
-"""README.md and docs say what a run has measured: the tool that writes it, and where it does."""
+"""The tool that writes the figures of a run into README.md and docs."""
 
 import re
 import shutil
@@ -15,17 +15,17 @@ pytestmark = pytest.mark.quick
 TIMES = re.compile(r"\b(us|ns|times faster|spread)\b")
 
 ELSEWHERE = {
-    "docs/speed.md": "written as a whole",
-    "docs/distributed.md": "of examples/rollouts.py, which needs several processes and Ray",
+    "docs/speed.md": "the whole file is written by a tool",
+    "docs/distributed.md": "times of examples/rollouts.py, which needs several processes and Ray",
 }
-"""Files with tables of times that are in no block, and why."""
+"""Files with tables of times outside of blocks, with the reason."""
 
-FILES = ["README.md", "bench/README.md", *(f"docs/{one.name}" for one in ROOT.glob("docs/*.md"))]
+FILES = ["README.md", "bench/README.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 
 
 @pytest.fixture
 def root(tmp_path):
-    """Copy all files that are written."""
+    """Copy all files that the tool writes."""
     for path in figures.BLOCKS:
         (tmp_path / path).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
@@ -33,7 +33,7 @@ def root(tmp_path):
 
 
 def full():
-    """Return a run that has something for each block."""
+    """Return a run that has data for each block."""
     run = made()
     records = run.processes["main"]["records"]
     installed, plan = {"stock": 9000, "installed": 500}, {"plan": 1000, "tf.function": 200_000}
@@ -66,7 +66,7 @@ def full():
     return run
 
 
-def test_all_is_written_from_one_run_and_the_same_each_time(root):
+def test_all_blocks_are_written_from_one_run(root):
     run = full()
     assert figures.write(run, root) == []
     first = {path: path.read_text() for path in root.rglob("*.*") if path.is_file()}
@@ -94,13 +94,13 @@ def test_all_is_written_from_one_run_and_the_same_each_time(root):
     assert "<svg" in first[root / "docs/install.svg"]
     assert "<svg" in first[root / "docs/ladder.svg"]
     assert "1 public functions" in first[root / "docs/glance.svg"]
-    # Nothing but the blocks has changed.
+    # Only the blocks have changed.
     for path in figures.BLOCKS:
         before, after = (ROOT / path).read_text(), (root / path).read_text()
         assert figures.MARKED.sub(r"\1", before) == figures.MARKED.sub(r"\1", after)
 
 
-def test_what_was_not_measured_stays_and_is_named(root):
+def test_blocks_without_measurements_stay_and_are_named(root):
     run = made()
     run.processes["main"]["records"] = []
     kept = figures.write(run, root)
@@ -110,7 +110,7 @@ def test_what_was_not_measured_stays_and_is_named(root):
         assert (root / path).read_text() == (ROOT / path).read_text()
 
 
-def test_only_what_is_named_is_written(root):
+def test_only_named_blocks_are_written(root):
     before = {path: (root / path).read_text() for path in figures.BLOCKS}
     assert figures.write(full(), root, ["ahead", "docs/ladder.svg"]) == []
     assert {path.name for path in root.glob("docs/*.svg")} == {"ladder.svg"}
@@ -120,7 +120,7 @@ def test_only_what_is_named_is_written(root):
     assert "| AddV2 scalar | 400 |" not in (root / "README.md").read_text()
 
 
-def test_pytorch_is_said_to_be_ahead_only_where_it_is():
+def test_the_text_names_the_rows_in_which_pytorch_is_faster():
     run = full()
     for record in run.records():
         if record["group"].startswith("whole programs"):
@@ -141,19 +141,19 @@ def test_a_block_has_one_place_and_a_place_has_a_block():
 
 
 def test_a_marker_in_a_text_begins_no_line():
-    """There, Markdown would take the rest of the line for HTML."""
+    """At the beginning of a line, Markdown would take the rest of the line for HTML."""
     for path in figures.BLOCKS:
         assert not re.search(r"^<!-- /?figures.*-->.", (ROOT / path).read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_every_table_of_times_is_written_so(path):
+def test_every_table_of_times_is_in_a_block(path):
     text = figures.MARKED.sub("", (ROOT / path).read_text())
     heads = re.findall(r"^(\|.*\|)\n\|(?: *:?-+:? *\|)+$", text, re.MULTILINE)
     assert bool([head for head in heads if TIMES.search(head)]) == (path in ELSEWHERE)
 
 
-def test_figures_of_a_quick_run_are_not_told(tmp_path, monkeypatch, capsys):
+def test_figures_of_a_quick_run_are_not_written(tmp_path, monkeypatch, capsys):
     run = made()
     run.method["effort"] = "quick"
     run.save(tmp_path / "run.json")

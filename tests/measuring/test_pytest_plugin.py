@@ -1,4 +1,4 @@
-"""Benchmarks beside a baseline, and tests that no op falls back, as users write them."""
+"""The pytest plugin: benchmarks against a baseline, and tests that no op falls back."""
 
 import json
 from statistics import median
@@ -25,8 +25,8 @@ def test_add(op_benchmark):
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run the tests of a text by a pytest of its own, in this process."""
-    # pytest-benchmark is disabled where this is set, and this process may be one of pytest-xdist's.
+    """Run tests, given as text, by another pytest in this process."""
+    # This variable disables pytest-benchmark, and is set in worker processes of pytest-xdist.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 
@@ -38,30 +38,30 @@ def run(pytester, monkeypatch):
     return run
 
 
-def test_a_benchmark_is_five_lines(run, pytester):
+def test_a_benchmark_needs_five_lines(run, pytester):
     result = run(ADD, "--fastops-json=found.json", "--benchmark-json=theirs.json")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*times faster than the baseline*", "test_add *1 direct*"])
-    (found,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
-    assert found["baseline"] == "tf.raw_ops.AddV2"
-    assert found["paths"] == {"direct": 1.0}
-    assert found["reasons"] == {}
-    assert {arm: len(times) for arm, times in found["samples"].items()} == {
+    (comparison,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
+    assert comparison["baseline"] == "tf.raw_ops.AddV2"
+    assert comparison["paths"] == {"direct": 1.0}
+    assert comparison["reasons"] == {}
+    assert {arm: len(times) for arm, times in comparison["samples"].items()} == {
         "candidate": 7,
         "baseline": 7,
         "again": 7,
     }
-    pairs = zip(found["samples"]["baseline"], found["samples"]["candidate"], strict=True)
-    assert found["ratio"] == median(a / b for a, b in pairs)
-    assert found["versions"]["fastops"] == fastops.__version__
+    pairs = zip(comparison["samples"]["baseline"], comparison["samples"]["candidate"], strict=True)
+    assert comparison["ratio"] == median(a / b for a, b in pairs)
+    assert comparison["versions"]["fastops"] == fastops.__version__
     (theirs,) = json.loads((pytester.path / "theirs.json").read_text())["benchmarks"]
     assert theirs["stats"]["data"] == pytest.approx(
-        [time / 1e9 for time in found["samples"]["candidate"]]
+        [time / 1e9 for time in comparison["samples"]["candidate"]]
     )
-    assert theirs["extra_info"]["ratio"] == found["ratio"]
+    assert theirs["extra_info"]["ratio"] == comparison["ratio"]
 
 
-def test_the_installed_program_beside_the_stock_one(run, pytester):
+def test_an_installed_program_is_compared_with_stock(run, pytester):
     text = """
     import fastops, pytest
     import tensorflow as tf
@@ -73,7 +73,7 @@ def test_the_installed_program_beside_the_stock_one(run, pytester):
         assert found.paths == {"direct": 1.0}
         assert set(found.tail) == {"candidate", "baseline"}
         assert found.tail["candidate"]["p50"] <= found.tail["candidate"]["worst"]
-        assert found.interval == (None, None)  # of three rounds nothing is sure
+        assert found.interval == (None, None)  # three rounds are too few for an interval
     """
     result = run(text, "--benchmark-group-by=group")
     result.assert_outcomes(passed=1)
@@ -81,7 +81,7 @@ def test_the_installed_program_beside_the_stock_one(run, pytester):
 
 
 @pytest.mark.parametrize(("least", "outcome"), [("1e-6", "passed"), ("1e6", "failed")])
-def test_a_least_ratio(run, least, outcome):
+def test_a_minimum_ratio(run, least, outcome):
     result = run(ADD, f"--fastops-min-ratio={least}")
     result.assert_outcomes(**{outcome: 1})
     if outcome == "failed":
@@ -128,9 +128,9 @@ def test_disabled_benchmarks_run_once_and_say_so(run, pytester):
     result = run(ADD, *options)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*were run once and not measured*"])
-    (found,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
-    assert found["samples"] == {}
-    assert found["ratio"] is None
+    (comparison,) = json.loads((pytester.path / "found.json").read_text())["comparisons"]
+    assert comparison["samples"] == {}
+    assert comparison["ratio"] is None
 
 
 def test_wrong_use(run):
@@ -189,11 +189,12 @@ def test_the_interval_of_a_median(count):
     values = [float(value) for value in range(count)]
     middle, low, high = median_interval(values[::-1])
     assert middle == (count - 1) / 2
-    # By the tables of order statistics: 95 % need six values; of 31, the 10th and the 22nd.
+    # From tables of order statistics: a 95 % interval needs six values; of 31 values, it is from
+    # the 10th to the 22nd.
     assert (low, high) == {6: (0.0, 5.0), 31: (9.0, 21.0)}.get(count, (None, None))
 
 
-def test_what_is_compared():
+def test_all_results_are_compared():
     candidate, other, title = candidate_and_baseline(
         fastops.ops.add_v2, (), {"x": 1.0, "y": 2.0}, "stock"
     )
@@ -247,7 +248,7 @@ HEADER = "fastops: install is in force from the import of TensorFlow on ({})"
 
 @pytest.fixture
 def run_apart(pytester, monkeypatch):
-    """Run the tests of a text, and a conftest, by pytest in a new process."""
+    """Run tests and a conftest, given as text, by pytest in a new process."""
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "FASTOPS_INSTALL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -268,7 +269,7 @@ def test_the_option_installs_before_test_modules_are_imported(run_apart, options
     result.stdout.fnmatch_lines([HEADER.format("--fastops-install")])
 
 
-def test_the_variable_does_too(run_apart, monkeypatch):
+def test_the_variable_installs_before_test_modules_are_imported(run_apart, monkeypatch):
     monkeypatch.setenv("FASTOPS_INSTALL", "1")
     result = run_apart(UNDER_INSTALL)
     result.assert_outcomes(passed=2)
@@ -297,7 +298,7 @@ def test_the_plugin_turned_off(run_apart, monkeypatch):
     assert "fastops: install" not in result.stdout.str()
 
 
-def test_a_value_of_the_variable_that_is_neither(run_apart, monkeypatch):
+def test_an_invalid_value_of_the_variable(run_apart, monkeypatch):
     monkeypatch.setenv("FASTOPS_INSTALL", "yes")
     result = run_apart(WITHOUT_TENSORFLOW)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -308,14 +309,14 @@ def test_the_option_ends_with_its_run(run):
     text = "import fastops\ndef test_it(): assert fastops.is_installed()"
     run(text, "--fastops-install").assert_outcomes(passed=1)
     assert not fastops.is_installed()
-    with fastops.accelerated():  # what was in force before stays
+    with fastops.accelerated():  # an earlier install stays active
         run(text, "--fastops-install").assert_outcomes(passed=1)
         assert fastops.is_installed()
     fastops.uninstall()
 
 
 def test_tests_are_verified(pytester, monkeypatch):
-    """In a process of its own, which it installs fastops in."""
+    """The run needs a new process, in which it installs fastops."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
@@ -330,7 +331,7 @@ def test_tests_are_verified(pytester, monkeypatch):
 
 
         def test_what_differs():
-            RESULTS.differences.append("planted")  # as by an error that a test expects
+            RESULTS.differences.append("planted")  # as after an error that a test expects
         """
     )
     options = ("-p", "no:cacheprovider", "-p", "pytest_fastops")

@@ -1,8 +1,8 @@
-"""The proof that fastops is the same as TensorFlow, over the whole registry.
+"""The parity suite: fastops gives the same as TensorFlow, for all ops of the registry.
 
-``recipes`` say how each op is called, ``draw`` makes the tensors they ask for, ``cases`` multiplies
-recipes by the dtypes of the registered kernels, ``checks`` holds one case against TensorFlow,
-``malformed`` makes calls that are wrong. ``worker`` does all this for a share of the ops in a
-process of its own, ``campaign`` runs workers and survives their crashes, ``coverage`` writes
-docs/coverage.md. ``python -m parity`` runs everything.
+``recipes`` define how to call each op. ``draw`` makes the tensors for recipes. ``cases`` combines
+recipes with the dtypes of the registered kernels. ``checks`` compares one case with TensorFlow.
+``malformed`` makes wrong calls. ``worker`` does all this for some ops, in its own process.
+``campaign`` runs workers and survives their crashes. ``coverage`` writes docs/coverage.md. ``python
+-m parity`` runs everything.
 """

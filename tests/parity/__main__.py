@@ -1,6 +1,6 @@
-"""The whole parity suite: compares fastops with TensorFlow over the registry, hunts for crashes.
+"""Run the parity suite: compare all ops with TensorFlow, and search for crashes.
 
-Writes docs/coverage.md and docs/crashes.md, and prints the figures.
+It writes docs/coverage.md and docs/crashes.md, and prints the figures.
 """
 
 import argparse
@@ -34,11 +34,12 @@ class Depth:
     Attributes
     ----------
     thorough : bool
-        Each combination of dtypes, large shapes, each derivative; or a part of them.
+        Whether to compare each combination of dtypes, large shapes, and each derivative, or only
+        some of them.
     calls, calls_of_others : int
-        Malformed calls of each op that may be direct, and of each other op.
+        How many malformed calls to make of each op that may be direct, and of each other op.
     examples : int
-        Examples that hypothesis draws for each op.
+        How many examples hypothesis draws for each op.
     """
 
     thorough: bool
@@ -54,7 +55,7 @@ CHECKS = ("gradients", "graphs", "malformed", "properties", "values")
 
 
 def tasks(world, depth, op_names, seed):
-    """Return what is to be done in a world, op by op; what may spoil the memory comes last."""
+    """Return the tasks in a world, op by op. Tasks that may corrupt memory come last."""
     suffix = worker.THOROUGH if depth.thorough else ""
     called = [name for name in op_names if name in recipes.RECIPES]
     planned = []
@@ -72,7 +73,7 @@ def tasks(world, depth, op_names, seed):
 
 
 def run(world, planned, journal):
-    """Perform tasks, but for those in the journal, and show how far it is; return the `Report`."""
+    """Perform the tasks that are not in the journal, and show the progress; return the `Report`."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -93,12 +94,12 @@ def run(world, planned, journal):
 
 
 def problems(reports):
-    """Return everything that reports hold against fastops."""
+    """Return all problems of fastops in reports."""
     return [
         problem
         for report in reports
         for problem in (
-            *(problem for found in report.findings for problem in found["problems"]),
+            *(problem for finding in report.findings for problem in finding["problems"]),
             *report.problems,
             *(
                 f"{death.op_name} ({death.check} {death.number}): {death.end}: {death.call}"
@@ -110,7 +111,7 @@ def problems(reports):
 
 
 def figures(reports):
-    """Return what was compared, as rows of text and number."""
+    """Return rows of a text and a number that say what was compared."""
     values = [f for report in reports for f in report.findings if f["check"] == "values"]
     searches = [
         (check, sums)
@@ -120,7 +121,7 @@ def figures(reports):
     ]
     deaths = [death for report in reports for death in report.deaths]
     return [
-        ("ops compared", len({found["op_name"] for found in values if found["paths"]})),
+        ("ops compared", len({finding["op_name"] for finding in values if finding["paths"]})),
         (
             "ops and dtypes",
             len({(f["op_name"], *item) for f in values for item in f["types"].items()}),
@@ -135,8 +136,8 @@ def figures(reports):
     ]
 
 
-def total(searches, check, what):
-    return sum(sums[what] for name, sums in searches if name == check)
+def total(searches, check, key):
+    return sum(sums[key] for name, sums in searches if name == check)
 
 
 CRASHES = """\
@@ -154,19 +155,19 @@ what is in memory, so no test checks the page. A row lists the mistakes that end
 """
 
 MOST_MISTAKES = 4
-"""Mistakes that are named in a row; of the others there, only how many they are."""
+"""How many mistakes are named in a row. Of the others, the row has only the number."""
 
 
 def crashes(reports):
     """Return the text of docs/crashes.md."""
-    found = [
+    deaths = [
         death
         for report in reports
         for death in report.deaths
         if death.whose == "tensorflow" and death.check == "malformed"
     ]
     rows = defaultdict(list)
-    for death in sorted(found, key=lambda death: (death.call.count(";"), death.number)):
+    for death in sorted(deaths, key=lambda death: (death.call.count(";"), death.number)):
         words = last_words(death)
         rows[death.op_name, death.end, re.sub(r"\d+", "", words)].append((death.call, words))
     table = ""
@@ -176,31 +177,31 @@ def crashes(reports):
             mistakes += f"<br>and {len(calls) - MOST_MISTAKES} more"
         table += f"| {op_name} | {mistakes} | {end} | {calls[0][1]} |\n"
     ops = len({op_name for op_name, *_ in rows})
-    return CRASHES.format(version=tf.version.VERSION, count=len(found), ops=ops) + table
+    return CRASHES.format(version=tf.version.VERSION, count=len(deaths), ops=ops) + table
 
 
 def last_words(death):
-    """Return what TensorFlow printed about its check that failed, without times and places."""
-    _, found, words = death.message.partition("Check failed:")
-    return f"`{found}{words}`".replace("|", "\\|").replace("\n", " ") if found else ""
+    """Return TensorFlow's message about the check that failed, without time and source position."""
+    _, check, words = death.message.partition("Check failed:")
+    return f"`{check}{words}`".replace("|", "\\|").replace("\n", " ") if check else ""
 
 
 def main():
     parser = argparse.ArgumentParser(prog="make parity", description=__doc__)
-    parser.add_argument("ops", nargs="*", help="names of ops; without any, the whole registry")
-    parser.add_argument("--quick", action="store_true", help="as much as the tests run")
-    parser.add_argument("--world", choices=WORLDS, action="append", help="one of the three only")
-    parser.add_argument("--check", choices=CHECKS, action="append", help="one of the five only")
-    parser.add_argument("--calls", type=int, help="malformed calls of each op")
-    parser.add_argument("--examples", type=int, help="examples of each op that hypothesis draws")
-    parser.add_argument("--seed", type=int, default=0, help="seed of hypothesis")
+    parser.add_argument("ops", nargs="*", help="names of ops; default: the whole registry")
+    parser.add_argument("--quick", action="store_true", help="check only what the tests check")
+    parser.add_argument("--world", choices=WORLDS, action="append", help="only this world")
+    parser.add_argument("--check", choices=CHECKS, action="append", help="only this check")
+    parser.add_argument("--calls", type=int, help="malformed calls to make of each op")
+    parser.add_argument("--examples", type=int, help="examples that hypothesis draws of each op")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of hypothesis")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with a run of these options that was stopped"
+        "--resume", action="store_true", help="continue a stopped run with the same options"
     )
     parser.add_argument(
-        "--forever", action="store_true", help="draw examples with ever new seeds until stopped"
+        "--forever", action="store_true", help="draw examples with new seeds until stopped"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     options = parser.parse_args()
     console = Console()
     recipes.load()
@@ -211,7 +212,7 @@ def main():
     )
     known = (*cases.op_names(), *cases.other_op_names())
     if unknown := set(options.ops) - set(known):
-        parser.error(f"no such ops that run here: {', '.join(sorted(unknown))}")
+        parser.error(f"these ops do not run here: {', '.join(sorted(unknown))}")
     if options.forever:
         search_forever(console, options, depth)
     begin = time.perf_counter()
@@ -227,8 +228,8 @@ def main():
     for problem in problems(reports):
         console.print(problem, markup=False, style="red")
     table = Table("parity with TensorFlow", "", title=f"seed {options.seed}")
-    for what, count in figures(reports):
-        table.add_row(what, f"{count:,}")
+    for text, count in figures(reports):
+        table.add_row(text, f"{count:,}")
     table.add_row("minutes", f"{(time.perf_counter() - begin) / 60:.1f}")
     console.print(table)
     if options.json:
@@ -242,7 +243,7 @@ def main():
 
 
 def search_forever(console, options, depth):
-    """Draw examples with one seed after another, and print what differs, until interrupted."""
+    """Draw examples with one seed after another, and print differences, until interrupted."""
     seed = options.seed or int(time.time())
     op_names = [name for name in options.ops or cases.op_names() if name in recipes.RECIPES]
     while True:

@@ -1,8 +1,8 @@
-"""Runs checks in processes that may die, and goes on.
+"""Run checks in processes that may crash, and continue after crashes.
 
 TensorFlow itself ends the process on some malformed calls. So the checks run in children of a
-zygote: one that dies is replaced within a fraction of a second and goes on behind the call that
-killed it.
+zygote. A child that dies is replaced within a fraction of a second, and the new child continues
+after the call that ended it.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ WORLDS = {
     "plain": {"TF_ENABLE_ONEDNN_OPTS": "0"},
     "deterministic": {"TF_ENABLE_ONEDNN_OPTS": "1"},
 }
-"""What TensorFlow is run as, and the environment that makes it so."""
+"""The configurations of TensorFlow, and the environment variables that set them."""
 
 
 class Task(NamedTuple):
@@ -33,16 +33,16 @@ class Task(NamedTuple):
     Attributes
     ----------
     check : str
-        Its name in `parity.worker.CHECKS`.
+        The name of the check in `parity.worker.CHECKS`.
     op_name : str
         The op.
     start, stop : int
-        Which of the steps of the check: combinations of dtypes, or numbers of calls. A `stop` of
-        `None` means all.
+        The range of the steps of the check, which are combinations of dtypes or numbers of calls. A
+        `stop` of `None` means all.
     arm : {"both", "tensorflow", "fastops"}
-        Who makes the calls; one alone where the cause of a crash is looked for.
+        Which library makes the calls. Only one makes them when the cause of a crash is determined.
     fatal : tuple of tuple of str
-        Mistakes that are known to end the process when they are made together.
+        Sets of mistakes that are known to end the process when they are made in one call.
     """
 
     check: str
@@ -60,17 +60,17 @@ class Crash:
     Attributes
     ----------
     task : Task
-        What it was doing.
+        The task of the child.
     step : int
-        The combination of dtypes or the number of the call.
+        The combination of dtypes, or the number of the call.
     arm : str
-        Who made the call: "tensorflow" or "fastops".
+        Which library made the call: "tensorflow" or "fastops".
     call : str
-        The call in words.
+        A description of the call.
     end : str
         The signal, or "hangs".
     message : str
-        The last that it wrote to its standard error.
+        The last text that the child wrote to its standard error.
     """
 
     task: Task
@@ -82,9 +82,9 @@ class Crash:
 
 
 class Progress:
-    """A file in memory through which a child says what it is about to do.
+    """A file in memory into which a child writes what it is about to do.
 
-    It survives the child, whatever happens to it.
+    The file survives a crash of the child.
     """
 
     SIZE = 1024
@@ -108,33 +108,33 @@ class Progress:
 PROGRAM = "from parity.campaign import serve; serve()"
 
 ASLEEP = 2
-"""Seconds after which a child of which no thread has run, or could, counts as hanging.
+"""The seconds after which a child whose threads all sleep counts as hanging.
 
-However busy the machine is, what wants to run is seen to want it.
+A busy machine does not matter: a thread that is ready to run does not count as sleeping.
 """
 
 
 def activity(pid):
-    """Return what changes while a process does anything; `None` while one of its threads could.
+    """Return the CPU times of the threads of a process; `None` if one of them is ready to run.
 
-    `None` also for one that has ended: its connection tells of it.
+    It also returns `None` for a process that has ended, which its connection reports.
     """
-    found, threads = [], []
+    times, threads = [], []
     with contextlib.suppress(OSError):
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     if not threads:
         return None
     for thread in threads:
-        with contextlib.suppress(OSError):  # it ended just now
+        with contextlib.suppress(OSError):  # the thread has just ended
             state, *numbers = (thread / "stat").read_text().rpartition(")")[2].split()
             if state != "S":
                 return None
-            found.append((thread.name, numbers[10], numbers[11]))  # time in user and kernel mode
-    return sorted(found)
+            times.append((thread.name, numbers[10], numbers[11]))  # time in user and kernel mode
+    return sorted(times)
 
 
 def serve():
-    """Do what comes in through the standard input: the program of a `Child`."""
+    """Perform the tasks that arrive through the standard input: the main program of a `Child`."""
     from parity import worker
 
     connection = multiprocessing.connection.Connection(os.dup(0))
@@ -155,7 +155,7 @@ def serve():
 
 
 def limit(memory):
-    """Let this process take so many bytes beyond what it has, or any number."""
+    """Limit the memory that this process may take beyond its present size; None: no limit."""
     most = resource.RLIM_INFINITY
     if memory is not None:
         with open("/proc/self/statm") as statm:
@@ -164,7 +164,7 @@ def limit(memory):
 
 
 class Child:
-    """A process that performs tasks, and can be started again."""
+    """A process that performs tasks, and is started again after a crash."""
 
     def __init__(self, folder, world, memory):
         self._world, self._memory = world, memory
@@ -195,18 +195,18 @@ class Child:
         self.done.add(task.check)
         self.progress(task.start)
         self._begin()
-        with contextlib.suppress(OSError):  # it died: the next `receive` tells
+        with contextlib.suppress(OSError):  # the child has died; the next `receive` reports that
             self.connection.send(task)
 
     def receive(self):
-        """Return what the child sent, or a `Crash` if it is dead."""
+        """Return the object that the child sent, or a `Crash` if it has died."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
             return self._died()
 
     def stalls(self, seconds):
-        """Tell whether nothing has happened for that long, or it is `ASLEEP`."""
+        """Tell whether the child makes no progress for that long, or sleeps for `ASLEEP` s."""
         clock = time.monotonic()
         seen, active = self.progress.read(), activity(self.process.pid)
         if seen != self._seen:
@@ -216,7 +216,7 @@ class Child:
         return clock - self._since > seconds or clock - self._asleep_since > ASLEEP
 
     def kill(self):
-        """Kill it, and return the `Crash`."""
+        """Kill the child, and return the `Crash`."""
         self.process.kill()
         return dataclasses.replace(self._died(), end="hangs")
 
@@ -226,7 +226,7 @@ class Child:
         step, arm, call = self.progress.read()
         lines = (self._folder / "stderr").read_text(errors="replace").strip().splitlines()
         if code > 0 and not call:
-            raise RuntimeError("a child could not begin:\n" + "\n".join(lines[-20:]))
+            raise RuntimeError("a child could not start:\n" + "\n".join(lines[-20:]))
         end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         telling = [line for line in lines if "Check failed" in line or "terminate" in line]
         crash = Crash(self.task, step, arm, call, end, (telling or lines or [""])[-1][-300:])
@@ -234,12 +234,12 @@ class Child:
         return crash
 
     def stop(self):
-        self.process.kill()  # TensorFlow takes its time to leave
+        self.process.kill()  # TensorFlow is slow to exit
         self.process.wait()
         self.connection.close()
 
     def renew(self):
-        """Begin a new life, without what earlier tasks left in memory."""
+        """Start a new process, without the memory that earlier tasks have left."""
         self.stop()
         self._start()
 
@@ -254,13 +254,13 @@ class Campaign:
     jobs : int, optional
         Number of children; by default one for each processor.
     memory : dict of str to int
-        By check, the bytes that a child may take for a task; any number where none is given.
+        By check, the bytes of memory that a child may take for a task; default: no limit.
     patience : callable
-        Returns the seconds without progress after which a child counts as hanging, given its task;
-        one that is `ASLEEP` does earlier.
+        Given a task, returns the seconds without progress after which a child counts as hanging. A
+        child that sleeps counts after `ASLEEP` seconds.
     isolated : collection of str
-        Checks that share no process with another group of tasks: what one op's calls leave behind
-        neither kills nor delays another's.
+        Checks whose groups of tasks do not share a process, so that the calls of one op cannot
+        crash or delay those of another.
     """
 
     def __init__(self, world, jobs=None, memory=None, patience=lambda task: 120, isolated=()):
@@ -281,21 +281,21 @@ class Campaign:
         self._home.cleanup()
 
     def perform(self, groups, after_crash):
-        """Perform tasks; yield what the checks find, each with its task.
+        """Perform tasks; yield the findings of the checks, each with its task.
 
         Parameters
         ----------
         groups : iterable of list of Task
-            What to do; a group is done by one child, one task after the other.
+            The tasks. One child performs a group, one task after the other.
         after_crash : callable
-            Given a `Crash`, returns the task to go on with, or `None`.
+            Given a `Crash`, returns the task to continue with, or `None`.
 
         Yields
         ------
         task : Task
             The task.
         found : object
-            What its check yields, a `Crash`, or `None` at its end.
+            A finding of its check, a `Crash`, or `None` at the end of the task.
         """
         waiting = iter(groups)
         busy = {}
@@ -309,18 +309,20 @@ class Campaign:
                 for connection, child in list(busy.items())
                 if connection not in ready and child.stalls(self._patience(child.task))
             ]
-            for child, found in events:
+            for child, finding in events:
                 task = child.task
-                yield task, found
-                if isinstance(found, Crash):
-                    busy = {one.connection: one for one in busy.values() if one is not child}
-                    rest = after_crash(found)
+                yield task, finding
+                if isinstance(finding, Crash):
+                    busy = {
+                        worker.connection: worker for worker in busy.values() if worker is not child
+                    }
+                    rest = after_crash(finding)
                     if rest is not None:
                         child.give(rest)
                         busy[child.connection] = child
                         continue
                     yield task, None
-                elif found is not None:
+                elif finding is not None:
                     continue
                 busy.pop(child.connection, None)
                 self._next(child, waiting, busy)

@@ -1,4 +1,4 @@
-"""Which calls are compared: recipes, times the dtypes of TensorFlow's kernels."""
+"""The calls that are compared: recipes, combined with the dtypes of TensorFlow's kernels."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -19,10 +19,11 @@ ANYTHING = (
     *("complex64", "complex128", "bool", "string"),
     *("qint8", "quint8", "qint16", "quint16", "qint32"),
 )
-"""The dtypes of an attribute that neither OpDef nor kernel restricts: all that tensors have."""
+"""The dtypes of an attribute that neither OpDef nor kernel restricts: all dtypes of tensors."""
 
 MOST_COMBINATIONS = 600
-"""An op with more combinations of dtypes than this gets each dtype once, not each combination."""
+"""For an op with more combinations of dtypes than this, each dtype is tested once, and not each
+combination."""
 
 
 @cache
@@ -62,18 +63,18 @@ def other_op_names():
 
 
 def combinations(op_name, thorough=False):
-    """Return the dtypes an op can be called with: dicts of type attribute to `tf.DType`.
+    """Return the combinations of dtypes of an op, as dicts of type attribute to `tf.DType`.
 
     Parameters
     ----------
     op_name : str
         Name of the op.
     thorough : bool
-        Return each combination that a kernel supports; otherwise so many that each dtype of each
-        attribute comes at least once.
+        Whether to return each combination that a kernel supports, or only enough of them to have
+        each dtype of each attribute at least once.
     """
     attrs = [attr for attr in _registry.op(op_name).record.op_def.attrs if attr.type == "type"]
-    found = {}
+    tried = {}
     for kernel in _kernels()[op_name]:
         limits = {
             constraint.name: [
@@ -82,7 +83,7 @@ def combinations(op_name, thorough=False):
             for constraint in kernel.constraint
         }
         choices = [_choices(attr, limits.get(attr.name)) for attr in attrs]
-        if (thorough or op_name in recipes.MISMATCHED) and len(found) <= MOST_COMBINATIONS:
+        if (thorough or op_name in recipes.MISMATCHED) and len(tried) <= MOST_COMBINATIONS:
             rows = itertools.product(*choices)
         else:
             longest = max(map(len, choices), default=1)
@@ -91,12 +92,12 @@ def combinations(op_name, thorough=False):
             )
         for row in rows:
             if len(row) == len(attrs):
-                found[tuple(row)] = None
+                tried[tuple(row)] = None
     rows = [
         dict(zip([attr.name for attr in attrs], map(tf.as_dtype, row), strict=True))
-        for row in found
+        for row in tried
     ]
-    # Those that run come first: a rejected one shall not be all that is left of another dtype.
+    # Combinations that run come first, so that a dtype is not only in a rejected combination.
     rows.sort(key=lambda types: rejection(op_name, types) is not None)
     return rows if thorough and len(rows) <= MOST_COMBINATIONS else _thinned(rows)
 
@@ -110,7 +111,7 @@ def _choices(attr, limit):
 
 
 def _thinned(rows):
-    """Keep combinations so that each dtype of each attribute stays."""
+    """Return a part of the combinations that still has each dtype of each attribute."""
     seen, kept = set(), []
     for types in rows:
         cells = set(types.items())
@@ -122,7 +123,7 @@ def _thinned(rows):
 
 @dataclass
 class Case:
-    """One call of an op: everything that is needed to make its arguments again."""
+    """One call of an op, with everything that is needed to draw its arguments again."""
 
     op_name: str
     types: dict
@@ -137,7 +138,7 @@ class Case:
 
 
 def calls(op_name, types, mode=PLAIN, thorough=False):
-    """Yield the cases of an op with these dtypes; arguments are drawn anew each time."""
+    """Yield the cases of an op with these dtypes. Each call draws new arguments."""
     draw = Draw(types, mode, thorough)
     record = _registry.op(op_name).record
     free = {
@@ -150,7 +151,7 @@ def calls(op_name, types, mode=PLAIN, thorough=False):
 
 
 def modes(op_name, types):
-    """Return the kinds of values worth comparing: special ones only where a dtype has some."""
+    """Return the kinds of values to compare; special ones only if a dtype has such values."""
     inputs = _registry.op(op_name).record.op_def.inputs
     dtypes = [types.get(arg.type_attr) or arg.dtype for arg in inputs]
     special = any(arg.type_list_attr for arg in inputs) or any(
@@ -161,7 +162,7 @@ def modes(op_name, types):
 
 
 def rejection(op_name, types):
-    """Return why TensorFlow has a kernel for these dtypes that never succeeds, or `None`."""
+    """Return why TensorFlow's kernel for these dtypes always fails, or `None` if it does not."""
     if op_name in recipes.NONDETERMINISTIC and is_op_determinism_enabled():
         return recipes.NONDETERMINISTIC[op_name]
     for attr, names, because in recipes.REJECTED.get(op_name, ()):

@@ -1,6 +1,6 @@
-"""What is held against TensorFlow, for an op with one combination of dtypes.
+"""Comparisons with TensorFlow, for an op with one combination of dtypes.
 
-`values`, `gradients` and `graphs` each return `Findings`; `compare_malformed` takes single calls.
+`values`, `gradients` and `graphs` return `Findings`; `compare_malformed` compares single calls.
 """
 
 import dataclasses
@@ -28,30 +28,31 @@ from parity.draw import PLAIN
 reference = cache(fallback.reference)
 
 ROUNDS = 6
-"""How often TensorFlow runs a call to show that it does not reproduce a result."""
+"""How often to run a call in TensorFlow to find out whether its result varies."""
 
 MANY_ROUNDS = 40
-"""Likewise an error, or what is hardly ever another result: both are rare."""
+"""How often to run a call in TensorFlow if only rare runs vary: errors, and results that hardly
+ever differ."""
 
 
 @dataclasses.dataclass
 class Findings:
-    """What a check found out about one op with one combination of dtypes.
+    """The findings of a check for one op with one combination of dtypes.
 
     Attributes
     ----------
     check, op_name : str
-        Which check, of which op.
+        The check, and the op.
     types : dict of str to str
         The combination.
     cases : int
-        Calls compared.
+        The number of calls compared.
     paths : dict of str to int
-        Where the second run of each successful call went: "direct", or path and reason.
+        The paths of the second runs of successful calls: "direct", or path and reason.
     problems : list of str
-        Differences and other reasons for alarm.
+        Differences and other problems.
     rejected : str
-        Why TensorFlow runs no call with these dtypes, or "".
+        The reason why all calls with these dtypes fail in TensorFlow, or "".
     """
 
     check: str
@@ -71,7 +72,7 @@ def begin(check, op_name, types):
 
 
 def call_and_path(op_name, arguments):
-    """Call an op; return what it returns or raises, and its path: "direct", "capi:op", ..."""
+    """Call an op; return its result or exception, and its path: "direct", "capi:op", ..."""
     counters.reset_counters()
     return outcome(_registry.op(op_name), **arguments), last_path(op_name)
 
@@ -85,7 +86,7 @@ def last_path(op_name):
 
 
 def state(case):
-    """Return what the variables and tables of a case hold now."""
+    """Return the present values of the variables and tables of a case."""
     values, tables = [], []
     for variable in case.draw.variables:
         handle = variable.handle
@@ -99,17 +100,17 @@ def state(case):
 
 
 def compare(case, *others):
-    """Hold a case against TensorFlow; `others` are the same case, drawn anew if it has state.
+    """Compare a case with TensorFlow; `others` are the same case, drawn anew if it has state.
 
-    The first of these calls is TensorFlow's, too; the tasks of the next one run in this thread,
-    those of a third in TensorFlow's.
+    TensorFlow also makes the first of these calls. The tasks of the second call run in this thread,
+    those of the third in TensorFlow's threads.
 
     Returns
     -------
     problem : str or None
         The difference, if there is one.
     path : str or None
-        The path of the last call; `None` where TensorFlow raises.
+        The path of the last call; `None` if TensorFlow raises.
     """
     theirs = reference(case.op_name)
     want = outcome(theirs, **case.arguments)
@@ -118,19 +119,19 @@ def compare(case, *others):
     for other, threads in zip(others, ("auto", "caller", "pool"), strict=False):
         with fastops.options(threads=threads):
             got, path = call_and_path(case.op_name, other.arguments)
-        found = discrepancy(case.op_name, got, want) or difference(state(other), want_state)
+        problem = discrepancy(case.op_name, got, want) or difference(state(other), want_state)
         again = partial(outcome, theirs, **case.arguments)
-        if found and not excusable(case.op_name, got, want, again):
-            return found, path
+        if problem and not excusable(case.op_name, got, want, again):
+            return problem, path
         drawn = recipes.DRAWN.get(case.op_name)
         for result in (got, want) if drawn else ():
             if not isinstance(result, Failure) and not drawn.fulfilled(case.arguments, result):
-                return f"nothing that it draws: {result}", path
+                return f"not a possible draw: {result}", path
     return None, None if isinstance(want, Failure) else path
 
 
 def discrepancy(op_name, got, want):
-    """Say how two results of an op differ, `None` if they do so in nothing but what it drew."""
+    """Describe how two results of an op differ; `None` if only random numbers differ."""
     drawn = recipes.DRAWN.get(op_name)
     if drawn is None or isinstance(got, Failure) or isinstance(want, Failure):
         return difference(got, want)
@@ -138,12 +139,13 @@ def discrepancy(op_name, got, want):
 
 
 def excusable(op_name, got, want, again):
-    """Tell whether a difference is one that TensorFlow's own runs show; `again` makes one."""
+    """Tell whether TensorFlow's own runs have the same difference; `again` makes a run."""
     if isinstance(got, Failure) and isinstance(want, Failure) and settled(got) == settled(want):
         return True
     theirs = (again() for _ in itertools.count())
     if isinstance(got, Failure) and isinstance(want, Failure):
-        # Which of several mistakes TensorFlow names may be the order of a hash map, new each time.
+        # If there are several mistakes, the one that TensorFlow names may depend on the order of a
+        # hash map, which varies.
         return any(difference(got, run) is None for run in itertools.islice(theirs, MANY_ROUNDS))
     runs = [want, *itertools.islice(theirs, ROUNDS)]
     if any(isinstance(result, Failure) for result in (got, *runs)):
@@ -153,13 +155,13 @@ def excusable(op_name, got, want, again):
 
 
 def settled(failure):
-    """Return a failure without what TensorFlow prints in another order, or spaced, each time."""
+    """Return a failure without the parts of the message whose order or spacing varies."""
 
     def in_order(match):
         return f"{match[1]}[{sorted(match[2].split(', '))}]"
 
     message = re.sub(r"(with these attrs: )\[([^]]*)\]", in_order, failure.message)
-    # Of several attributes that are wrong, and of several nodes that fail, it names any one.
+    # If several attributes are wrong, or several nodes fail, TensorFlow names any of them.
     message = re.sub(r"for attr '\w+' of \w+ (is not in|must be) .*", "", message)
     message = re.sub(r"\b(gradient_tape/)+", "", message)
     return failure._replace(message=re.sub(r"\s+", "", message))
@@ -167,30 +169,30 @@ def settled(failure):
 
 def values(op_name, types, thorough=False):
     """Compare every case of an op with these dtypes: values, structure, device, state, path."""
-    found = begin("values", op_name, types)
-    found.rejected = cases.rejection(op_name, types) or ""
+    findings = begin("values", op_name, types)
+    findings.rejected = cases.rejection(op_name, types) or ""
     succeeded = False
     for mode in cases.modes(op_name, types):
         for same in same_cases(op_name, types, mode, thorough):
             problem, path = compare(*same)
-            found.cases += 1
+            findings.cases += 1
             if path is not None:
-                found.took(path)
+                findings.took(path)
                 succeeded = True
-            elif problem is None and mode == PLAIN and not found.rejected:
+            elif problem is None and mode == PLAIN and not findings.rejected:
                 error = outcome(reference(op_name), **same[0].arguments)
                 problem = f"the recipe's call is not valid: {error}"[:400]
             if problem:
-                found.problems.append(f"{same[0]}: {problem}")
-    if found.rejected and succeeded:
-        found.problems.append(f"{op_name} {found.types}: noted as rejected, but runs")
-    if not found.cases and not found.rejected:
-        found.problems.append(f"{op_name} {found.types}: the recipe yields no call")
-    return found
+                findings.problems.append(f"{same[0]}: {problem}")
+    if findings.rejected and succeeded:
+        findings.problems.append(f"{op_name} {findings.types}: listed as rejected, but runs")
+    if not findings.cases and not findings.rejected:
+        findings.problems.append(f"{op_name} {findings.types}: the recipe yields no call")
+    return findings
 
 
 def same_cases(op_name, types, mode, thorough):
-    """Yield each case several times: anew if it has state, which a call changes."""
+    """Yield each case several times, drawn anew if it has state that a call changes."""
 
     def calls():
         return cases.calls(op_name, types, mode, thorough)
@@ -208,7 +210,7 @@ def same_cases(op_name, types, mode, thorough):
 
 
 def has_gradient(op_name):
-    """Tell whether TensorFlow has a gradient function for an op, or knows that there is none."""
+    """Tell whether TensorFlow has a gradient function for an op, or has registered None."""
     try:
         return gradient_registry.lookup(op_name) is not None
     except LookupError:
@@ -217,18 +219,18 @@ def has_gradient(op_name):
 
 def gradients(op_name, types, thorough=False):
     """Compare first and second gradients and the jvp of the plain cases of an op."""
-    found = begin("gradients", op_name, types)
+    findings = begin("gradients", op_name, types)
     if not has_gradient(op_name) or cases.rejection(op_name, types) is not None:
-        return found
+        return findings
     op, theirs = _registry.op(op_name), reference(op_name)
     fatal, _ = recipes.NOT_DIFFERENTIATED.get(op_name, (None, ""))
     for one, warm, other in same_cases(op_name, types, PLAIN, thorough=False):
-        if not sources(one) or (found.cases >= MOST_DIFFERENTIATED and not thorough):
+        if not sources(one) or (findings.cases >= MOST_DIFFERENTIATED and not thorough):
             continue
         if fatal and fatal(one.arguments):
             continue
         outcome(op, **warm.arguments)
-        for derive in DERIVATIVES if thorough or not found.cases else DERIVATIVES[:1]:
+        for derive in DERIVATIVES if thorough or not findings.cases else DERIVATIVES[:1]:
             want = outcome(partial(derive, theirs, one))
 
             def ours(**arguments):
@@ -236,7 +238,7 @@ def gradients(op_name, types, thorough=False):
                 try:
                     return op(**arguments)
                 finally:
-                    found.took(last_path(op_name))
+                    findings.took(last_path(op_name))
 
             got = outcome(partial(derive, ours, other))
             if op_name in recipes.DRAWN:
@@ -245,17 +247,17 @@ def gradients(op_name, types, thorough=False):
             if isinstance(got, Failure) and isinstance(want, Failure):
                 problem = difference(settled(got), settled(want))
             if problem and not varies(partial(derive, theirs, one), want):
-                found.problems.append(f"{one}: {derive.__name__}: {problem}")
-        found.cases += 1
-    return found
+                findings.problems.append(f"{one}: {derive.__name__}: {problem}")
+        findings.cases += 1
+    return findings
 
 
 MOST_DIFFERENTIATED = 2
-"""Cases of a combination whose gradients are compared when there is little time."""
+"""How many cases of a combination have their gradients compared in a short run."""
 
 
 def sources(case):
-    """Return what an op can be differentiated by: its float tensors and its variables."""
+    """Return the inputs by which a call can be differentiated: float tensors and variables."""
     tensors = [
         tensor
         for tensor in tf.nest.flatten(case.arguments)
@@ -269,7 +271,7 @@ def differentiable(tensor):
 
 
 def second_gradient(function, case):
-    """Return the gradients of a call by its sources, and the gradients of those."""
+    """Return the gradients of a call with respect to its sources, and their gradients."""
     by = sources(case)
     with tf.GradientTape(watch_accessed_variables=False) as outer:
         outer.watch(by)
@@ -297,12 +299,17 @@ def outlined(derivatives):
     if isinstance(derivatives, Failure):
         return derivatives
     return tf.nest.map_structure(
-        lambda one: one if one is None else (one.dtype, one.shape, one.device), derivatives
+        lambda derivative: (
+            derivative
+            if derivative is None
+            else (derivative.dtype, derivative.shape, derivative.device)
+        ),
+        derivatives,
     )
 
 
 def varies(program, want):
-    """Tell whether a program of TensorFlow's does not give the same each time."""
+    """Tell whether the result of a program varies in TensorFlow itself."""
     return any(difference(outcome(program), want) for _ in range(ROUNDS))
 
 
@@ -312,36 +319,36 @@ def varies(program, want):
 
 
 def graphs(op_name, types, thorough=False):
-    """Compare the nodes that an op builds inside a function: for each way to call it, or the first.
+    """Compare the nodes that an op builds in a function, for all ways to call it or the first.
 
-    The sizes and values of tensors do not show in a node.
+    Sizes and values of tensors do not affect a node.
     """
-    found = begin("graphs", op_name, types)
+    findings = begin("graphs", op_name, types)
     op, theirs = _registry.op(op_name), reference(op_name)
     ways = set()
     for case in cases.calls(op_name, types):
-        if cases.rejection(op_name, types) is not None or (found.cases and not thorough):
+        if cases.rejection(op_name, types) is not None or (findings.cases and not thorough):
             break
         way = repr({name: described(value) for name, value in case.arguments.items()})
         if way in ways:
             continue
         ways.add(way)
         want, got = built(theirs, case.arguments), built(op, case.arguments)
-        found.cases += 1
+        findings.cases += 1
         if got != want:
-            found.problems.append(f"{case}: built\n{got}\nnot\n{want}")
-    return found
+            findings.problems.append(f"{case}: built\n{got}\nnot\n{want}")
+    return findings
 
 
 def described(value):
-    """Return what of an argument shows in a node."""
+    """Return the parts of an argument that affect a node."""
     if isinstance(value, (list, tuple)):
         return [described(item) for item in value]
     return tf.Tensor if isinstance(value, tf.Tensor) else value
 
 
 def built(function, arguments):
-    """Return the graph of a function that makes that call, and what the call returns in it."""
+    """Return the graph of a function that makes a call, and the results of the call in it."""
     with FuncGraph("f").as_default() as graph:
         symbolic = tf.nest.map_structure(
             lambda value: (
@@ -363,7 +370,7 @@ def built(function, arguments):
 
 @contextmanager
 def at_once(op_name):
-    """Give an op without a key, whose first call need not be TensorFlow's: as under `install`."""
+    """Yield an op without keys whose first call may be direct, as under `install`."""
     set_live(True)
     try:
         yield Op(op_name)
@@ -372,53 +379,53 @@ def at_once(op_name):
 
 
 def compare_malformed(op_name, call, progress=lambda arm: None, *, first=False):
-    """Hold a malformed call against TensorFlow; return the difference, and whether it raises.
+    """Compare a malformed call with TensorFlow; return the difference, and whether it raises.
 
-    With `first` it is also made as the first call of all, as under `install`.
+    With `first`, the call is also made as the first call of an op, as under `install`.
     """
     theirs = reference(op_name)
     progress("tensorflow")
     again = partial(outcome, partial(call.of, theirs))
     want = again()
     left = outcome(call.state)
-    # From the second call on it may take another path than TensorFlow's.
+    # From the second call on, the path may be another one than TensorFlow's.
     ways = [at_once] * first + [lambda op_name: nullcontext(_registry.op(op_name))] * 2
     for way in ways:
         progress("fastops")
         with way(op_name) as op:
             got = outcome(partial(call.of, op))
         problem = unlike(op_name, got, want, again)
-        leaks = any(what.endswith("a huge integer") for what in call.mistakes)
+        leaks = any(mistake.endswith("a huge integer") for mistake in call.mistakes)
         if leaks and isinstance(got, Failure) and isinstance(want, Failure):
-            continue  # TensorFlow leaves that exception set and goes on: which one comes is chance
+            continue  # TensorFlow continues with an exception set, so any of two may be raised
         if problem:
             return problem, isinstance(want, Failure)
         problem = difference(outcome(call.state), left)
         if problem and not leaves_it_to_chance(call, again, left):
-            return f"what it leaves in the variables: {problem}", isinstance(want, Failure)
+            return f"values of the variables: {problem}", isinstance(want, Failure)
         if way is not at_once and isinstance(got, Failure) and op_name not in recipes.RECIPES:
-            break  # which is TensorFlow's the next time, too
+            break  # the next call would fall back, too
     return None, isinstance(want, Failure)
 
 
 def unlike(op_name, got, want, again):
-    """Say how the results of a call that may be wrong differ, `None` if that is excusable.
+    """Describe how the results of a malformed call differ; `None` if that is excusable.
 
-    `again` makes the call once more through TensorFlow, with the state it had.
+    `again` repeats the call in TensorFlow, with the original state.
     """
     try:
-        found = discrepancy(op_name, got, want)
+        problem = discrepancy(op_name, got, want)
     except (ValueError, tf.errors.InvalidArgumentError):
-        # NumPy has no array of such a shape, though it be empty.
-        found = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"
+        # NumPy has no array of such a shape, not even an empty one.
+        problem = None if (got.dtype, got.shape) == (want.dtype, want.shape) else "another shape"
     undefined = op_name in malformed.UNDEFINED and type(got) is type(want)
-    if not found or undefined or excusable(op_name, got, want, again):
+    if not problem or undefined or excusable(op_name, got, want, again):
         return None
-    return None if shows_memory(want, again) else found
+    return None if shows_memory(want, again) else problem
 
 
 def shows_memory(want, again):
-    """Tell whether TensorFlow's result is other if other values lie in the memory that is free."""
+    """Tell whether TensorFlow's result depends on the values in freed memory."""
     held = []
     for value in range(1, MANY_ROUNDS + 1):
         dropped = [tf.fill([2**n], value / 7) for n in range(12)]
@@ -430,7 +437,7 @@ def shows_memory(want, again):
 
 
 def leaves_it_to_chance(call, again, left):
-    """Tell whether TensorFlow itself does not always leave the same in the variables of a call."""
+    """Tell whether the variables have varying values after repeated calls in TensorFlow."""
     for _ in range(ROUNDS):
         again()
         if difference(outcome(call.state), left):

@@ -1,4 +1,4 @@
-"""docs/coverage.md: what the parity suite found, op by op."""
+"""Write docs/coverage.md: the results of the parity suite, op by op."""
 
 from collections import defaultdict
 
@@ -31,9 +31,9 @@ def render(reports):
     """
     findings = defaultdict(list)
     for report in reports:
-        for found in report.findings:
-            if found["check"] == "values":
-                findings[found["op_name"]].append(found)
+        for finding in report.findings:
+            if finding["check"] == "values":
+                findings[finding["op_name"]].append(finding)
     rows, pairs = [], 0
     for op_name in cases.op_names():
         verified, refused = _dtypes(findings[op_name])
@@ -54,7 +54,7 @@ def render(reports):
         PREAMBLE.format(version=tf.version.VERSION),
         "| | |",
         "| --- | ---: |",
-        *(f"| {what} | {count:,} |" for what, count in totals),
+        *(f"| {text} | {count:,} |" for text, count in totals),
         "",
         "## On the direct path",
         "",
@@ -78,14 +78,14 @@ def render(reports):
 
 
 def _dtypes(findings):
-    """Return dtypes by attribute: those that ran without a problem, and those refused, and why."""
+    """Return, by attribute, the verified dtypes, and the refused ones with the reason."""
     verified, refused = defaultdict(dict), defaultdict(dict)
-    for found in findings:
-        for attr, dtype in found["types"].items():
-            if found["paths"] and not found["problems"]:
+    for finding in findings:
+        for attr, dtype in finding["types"].items():
+            if finding["paths"] and not finding["problems"]:
                 verified[attr][dtype] = True
-            elif found["rejected"]:
-                refused[attr][dtype] = found["rejected"]
+            elif finding["rejected"]:
+                refused[attr][dtype] = finding["rejected"]
     for attr, dtypes in refused.items():
         for dtype in dtypes.keys() & verified[attr].keys():
             del dtypes[dtype]
@@ -93,8 +93,8 @@ def _dtypes(findings):
 
 
 def _path(findings):
-    paths = {path for found in findings for path in found["paths"]}
-    if any(found["problems"] for found in findings):
+    paths = {path for finding in findings for path in finding["paths"]}
+    if any(finding["problems"] for finding in findings):
         return "**differs**"
     return ", ".join(sorted(paths)) or "none"
 

@@ -1,4 +1,4 @@
-"""Where recipes get their tensors from: reproducible values of every dtype."""
+"""Draw the tensors of recipes: reproducible values of every dtype."""
 
 import math
 
@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 PLAIN, SPECIAL = "plain", "special"
-"""Kinds of values: ordinary ones, and those at the edges of a dtype.
+"""Kinds of values: "plain" are ordinary values, "special" are those at the edges of a dtype.
 
-Special are NaN, infinities, zeros of both signs, denormals and the largest numbers; the smallest
-and largest integers; strings that are empty, binary, or not UTF-8.
+Special values are NaN, infinities, zeros of both signs, denormals and the largest numbers; the
+smallest and largest integers; strings that are empty, binary, or not UTF-8.
 """
 
 WORDS = (b"a", b"bc", b"1.5", b"word", b"\xc3\xbc", b"two words", b"", b"-7")
@@ -18,7 +18,7 @@ ODD_WORDS = (b"", b"\0", b"a\0b", b"\xff\xfe", b" ", b"x" * 300, "🙂".encode()
 
 
 class Draw:
-    """What one run of a recipe draws from.
+    """The source of tensors for one run of a recipe.
 
     Parameters
     ----------
@@ -27,21 +27,21 @@ class Draw:
     mode : {"plain", "special"}
         The kind of values.
     thorough : bool
-        Whether a recipe may yield its large and slow calls too.
+        Whether a recipe may also yield its large and slow calls.
 
     Attributes
     ----------
     variables : list of tf.Variable
-        Those that the recipe made: what a call does to them is compared, too.
+        The variables that the recipe has made. Their values after a call are compared, too.
     tables : list of tf.lookup.experimental.MutableHashTable
-        Likewise.
+        The tables that the recipe has made. Their content after a call is compared, too.
     queues : list of tf.queue.QueueBase
-        Those that the recipe made, kept alive.
+        The queues that the recipe has made, which have to stay alive.
 
     Notes
     -----
-    ``d.T`` is the `Maker` of tensors of the type attribute ``T``. Each tensor has other values;
-    two runs of a recipe draw the same.
+    ``d.T`` is the `Maker` of tensors of the type attribute ``T``. Each tensor has different values,
+    and two runs of a recipe draw the same values.
     """
 
     def __init__(self, types, mode=PLAIN, thorough=False):
@@ -55,12 +55,12 @@ class Draw:
 
     def __getattr__(self, attr):
         if attr not in self.types:
-            raise AttributeError(f"{attr!r} is no type attribute: {', '.join(self.types)} are")
+            raise AttributeError(f"{attr!r} is not a type attribute, as {', '.join(self.types)}")
         return Maker(self, self.types[attr])
 
     @property
     def special(self):
-        """Whether values are special: a recipe may leave out what makes no sense then."""
+        """Whether values are special. Then, a recipe may leave out calls that make no sense."""
         return self.mode == SPECIAL
 
     def of(self, dtype):
@@ -68,12 +68,12 @@ class Draw:
         return Maker(self, tf.as_dtype(dtype))
 
     def variable(self, value):
-        """Make a variable of that value and return its handle."""
+        """Make a variable with a value, and return its handle."""
         self.variables.append(tf.Variable(value))
         return self.variables[-1].handle
 
     def table(self, keys, values):
-        """Make a hash table of these two vectors and return its handle."""
+        """Make a hash table of two vectors, keys and values, and return its handle."""
         table = tf.lookup.experimental.MutableHashTable(
             keys.dtype, values.dtype, tf.zeros(values.shape[1:], values.dtype)
         )
@@ -82,7 +82,7 @@ class Draw:
         return table.resource_handle
 
     def generator(self):
-        """Return a new generator of random numbers: the same in each run, other in each call."""
+        """Return a new random generator. Each call gets another one, each run the same ones."""
         self._drawn += 1
         return np.random.default_rng(self._drawn)
 
@@ -95,13 +95,13 @@ class Maker:
         self.dtype = dtype
 
     def __call__(self, *shape):
-        """Draw any values: floats around 0, integers of at most 9 in size, booleans, words."""
+        """Draw any values: floats around 0, integers from -9 to 9, booleans, words."""
         if self._draw.special:
             return self._specials(shape)
         return self._any(shape)
 
     def positive(self, *shape):
-        """Draw floats from 1 to 3, integers from 1 to 7; the absolute values of special ones."""
+        """Draw floats from 1 to 3 or integers from 1 to 7; absolute values of special ones."""
         if self._draw.special:
             values = self._specials(shape)
             return values if self.dtype.is_bool else self.const(np.abs(values.numpy()))
@@ -111,24 +111,24 @@ class Maker:
         return self.const(1 + 2 * generator.random(shape))
 
     def nonzero(self, *shape):
-        """Draw any values, with 1 for each 0: what integers can be divided by."""
+        """Draw any values, with 1 for each 0, so that integers can be divided by them."""
         values = self(*shape).numpy()
         return self.const(np.where(values == 0, values.dtype.type(1), values))
 
     def unit(self, *shape):
-        """Draw floats of at most 0.9 in size, whatever the mode."""
+        """Draw floats from -0.9 to 0.9, in both modes."""
         return self.const(self._draw.generator().uniform(-0.9, 0.9, shape))
 
     def below(self, limit, *shape):
-        """Draw whole numbers from 0 to less than `limit`, whatever the mode."""
+        """Draw whole numbers from 0 to less than `limit`, in both modes."""
         return self.const(self._draw.generator().integers(0, limit, shape))
 
     def ordinary(self, *shape):
-        """Draw as a plain call does, whatever the mode."""
+        """Draw plain values, in both modes."""
         return self._any(shape)
 
     def const(self, values):
-        """Make a tensor of these values."""
+        """Make a tensor of given values."""
         return constant(values, self.dtype)
 
     def _largest(self):
@@ -169,7 +169,7 @@ class Maker:
 
 
 def _edges(part):
-    """Return the special values of a NumPy dtype of floats, as that dtype where it has them."""
+    """Return the special values of a NumPy float dtype, in this dtype if it has them."""
     info = ml_dtypes.finfo(part)
     tiny, big = info.smallest_subnormal, info.max
     numbers = [0.0, -0.0, tiny, -tiny, info.smallest_normal, big, -big, 1.0, -1.0, 0.5, 3.0]
@@ -178,7 +178,7 @@ def _edges(part):
 
 
 def _pick(values, shape, generator):
-    """Fill a shape with values: each comes once before one comes twice."""
+    """Fill a shape with values, each once before any is repeated."""
     size = math.prod(shape)
     rounds = np.tile(np.arange(len(values)), (size // len(values) + 1, 1))
     order = generator.permuted(rounds, axis=1).ravel()[:size]
@@ -194,11 +194,11 @@ CONTAINERS = {
     tf.quint16: np.uint16,
     tf.qint32: np.int32,
 }
-"""The integers behind quantized dtypes."""
+"""The integer dtypes that store quantized dtypes."""
 
 
 def constant(values, dtype):
-    """Make an eager tensor of any dtype of nested lists or arrays of numbers or strings."""
+    """Make an eager tensor of any dtype from nested lists or arrays of numbers or strings."""
     dtype = tf.as_dtype(dtype)
     if dtype == tf.string:
         values = np.asarray(values, object)
@@ -215,15 +215,15 @@ def ints(*values):
 
 
 def longs(*values):
-    """Return an int64 tensor, likewise."""
+    """Return an int64 tensor: ``longs(3)`` a scalar, ``longs(3, 4)`` a vector."""
     return constant(values[0] if len(values) == 1 else values, tf.int64)
 
 
 def floats(*values):
-    """Return a float32 tensor, likewise."""
+    """Return a float32 tensor: ``floats(3)`` a scalar, ``floats(3, 4)`` a vector."""
     return constant(values[0] if len(values) == 1 else values, tf.float32)
 
 
 def strings(*values):
-    """Return a string tensor, likewise."""
+    """Return a string tensor: ``strings("a")`` a scalar, ``strings("a", "b")`` a vector."""
     return constant(values[0] if len(values) == 1 else values, tf.string)

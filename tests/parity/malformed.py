@@ -1,8 +1,8 @@
-"""Calls that are wrong, made from calls that are right.
+"""Wrong calls, made from correct calls.
 
-`mutations` lists every single mistake that can be made in a call: it is what the exceptions are
-compared over. `hunted` makes a long reproducible sequence of calls with up to three mistakes each:
-it is what crashes are looked for with.
+`mutations` lists every single mistake that can be made in a call; the exceptions of these calls are
+compared. `hunted` makes a long reproducible sequence of calls with up to three mistakes each, to
+search for crashes.
 """
 
 import random
@@ -19,22 +19,22 @@ from parity.recipes.arrays import TRANSPOSES_ANYHOW
 
 UNDEFINED = {
     "BlockLSTMGrad": "reads beyond inputs that are too small",
-    "Cholesky": "leaves the rest unwritten where the input is not positive definite",
+    "Cholesky": "does not write all of its result if the input is not positive definite",
     "Conv2D": "reads beyond explicit_paddings that are too few",
-    "DecodeJSONExample": "prints its message with blanks at random",
+    "DecodeJSONExample": "prints random blanks in its message",
     "DepthwiseConv2dNative": "reads beyond explicit_paddings that are too few",
-    "FractionalMaxPoolGrad": "prints an index from beyond a list that is too short",
+    "FractionalMaxPoolGrad": "prints an index from beyond the end of a list that is too short",
     "ImageProjectiveTransformV2": "an unknown interpolation leaves the choice unset",
     "ImageProjectiveTransformV3": "an unknown interpolation leaves the choice unset",
     "LSTMBlockCell": "reads beyond inputs that are too small",
     "LSTMBlockCellGrad": "reads beyond inputs that are too small",
-    "MaxPool3DGradGrad": "writes nothing where the maximum is NaN",
+    "MaxPool3DGradGrad": "writes nothing if the maximum is NaN",
     "RFFT": "writes nothing for an input without elements",
     "RFFT2D": "writes nothing for an input without elements",
     "RFFT3D": "writes nothing for an input without elements",
     "RaggedTensorToTensor": "reads beyond values that are too few",
-    "RandomIndexShuffle": "reads and shuffles beyond its keys where rounds are few or odd",
-    "ResourceCountUpTo": "takes a variable of another dtype for one of its own",
+    "RandomIndexShuffle": "reads and shuffles beyond its keys if rounds are few or odd",
+    "ResourceCountUpTo": "treats a variable of another dtype as one of its own dtype",
     **dict.fromkeys(
         (
             "ScatterNdNonAliasingAdd",
@@ -46,24 +46,24 @@ UNDEFINED = {
         ),
         "prints a dimension that a scalar does not have",
     ),
-    "StatelessRandomBinomial": "writes nothing where a probability is NaN",
+    "StatelessRandomBinomial": "writes nothing if a probability is NaN",
 }
-"""Ops to whose malformed calls TensorFlow answers with whatever is in memory, and why."""
+"""Ops whose results for malformed calls depend on the content of memory, with the reason."""
 
 
 class Call(NamedTuple):
-    """A call of an op, right or wrong.
+    """A call of an op, correct or wrong.
 
     Attributes
     ----------
     mistakes : tuple of str
-        What is wrong with it.
+        The mistakes in the call.
     args : tuple
-        Positional arguments: all ops refuse them.
+        Positional arguments, which all ops reject.
     kwargs : dict
         Keyword arguments.
     variables : tuple of (tf.Variable, tf.Tensor)
-        The variables whose handles are among the arguments, and what they hold before the call.
+        The variables whose handles are among the arguments, and their values before the call.
     """
 
     mistakes: tuple
@@ -72,25 +72,25 @@ class Call(NamedTuple):
     variables: tuple = ()
 
     def of(self, function):
-        """Call a function so, with the variables as they were."""
+        """Call a function with these arguments, after resetting the variables."""
         for variable, value in self.variables:
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         return function(*self.args, **self.kwargs)
 
     def state(self):
-        """Return what the variables hold now."""
+        """Return the present values of the variables."""
         return [variable.read_value() for variable, _ in self.variables]
 
 
 class Foreign:
-    """An object that TensorFlow has never seen."""
+    """An object of a class that TensorFlow does not know."""
 
     def __repr__(self):
         return "Foreign()"
 
 
 class Treacherous:
-    """An object that raises when it is asked for anything."""
+    """An object that raises whatever is done with it."""
 
     def __array__(self, *args, **kwargs):
         raise RuntimeError("no array")
@@ -134,7 +134,7 @@ FOREIGN = {
     "a strided array": np.arange(8.0, dtype=np.float32)[::-2],
     "a big-endian array": np.arange(3, dtype=">f4"),
 }
-"""What nobody would take for a tensor, an attribute or a list of either."""
+"""Values that are neither a tensor nor an attribute nor a list of these."""
 
 NUMBERS = (0, 1, -1, 2, 7, -7, 2**31 - 1, -(2**31), 2**31, 2**40, 2**63 - 1, 2**63, -(2**70))
 WRONG_ATTRS = {
@@ -147,23 +147,23 @@ WRONG_ATTRS = {
     "tensor": (0, "x", [1.0]),
     "func": ("nothing", 5, lambda: 1),
 }
-"""Values that attributes of a kind had better not have; some are right for some ops."""
+"""Values that are wrong for most attributes of a kind; some are valid for some ops."""
 
 
 def _shape_twists(tensor):
-    """Yield tensors of another shape than this one, and one of zeros."""
+    """Yield tensors with other shapes than the given one, and a tensor of zeros."""
     values = (
         tensor if tensor.dtype not in CONTAINERS else tf.bitcast(tensor, CONTAINERS[tensor.dtype])
     )
     values = np.asarray(values.numpy())
-    one = np.asarray(b"a" if tensor.dtype == tf.string else 1, values.dtype)
+    single = np.asarray(b"a" if tensor.dtype == tf.string else 1, values.dtype)
     twists = {
         "one rank more": values[None],
-        "a scalar": one,
-        "a vector of one": one.reshape(1),
-        "nothing": np.zeros([0], values.dtype),
-        "nothing of rank 3": np.zeros([2, 0, 3], values.dtype),
-        "of rank 9": one.reshape([1] * 9),
+        "a scalar": single,
+        "a vector of one element": single.reshape(1),
+        "an empty vector": np.zeros([0], values.dtype),
+        "empty, of rank 3": np.zeros([2, 0, 3], values.dtype),
+        "one element, of rank 9": single.reshape([1] * 9),
     }
     if values.ndim:
         twists["one row more"] = np.concatenate([values, values[:1]])
@@ -172,8 +172,8 @@ def _shape_twists(tensor):
         twists["of other sides"] = values.T
     if tensor.dtype != tf.string:
         twists["zeros"] = np.zeros_like(values)
-    for what, twist in twists.items():
-        yield what, constant(twist, tensor.dtype)
+    for description, twist in twists.items():
+        yield description, constant(twist, tensor.dtype)
 
 
 def _value_twists(tensor):
@@ -219,22 +219,22 @@ def _tensor_twists(tensor):
 
 
 def _twists(param, value, op_def):
-    """Yield what can be put in the place of an argument, as (what it is, value)."""
+    """Yield replacements for an argument, as pairs of a description and a value."""
     yield from FOREIGN.items()
     if param.is_input:
         if isinstance(value, tf.Tensor):
             yield from _tensor_twists(value)
-            yield "a list of it", [value, value]
+            yield "a list with it twice", [value, value]
         elif isinstance(value, (list, tuple)):
-            yield "a tuple of them", tuple(value)
+            yield "a tuple instead of a list", tuple(value)
             yield "one more", [*value, *value[-1:]]
             yield "one less", list(value[:-1])
             yield "with None", [*value[:-1], None]
             if value:
                 yield "the first alone", value[0]
                 if isinstance(value[0], tf.Tensor):
-                    for what, tensor in _tensor_twists(value[0]):
-                        yield f"the first {what}", [tensor, *value[1:]]
+                    for description, tensor in _tensor_twists(value[0]):
+                        yield f"the first {description}", [tensor, *value[1:]]
         return
     yield "a tensor", tf.constant(1)
     attr = op_def.attr(param.op_def_name)
@@ -253,10 +253,10 @@ def _twists(param, value, op_def):
 
 
 def mutations(case):
-    """Yield every call that makes one mistake in a case, as `Call`.
+    """Yield every `Call` that makes one mistake in a case.
 
-    Not those that make TensorFlow write to memory that is not the call's: what other calls give
-    from then on, and where the process ends, is anybody's.
+    Calls that make TensorFlow write out of bounds are left out: later calls could give anything,
+    and the process could crash anywhere.
     """
     return (call for call in _mutations(case) if not _overwrites(case.op_name, call))
 
@@ -266,7 +266,7 @@ def _overwrites(op_name, call):
         return False
     try:
         perm = np.asarray(call.kwargs.get("perm"))
-    except Exception:  # whatever a mistake raises when it is looked at
+    except Exception:  # a mistake may raise anything when it is inspected
         return False
     return perm.dtype.kind in "if" and bool((perm < 0).any())
 
@@ -281,17 +281,17 @@ def _mutations(case):
     yield Call(("an unknown keyword",), (), right | {"unknown": 1})
     yield Call(("a positional argument",), (tf.constant(1.0),), right)
     yield Call(("only positional arguments",), tuple(right.values()), {})
-    yield Call(("a name that is no text",), (), right | {"name": 5})
+    yield Call(("a name that is not a string",), (), right | {"name": 5})
     for param in record.params:
-        for what, value in _twists(param, right.get(param.name), record.op_def):
-            yield Call((f"{param.name}: {what}",), (), right | {param.name: value})
+        for description, value in _twists(param, right.get(param.name), record.op_def):
+            yield Call((f"{param.name}: {description}",), (), right | {param.name: value})
 
 
 def hunted(op_name, start, stop):
     """Yield the malformed calls numbered from `start` to `stop` of an op, with their numbers.
 
-    Call number n is the same in each process. The first calls are the `mutations` of one case in
-    an order drawn at random; those after them make one to three mistakes in any of some cases.
+    Call number n is the same in each process. The first calls are the `mutations` of one case, in
+    random order. Later calls make one to three mistakes in any of a few cases.
     """
     chosen = _cases(op_name)
     variables = [_variables(case) for case in chosen]
@@ -311,7 +311,7 @@ def hunted(op_name, start, stop):
 
 
 def _variables(case):
-    """Return the variables of a case that hold something, with what they hold."""
+    """Return the initialized variables of a case, with their values."""
     handles = {id(value) for value in case.arguments.values()}
     return tuple(
         (variable, variable.read_value())
@@ -337,19 +337,19 @@ def _combined(right, mistakes):
 
 
 MOST_CASES = 6
-"""Cases of an op that mistakes are made in."""
+"""How many cases of an op to make mistakes in."""
 
 
 def _cases(op_name):
     """Return a few cases of an op, of several dtypes."""
     if op_name not in recipes.RECIPES:
         return [guess(op_name)]
-    found = []
+    chosen = []
     for types in cases.combinations(op_name):
         if cases.rejection(op_name, types) is None:
-            found.extend(list(cases.calls(op_name, types))[:2])
-    step = max(len(found) // MOST_CASES, 1)
-    return found[::step][:MOST_CASES]
+            chosen.extend(list(cases.calls(op_name, types))[:2])
+    step = max(len(chosen) // MOST_CASES, 1)
+    return chosen[::step][:MOST_CASES]
 
 
 PLAUSIBLE = {
@@ -362,11 +362,11 @@ PLAUSIBLE = {
     "tensor": 1.0,
     "func": "nothing",
 }
-"""A value for an attribute of each kind."""
+"""A value for attributes of each kind."""
 
 
 def guess(op_name):
-    """Return a case of an op without a recipe, which need not be valid."""
+    """Return a case of an op without a recipe. The case may be invalid."""
     record = _registry.op(op_name).record
     draw = Draw({})
     arguments = {}

@@ -1,7 +1,7 @@
-"""Properties: any values, shapes, attributes and dtypes, drawn by hypothesis.
+"""Property-based tests: values, shapes, attributes and dtypes are drawn by hypothesis.
 
-Each example takes a call of a recipe and puts something else of the same kind in the place of some
-arguments. Whatever TensorFlow makes of that, fastops must make the same of it.
+Each example takes a call of a recipe and replaces some arguments by others of the same kind. The
+outcome must be the same as TensorFlow's.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from parity.draw import constant
 from parity.search import Bag
 
 SIDES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
-"""Shapes. Nearly all of a kernel's branches are taken by small ones."""
+"""Shapes. Small ones are enough to reach nearly all branches of a kernel."""
 
 REALS = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e-40, 3e38]) | (
     st.floats(-100, 100, width=32)
@@ -29,14 +29,14 @@ ATTRS = {
     "string": st.text(max_size=3),
     "shape": st.none() | st.lists(st.none() | st.integers(-1, 4), max_size=4),
 }
-"""Values of attributes of a kind, beside those that an OpDef lists."""
+"""Values of attributes by kind, in addition to those that an OpDef lists."""
 
 TRUSTED = {("RandomIndexShuffle", "rounds")}
-"""Attributes that kernels do not check: they read what they do not own, or never end."""
+"""Attributes that kernels do not check: with wrong values, they read out of bounds or never end."""
 
 
 def elements(dtype):
-    """Return the strategy of the elements of a dtype."""
+    """Return a strategy for elements of a dtype."""
     if dtype == tf.string:
         return st.binary(max_size=4)
     if dtype.is_bool:
@@ -44,7 +44,8 @@ def elements(dtype):
     if dtype.is_integer:
         low, high = int(dtype.min), int(dtype.max)
         few = st.integers(max(low, -3), min(high, 5))
-        # The dtypes of sizes stay small: what asks for gigabytes is malformed, and tried there.
+        # Integers are small, since they may be sizes. Calls with huge sizes are tested as malformed
+        # calls.
         return few if dtype in (tf.int32, tf.int64) else few | st.sampled_from([low, high])
     if dtype.is_quantized:
         return st.integers(0, 7)
@@ -55,11 +56,11 @@ def elements(dtype):
 
 @st.composite
 def tensors(draw, like):
-    """Draw a tensor of the dtype of another one, and often of its shape."""
+    """Draw a tensor with the dtype of another one, and often with its shape."""
     shape = draw(st.just(tuple(like.shape)) | SIDES)
     size = int(np.prod(shape))
     assume(size <= 1024)
-    # A few values, repeated: long lists of values tell no more and are slow to draw.
+    # A few values are repeated, since long lists of values find no more and are slow to draw.
     few = draw(st.lists(elements(like.dtype), min_size=1, max_size=8))
     values = np.empty(size, object)
     values[:] = [few[i % len(few)] for i in range(size)]
@@ -67,7 +68,7 @@ def tensors(draw, like):
 
 
 def attribute(attr):
-    """Return the strategy of the values of an attribute, or `None` if there is none."""
+    """Return a strategy for values of an attribute, or `None` if it has no other values."""
     kind = attr.type.removeprefix("list(").rstrip(")")
     if attr.allowed:
         values = st.sampled_from(attr.allowed)
@@ -80,7 +81,7 @@ def attribute(attr):
 
 @st.composite
 def changed(draw, op_name, arguments):
-    """Draw a call with something else in the place of some arguments."""
+    """Draw a call in which some arguments are replaced."""
     record = _registry.op(op_name).record
     call = dict(arguments)
     for param in record.params:
@@ -99,7 +100,7 @@ def changed(draw, op_name, arguments):
 
 
 def with_state_of(case, call):
-    """Return a call with the handles of another drawing of the same case."""
+    """Return a call with the handles of another draw of the same case."""
     return {
         name: case.arguments[name]
         if isinstance(value, tf.Tensor) and value.dtype == tf.resource
@@ -109,7 +110,7 @@ def with_state_of(case, call):
 
 
 def search(task, progress, report):
-    """Hold examples of an op against TensorFlow: `task.start` is the seed, `stop` how many."""
+    """Compare examples of an op with TensorFlow: `task.start` is the seed, `stop` their number."""
     theirs = reference(task.op_name)
     combinations = [
         types
@@ -138,9 +139,9 @@ def search(task, progress, report):
         report(Bag(tried=1, raised=isinstance(want, Failure)))
         for ours in arms[1:]:
             got = outcome(_registry.op(task.op_name), **ours)
-            found = checks.unlike(task.op_name, got, want, again)
-            if found:
-                raise AssertionError(found)
+            problem = checks.unlike(task.op_name, got, want, again)
+            if problem:
+                raise AssertionError(problem)
 
     run = settings(
         max_examples=task.stop,

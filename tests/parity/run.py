@@ -1,4 +1,4 @@
-"""One world: checks ops in children, and finds out whose the crashes are."""
+"""Run checks in one world, in child processes, and find the causes of crashes."""
 
 import json
 import os
@@ -12,52 +12,53 @@ from parity.campaign import Campaign, Crash, Task
 
 SEARCHES = ("malformed", "properties")
 TRACING = ("gradients", "gradients thoroughly")
-"""Checks that trace functions, of which TensorFlow keeps all: a process gets slower with each."""
+"""Checks that trace functions. TensorFlow keeps all of them, which makes the process slower."""
 
 MEMORY = 2**30
-"""Bytes that a call of a search may take: huge sizes are among what it tries."""
+"""The bytes that a call of a search may take. Some calls have huge sizes."""
 
 EXHAUSTED = ("pthread_create() failed", "std::bad_alloc")
-"""The last words of a process that was not given more."""
+"""The last messages of a process that reached the memory limit."""
 
 SPOILT_CACHE = "Check failed: !PyErr_Occurred()"
-"""The last words of TensorFlow's cache of scalars.
+"""The last message of a process in which TensorFlow's cache of scalars has failed.
 
-Its conversion of an integer beyond uint64 succeeds, with an OverflowError left set, and the cache
-checks for one whenever the hash of the integer is like that of another. Hashes differ by process.
+TensorFlow's conversion of an integer beyond uint64 succeeds but leaves an OverflowError set. The
+cache fails if an exception is set while it compares two integers whose hashes collide. Hashes
+differ between processes.
 """
 
 MOST_DEATHS = {"malformed": 60, "properties": 4}
-"""Deaths by one op after which the search for more of them ends."""
+"""The number of crashes of one op after which the search ends."""
 
 MOST_HANGS = 5
-"""Likewise: some ops wait for others by design."""
+"""The number of hangs of one op after which the search ends. Some ops wait for others by design."""
 
 SEED_STEP = 1_000_000
-"""From a seed whose example ends the process to the one with which the search goes on."""
+"""The difference between a seed whose example ends the process and the next seed of the search."""
 
 PATIENCE = {"both": 5, "tensorflow": 5, "fastops": 60}
-"""Seconds that a call of a search may take, by who makes it.
+"""The seconds that a call of a search may take, by the library that makes it.
 
-What is merely slow on a busy machine is not to look like a hang of fastops' own.
+fastops has more, so that a slow call on a busy machine does not count as a hang.
 """
 
 
 @dataclass
 class Death:
-    """A crash, and whose it is.
+    """A crash and its cause.
 
     Attributes
     ----------
     check, op_name, call, end, message : str
-        What died of what.
+        The check, op and call that crashed, how the process ended, and its last message.
     number : int
         The combination, call or seed.
     whose : {"tensorflow", "fastops", "unexplained", "nobody"}
-        Who crashes when it makes the call alone, in a fresh process. "unexplained": neither.
-        "nobody": neither, and it was a call that took long, or `SPOILT_CACHE`; or whoever it was,
-        it took more than `MEMORY`, or the op is one of `parity.malformed.UNDEFINED`, whose kernels
-        read what is not theirs.
+        The library that crashes when it makes the call alone, in a new process. "unexplained" means
+        neither. "nobody" means that the crash does not count: the call took long, or was ended by
+        `SPOILT_CACHE`, and neither library crashes alone; or the call took more than `MEMORY`; or
+        the op is in `parity.malformed.UNDEFINED`, whose kernels read out of bounds.
     """
 
     check: str
@@ -70,24 +71,24 @@ class Death:
 
     @property
     def ours(self):
-        """Whether TensorFlow does not have it."""
+        """Whether TensorFlow does not have this crash."""
         return self.whose in ("fastops", "unexplained")
 
 
 @dataclass
 class Report:
-    """What a run found.
+    """The findings of a run.
 
     Attributes
     ----------
     world : str
         One of `WORLDS`.
     findings : list of dict
-        One for each check, op and combination of dtypes: see `parity.checks.Findings`.
+        A finding for each check, op and combination of dtypes: see `parity.checks.Findings`.
     searches : dict of str to dict of str to int
-        By check and op: calls tried, calls that raised, calls left out.
+        By check and op, the numbers of calls tried, calls that raised, and calls left out.
     problems : list of str
-        What the searches found wrong.
+        The problems that the searches found.
     deaths : list of Death
         The crashes.
     """
@@ -100,14 +101,14 @@ class Report:
 
 
 class Journal:
-    """What each task has found, in a file that outlives a run that is stopped.
+    """The findings of each task, in a file that remains if the run is stopped.
 
     Parameters
     ----------
     path : path-like
-        A file of JSON, a line for each task that has ended; by default, none that lasts.
+        A file with a line of JSON for each finished task; default: a temporary file.
     resume : bool
-        Whether to go on with what is there, or begin anew.
+        Whether to continue with the content of the file, or to start again.
     """
 
     def __init__(self, path=None, resume=False):
@@ -131,7 +132,7 @@ class Journal:
         return (task.check, task.op_name) in self.records
 
     def write(self, record):
-        """Keep a record: check, op_name, findings, bags, crashes."""
+        """Write a record: check, op_name, findings, bags, crashes."""
         if self._path:
             with open(self._path, "a") as file:
                 print(json.dumps(record, default=asdict), file=file)
@@ -155,7 +156,7 @@ def campaign(world, jobs=None):
 
 
 def run(campaign, tasks, journal, progress=lambda task: None):
-    """Perform tasks in a world, but for those in the journal; return a `Report` of all."""
+    """Perform the tasks that are not in the journal in a world; return a `Report` of all tasks."""
     under_way = defaultdict(lambda: {"findings": [], "bags": [], "crashes": []})
 
     def after(crash):
@@ -176,15 +177,15 @@ def run(campaign, tasks, journal, progress=lambda task: None):
 
     left = [task for task in tasks if task not in journal]
     by_op = [list(group) for _, group in groupby(left, attrgetter("op_name"))]
-    for task, found in campaign.perform(by_op, after):
+    for task, finding in campaign.perform(by_op, after):
         key = task.check, task.op_name
-        if found is None:
+        if finding is None:
             record = under_way.pop(key, {"findings": [], "bags": [], "crashes": []})
             journal.write({"check": key[0], "op_name": key[1], **record})
             progress(task)
-        elif not isinstance(found, Crash):
+        elif not isinstance(finding, Crash):
             kind = "bags" if task.check in SEARCHES else "findings"
-            under_way[key][kind].append(asdict(found))
+            under_way[key][kind].append(asdict(finding))
     report = Report(campaign.world)
     records = [journal.records[task.check, task.op_name] for task in tasks]
     for record in records:
@@ -196,15 +197,15 @@ def run(campaign, tasks, journal, progress=lambda task: None):
             for name in sums:
                 sums[name] += bag[name]
             report.problems += bag["problems"]
-    report.deaths = judged(campaign, [crash for one in records for crash in one["crashes"]])
+    report.deaths = judged(campaign, [crash for record in records for crash in record["crashes"]])
     return report
 
 
 def judged(campaign, crashes):
-    """Find out whose each crash is: who makes the calls alone, and crashes."""
+    """Find the cause of each crash: the library that crashes when it makes the calls alone."""
     whose = dict.fromkeys(range(len(crashes)), "unexplained")
-    # Memory that one call spoils may kill a later one, and does not each time: TensorFlow makes all
-    # of them, again and again.
+    # Memory that one call corrupts may crash a later call, but not each time. So TensorFlow makes
+    # all calls, several times.
     again = [("tensorflow", all_calls)] * 3
     for arm, part in (("tensorflow", last_call), *again, ("fastops", last_call)):
         tasks = {
@@ -214,8 +215,8 @@ def judged(campaign, crashes):
         }
         dead = [
             task
-            for task, found in campaign.perform(([t] for t in tasks.values()), lambda crash: None)
-            if isinstance(found, Crash) and not _exhausted(found)
+            for task, finding in campaign.perform(([t] for t in tasks.values()), lambda crash: None)
+            if isinstance(finding, Crash) and not _exhausted(finding)
         ]
         whose |= {i: arm for i, task in tasks.items() if task in dead}
     for i, crash in enumerate(crashes):
@@ -238,19 +239,19 @@ def judged(campaign, crashes):
 
 
 def _exhausted(crash):
-    """Tell whether a process died of the limit that `MEMORY` is."""
+    """Tell whether a process died because of the limit `MEMORY`."""
     return any(words in crash.message for words in EXHAUSTED)
 
 
 def all_calls(crash):
-    """Return the task that makes the calls which a child had made when it died."""
+    """Return the task that repeats the calls a child had made when it died."""
     if crash.task.check == "properties":
         return crash.task
     return crash.task._replace(stop=crash.step + 1)
 
 
 def last_call(crash):
-    """Likewise the last of them, even if it is known to be fatal."""
+    """Return the task that repeats the last of these calls, even if it is known to be fatal."""
     if crash.task.check == "properties":
         return crash.task
     return crash.task._replace(start=crash.step, stop=crash.step + 1, fatal=())

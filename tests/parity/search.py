@@ -1,4 +1,4 @@
-"""Looking for crashes and differences: malformed calls by number, and properties by seed."""
+"""Search for crashes and differences: malformed calls by number, and properties by seed."""
 
 import dataclasses
 from functools import partial
@@ -9,17 +9,19 @@ from fastops import _registry
 from parity import checks, malformed
 
 FIRST_CALLS = 100
-"""So many calls of each op are made as first calls under `install`, too; each keeps an op alive."""
+"""The number of calls of each op that are also made as first calls under `install`. Each keeps an
+op alive."""
 
 
 @dataclasses.dataclass
 class Bag:
-    """What some calls of a search brought.
+    """The results of some calls of a search.
 
     Attributes
     ----------
     tried, raised, left_out : int
-        Calls made, calls that raise, and calls that make a mistake known to end the process.
+        The numbers of calls made, of calls that raise, and of calls left out because they are known
+        to end the process.
     problems : list of str
         Differences from TensorFlow.
     """

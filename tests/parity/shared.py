@@ -1,4 +1,4 @@
-"""What the parity suite finds about ops, found once for all workers of a run of the tests."""
+"""Run the parity suite once for all workers of a test run."""
 
 import fcntl
 import json
@@ -13,38 +13,38 @@ from parity.run import Death, Journal, Report, campaign, run
 
 
 class Found:
-    """What was found in the three worlds.
+    """The findings in the three worlds.
 
     Attributes
     ----------
     reports : list of parity.run.Report
-        One for each of `WORLDS`.
+        A report for each of `WORLDS`.
     findings : dict of str to dict of str to list
-        What the checks found, by check and op.
+        The findings of the checks, by check and op.
     """
 
     def __init__(self, reports):
         self.reports = reports
         self.findings = defaultdict(lambda: defaultdict(list))
         for report in reports:
-            for found in report.findings:
-                self.findings[found["check"]][found["op_name"]].append(found)
+            for finding in report.findings:
+                self.findings[finding["check"]][finding["op_name"]].append(finding)
 
 
 class Suite:
-    """Runs the suite batch by batch, each when somebody asks for one of its ops.
+    """Runs the suite in batches. A batch runs when the findings of one of its ops are needed.
 
-    The batch is run by the worker that asks first. Whoever has to wait for another worker runs
-    another batch meanwhile.
+    The first worker that needs a batch runs it. A worker that has to wait for another one runs
+    another batch in the meantime.
 
     Parameters
     ----------
     folder : Path
-        Where the workers leave for each other what they have found.
+        The folder through which workers share their findings.
     batches : list of list of str
-        The ops.
+        The ops of each batch.
     jobs : int
-        How many processes this worker has for it.
+        How many child processes this worker may use.
     """
 
     def __init__(self, folder, batches, jobs):
@@ -61,11 +61,11 @@ class Suite:
         self._stack.close()
 
     def of(self, op_name):
-        """Return what is `Found` about the batch of an op."""
+        """Return the findings about the batch of an op."""
         return self._found(self._places[op_name])
 
     def all(self):
-        """Return what is `Found` about all ops."""
+        """Return the findings about all ops."""
         whole = [Report(world) for world in WORLDS]
         for place in range(len(self._batches)):
             for part, report in zip(self._found(place).reports, whole, strict=True):
@@ -92,7 +92,7 @@ class Suite:
         return self._folder / f"{place}.json"
 
     def _try(self, place, *, wait=False):
-        """Run a batch and return whether this was possible: nobody else runs it or has done so."""
+        """Run a batch unless another worker runs it or has done so; return whether it was run."""
         if self._file(place).exists():
             return False
         with self._lock(place, wait) as locked:
@@ -110,7 +110,7 @@ class Suite:
 
     @contextmanager
     def _lock(self, place, wait):
-        """Tell whether this worker alone may run a batch now, or wait until it may."""
+        """Lock a batch; yield whether that succeeded. With `wait`, wait for the lock."""
         with open(self._file(place).with_suffix(".lock"), "w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

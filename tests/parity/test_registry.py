@@ -1,4 +1,4 @@
-"""The part of the parity suite that fits into continuous integration, in all three worlds."""
+"""The part of the parity suite that is short enough for continuous integration."""
 
 import os
 
@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from support import one_in
 
+from fastops._core.tables import facts
 from parity import cases, coverage, recipes
 from parity.__main__ import DOCS
 from parity.campaign import WORLDS
@@ -13,14 +14,15 @@ from parity.shared import Suite
 
 recipes.load()
 OPS = cases.op_names()
-IN_221 = tf.version.VERSION.startswith("2.21.")
+OF_SNAPSHOT = tf.version.VERSION.rpartition(".")[0] == facts.VERSION.rpartition(".")[0]
+"""Whether this TensorFlow is the version of the snapshot, whose ops the recipes call."""
 
 
 @pytest.fixture(scope="session")
 def suite(once, request):
-    """Give the parity suite: shared by the workers op by op.
+    """Yield the parity suite, whose ops are distributed among the workers.
 
-    Where there is one worker, it runs at once all ops that the chosen tests are about.
+    If there is only one worker, it runs all ops of the selected tests at once.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     jobs = max(1, len(os.sched_getaffinity(0)) // workers)
@@ -36,10 +38,10 @@ def suite(once, request):
 
 @pytest.fixture(scope="session")
 def everything(suite):
-    """Return what was found about all ops."""
-    found = suite.all()
-    assert [report.world for report in found.reports] == list(WORLDS)
-    return found
+    """Return the findings about all ops."""
+    findings = suite.all()
+    assert [report.world for report in findings.reports] == list(WORLDS)
+    return findings
 
 
 def test_every_op_has_a_recipe_or_a_reason():
@@ -47,7 +49,7 @@ def test_every_op_has_a_recipe_or_a_reason():
     assert all(recipes.UNCALLED.values())
 
 
-@pytest.mark.skipif(not IN_221, reason="the recipes are those of TensorFlow 2.21")
+@pytest.mark.skipif(not OF_SNAPSHOT, reason="the recipes are of another TensorFlow")
 def test_recipes_and_notes_are_of_ops_that_exist():
     notes = (
         *(recipes.RECIPES, recipes.REJECTED, recipes.UNSTABLE, recipes.UNCALLED),
@@ -65,30 +67,30 @@ OTHERS = sorted(set(OPS) & set(recipes.RECIPES) - set(QUICK))
     [*(pytest.param(name, marks=pytest.mark.quick) for name in QUICK), *one_in(8, OTHERS)],
 )
 class TestOp:
-    """What holds of each op."""
+    """Tests of each op."""
 
     def test_values(self, suite, op_name):
         """Values, structure and device are TensorFlow's in three worlds, on the direct path."""
-        found = suite.of(op_name).findings["values"][op_name]
-        assert len(found) == len(WORLDS) * len(cases.combinations(op_name))
-        assert_no_problems(found)
-        assert {path for one in found for path in one["paths"]} == {path_of(op_name)}
+        findings = suite.of(op_name).findings["values"][op_name]
+        assert len(findings) == len(WORLDS) * len(cases.combinations(op_name))
+        assert_no_problems(findings)
+        assert {path for finding in findings for path in finding["paths"]} == {path_of(op_name)}
 
     def test_gradients(self, suite, op_name):
-        """First and second gradients and the jvp are TensorFlow's, of calls that ran direct."""
-        found = suite.of(op_name).findings["gradients"][op_name]
-        assert len(found) == len(cases.combinations(op_name))
-        assert_no_problems(found)
-        assert {path for one in found for path in one["paths"]} <= {path_of(op_name)}
+        """First and second gradients and the jvp of direct calls are TensorFlow's."""
+        findings = suite.of(op_name).findings["gradients"][op_name]
+        assert len(findings) == len(cases.combinations(op_name))
+        assert_no_problems(findings)
+        assert {path for finding in findings for path in finding["paths"]} <= {path_of(op_name)}
 
     def test_graphs(self, suite, op_name):
-        """Inside a function it builds TensorFlow's node."""
-        found = suite.of(op_name).findings["graphs"][op_name]
-        assert_no_problems(found)
-        assert any(one["cases"] for one in found)
+        """In a function, the op builds the same node as TensorFlow's."""
+        findings = suite.of(op_name).findings["graphs"][op_name]
+        assert_no_problems(findings)
+        assert any(finding["cases"] for finding in findings)
 
     def test_malformed_calls(self, suite, op_name):
-        """At least five malformed calls raise what TensorFlow raises, or end it."""
+        """At least five malformed calls raise TensorFlow's exception, or crash TensorFlow."""
         report = suite.of(op_name).reports[0]
         raised = report.searches["malformed"].get(op_name, {"raised": 0})["raised"]
         deaths = [
@@ -99,7 +101,7 @@ class TestOp:
         assert raised + len(deaths) >= 5
 
     def test_examples(self, suite, op_name):
-        """Hypothesis found no example in which the two differ."""
+        """Hypothesis found no example in which fastops and TensorFlow differ."""
         report = suite.of(op_name).reports[0]
         assert report.searches["properties"][op_name]["tried"] > 0
         assert not [
@@ -114,23 +116,23 @@ def path_of(op_name):
     return path
 
 
-def assert_no_problems(found):
-    assert not [problem for one in found for problem in one["problems"]]
+def assert_no_problems(findings):
+    assert not [problem for finding in findings for problem in finding["problems"]]
 
 
 @pytest.mark.slow
 def test_gradients_were_compared(everything):
-    """Many ops are differentiable: the check has not passed because it looked at nothing."""
+    """Gradients of many ops were compared, so the check has not passed for lack of cases."""
     compared = {
         name
-        for name, found in everything.findings["gradients"].items()
-        if any(one["paths"].get("direct") for one in found)
+        for name, findings in everything.findings["gradients"].items()
+        if any(finding["paths"].get("direct") for finding in findings)
     }
     assert len(compared) >= 150
 
 
 @pytest.mark.slow
-def test_nothing_else_was_found(everything):
+def test_there_are_no_other_problems(everything):
     assert not [problem for report in everything.reports for problem in report.problems]
 
 
@@ -141,9 +143,9 @@ def test_no_crash_that_tensorflow_does_not_have(everything):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not IN_221, reason="docs/coverage.md is about TensorFlow 2.21")
+@pytest.mark.skipif(not OF_SNAPSHOT, reason="docs/coverage.md is of another TensorFlow")
 def test_the_table_of_coverage_is_true(everything):
     text = coverage.render(everything.reports)
     verified = sum(" | direct | " in line for line in text.splitlines())
     assert verified >= 550
-    assert text == (DOCS / "coverage.md").read_text(), "`make parity ARGS=--quick` writes it anew"
+    assert text == (DOCS / "coverage.md").read_text(), "`make parity ARGS=--quick` writes it again"

@@ -1,4 +1,4 @@
-"""Checks ops in this process: ``python -m parity.worker AddV2 MatMul``."""
+"""Check ops in this process: ``python -m parity.worker AddV2 MatMul``."""
 
 import argparse
 import itertools
@@ -18,26 +18,26 @@ CHECKS = {
     "gradients": checks.gradients,
     "graphs": checks.graphs,
 }
-"""By name, what is checked of an op for one combination of dtypes."""
+"""Functions that check an op for one combination of dtypes, by name."""
 
 SEARCHES = {"malformed": search.hunt, "properties": properties.search}
-"""By name, what makes calls by number."""
+"""Functions that make calls by number, by name."""
 
 THOROUGH = " thoroughly"
-"""What follows the name of a check that is to take all combinations of dtypes."""
+"""The suffix of a check's name that means all combinations of dtypes."""
 
 MOST_SHOWN = 6
-"""Problems of one op that are printed."""
+"""The maximum number of problems of one op that are printed."""
 
 
-# Here, so that processes of a zygote find it done, and share the memory.
+# This runs at import, so that the children of a zygote share the memory.
 recipes.load()
 cases.op_names()
 
 
 def enter(world):
-    """Make this process the one of its world that its environment does not make it yet."""
-    assert context.context()._context_handle is None, "a fork of TensorFlow's threads would hang"
+    """Apply the settings of a world that environment variables cannot set."""
+    assert context.context()._context_handle is None, "forks with a context hang"
     tf.get_logger().setLevel("ERROR")
     warnings.simplefilter("ignore")
     if world == "deterministic":
@@ -46,7 +46,7 @@ def enter(world):
 
 
 def perform(task, progress, report):
-    """Do a `parity.campaign.Task`; report what is found."""
+    """Perform a `parity.campaign.Task`; report its findings."""
     if task.check in SEARCHES:
         try:
             SEARCHES[task.check](task, progress, report)
@@ -61,9 +61,9 @@ def perform(task, progress, report):
         try:
             report(CHECKS[name](task.op_name, types, thorough))
         except Exception:
-            found = checks.begin(name, task.op_name, types)
-            found.problems.append(traceback.format_exc())
-            report(found)
+            finding = checks.begin(name, task.op_name, types)
+            finding.problems.append(traceback.format_exc())
+            report(finding)
 
 
 def main():
@@ -71,26 +71,29 @@ def main():
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ops", nargs="+", help="names of ops")
-    parser.add_argument("--check", choices=CHECKS, default="values", help="what to compare")
-    parser.add_argument("--thorough", action="store_true", help="each combination of dtypes")
+    parser.add_argument("--check", choices=CHECKS, default="values", help="the checks to run")
+    parser.add_argument("--thorough", action="store_true", help="test each combination of dtypes")
     options = parser.parse_args()
     enter("")
     failed = False
     for op_name in options.ops:
         begin = time.perf_counter()
         check = options.check + THOROUGH * options.thorough
-        found = []
-        perform(Task(check, op_name), lambda step, call: None, found.append)
-        paths = sum((Counter(one.paths) for one in found), start=Counter())
+        findings = []
+        perform(Task(check, op_name), lambda step, call: None, findings.append)
+        paths = sum((Counter(finding.paths) for finding in findings), start=Counter())
+        cases = sum(finding.cases for finding in findings)
         print(
-            f"{op_name}: {len(found)} combinations, {sum(one.cases for one in found)} cases, "
+            f"{op_name}: {len(findings)} combinations, {cases} cases, "
             f"{dict(paths)}, {time.perf_counter() - begin:.1f} s",
-            *(f"  {one.types}: {one.rejected}" for one in found if one.rejected),
-            *[f"  ! {problem}" for one in found for problem in one.problems][:MOST_SHOWN],
+            *(f"  {finding.types}: {finding.rejected}" for finding in findings if finding.rejected),
+            *[f"  ! {problem}" for finding in findings for problem in finding.problems][
+                :MOST_SHOWN
+            ],
             sep="\n",
             flush=True,
         )
-        failed |= any(one.problems for one in found)
+        failed |= any(finding.problems for finding in findings)
     sys.exit(failed)
 
 

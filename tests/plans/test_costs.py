@@ -1,4 +1,4 @@
-"""When `install` makes a plan: calls are counted, and a clock of the test says what they take."""
+"""When `install` makes a plan, tested with counted calls and a fake clock."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from fastops._specialize import policy
 
 X = tf.constant(floats(3))
 CALL = 1000
-"""Nanoseconds of a call, by the clock of these tests: it moves on whenever it is read."""
+"""The nanoseconds of a call by the fake clock, which advances whenever it is read."""
 
 FIRST = text_of("signature_new")
 EARLY = text_of("plan_not_due")
@@ -32,7 +32,7 @@ def _installed(monkeypatch):
 
 
 def set_bar(calls, nodes):
-    """Have a plan of so many nodes made once that many calls have come after the first."""
+    """Set the bar so that a plan of so many nodes is made after that many calls and the first."""
     policy.set_share(calls * CALL / (nodes + costs.AROUND_PLAN))
 
 
@@ -41,7 +41,7 @@ def nodes_of(function, *args):
 
 
 def calls_until_plan(function, *args, most=60):
-    """Return how many calls of a signature TensorFlow makes before there is a plan."""
+    """Return how many calls of a signature run in TensorFlow before there is a plan."""
     want = function.python_function(*args)
     for count in range(most):
         caller = getattr(function, "_fastops_caller", None)
@@ -58,10 +58,10 @@ def doubled(x):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("calls", [1, 5, 20])
-def test_calls_must_have_cost_a_share_of_what_the_plan_is_expected_to_cost(calls):
+def test_a_plan_is_made_when_calls_have_cost_a_share_of_its_estimate(calls):
     function = tf.function(doubled)
     set_bar(calls, nodes_of(function, X))
-    assert calls_until_plan(function, X) == calls + 1  # the first one traces, and does not count
+    assert calls_until_plan(function, X) == calls + 1  # the first call traces, and does not count
     assert function._fastops_caller.reasons == {FIRST: 1, EARLY: calls}
 
 
@@ -75,8 +75,8 @@ def test_a_larger_graph_waits_longer():
     few, many = nodes_of(short, X), nodes_of(function, X)
     set_bar(2, few)
     expected = 2 * (many + costs.AROUND_PLAN) / (few + costs.AROUND_PLAN)
-    found = calls_until_plan(function, X)
-    assert expected <= found - 1 < expected + 1
+    calls = calls_until_plan(function, X)
+    assert expected <= calls - 1 < expected + 1
 
 
 def test_a_call_that_is_half_kernels_waits_four_times_as_long():
@@ -87,7 +87,7 @@ def test_a_call_that_is_half_kernels_waits_four_times_as_long():
     assert calls_until_plan(function, X) == 5 * 4 + 1
 
 
-def test_each_shape_waits_for_itself():
+def test_each_shape_has_its_own_account():
     function = tf.function(doubled)
     set_bar(10, nodes_of(function, X))
     for length in range(1, 5):
@@ -97,14 +97,14 @@ def test_each_shape_waits_for_itself():
     assert function.experimental_get_tracing_count() == 4
 
 
-def test_signatures_of_one_trace_pay_for_its_plan_together():
+def test_signatures_of_one_trace_share_an_account():
     function = tf.function(doubled, input_signature=[tf.TensorSpec([None])])
     set_bar(10, nodes_of(function))
     for length in range(1, 12):
         assert_same(function(tf.ones([length])), tf.ones([length]) * 2.0)
     (case,) = function._fastops_caller.known_cases()
     assert case.runner.plan is not None
-    for _ in range(2):  # arguments of another shape have only to be bound
+    for _ in range(2):  # arguments of another shape only have to be bound
         policy.set_share(0.5)
         function(tf.ones([20]))
     assert len(function._fastops_caller.known_cases()) == 2
@@ -113,7 +113,7 @@ def test_signatures_of_one_trace_pay_for_its_plan_together():
     assert function._fastops_caller.planned == 1
 
 
-def test_what_cannot_be_a_plan_is_tried_less_and_less_often():
+def test_functions_that_cannot_be_planned_are_tried_less_and_less_often():
     def written(x):
         tf.py_function(lambda: None, [], [])
         return x
@@ -131,7 +131,7 @@ def test_what_cannot_be_a_plan_is_tried_less_and_less_often():
     assert cases == [5, 9, 17]
 
 
-def test_a_plan_is_made_at_once_for_who_asks_for_it():
+def test_a_requested_plan_is_made_at_once():
     policy.set_share(1e9)
     function = fastops.function(doubled)
     for _ in range(3):
@@ -139,7 +139,7 @@ def test_a_plan_is_made_at_once_for_who_asks_for_it():
     assert (function.planned, function.reasons) == (2, {FIRST: 1})
 
 
-def test_the_first_call_of_all_makes_no_plan():
+def test_the_first_call_makes_no_plan():
     policy.set_share(0)
     function = tf.function(doubled)
     function(X)
@@ -148,7 +148,7 @@ def test_the_first_call_of_all_makes_no_plan():
     assert len(function._fastops_caller.known_cases()) == 1
 
 
-def test_forgotten_plans_have_to_pay_again():
+def test_dropped_plans_need_a_full_account_again():
     function = tf.function(doubled)
     set_bar(5, nodes_of(function, X))
     assert calls_until_plan(function, X) == 6
@@ -157,12 +157,12 @@ def test_forgotten_plans_have_to_pay_again():
     assert calls_until_plan(function, X) == 6
 
 
-def test_estimates_follow_what_is_measured():
+def test_estimates_follow_measurements():
     function = tf.function(doubled)
     set_bar(3, nodes_of(function, X))
     costs.MAKING.per_unit = before = 2.0
     assert calls_until_plan(function, X) is not None
-    assert costs.MAKING.per_unit > before, "by this clock it took a whole call"
+    assert costs.MAKING.per_unit > before, "by this clock, planning took as long as a call"
 
 
 def test_nodes_of_called_functions_count():

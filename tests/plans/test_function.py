@@ -1,4 +1,4 @@
-"""`fastops.function`: the same as `tf.function`, bit for bit, and by which executor."""
+"""`fastops.function` gives the same as `tf.function`, bit for bit, by the expected executor."""
 
 import gc
 import json
@@ -19,7 +19,7 @@ from fastops._plans.function import Function
 
 
 def outcome(function, args):
-    """Return what a call returns, flat, or all that its exception tells."""
+    """Return the flat results of a call, or all properties of its exception."""
     try:
         result = function(*args)
         return [str(tf.nest.map_structure(type, result)), *tf.nest.flatten(result)]
@@ -29,7 +29,7 @@ def outcome(function, args):
 
 
 def compare(function, *args, executor="plan", calls=4, state=()):
-    """Assert that a function gives what `tf.function` gives, call by call, through an executor."""
+    """Assert that a function gives the same as `tf.function`, and which executor runs it."""
     traced = tf.function(function)
     before = [tf.identity(variable) for variable in state]
     wants = [outcome(traced, args) for _ in range(calls)]
@@ -120,8 +120,8 @@ def asserted(x):
 CATALOGUE = {
     "two ops": (lambda x: tf.tanh(x) * 2.0, X),
     "constants alone": (lambda: (tf.constant(2.0) + 1.0, tf.zeros([3])),),
-    "an argument as it came": (lambda x: x, X),
-    "one that nobody asks for": (lambda x, y: x + 1.0, X, Y),
+    "an unchanged argument": (lambda x: x, X),
+    "an unused argument": (lambda x, y: x + 1.0, X, Y),
     "one argument twice": (lambda x, y: x * x + y * y, X, X),
     "results in a dict": (lambda x: {"b": x + 1.0, "a": [x, (x * 2.0,)]}, X),
     "a tuple": (lambda x: (x + 1.0, x - 1.0), X),
@@ -186,7 +186,7 @@ CATALOGUE = {
         )
         for i in (0, 1, 2, 3, -1)
     },
-    "a switch of one side": (lambda i, x: tf.switch_case(i, [lambda: x * 2.0]), AT, S),
+    "a switch with one branch": (lambda i, x: tf.switch_case(i, [lambda: x * 2.0]), AT, S),
     "case": (
         lambda x: tf.case([(x > 2.0, lambda: x), (x > 0.0, lambda: -x)], default=lambda: x * 0.0),
         S,
@@ -226,13 +226,13 @@ CATALOGUE = {
     "cumsum": (lambda x: tf.cumsum(x, axis=1, reverse=True), M),
     "top k": (lambda x: tf.math.top_k(x, 2), M),
     "one hot": (lambda i: tf.one_hot([0, 2], i), AT),
-    "reshape to what is computed": (lambda x: tf.reshape(x, [tf.shape(x)[1], -1]), M),
+    "reshape to a computed shape": (lambda x: tf.reshape(x, [tf.shape(x)[1], -1]), M),
     "segments": (lambda x: tf.math.segment_sum(x, [0, 0, 1, 2]), M),
     "scatter": (lambda x: tf.tensor_scatter_nd_add(x, [[0], [2]], [1.0, 2.0]), X),
     "ragged inside": (lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 2]).to_tensor(), X),
     "image": (lambda x: tf.image.resize(x, [4, 4]), make("float32", 1, 2, 2, 3)),
     "checked numbers": (lambda x: tf.debugging.check_numerics(x, "message") * 2.0, X),
-    "a check that nobody waits for": (
+    "a check without dependents": (
         lambda x: (tf.debugging.Assert(x[0] < 9.0, [x]), x + 1)[1],
         X,
     ),
@@ -241,14 +241,14 @@ CATALOGUE = {
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_catalogue(name):
+def test_functions_that_run_as_plans(name):
     function, *args = CATALOGUE[name]
     compare(function, *args)
 
 
 LEFT = {
-    "random numbers by a seed": (lambda: tf.random.uniform([2], seed=3) * 0.0,),
-    "a pool by a seed": (
+    "random numbers with a seed": (lambda: tf.random.uniform([2], seed=3) * 0.0,),
+    "a pool with a seed": (
         lambda x: tf.nn.fractional_max_pool(x, 1.4, seed=3)[0],
         make("float32", 1, 9, 9, 1),
     ),
@@ -273,7 +273,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_is_tensorflows(name):
+def test_functions_that_tensorflow_runs(name):
     function, *args = LEFT[name]
     fast = compare(function, *args, executor="tensorflow")
     assert fast.describe()[0]["reason"]
@@ -282,7 +282,7 @@ def test_what_is_tensorflows(name):
 
 
 def not_inlined(function):
-    """Return a traced function that stays a call in the graphs of those that call it."""
+    """Return a traced function whose calls in other graphs are not inlined."""
     return tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
 
 
@@ -347,14 +347,14 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_functions_that_nodes_call(name):
-    """Such a node is a step of the plan, whose functions TensorFlow runs."""
+    """A node that calls a function is a step of the plan, and TensorFlow runs the function."""
     COUNT.assign(0.0)
     compare(CALLS[name], X, state=[COUNT])
 
 
 @pytest.mark.parametrize("function", [halves, from_python])
 def test_states_in_functions_that_nodes_call(function):
-    """A plan would have sequences of its own, or Python in a thread of its own."""
+    """Such functions have no plan, which would have its own random sequences or run Python."""
     fast = compare(lambda x: function(x) + 1.0, X, executor="tensorflow")
     assert "state" in fast.describe()[0]["reason"] or "sequence" in fast.describe()[0]["reason"]
 
@@ -377,8 +377,8 @@ def test_functions_that_nodes_call_and_that_fail(effects):
     assert fast.describe()[0]["executor"] == "plan"
 
 
-def test_calls_that_tensorflow_runs_skip_what_is_known(monkeypatch):
-    """Its Python looks at the arguments once; errors, reports and other contexts are the same."""
+def test_calls_that_tensorflow_runs_skip_known_checks(monkeypatch):
+    """TensorFlow checks the arguments once; errors, reports and other contexts are the same."""
     fast = fastops.function(
         lambda x, k: {"y": tf.py_function(lambda y: 6.0 // y * k, [x], tf.float32)}
     )
@@ -396,7 +396,9 @@ def test_calls_that_tensorflow_runs_skip_what_is_known(monkeypatch):
     assert calls == [fast._traced]
     with fastops.profile() as report:
         fast(X, 2.0)
-    assert [(one.executor, one.calls) for one in report.functions] == [("tensorflow", 1)]
+    assert [(function.executor, function.calls) for function in report.functions] == [
+        ("tensorflow", 1)
+    ]
     with tf.GradientTape() as tape:
         tape.watch(X)
         fast(X, 2.0)
@@ -418,12 +420,12 @@ def test_calls_that_tensorflow_runs_skip_what_is_known(monkeypatch):
 
 DEFAULT = tf.constant(3.0)
 V = [tf.Variable([1.0, 2.0]), tf.Variable([3.0, 5.0])]
-SCALAR = tf.convert_to_tensor(2.0)  # the very tensor that TensorFlow makes of 2.0 elsewhere
+SCALAR = tf.convert_to_tensor(2.0)  # TensorFlow caches this tensor, and uses it for 2.0 elsewhere
 
 
 def linear(x, k=2.0, *rest, bias=DEFAULT, flags=None):
-    for one in rest:
-        x = x + one
+    for value in rest:
+        x = x + value
     return x * k + bias if flags is None else (x * k if flags["negative"] else x - k)
 
 
@@ -460,7 +462,7 @@ ARGUMENTS = {
         lambda x, y: x - 2.0 * y,
         [call(X, X), call(X, Y), call(Y, X)],
     ),
-    "a tensor that a number is, too": (
+    "a tensor equal to a number": (
         lambda x, k: x - 3.0 * k,
         [call(SCALAR, 2.0), call(S, 2.0), call(S, SCALAR)],
     ),
@@ -480,7 +482,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments(name):
-    """Each signature traced once, each call the same as TensorFlow's, by a plan."""
+    """Each signature is traced once; each call gives the same as TensorFlow's, by a plan."""
     function, calls = ARGUMENTS[name]
     traced = tf.function(function)
     fast = fastops.function(function)
@@ -496,7 +498,7 @@ def test_arguments(name):
             for v, value in zip(V, before, strict=True):
                 v.assign(value)
     described = fast.describe()
-    assert {one["executor"] for one in described} == {"plan"}, described
+    assert {row["executor"] for row in described} == {"plan"}, described
     tracings = [f.experimental_get_tracing_count() for f in (fast, traced)]
     assert tracings[0] == tracings[1]
 
@@ -510,7 +512,7 @@ FOREIGN = {
     "a sparse tensor": (lambda x: tf.sparse.to_dense(x), tf.sparse.from_dense([[0.0, 1.0]])),
     "an object": (lambda o: X * o.factor, Opaque()),
     "a function": (lambda f: f(X), tf.tanh),
-    "a text of NumPy": (lambda x, name: x * len(name), X, np.str_("two")),
+    "a NumPy string": (lambda x, name: x * len(name), X, np.str_("two")),
     "a number beyond 64 bits": (lambda n: X * float(n), 2**70),
     "a variable of another class": (
         lambda v: v * 2.0,
@@ -520,7 +522,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_arguments_that_only_tensorflow_knows(name):
+def test_arguments_that_signatures_do_not_support(name):
     function, *arguments = FOREIGN[name]
     fast = fastops.function(function)
     for _ in range(3):
@@ -528,13 +530,13 @@ def test_arguments_that_only_tensorflow_knows(name):
     assert fast.describe() == []
 
 
-def test_numbers_that_a_signature_makes_tensors():
+def test_numbers_that_an_input_signature_turns_into_tensors():
     spec = tf.TensorSpec([], tf.float32)
     fast = fastops.function(lambda x, k: x - 3.0 * k, input_signature=[spec, spec])
     for args in ((SCALAR, 2.0), (S, 2.0), (2.0, S), (2.0, 2.0), (1, 2.0), (S, SCALAR)):
         for _ in range(3):
             assert_same(fast(*args), fast._traced(*args))
-    assert {one["executor"] for one in fast.describe()} == {"plan"}
+    assert {row["executor"] for row in fast.describe()} == {"plan"}
     assert fast.experimental_get_tracing_count() == 1
 
 
@@ -551,7 +553,7 @@ def test_an_array_as_default_may_change():
 
 
 def test_arrays_that_change_afterwards():
-    """What a function made of an array stays what it was: results and variables are no views."""
+    """Results and variables made of an array are copies and not views."""
     v = tf.Variable(tf.zeros([1024]))
 
     def function(x):
@@ -587,7 +589,7 @@ def test_a_list_that_changes():
     assert len(fast.describe()) == 3
 
 
-def test_containers_that_hold_themselves():
+def test_containers_that_contain_themselves():
     held = []
     held.append(held)
     fast = fastops.function(lambda held: X)
@@ -646,7 +648,7 @@ def test_a_training_step_of_keras():
 
 @pytest.mark.quick
 def test_effects_in_branches():
-    """What waits for a branch with effects is alive, whichever branch is taken."""
+    """Nodes that depend on a branch with effects run, whichever branch is taken."""
     v, w = tf.Variable(0.0), tf.Variable(0.0)
 
     def branches(x, limit):
@@ -665,7 +667,7 @@ def test_effects_in_branches():
         compare(branches, S, tf.constant(limit), state=(v, w), calls=3)
 
 
-def test_generators_have_one_sequence():
+def test_generators_share_one_sequence_with_tensorflow():
     def numbers(seed):
         generator = tf.random.Generator.from_seed(seed)
         function = tf.function(lambda: generator.normal([3]))
@@ -679,8 +681,8 @@ def test_generators_have_one_sequence():
 
 
 def test_random_numbers_without_a_seed():
-    """Others in each call, and as many as there are threads may ask for them."""
-    tf.random.set_seed(None)  # not even the one of other tests
+    """The numbers differ in each call, also if several threads draw."""
+    tf.random.set_seed(None)  # clear the seed of other tests
     fast = fastops.function(lambda: tf.random.normal([1000]) + 3.0, executor="plan")
     results, threads = [], []
     for _ in range(4):
@@ -701,8 +703,8 @@ def test_checks_that_fail_in_a_plan():
     assert fast.describe()[0]["executor"] == "plan"
 
 
-def test_whatever_is_drawn_without_a_seed():
-    """And what a plan looks at anew in each call."""
+def test_random_ops_without_a_seed():
+    """Each call draws new numbers, and reads the state that other stateful ops depend on."""
     tf.random.set_seed(None)
     images, classes = make("float32", 1, 64, 64, 1), tf.constant([[1], [2]], tf.int64)
 
@@ -745,7 +747,7 @@ def test_variables_that_the_first_call_makes():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_it_is_traced_as_often_as_by_tensorflow():
+def test_functions_are_traced_as_often_as_by_tensorflow():
     def count(wrap):
         traces = []
 
@@ -768,7 +770,7 @@ def test_it_is_traced_as_often_as_by_tensorflow():
     assert_same(got, want)
 
 
-def test_values_that_python_takes_for_equal():
+def test_values_that_are_equal_in_python():
     fast = fastops.function(lambda x, k: x * tf.constant(k, x.dtype))
     for k in (0.0, -0.0, 1, 1.0, float("nan"), 2**40):
         for _ in range(2):
@@ -782,7 +784,7 @@ def test_input_signature_and_relaxed_shapes():
     for size in (1, 3, 7, 3):
         for _ in range(2):
             assert_same(fast(make("float32", size)), fast._traced(make("float32", size)))
-    assert {one["executor"] for one in fast.describe()} == {"plan"}
+    assert {row["executor"] for row in fast.describe()} == {"plan"}
     assert fast.experimental_get_tracing_count() == 1
     relaxed = fastops.function(lambda x: x * 2.0, reduce_retracing=True)
     for size in range(1, 6):
@@ -820,7 +822,7 @@ def test_methods():
 
 
 # ---------------------------------------------------------------------------------------------
-# What is TensorFlow's
+# Fallbacks
 # ---------------------------------------------------------------------------------------------
 
 
@@ -868,7 +870,7 @@ def test_device_scopes_and_strategies():
         assert_same(fast(X), fast._traced(X))
 
 
-def test_other_options_of_the_optimizer_are_another_plan():
+def test_other_options_of_the_optimizer_make_another_plan():
     fast = compare(lambda x: tf.nn.relu(x @ tf.transpose(x) + 1.0), M)
     before = tf.config.optimizer.get_experimental_options()
     tf.config.optimizer.set_experimental_options({"remapping": False, "constant_folding": False})
@@ -896,7 +898,7 @@ def test_without_the_optimizer():
         assert_same(results, [tf.function(function)(M)] * 3)
     finally:
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False, **before})
-    with tf.GradientTape() as tape:  # TensorFlow's call
+    with tf.GradientTape() as tape:  # TensorFlow makes this call
         tape.watch(M)
         assert_same(fast(M), results[0])
     assert fast.describe()[0]["executor"] == "plan"
@@ -909,10 +911,10 @@ def test_without_the_optimizer():
     assert_same(Model().call(X), X * 2.0 * 3.0)
 
 
-def test_wrong_use():
+def test_errors_of_wrong_use():
     with pytest.raises(ValueError, match="no executor 'fast'"):
         fastops.function(lambda x: x, executor="fast")
-    with pytest.raises(ValueError, match="traced already"):
+    with pytest.raises(ValueError, match=r"already a tf.function"):
         fastops.function(tf.function(lambda x: x), reduce_retracing=True)
     fast = compare(lambda x: x + 1.0, X)
     for args in ((), (X, X), ("text",)):
@@ -936,7 +938,7 @@ def test_kernels_that_fail():
 
     def asserting(x, i):
         tf.debugging.Assert(i < 3, [i, "is too large"])
-        return x * 2.0  # and nothing else that fails
+        return x * 2.0  # no other op of the function fails
 
     def looping(x, i):
         for _ in tf.range(3):
@@ -953,7 +955,7 @@ def test_kernels_that_fail():
             want = outcome(fast._traced, (X, tf.constant(7)))
             v.assign(0.0)
             assert outcome(fast, (X, tf.constant(7))) == want
-            # Which of two nodes runs first that do not wait for each other, nobody knows.
+            # The order of two independent nodes is undefined.
             assert float(v) in (0.0, 1.0)
             assert isinstance(want[0], Failure)
         v.assign(0.0)
@@ -962,7 +964,7 @@ def test_kernels_that_fail():
         assert_same(got, fast._traced(X, AT))
 
 
-def test_conditions_that_are_no_scalars():
+def test_conditions_that_are_not_scalars():
     def shaped(flag, rank):
         return tf.reshape(flag, tf.ones([rank], tf.int32))
 
@@ -980,8 +982,8 @@ def test_conditions_that_are_no_scalars():
         assert difference(outcome(fast, (flag, one)), want) is None
 
 
-def test_reads_for_their_own_sake():
-    """Of a variable whose value nobody asks for: TensorFlow reads it all the same."""
+def test_reads_whose_value_is_not_used():
+    """TensorFlow reads a variable even if its value is not used, and so does a plan."""
     v = tf.Variable([1.0, 2.0])
 
     def read(x):
@@ -1009,8 +1011,8 @@ def test_threads():
 
     def work(x, want):
         for _ in range(300):
-            if found := difference(fast(x), want):
-                problems.append(found)
+            if differing := difference(fast(x), want):
+                problems.append(differing)
 
     threads = [threading.Thread(target=work, args=pair) for pair in zip(inputs, wants, strict=True)]
     for thread in threads:
@@ -1023,7 +1025,7 @@ def test_threads():
 
 @pytest.mark.quick
 def test_threads_share_plans():
-    """Each thread has call options of its own, which say the same."""
+    """Each thread has its own call options, here with the same values."""
     fast = compare(lambda x: x * 2.0 + 1.0, X)
     (case,) = fast.known_cases()
     plan, results = case.runner.plan, []
@@ -1039,8 +1041,8 @@ def test_threads_share_plans():
     assert case.runner.plan is plan
 
 
-def test_what_takes_long_is_timed():
-    """Nothing runs twice, and one of the two is kept."""
+def test_long_calls_are_timed():
+    """No call is made twice, and one of the executors is kept."""
     v, x = tf.Variable(0.0), make("float32", 300, 300)
 
     def slow(x):
@@ -1062,11 +1064,11 @@ def test_memory_is_flat():
         dead.append(weakref.ref(y))
     del y
     gc.collect()
-    assert not [one for one in dead if one() is not None]
+    assert not [reference for reference in dead if reference() is not None]
 
 
 # ---------------------------------------------------------------------------------------------
-# What is told of plans
+# Reports about plans
 # ---------------------------------------------------------------------------------------------
 
 
@@ -1090,10 +1092,10 @@ def test_stats_count_calls_by_function():
     fast(tf.ragged.constant([[1.0]]), 2.0)
     seen = fastops.stats().functions
     mine = {name.rpartition(".")[2]: calls for name, calls in seen.items()}
-    assert mine["scaled"].plan == 4, "the first one too, which nobody else may make"
+    assert mine["scaled"].plan == 4, "also the first call, which only TensorFlow makes"
     assert mine["scaled"].tensorflow == 2
     assert mine["scaled"].reasons == {
-        "a tape, graph, device scope, strategy or the like is active": 1,
+        "a tape or an accumulator records": 1,
         "an argument has a type that signatures do not support": 1,
     }
     (row,) = left.describe()
@@ -1121,7 +1123,7 @@ def test_the_faster_executor_is_kept(monkeypatch, faster):
     count = tf.Variable(0)
     fast = fastops.function(lambda: count.assign_add(1), autograph=False)
     assert [int(fast()) for _ in range(10)] == [*range(1, 11)], "no call is made twice"
-    assert noted == ["plan", "tensorflow"] * 3, "in turn, until there are enough"
+    assert noted == ["plan", "tensorflow"] * 3, "not in turn"
     (described,) = fast.describe()
     assert described["executor"] == faster
     assert described["reason"] == (
@@ -1129,7 +1131,7 @@ def test_the_faster_executor_is_kept(monkeypatch, faster):
     )
 
 
-def test_plans_tell_their_nodes_and_times():
+def test_plans_report_their_nodes_and_times():
     fast = fastops.function(lambda x: counted(x)[1] * 2.0)
     fast(X)
     (before,) = fast.plans()
@@ -1138,7 +1140,8 @@ def test_plans_tell_their_nodes_and_times():
         for _ in range(3):
             fast(X)
     (plan,) = fast.plans()
-    assert plan.to_dot().count("style=dotted") == 3  # the variables of the loop, one its counter
+    # The loop has three variables, including its counter.
+    assert plan.to_dot().count("style=dotted") == 3
     by_op = {node.op: node for node in plan.nodes}
     tanh = by_op["Tanh"]
     assert (tanh.kind, tanh.depth, tanh.runs) == ("kernel", 1, 30)
@@ -1182,7 +1185,7 @@ def test_reset():
     assert fast.known_cases() != [case]
 
 
-def test_what_tf_function_has_is_there():
+def test_attributes_of_tf_function_exist():
     fast = compare(lambda x: x + 1.0, X)
     assert fast.pretty_printed_concrete_signatures() == (
         fast._traced.pretty_printed_concrete_signatures()
@@ -1190,7 +1193,7 @@ def test_what_tf_function_has_is_there():
     assert_same(fast.get_concrete_function(X)(X), X + 1.0)
 
 
-def test_profiles_are_of_threads():
+def test_profiles_belong_to_threads():
     fast = compare(lambda x: x + 1.0, X)
     with fastops.profile() as outer, fastops.profile() as inner:
         fast(X)
@@ -1198,7 +1201,7 @@ def test_profiles_are_of_threads():
         thread.start()
         thread.join()
     fast(X)
-    assert [one.calls for report in (outer, inner) for one in report.functions] == [1, 1]
+    assert [function.calls for report in (outer, inner) for function in report.functions] == [1, 1]
 
 
 def test_pictures(tmp_path, monkeypatch):

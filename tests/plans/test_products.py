@@ -1,4 +1,4 @@
-"""oneDNN's primitives that plans execute without their kernels: the same bytes."""
+"""oneDNN's primitives that plans execute without their kernels give the same bytes."""
 
 import threading
 
@@ -37,7 +37,7 @@ def plan_of(planned):
 
 
 def replaced(plan):
-    """Whether oneDNN's kernel computes the product, which not all processors have."""
+    """Tell whether oneDNN's kernel computes the product, which depends on the processor."""
     return any(step.node.op == "_MklNativeFusedMatMul" for step in plan.schedule.steps)
 
 
@@ -48,20 +48,21 @@ def assert_bytes(got, want):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("rows", [1, 7])
-def test_the_same_bytes(rows, activation, transposed):
+def test_products_have_the_same_bytes(rows, activation, transposed):
     for draw in (floats, special):
         layer, planned = dense(33, 17, activation, transposed, draw)
         for seed in range(6):
             x = tf.constant(draw(rows, 33, seed=seed))
             assert_bytes(planned(x), layer(x))
         plan = plan_of(planned)
-        # Two calls are looked at. LeakyRelu's slope stays the kernel's business.
+        # The first two calls run the kernel and are compared. With LeakyRelu, all calls run the
+        # kernel.
         known = replaced(plan) and activation != "LeakyRelu"
         assert plan.primitive_runs() == (4 if known else 0)
 
 
 def test_other_sizes():
-    """Four sizes of batches are known, and who comes once is forgotten."""
+    """Primitives of four batch sizes are kept, and sizes that come only once are dropped."""
     layer, planned = dense(8, 5)
     batches = {rows: tf.constant(floats(rows, 8)) for rows in range(1, 7)}
     for _ in range(6):
@@ -75,8 +76,8 @@ def test_other_sizes():
     assert plan.primitive_runs() == (16 if replaced(plan) else 0)
 
 
-def test_what_is_not_for_it():
-    """Matrices for which oneDNN would use threads; none at all."""
+def test_products_without_a_primitive():
+    """Products for which oneDNN would use threads, and empty ones, run in the kernel."""
     for depth, columns, rows in ((2000, 2000, 40), (8, 5, 0)):
         layer, planned = dense(depth, columns)
         x = tf.constant(floats(rows, depth))
@@ -110,8 +111,8 @@ def test_primitives_belong_to_threads():
     assert not problems
 
 
-def test_a_primitive_that_is_gone():
-    """TensorFlow keeps the last 1,024 of a thread."""
+def test_a_primitive_that_tensorflow_has_dropped():
+    """TensorFlow keeps the last 1,024 primitives of each thread."""
     layer, planned = dense(8, 5)
     _, pushing = dense(8, 5, "Tanh")
     x = tf.constant(floats(2, 8))
@@ -123,7 +124,7 @@ def test_a_primitive_that_is_gone():
         pushing(tf.ones([rows, 8]))
     for _ in range(4):
         assert_bytes(planned(x), layer(x))
-    # The first of these calls made another one.
+    # The first of these calls has made a new primitive.
     assert plan.primitive_runs() - before == (3 if replaced(plan) else 0)
 
 

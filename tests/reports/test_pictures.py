@@ -1,4 +1,4 @@
-"""Profiles as traces and as pictures: `to_chrome_trace`, `to_html`, and what both are made of."""
+"""Profiles as traces and as pictures: `to_chrome_trace`, `to_html`, and their parts."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def not_installed():
 
 
 class Document(HTMLParser):
-    """A page, as far as these tests ask: what is open at the end, tags, titles, texts."""
+    """A parsed page: tags, titles, texts, and the tags that are open at the end."""
 
     def __init__(self, text):
         super().__init__()
@@ -59,7 +59,7 @@ class Document(HTMLParser):
 
 
 def validated(report):
-    """Return the complete events of a trace by thread, once the whole is as the format asks."""
+    """Check that a trace follows the format; return its complete events by thread."""
     trace = json.loads(report.to_chrome_trace())
     found, named = {}, set()
     for event in trace["traceEvents"]:
@@ -130,7 +130,7 @@ def test_a_trace_of_calls_that_are_not_direct():
     assert events[3]["args"] == {"path": "capi", "reason": "options"}
 
 
-def test_a_call_that_is_made_in_another_is_within_it():
+def test_nested_calls_are_nested_in_the_trace():
     variable = tf.Variable([1.0, 2.0])
     for _ in range(2):
         ops.mul(x=variable, y=X)
@@ -153,13 +153,13 @@ def test_traced_functions():
     for _ in range(3):
         squared(X)
     report = fastops.explain(squared, X)
-    (executor,) = {one.executor for one in report.functions}
+    (executor,) = {function.executor for function in report.functions}
     (events,) = validated(report).values()
     assert [e["args"].get("executor") for e in events if "squared" in e["name"]] == [executor]
 
 
-def test_threads_have_tracks():
-    """Each its own, though the system gives the number of a thread that has ended to another."""
+def test_each_thread_has_its_own_track():
+    """Threads have separate tracks, although the system reuses ids of ended threads."""
     python("""
         import json, threading
         from fastops._reports import explain
@@ -197,10 +197,10 @@ def test_profiles_of_several_threads_at_once():
         thread.start()
     for thread in threads:
         thread.join()
-    found = [validated(report) for report in reports]
-    assert len({number for one in found for number in one}) == 4
-    for one in found:
-        (events,) = one.values()
+    traces = [validated(report) for report in reports]
+    assert len({number for by_thread in traces for number in by_thread}) == 4
+    for by_thread in traces:
+        (events,) = by_thread.values()
         assert names(events).count("Neg") == 20
 
 
@@ -312,12 +312,12 @@ def test_a_profile_with_frames_that_ends_on_another_thread():
     thread.start()
     thread.join()
     inner(X)
-    assert sys.getprofile() is None  # it went with the first call
+    assert sys.getprofile() is None  # the profile function is removed at the first call
     (events,) = validated(report).values()
     assert names(events).count("inner") == 1
 
 
-def test_somebody_else_s_profile_function_stays():
+def test_a_profile_function_of_the_program_stays():
     def see(frame, event, argument):
         pass
 
@@ -347,7 +347,7 @@ def test_a_program_that_sets_its_own_profile_function_meanwhile():
     assert "inner" in report.to_chrome_trace()
 
 
-def test_it_may_be_read_at_any_time():
+def test_profiles_can_be_read_at_any_time():
     with fastops.profile(frames=True) as report:
         inner(X)
         (events,) = validated(report).values()
@@ -355,14 +355,14 @@ def test_it_may_be_read_at_any_time():
         Document(report.to_html())
 
 
-def test_without_any_call():
+def test_profiles_without_calls():
     with fastops.profile() as report:
         pass
     assert [names(events) for events in validated(report).values()] == [["MainThread"]]
     Document(report.to_html())
 
 
-def test_what_is_left_out_is_said(monkeypatch):
+def test_missing_calls_are_reported(monkeypatch):
     ops.neg(x=X)
     report = fastops.explain(ops.neg, x=X)
     limits = {**report._limits(), "calls_left_out": 1234}
@@ -391,7 +391,7 @@ def test_a_page():
 
 
 def test_names_are_escaped():
-    """Those of functions, of files and of threads are the program's."""
+    """Names of functions, files and threads come from the program."""
     hostile = "<img src=x onerror=alert(1)>\"'&"
     namespace = {}
     code = compile("def called(): pass", hostile, "exec")
@@ -400,23 +400,23 @@ def test_names_are_escaped():
     called.__code__ = called.__code__.replace(co_name=hostile)
     if hasattr(called.__code__, "co_qualname"):
         called.__code__ = called.__code__.replace(co_qualname=hostile)
-    found = []
+    texts = []
 
     def work():
         with fastops.profile(frames=True) as report:
             for _ in range(1000):
                 called()
-        found.append(report)
+        texts.append(report)
 
     thread = threading.Thread(target=work, name=hostile)
     thread.start()
     thread.join()
-    for text in (found[0].to_html(), found[0]._repr_html_()):
+    for text in (texts[0].to_html(), texts[0]._repr_html_()):
         document = Document(text)
         assert "img" not in document.tags
         assert any(hostile in part for part in document.texts)
         assert any(hostile in title for title in document.titles)
-    (events,) = validated(found[0]).values()
+    (events,) = validated(texts[0]).values()
     assert names(events).count(hostile) == 1001
 
 
@@ -462,27 +462,27 @@ def test_a_browser_shows_it_without_complaints(width, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------
-# What pictures are made of
+# Spans and corrections
 # ---------------------------------------------------------------------------------------------
 
 
-def test_noting_is_taken_out():
-    """A call of 100 ns each, of which noting took 40: half before and half after a moment."""
+def test_the_overhead_of_profiling_is_subtracted():
+    """Events are 100 ns apart, of which 40 are overhead: half before and half after each event."""
     code = outer.__code__
     moments = [(1000, 0, 0), (1100, 0, 0), (1200, -1, 0), (1300, -1, 0)]
     noted = Noted(moments, [code], [], Costs(of_python=40.0))
     assert noted.spans == [(0, 1100, 1200), (0, 1000, 1300)]
     assert [noted.corrected(when) for when, _, _ in moments] == [1000, 1080, 1160, 1240]
     assert noted.corrected(900) == 900
-    assert noted.corrected(1050) == 1040  # 10 of the 50 were the moment's at 1000
+    assert noted.corrected(1050) == 1040  # 10 of the 50 ns are overhead of the event at 1000
     assert noted.corrected(1099) == 1080
     assert noted.corrected(1400) == 1330
     whens = list(range(950, 1500))
     assert sorted(map(noted.corrected, whens)) == list(map(noted.corrected, whens))
 
 
-def test_what_python_takes_is_divided_and_what_c_takes_is_not():
-    """A function of 300 ns: in them a call of an op, from 110 to 210, and one of C, 220 to 270."""
+def test_python_time_is_divided_by_the_slowdown_and_c_time_is_not():
+    """A function takes 300 ns, with a call of an op from 110 to 210, and of C from 220 to 270."""
     called = [outer.__code__, ("math", "sin")]
     moments = [(100, 0, 0), (220, 1, 0), (270, -2, 0), (400, -1, 0)]
     noted = Noted(moments, called, [(110, 210)], Costs(slowdown=2.0))
@@ -490,20 +490,20 @@ def test_what_python_takes_is_divided_and_what_c_takes_is_not():
     assert [noted.corrected(when) for when in whens] == [100, 105, 205, 210, 260, 325, 330]
 
 
-def test_what_noting_takes_is_measured():
+def test_the_overhead_of_profiling_is_measured():
     costs = costs_of_noting()
     assert costs_of_noting() is costs
     assert min(costs.of_python, costs.of_c) >= 0
     assert costs.slowdown >= 1
 
 
-def test_less_than_nothing_is_nothing():
+def test_corrected_times_are_not_negative():
     moments = [(0, 0, 0), (10, -1, 0), (500, 0, 450), (1000, -1, 0)]
     noted = Noted(moments, [outer.__code__], [], Costs(of_python=40.0))
     assert [noted.corrected(when) for when in (0, 10, 500, 1000)] == [0, 0, 470, 500]
 
 
-def test_what_profiles_are_told_takes_no_time():
+def test_notifications_of_profiles_take_no_time():
     from fastops._plans import observers
 
     moments = [(0, 0, 0), (100, 1, 0), (150, 0, 0), (170, -1, 0), (200, -1, 0), (300, -1, 0)]
@@ -517,13 +517,13 @@ def test_returns_without_a_call_are_left_out():
     assert noted.spans == [(0, 10, 20)]
 
 
-def test_nesting():
+def test_spans_are_nested():
     root = Span("root", "program", 0, 100)
     parts = [(10, 50), (20, 30), (30, 60), (60, 130), (60, 60), (-5, 5)]
     nest(root, [Span(str(place), "program", *part) for place, part in enumerate(parts)])
 
     def shape(span):
-        return span.name, span.start, span.stop, [shape(one) for one in span.inner]
+        return span.name, span.start, span.stop, [shape(inner) for inner in span.inner]
 
     assert shape(root) == (
         "root", 0, 100,
@@ -543,14 +543,14 @@ def test_shares_add_up():
     assert list(shares) == list(spans.KINDS)
 
 
-def test_notes_say_how():
+def test_notes_describe_the_measurement():
     with fastops.profile(frames=True) as report:
         inner(X)
     assert any("Noting one took" in note for note in page.notes_of(report))
     assert any("profile(frames=True)" in note for note in page.notes_of(fastops.explain(inner, X)))
 
 
-def test_kinds_of_files():
+def test_frames_are_classified_by_file():
     places = {
         keras.layers.Dense.call.__code__.co_filename: "library",
         tf.add.__wrapped__.__code__.co_filename: "library",

@@ -12,12 +12,12 @@ from support import python
 
 import fastops
 from fastops import ops
-from fastops._core.measuring import Recorder
+from fastops._core.measuring import ProfileRecorder
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 X = tf.constant([1.0, 2.0])
-MIXED = [X[0], tf.Variable(2.0)]  # a list with a variable in it: TensorFlow converts it
+MIXED = [X[0], tf.Variable(2.0)]  # a list with a variable, which TensorFlow converts
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def not_installed():
 
 
 def detours(report, op_name):
-    """Return why calls of an op were not direct, as text."""
+    """Return the reasons why calls of an op were not direct, as text."""
     return [str(detour) for detour in report.ops[op_name].detours]
 
 
@@ -36,7 +36,7 @@ def paths(report):
 
 
 # ---------------------------------------------------------------------------------------------
-# What is counted
+# Counts
 # ---------------------------------------------------------------------------------------------
 
 
@@ -52,19 +52,19 @@ def test_calls_and_paths():
     assert report.ops["AddV2"].calls == 4
 
 
-def test_capi():
+def test_reasons_of_the_capi_path():
     arguments = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
     ops.random_uniform(**arguments)
     report = fastops.explain(ops.random_uniform, **arguments)
     assert paths(report) == {"RandomUniform": (0, 1, 0)}
     (detour,) = report.ops["RandomUniform"].detours
     assert (detour.path, detour.reason) == ("capi", "op")
-    assert detour.detail == "with seed or seed2 TensorFlow's kernel goes on from the last call"
+    assert detour.detail == "with seed or seed2, TensorFlow's kernel keeps its state between calls"
     assert report.ops["RandomUniform"].kernel_ns == 0
     assert report.ops["RandomUniform"].tensorflow_ns > 0
 
 
-def test_what_differs_from_the_nearest_key():
+def test_first_calls_show_the_difference_from_the_nearest_key():
     def one(**arguments):
         (text,) = detours(fastops.explain(ops.sum, axis=0, **arguments), "Sum")
         return text
@@ -94,7 +94,7 @@ def test_the_nearest_key_is_the_one_with_the_fewest_differences():
 
 
 @pytest.mark.parametrize("call", [lambda: X + X, lambda: tf.math.tanh(X), lambda: tf.add(X, X)])
-def test_one_call_is_one_however_many_stand_ins_it_passes(call):
+def test_a_call_through_several_stand_ins_counts_once(call):
     fastops.install()
     first, second = (fastops.explain(call) for _ in range(2))
     assert [op.calls for op in first.ops.values()] == [1]
@@ -104,7 +104,7 @@ def test_one_call_is_one_however_many_stand_ins_it_passes(call):
     assert (seen.direct, seen.tensorflow, seen.reasons) == (2, 0, {})
 
 
-def test_one_fallback_is_one():
+def test_a_fallback_counts_once():
     fastops.install()
     tf.raw_ops.AddV2(x=X, y=X)
     fastops.reset_stats()
@@ -117,8 +117,8 @@ def test_one_fallback_is_one():
     assert fastops.stats().ops["AddV2"].reasons == {"input_type": 2}
 
 
-def test_calls_of_one_op_inside_another_call_of_it_are_calls():
-    """Only the first is the same call: the others are the doing of whoever converts."""
+def test_calls_of_an_op_inside_of_a_call_of_it_count():
+    """Only the first nested call is the same call; others are calls of a conversion function."""
 
     class Doubled:
         def __init__(self, value):
@@ -148,7 +148,7 @@ def test_ops_that_never_run_here_are_in_the_report_of_an_unchanged_program():
 
 
 @pytest.mark.parametrize("layer", ["functions", "dispatch"])
-def test_calls_that_a_seed_binds_are_in_the_report_of_an_unchanged_program(layer):
+def test_calls_with_a_seed_are_in_the_report_of_an_unchanged_program(layer):
     fastops.install(only=[layer])
     arguments = {"shape": tf.constant([2]), "dtype": tf.float32, "seed": 1}
     for _ in range(2):
@@ -232,7 +232,7 @@ def test_profiles_that_end_in_the_order_they_began():
     assert (one.ops["Neg"].calls, other.ops["Neg"].calls) == (1, 2)
 
 
-def test_a_profile_is_of_its_thread():
+def test_a_profile_belongs_to_its_thread():
     ops.neg(x=X)
 
     def work():
@@ -261,21 +261,21 @@ def test_a_profile_that_ends_on_another_thread():
 
 def test_threads_that_profile_at_once():
     ops.neg(x=X)
-    found = []
+    profiles = []
 
     def work():
         for _ in range(50):
             with fastops.profile() as report:
                 for _ in range(20):
                     ops.neg(x=X)
-            found.append(report.ops["Neg"].direct)
+            profiles.append(report.ops["Neg"].direct)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [20] * 200
+    assert profiles == [20] * 200
 
 
 def test_exceptions():
@@ -293,7 +293,7 @@ def test_exceptions():
 
 
 def test_profiles_inside_of_calls():
-    """One that opens, and one that closes, while TensorFlow makes a call."""
+    """One profile opens and another closes while TensorFlow makes a call."""
     fastops.install()
     seen = []
 
@@ -365,13 +365,13 @@ def test_times_add_up():
         parts = report.above_ns + report.dispatch_ns + report.kernel_ns + report.tensorflow_ns
         assert parts <= report.total_ns
         if matmul.kernel_ns > 10 * matmul.dispatch_ns and parts > 0.95 * report.total_ns:
-            break  # else the processor was given to somebody else meanwhile
+            break  # otherwise another process had the processor in the meantime
     else:
         pytest.fail(str(reports))
 
 
-def test_time_in_another_op_is_that_ops():
-    """A read that a call makes, and what TensorFlow does on behalf of one."""
+def test_time_in_a_nested_op_belongs_to_that_op():
+    """The nested ops are a read of a variable, and a call that TensorFlow makes."""
     fastops.install()
 
     class Slow:
@@ -390,7 +390,7 @@ def test_time_in_another_op_is_that_ops():
 
 
 # ---------------------------------------------------------------------------------------------
-# How it is shown
+# Display
 # ---------------------------------------------------------------------------------------------
 
 
@@ -463,13 +463,13 @@ def test_the_log(caplog):
     assert first.pathname == __file__
     assert first.getMessage() == (
         "AddV2 ran through 'tensorflow' instead of its kernel: an input is not a tensor, "
-        "variable, array, number, text, or a list of such: x is of type list [input_type]"
+        "variable, array, number, string, or a list of these: x is of type list [input_type]"
     )
     assert (second.op, second.reason) == ("Identity", "input_type")
 
 
-def test_the_environment_chooses_it():
-    """That of a new interpreter: it is read as fastops is imported."""
+def test_the_environment_enables_the_log():
+    """The variable is read when fastops is imported, so a new interpreter is needed."""
     python("""
         import logging
         seen = []
@@ -481,7 +481,7 @@ def test_the_environment_chooses_it():
     """, forked=False, FASTOPS_ON_FALLBACK="log")  # fmt: skip
 
 
-def test_a_log_that_nobody_reads_is_no_error():
+def test_a_log_without_handlers_is_not_an_error():
     with warnings.catch_warnings(), fastops.options(on_fallback="log"):
         logging.getLogger("fastops.fallback").disabled = True
         try:
@@ -491,7 +491,7 @@ def test_a_log_that_nobody_reads_is_no_error():
 
 
 def test_threads_that_start_later():
-    """Of `python -m fastops --profile`: those that the program starts."""
+    """`python -m fastops --profile` also profiles threads that the program starts."""
     python("""
         import threading
         from fastops._reports import explain
@@ -546,5 +546,5 @@ def test_errors_in_ipython(shell, capsys):
     assert type(result.error_in_exec) is ZeroDivisionError
     assert "b = a / 0" in capsys.readouterr().out
     assert shell.user_ns["a"] == 1
-    assert not Recorder().calls()
+    assert not ProfileRecorder().calls()
     shell.run_line_magic("unload_ext", "fastops")

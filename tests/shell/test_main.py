@@ -1,6 +1,6 @@
 """``python -m fastops``: programs run as Python itself would run them, and the commands.
 
-How an interpreter starts and ends is what is asked: each program begins with a new one.
+The tests are about the start and the end of an interpreter, so each program runs in a new one.
 """
 
 import json
@@ -72,20 +72,20 @@ def start(arguments, cwd, *, text=None, timeout=120, **environment):
         text=True,
         timeout=timeout,
     )
-    # TensorFlow says a word where it is imported, and objects have addresses.
+    # TensorFlow prints messages when it is imported, and objects have addresses.
     error = re.sub(r"^(WARNING: All log|[IWE]\d{4} ).*\n", "", done.stderr, flags=re.M)
     return done.returncode, *(re.sub(r"0x\w+", "0x", seen) for seen in (done.stdout, error))
 
 
 def assert_as_plain(arguments, cwd, **settings):
-    """Run a program by Python and by fastops; return how it ended."""
+    """Run a program by Python and by fastops, and compare; return status, output and errors."""
     plain = start(arguments, cwd, **settings)
     assert start(["-m", "fastops", *arguments], cwd, **settings) == plain
     return plain
 
 
-# ---------------------------------------------------------------------------------------------
-# As in a plain run
+# --------------------------------------------------------------------------------------------- The
+# same as in a plain run
 # ---------------------------------------------------------------------------------------------
 
 
@@ -138,7 +138,7 @@ def test_modules(arguments, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["nothing", "package.nothing", "json.nothing"])
-def test_modules_that_are_not_there(name, tmp_path):
+def test_modules_that_do_not_exist(name, tmp_path):
     assert assert_as_plain(["-m", name], tmp_path)[0] == 1
 
 
@@ -160,7 +160,7 @@ def test_directories_and_zip_files(tmp_path):
         assert assert_as_plain([name, "x"], tmp_path)[0] == 1
 
 
-# What of Python shows the stack.
+# A program that uses all functions of Python that show the stack.
 STACK = """
 import faulthandler, inspect, sys, traceback, tracemalloc, warnings
 tracemalloc.start(9)
@@ -189,7 +189,7 @@ PROGRAMS = {
 
 
 def put(text, way, folder):
-    """Write a program where a way to run it wants it; return the arguments."""
+    """Write a program for one of the ways to run it; return the command-line arguments."""
     (folder / "app").mkdir()
     for place in ("program.py", "app/__main__.py"):
         (folder / place).write_text(text)
@@ -261,7 +261,7 @@ print("noise", file=sys.stderr)
 
 
 @pytest.mark.quick
-def test_it_is_installed(tmp_path):
+def test_fastops_is_installed(tmp_path):
     assert start(["-m", "fastops", "-c", PROGRAM], tmp_path) == (0, "True 20\n", "noise\n")
 
 
@@ -306,13 +306,13 @@ def test_the_profile_of_functions(tmp_path):
     )
     status, _, error = start(["-m", "fastops", "--functions", "--profile", "-c", code], tmp_path)
     assert status == 0
-    # The second call makes the plan.
+    # The plan is made in the second call.
     assert [line.split()[:2] for line in error.splitlines() if "squared(" in line] == [
         ["plan", "18"]
     ]
 
 
-def test_the_profile_is_that_of_the_process(tmp_path):
+def test_forked_processes_print_no_profile(tmp_path):
     code = "import os, fastops; pid = os.fork(); pid and os.waitpid(pid, 0)"
     status, _, error = start(["-m", "fastops", "--profile", "-c", code], tmp_path)
     assert (status, error.count("above the dispatch")) == (0, 1)
@@ -328,7 +328,7 @@ def test_verify(tmp_path):
         assert ": 0 differences; " in error
     status, _, error = start(["-m", "fastops", "--verify=always", "-c", code], tmp_path)
     assert status == 2
-    assert "'always' is neither raise nor warn" in error
+    assert "'always' is not raise, warn, raise:N or warn:N" in error
 
 
 def test_strict(tmp_path):
@@ -344,7 +344,7 @@ def test_strict(tmp_path):
 
 
 def test_the_program_imports_tensorflow(tmp_path):
-    """And says before how."""
+    """The program may set how TensorFlow is imported."""
     code = (
         "import os, sys\n"
         "assert not {'tensorflow', 'fastops'} & set(sys.modules)\n"
@@ -362,7 +362,7 @@ def test_the_program_imports_tensorflow(tmp_path):
     )
     for first in ("tensorflow", "keras", "fastops.ops", "tensorflow.python.ops.math_ops"):
         ended = start(["-m", "fastops", "-c", code.replace("FIRST", first)], tmp_path)
-        assert ended == (0, "True False\nHelper\n", "")
+        assert ended == (0, "True False\nAnswer\n", "")
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,8 @@ def test_errors_of_tensorflow_show_no_line_of_fastops(tmp_path):
     assert assert_as_plain(["script.py"], tmp_path)[0] == 1
 
 
-# Where TensorFlow and Keras write Python's stack, or a traceback, into the text of an error.
+# Programs whose error messages contain Python's stack or a traceback, written by TensorFlow or
+# Keras.
 TEXTS = """
 import logging, sys, traceback
 import keras
@@ -509,10 +510,10 @@ asserts(tf.constant(3.0))
 
 
 @pytest.mark.parametrize("way", one_in(3, ["script", "module", "code"]))
-def test_texts_of_errors_are_those_of_a_plain_run(way, tmp_path):
+def test_error_messages_are_the_same_as_in_a_plain_run(way, tmp_path):
     arguments = put(TEXTS, way, tmp_path)
     plain, ours = (
-        # TensorFlow gives files and graphs new names in each process.
+        # Names of files and graphs that TensorFlow generates differ between processes.
         [re.sub(r"(__autograph_generated_file|id=)\w+", r"\1", str(text)) for text in ended]
         for ended in (start([*run, *arguments], tmp_path) for run in ([], ["-m", "fastops"]))
     )
@@ -521,7 +522,7 @@ def test_texts_of_errors_are_those_of_a_plain_run(way, tmp_path):
     assert status == "1"
     assert "defined at (most recent call last):" in out
     assert "Arguments received by" in out
-    assert ("in user code:" in out) == (way != "code")  # whose source AutoGraph does not find
+    assert ("in user code:" in out) == (way != "code")  # AutoGraph does not find the source of code
     assert "too large" in error
 
 
@@ -558,9 +559,9 @@ def test_commands(tmp_path):
     assert all(word in out for word in ("direct path", "in force", "operators", "models"))
 
 
-def test_doctor_tells_what_is_left_out(monkeypatch):
-    found = {"helpers": {"a": None, "b": "of b", "c": "of c", "d": "of b"}, "keras": {"e": None}}
-    monkeypatch.setattr(doctor.targets, "in_force", lambda: found)
+def test_doctor_lists_what_is_left_out(monkeypatch):
+    reasons = {"helpers": {"a": None, "b": "of b", "c": "of c", "d": "of b"}, "keras": {"e": None}}
+    monkeypatch.setattr(doctor.targets, "in_force", lambda: reasons)
     console = Console(width=100, record=True)
     assert doctor.doctor(console) == 0
     rows = [
@@ -576,7 +577,7 @@ def test_doctor_tells_what_is_left_out(monkeypatch):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Write a SavedModel with two signatures, of which one is TensorFlow's."""
+    """Write a SavedModel with two signatures, one of which cannot run as a plan."""
     path = tmp_path_factory.mktemp("saved") / "model"
     module = tf.Module()
     module.w = tf.Variable([[1.0], [2.0]])
@@ -602,14 +603,14 @@ def test_run(model, tmp_path, monkeypatch, capsys):
     assert "20, after one that is not timed" in out
     for title in ("fastest", "median", "90 %", "99 %", "slowest"):
         assert re.search(rf"{title} *│ [\d.,]+ us", out)
-    # Which executor it keeps the clock decides, but not here.
+    # The times decide which executor is kept, so this test disables timing.
     monkeypatch.chdir(tmp_path)
     main(["run", str(model), "--input", "x=in.npy"])
     assert re.search(r"runs as *│ a plan of \d+ nodes", capsys.readouterr().out)
 
 
 @pytest.mark.quick
-def test_run_that_is_wrong(model, tmp_path, monkeypatch):
+def test_run_with_wrong_arguments(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save(tmp_path / "in.npy", [[3.0, 4.0]])
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY")
@@ -619,7 +620,7 @@ def test_run_that_is_wrong(model, tmp_path, monkeypatch):
         ([str(model), "--signature", "other"], "has no signature 'other'"),
         ([str(model), "--tags", "gpu"], "no MetaGraph with the tags 'gpu'"),
         ([str(model), "--input", "x=none.npy"], "No such file or directory: 'none.npy'"),
-        ([str(model), "--input", "x=bad.npy"], "bad.npy is no .npy file, or damaged"),
+        ([str(model), "--input", "x=bad.npy"], "bad.npy is not a .npy file, or is damaged"),
         ([str(model), "--input", "x=in.npy", "--output", "z=o.npy"], "has no output 'z'"),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -649,7 +650,7 @@ def test_inspect(model, tmp_path):
     [
         (["run"], "the following arguments are required: model"),
         (["run", "m", "--input", "x"], "'x' is not of the form NAME=FILE"),
-        (["run", "m", "--repeat", "0"], "'0' is no positive number"),
+        (["run", "m", "--repeat", "0"], "'0' is not a positive number"),
         (["inspect", "m", "x"], "unrecognized arguments: x"),
         (["--strict", "run", "m"], "run takes no options before it"),
         ([], "a program or a command is missing"),

@@ -7,7 +7,7 @@ from fastops._specialize.cache import Cache
 pytestmark = pytest.mark.quick
 
 
-def test_the_entry_that_was_put_in_first_goes():
+def test_the_oldest_entry_is_dropped():
     cache = Cache(3)
     for key in "abcd":
         assert cache.add(key, key.upper()) == key.upper()
@@ -15,7 +15,7 @@ def test_the_entry_that_was_put_in_first_goes():
     assert cache.values() == ["B", "C", "D"]
 
 
-def test_the_value_that_came_first_stays():
+def test_the_first_value_of_a_key_stays():
     cache = Cache(3)
     cache.add("a", 1)
     assert cache.add("a", 2) == 1
@@ -23,7 +23,7 @@ def test_the_value_that_came_first_stays():
     assert cache.values() == [2]
 
 
-def test_a_full_cache_takes_a_known_key():
+def test_a_full_cache_accepts_a_known_key():
     cache = Cache(2)
     for key in "ab":
         cache.add(key, key)

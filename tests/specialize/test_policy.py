@@ -1,4 +1,7 @@
-"""When it pays to make something: by injected times, never by the clock's."""
+"""When a recording or plan is due, tested with given times and without the clock."""
+
+import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,18 @@ def _share_of_half():
     before = policy.set_share(0.5)
     yield
     policy.set_share(before)
+
+
+def test_each_limit_says_what_it_bounds():
+    declared = Path(policy.__file__).parent / "policy.pxd"
+    if not declared.exists():
+        pytest.skip("the sources are not installed")
+    lines = re.findall(r"^    ([A-Z_]+) = (\d+) +# (.+)$", declared.read_text(), re.MULTILINE)
+    found = {name: int(value) for name, value, _ in lines}
+    assert found == {
+        name: value for name, value in vars(policy).items() if name.isupper() and name != "SHARE"
+    }
+    assert len(found) > 30
 
 
 def account(*times):
@@ -39,7 +54,7 @@ def test_each_call_counts_as_the_shortest():
     assert not account(100, 100, 10**9).due(1000)
 
 
-def test_what_was_dropped_doubles_the_bar():
+def test_dropping_something_doubles_the_bar():
     made = account(*[100] * 6)
     assert made.due(1000)
     made.dropped()
@@ -60,7 +75,7 @@ def test_the_bar_stays_finite():
     assert made.due(1)
 
 
-def test_an_estimate_begins_with_its_figure_and_follows_what_is_measured():
+def test_an_estimate_begins_with_its_figure_and_follows_measurements():
     estimate = policy.Estimate("of a test", 1000.0)
     assert estimate.expected(10) == 10_000
     for _ in range(100):
@@ -69,7 +84,7 @@ def test_an_estimate_begins_with_its_figure_and_follows_what_is_measured():
     assert policy.estimates()["of a test"] is estimate
 
 
-def test_a_measurement_that_waited_raises_an_estimate_by_little():
+def test_a_delayed_measurement_raises_an_estimate_only_a_little():
     estimate = policy.Estimate("of a test", 800.0)
     estimate.measured(1, 10**15)
     assert estimate.expected(1) == 900
@@ -81,7 +96,7 @@ def test_a_measurement_that_waited_raises_an_estimate_by_little():
     assert estimate.expected(1) <= 1600
 
 
-def test_an_estimate_has_room_for_any_size():
+def test_estimates_work_for_any_size():
     assert policy.Estimate("of a test", 1000.0).expected(1e300) == 10**18
 
 

@@ -1,4 +1,6 @@
-"""The states of a specialization, and what can be read of it."""
+"""The states of a specialization, and its description."""
+
+import sys
 
 import keras
 import numpy as np
@@ -19,9 +21,10 @@ def not_installed():
     fastops.uninstall()
 
 
-def test_a_new_one_waits():
+def test_a_new_specialization_waits():
     new = Specialization(b"key", 1)
-    assert new.describe() == {"state": "waiting", "variants": [], "reason": None, "detail": None}
+    told = {"arguments": None, "state": "waiting", "variants": [], "reason": None, "detail": None}
+    assert new.describe() == told  # the key is no signature
     assert (new.key, new.first, new.failures) == (b"key", None, 0)
 
 
@@ -36,8 +39,33 @@ def test_a_function_is_active_or_refused(due_after):
     (variant,) = known["variants"]
     assert known["state"] == "active"
     assert known["reason"] is None
+    assert known["arguments"] == "(float32[2,2,3], 2.0)"
     assert "AdjustContrastv2" in variant["ops"]
     assert any(op == "AdjustContrastv2" for op, _, _ in variant["constants"])
+
+
+@pytest.mark.parametrize("key", [b"(", b"T\x01", b"(" + b"\xff" * 8, b"s" + b"\x7f" * 9, b"O" * 90])
+def test_bytes_that_are_no_signature_have_no_text(key):
+    assert Specialization(key, 1).describe()["arguments"] is None
+    nested = (b"(" + (1).to_bytes(8, sys.byteorder)) * 100_000 + b"n"
+    assert Specialization(nested, 1).describe()["arguments"] is None
+
+
+def test_each_recording_tells_its_call(due_after):
+    due_after(1)
+    layer = keras.layers.Dense(2)
+    fastops.install()
+    for _ in range(6):
+        layer(X)
+        layer(X[:1])
+    told = {one["arguments"] for one in keras.layers.Layer.__call__.recordings(layer)}
+    assert told == {"(float32[2,3])", "(float32[1,3])"}
+    (replayed,) = fastops.explain(layer, X).methods
+    assert (replayed.reason, replayed.arguments) == (None, "(float32[2,3])")
+    report = fastops.explain(layer, X[:1])
+    assert [one.arguments for one in report.methods] == ["(float32[1,3])"]
+    assert "(float32[1,3])" in str(report)
+    assert report.to_dict()["methods"][0]["arguments"] == "(float32[1,3])"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +76,7 @@ def test_a_function_is_active_or_refused(due_after):
         (lambda layer: layer._losses.append(1), "Dense._losses has changed (a list)"),
     ],
 )
-def test_the_path_of_a_change_is_told(change, expected, due_after):
+def test_the_path_of_a_change_is_reported(change, expected, due_after):
     due_after(1)
     layer = keras.layers.Dense(2)
     fastops.install()
@@ -57,6 +85,9 @@ def test_the_path_of_a_change_is_told(change, expected, due_after):
     assert fastops.explain(layer, X).result.shape == (2, 2)
     (recording,) = keras.layers.Layer.__call__.recordings(layer)
     assert "Dense._kernel" in recording["places"]
+    assert "Dense.units" in recording["places"]  # a number, which is compared in its dict
+    assert "Dense._tracker" in recording["ignored"]
+    assert not set(recording["places"]) & set(recording["ignored"])
     assert "MatMul" in recording["ops"]
     change(layer)
     assert expected in str(fastops.explain(layer, X))

@@ -1,6 +1,6 @@
-"""What type checkers must find about ops: read by mypy, never run.
+"""Errors and types that mypy must find in calls of ops. This file is never run.
 
-Every ``type: ignore`` states an error that mypy has to report, since unused ones are errors.
+Every ``type: ignore`` marks an error that mypy has to report, since unused ones are errors.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from fastops import backend, gen, ops, raw_ops
 
 
 def functions_of_the_backend(x: np.ndarray) -> None:
-    """Check the same of functions that take them by position."""
+    """Check keywords and types of functions of the backend, which take positional arguments."""
     backend.conv2d(x, x, (1, 1), padding="same", data_format=None)
     assert_type(backend.floatx(), str)
     assert_type(backend.ndim(x), int | None)
@@ -42,7 +42,7 @@ def arguments(x: np.ndarray) -> None:
 
 
 def results(x: np.ndarray) -> None:
-    """Check that lists, namedtuples and ops without outputs are told apart."""
+    """Check that lists, namedtuples and ops without outputs have different types."""
     assert_type(ops.split(axis=0, value=x, num_split=2), list[Any])
     unique = ops.unique(x=x)
     assert_type(unique.idx, Any)
@@ -53,7 +53,7 @@ def results(x: np.ndarray) -> None:
 
 
 def one_object() -> None:
-    """Check that the doors agree."""
+    """Check that the modules of ops have the same object."""
     assert_type(ops.sum(input=1, axis=0), Any)
     raw_ops.Sum(input=1, axis=0)
     ops._sum(input=1, axis=0)

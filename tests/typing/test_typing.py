@@ -1,4 +1,4 @@
-"""The stubs: what mypy makes of calls, and whether they describe what exists at run time."""
+"""The stubs: mypy's results for calls, and whether the stubs match the objects at run time."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*command):
-    """Run a module of mypy in the repository; fail with what it prints if it fails."""
+    """Run a module of mypy in the repository; fail with its output if it fails."""
     done = subprocess.run(
         [sys.executable, "-m", *map(str, command)], cwd=ROOT, capture_output=True, text=True
     )
@@ -27,7 +27,7 @@ def test_mypy_understands_calls(tmp_path):
     run("mypy", "--config-file", "pyproject.toml", "--cache-dir", tmp_path, "tests/typing/cases.py")
 
 
-@pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="the stubs are of another one")
+@pytest.mark.skipif(facts.VERSION != tf.version.VERSION, reason="made for another TensorFlow")
 def test_stubs_describe_what_exists():
     pytest.importorskip("mypy")
     modules = ["fastops.backend", "fastops.gen", "fastops.ops", "fastops.raw_ops"]

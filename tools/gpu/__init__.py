@@ -1,9 +1,9 @@
-"""Carries fastops to a machine with an NVIDIA GPU, and proves it there: see README.md beside this.
+"""Carry fastops to a machine with an NVIDIA GPU, and test it there. See README.md in this folder.
 
-``pack`` makes pieces here, where there is a network and no GPU; ``assemble`` puts them together
-there, with nothing but Python; ``prove`` runs there what is to hold. What is imported here has to
-be there as well: the modules of the last two have what they need beyond Python's own library
-imported where it is needed.
+``pack`` makes pieces on a machine with a network and without a GPU. ``assemble`` puts them together
+on the machine with the GPU, with only Python. ``prove`` runs the tests there. Modules of `assemble`
+and `prove` import packages outside of Python's library only where they are used, since these may be
+missing.
 """
 
 from pathlib import Path
@@ -15,4 +15,4 @@ PYTHON = "3.12"
 TENSORFLOW = "2.21.0"
 
 LARGEST_PIECE = 55 << 20
-"""Bytes of a piece: what carries them takes no more than 60 MiB."""
+"""The maximum size of a piece in bytes. The means of transport has a limit of 60 MiB."""

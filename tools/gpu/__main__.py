@@ -1,4 +1,4 @@
-"""``python -m tools.gpu``: ``pack`` here, ``assemble`` and ``prove`` where the GPU is."""
+"""The command ``python -m tools.gpu``, with ``pack``, ``assemble`` and ``prove``."""
 
 import argparse
 import sys
@@ -23,7 +23,7 @@ def parser():
 def _add_pack(commands):
     pack = commands.add_parser(
         "pack",
-        help="make the pieces, here",
+        help="make the pieces, on this machine",
         description="Make an environment with TensorFlow for GPUs and NVIDIA's libraries for "
         "CUDA 12, compile fastops for it, and pack both into pieces, what the first proof needs "
         "first. No GPU is needed. Needs a network, some 20 GB of disk, and a compiler; a run that "
@@ -31,7 +31,7 @@ def _add_pack(commands):
     )
     add = pack.add_argument
     add("--out", type=Path, default=WORK / "pieces", metavar="DIR", help="default: build/gpu/...")
-    add("--python", default=PYTHON, metavar="X.Y", help="of the machine (default: %(default)s)")
+    add("--python", default=PYTHON, metavar="X.Y", help="that machine's (default: %(default)s)")
     add("--tensorflow", default=TENSORFLOW, metavar="X.Y.Z", help="default: %(default)s")
     add(
         "--capability",
@@ -53,34 +53,34 @@ def _add_pack(commands):
 def _add_assemble(commands):
     assemble = commands.add_parser(
         "assemble",
-        help="put pieces together, there",
+        help="put pieces together, on the machine with the GPU",
         description="Check pieces, keep them, and unpack each tier that is complete. It needs "
         "Python alone, of the version that was packed for; says which pieces are missing; and "
         "does nothing twice. A piece that is damaged is refused, with exit status 1.",
     )
     add = assemble.add_argument
     add("pieces", nargs="*", type=Path, metavar="PIECES", help="pieces, folders, manifest.json")
-    add("--to", type=Path, required=True, metavar="DIR", help="where everything is put together")
+    add("--to", type=Path, required=True, metavar="DIR", help="the folder for everything")
 
 
 def _add_prove(commands):
     prove = commands.add_parser(
         "prove",
-        help="run what is to hold, there",
+        help="run the tests, on the machine with the GPU",
         description="Run the steps of the proof, each in a process of its own, and write "
         "report.json and report.txt after each. Run it by the bin/python of the assembled folder. "
         "Exit status 1: something does not hold. 2: there is no GPU.",
     )
     add = prove.add_argument
-    add("--step", action="append", metavar="NAME", help="one only; may be repeated (see --list)")
-    add("--list", action="store_true", help="run nothing: list the steps and what they hold to")
+    add("--step", action="append", metavar="NAME", help="run only this; may be repeated")
+    add("--list", action="store_true", help="run nothing: list the steps and what they test")
     add("--device", help="such as GPU:1, or CPU:0 to try the steps (default: GPU:0)")
     add("--out", type=Path, metavar="DIR", help="of the report (default: proof in that folder)")
-    add("--resume", action="store_true", help="leave out what has passed, go on with what was cut")
-    add("--limit", type=float, metavar="SECONDS", help="for all steps together: then it ends")
-    add("--step-limit", type=float, metavar="SECONDS", help="for each, instead of its own")
-    add("--quick", action="store_true", help="a small part of each step: does it run at all?")
-    add("--ops", nargs="+", metavar="OP", help="parity: of these ops only")
+    add("--resume", action="store_true", help="skip passed steps, continue others")
+    add("--limit", type=float, metavar="SECONDS", help="the time limit of all steps together")
+    add("--step-limit", type=float, metavar="SECONDS", help="the time limit of each step")
+    add("--quick", action="store_true", help="run only a small part of each step")
+    add("--ops", nargs="+", metavar="OP", help="parity: only these ops")
     add(
         "--direct-on",
         choices=("plugins", "all"),
@@ -97,7 +97,7 @@ def main(arguments=None):
 
 
 def pack(options):
-    # Not where pieces are put together: they need the rest of the checkout.
+    # `assemble` must not import these: they need the rest of the checkout.
     from tools.wheels.__main__ import Progress
 
     from . import packing

@@ -1,8 +1,7 @@
-"""Puts pieces together where fastops is to run, with nothing but Python.
+"""Put pieces together on the machine on which fastops will run, with only Python.
 
-What is in the folder afterwards: ``bin/python``, its packages, ``tree``, which is fastops with its
-tests, and in ``assembled`` the manifest, a note of each tier that is complete, and the pieces of
-those that are not.
+The folder then has ``bin/python``, its packages, and ``tree``, which is fastops with its tests.
+``assembled`` has the manifest, a file for each complete tier, and the pieces of incomplete tiers.
 """
 
 import hashlib
@@ -16,18 +15,18 @@ from . import pieces
 from .pieces import MANIFEST, SUFFIX, RefusedError
 
 STAND_IN = "stand-in.so"
-"""An empty library, in the place of those that are opened and not called at first."""
+"""An empty library, used in place of libraries that are opened but not called at first."""
 
 
 class Assembly:
-    """A folder in which pieces are put together.
+    """A folder into which pieces are unpacked.
 
     Parameters
     ----------
     target : path-like
         The folder; it is made.
     say : callable
-        Is called with a line of text for each thing that was done.
+        Called with a line of text after each step.
     """
 
     def __init__(self, target, say=print):
@@ -36,7 +35,7 @@ class Assembly:
         self._say = say
 
     def add(self, given):
-        """Take pieces, and unpack each tier that is complete by them.
+        """Add pieces, and unpack each tier that is then complete.
 
         Parameters
         ----------
@@ -46,14 +45,14 @@ class Assembly:
         Raises
         ------
         RefusedError
-            If something is not what the manifest says. What was good before it is kept.
+            If a piece does not match the manifest. Valid pieces before it are kept.
         """
-        found = [path for one in given for path in _listed(Path(one))]
-        self._take_manifest([path for path in found if path.name == MANIFEST])
+        paths = [path for one in given for path in _listed(Path(one))]
+        self._take_manifest([path for path in paths if path.name == MANIFEST])
         self._make_environment()
         known = {piece["name"]: piece for tier in self.tiers for piece in tier["pieces"]}
         refused = []
-        for path in (path for path in found if path.name != MANIFEST):
+        for path in (path for path in paths if path.name != MANIFEST):
             try:
                 self._take(path, known.get(path.name))
             except RefusedError as error:
@@ -74,18 +73,18 @@ class Assembly:
         return self.manifest["tiers"]
 
     def complete(self, tier):
-        """Tell whether a tier is unpacked, as the manifest has it."""
+        """Tell whether the tier of this manifest is unpacked."""
         return self._note(tier).get("contents") == tier["contents"]
 
     def missing(self, tier):
-        """Return the names of the pieces of a tier that have not come."""
+        """Return the names of the missing pieces of a tier."""
         if self.complete(tier):
             return []
         names = [piece["name"] for piece in tier["pieces"]]
         return [name for name in names if not (self.notes / name).exists()]
 
     def stand_ins(self):
-        """Return the names of the libraries that are empty so far."""
+        """Return the names of the libraries that are still empty."""
         empty = self.target / STAND_IN
         if not empty.exists():
             return []
@@ -100,7 +99,7 @@ class Assembly:
         )
 
     def summary(self):
-        """Return lines that say what is there, and what has not come."""
+        """Return lines about complete tiers and missing pieces."""
         lines = []
         for tier in self.tiers:
             missing = self.missing(tier)
@@ -130,7 +129,7 @@ class Assembly:
         if wanted != running:
             raise RefusedError(f"what is packed is for Python {wanted}, and this is {running}")
         pieces.write_json(kept, contents[0])
-        # Of another packing some pieces may be the same, and what has been unpacked, too.
+        # Another packing may have some of the same pieces and unpacked tiers.
         known = {piece["name"]: piece for tier in self.tiers for piece in tier["pieces"]}
         for path in self.notes.glob(f"*{SUFFIX}"):
             if path.name not in known or pieces.digest(path) != known[path.name]["sha256"]:
@@ -148,12 +147,12 @@ class Assembly:
         if self.complete(tier) or kept.exists():
             return
         incomplete = self.notes / f".incomplete-{path.name}"
-        found = hashlib.sha256()
+        sha = hashlib.sha256()
         with path.open("rb") as source, incomplete.open("wb") as copy:
             while block := source.read(1 << 20):
-                found.update(block)
+                sha.update(block)
                 copy.write(block)
-        if found.hexdigest() != piece["sha256"]:
+        if sha.hexdigest() != piece["sha256"]:
             incomplete.unlink()
             raise RefusedError(f"{path.name} is damaged: it has another digest than was packed")
         incomplete.replace(kept)
@@ -188,7 +187,7 @@ class Assembly:
 
 
 def _listed(path):
-    """Return a path, or of a folder its pieces and its manifest."""
+    """Return a path, or for a folder, the paths of its pieces and manifest."""
     if not path.is_dir():
         if not path.exists():
             raise RefusedError(f"there is no {path}")

@@ -1,7 +1,7 @@
-"""Packs what a machine with a GPU needs: made here, where there is a network and no GPU.
+"""Pack everything that a machine with a GPU needs, on a machine with a network.
 
-What takes long is used again by the next run: the environment, what was compiled, and the pieces of
-tiers of which no file has changed.
+The next run reuses what takes long: the environment, compiled files, and the pieces of tiers
+without changed files.
 """
 
 import hashlib
@@ -25,50 +25,51 @@ FIRST = (
     *("tensorflow", "numpy", "rich", "setuptools"),
     *("pytest", "pytest-benchmark", "pytest-xdist", "hypothesis"),
 )
-"""What the first proof imports; what they require comes with them."""
+"""The packages that the first proof imports. Their requirements are packed with them."""
 
 FIRST_LIBRARIES = ("cuda-runtime", "cublas", "nvjitlink")
-"""Those of NVIDIA's that TensorFlow calls for an element-wise op or a product of matrices."""
+"""The NVIDIA packages that TensorFlow calls for elementwise ops and products of matrices."""
 
-CUDNN = ("cudnn", "cuda-nvrtc")  # which compiles kernels for it
+CUDNN = ("cudnn", "cuda-nvrtc")  # cuda-nvrtc compiles kernels for cuDNN
 
 SANITIZER = "nvidia-cuda-sanitizer-api-cu12"
 
 NOT_PACKED = {
     r".*\.pyc$": "made anew there",
     r".*/lib[^/]*\.a$": "for linkers",
-    r".*/libnvrtc[^/]*\.alt\.so.*": "another build of the same",
+    r".*/libnvrtc[^/]*\.alt\.so.*": "another build of the same library",
     r".*/libcusolverMg\.so.*": "for several GPUs: TensorFlow does not open it",
     r".*/(libcufftw|libnvblas)\.so.*": "for programs that call FFTW's or BLAS's functions",
     r"\.\./.*": "scripts with the path of this environment in them",
 }
-"""Files of packages, by patterns, that nothing there asks for, and why."""
+"""Patterns of files of packages that are not needed there, with the reason."""
 
 PROGRAMS = (r"tensorflow/include/.*", r"clang/.*", r"libclang-.*")
-"""Files of the first packages that only tests need which compile something, or nobody."""
+"""Files of the first packages that are only needed for compiling, or not at all."""
 
-NOT_TESTED_WITH = {"ray"}  # starts services, and is large
+NOT_TESTED_WITH = {"ray"}  # it starts services, and is large
 
 LARGE = 1 << 20
 
 
 class Packing:
-    """Packs for one Python and one TensorFlow.
+    """Makes the pieces for one Python and one TensorFlow.
 
     Parameters
     ----------
     python, tensorflow : str
         Their versions, such as ``3.12`` and ``2.21.0``.
     out : path-like
-        Where the pieces go.
+        The folder of the pieces.
     capability : str, optional
-        Of the GPU there, such as ``9.0``: code for others is left out of the libraries.
+        The compute capability of the GPU, such as ``9.0``. Code for other GPUs is left out of the
+        libraries.
     revision : str
         The commit that is packed.
     preset : int
-        Of xz.
+        The preset of xz.
     largest : int
-        Bytes of a piece.
+        The maximum size of a piece in bytes.
     """
 
     def __init__(self, python, tensorflow, out, capability, revision, preset, largest, say):
@@ -87,7 +88,7 @@ class Packing:
     def run(self):
         """Make the environment, compile, pack; return the manifest."""
         self._out.mkdir(parents=True, exist_ok=True)
-        self._say(f"TensorFlow {self._versions['tensorflow']}: an environment that has it")
+        self._say(f"TensorFlow {self._versions['tensorflow']}: making an environment")
         interpreter = self._make_environment()
         self._say(f"fastops {self._revision[:10]}: compiling")
         names = tree.bring(self._tree, self._revision)
@@ -110,13 +111,13 @@ class Packing:
         python = find_python(self._versions["python"])
         interpreter = environment(
             self._environment, python, *required
-        )  # an absolute path stays one
+        )  # an absolute path stays absolute
         for program in (self._environment / self._site).glob("nvidia/*/bin/*"):
-            program.chmod(0o755)  # which not all of the wheels say
+            program.chmod(0o755)  # not all wheels mark it as executable
         return interpreter
 
     def _stage(self, interpreter):
-        """Make the files that are in neither the environment nor the tree."""
+        """Make the files that are neither in the environment nor in the tree."""
         site = self._staging / self._site
         site.mkdir(parents=True, exist_ok=True)
         up = "/".join([".."] * len(self._site.parts))
@@ -126,7 +127,7 @@ class Packing:
         run([*command, "-x", "c", os.devnull, "-o", self._staging / STAND_IN])
 
     def _tiers(self):
-        """Return the files of the environment by tiers, in the order in which they are needed."""
+        """Return the files of the environment by tier, in the order in which they are needed."""
         site = self._environment / self._site
         return {
             tier: {str(self._site / name): site / name for name in names}
@@ -166,15 +167,15 @@ class Packing:
         return manifest
 
     def _fingerprint(self, files):
-        """Return a digest of names and contents, and of what is done to these."""
-        found = hashlib.sha256(f"{self._capability} {self._preset} {self._largest}".encode())
+        """Return a digest of names and contents of files, and of options that change them."""
+        sha = hashlib.sha256(f"{self._capability} {self._preset} {self._largest}".encode())
         for name in sorted(files):
             executable = bool(files[name].stat().st_mode & 0o100)
-            found.update(f"{name}\0{executable}\0{pieces.digest(files[name])}\n".encode())
-        return found.hexdigest()
+            sha.update(f"{name}\0{executable}\0{pieces.digest(files[name])}\n".encode())
+        return sha.hexdigest()
 
     def _still(self, tier, name, fingerprint):
-        """Tell whether a tier is packed as it would be now."""
+        """Tell whether the pieces of a tier are up to date."""
         if (tier["name"], tier["contents"]) != (name, fingerprint) or not tier["pieces"]:
             return False
         paths = [(self._out / piece["name"], piece) for piece in tier["pieces"]]
@@ -183,7 +184,7 @@ class Packing:
         )
 
     def _clear(self, manifest):
-        """Remove pieces that are of no tier any more."""
+        """Remove pieces that no longer belong to a tier."""
         kept = {piece["name"] for tier in manifest["tiers"] for piece in tier["pieces"]}
         for path in self._out.glob(f"*{pieces.SUFFIX}"):
             if path.name not in kept:
@@ -209,7 +210,7 @@ class Packing:
         tier |= {"bytes": whole, "pieces": stream.pieces}
 
     def _write_carrier(self):
-        """Write a program that is this package, for a machine that has no checkout."""
+        """Write this package as one program, for a machine without a checkout."""
         with zipfile.ZipFile(self._out / "gpu.pyz", "w", zipfile.ZIP_DEFLATED) as archive:
             main = "import sys\nfrom tools.gpu.__main__ import main\n\nsys.exit(main())\n"
             contents = {"__main__.py": main, "tools/__init__.py": ""}
@@ -221,7 +222,7 @@ class Packing:
 
 
 def requirements(extra):
-    """Return what an extra of pyproject.toml asks for, with what it takes over from others."""
+    """Return the requirements of an extra in pyproject.toml, including those of extras in it."""
     toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     project = toml.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
@@ -236,35 +237,42 @@ def requirements(extra):
 
 
 def name_of(requirement):
-    """Return the name of a distribution that a requirement begins with, as indexes spell it."""
+    """Return the normalized name of the distribution in a requirement."""
     name = re.match(r"[\w.-]+", requirement)[0]
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def tiers(site):
-    """Return the names of the files of packages by tiers.
+    """Return the names of the files of packages, by tier.
 
     Parameters
     ----------
     site : Path
         The folder of the packages.
     """
-    installed = {name_of(one.metadata["Name"]): one for one in distributions(path=[str(site)])}
+    installed = {
+        name_of(distribution.metadata["Name"]): distribution
+        for distribution in distributions(path=[str(site)])
+    }
     first, left = set(), [*FIRST]
     while left:
         name = left.pop()
         if name not in installed or name in first:
             continue
         first.add(name)
-        left += [name_of(one) for one in installed[name].requires or () if "extra ==" not in one]
-    found = {"tensorflow": [], "programs": [], "cudnn": [], "others": []}
+        left += [
+            name_of(requirement)
+            for requirement in installed[name].requires or ()
+            if "extra ==" not in requirement
+        ]
+    by_tier = {"tensorflow": [], "programs": [], "cudnn": [], "others": []}
     for name, distribution in installed.items():
         if name in ("pip", "fastops"):
             continue
         for file in distribution.files or ():
             if not any(re.fullmatch(pattern, str(file)) for pattern in NOT_PACKED):
-                found[_tier(name, str(file), first)].append(str(file))
-    return {tier: sorted(names) for tier, names in found.items()}
+                by_tier[_tier(name, str(file), first)].append(str(file))
+    return {tier: sorted(names) for tier, names in by_tier.items()}
 
 
 def _tier(distribution, file, first):
@@ -272,20 +280,20 @@ def _tier(distribution, file, first):
         if part[1] in FIRST_LIBRARIES:
             return "tensorflow"
         return "cudnn" if part[1] in CUDNN else "others"
-    if distribution not in first or any(re.fullmatch(one, file) for one in PROGRAMS):
+    if distribution not in first or any(re.fullmatch(pattern, file) for pattern in PROGRAMS):
         return "programs"
     return "tensorflow"
 
 
 def stand_ins(tiers):
-    """Return the libraries of later tiers that TensorFlow opens before it calls any of them."""
+    """Return the libraries of later tiers that TensorFlow opens before it calls them."""
     library = re.compile(r".*/nvidia/[^/]+/lib/lib[^/]+\.so\.\d+")
     later = (name for tier in ("cudnn", "others") for name in tiers.get(tier, ()))
     return sorted(name for name in later if library.fullmatch(name))
 
 
 def summary(manifest):
-    """Return lines that say what was packed."""
+    """Return lines about what was packed."""
     lines = []
     for tier in manifest["tiers"]:
         size = sum(piece["size"] for piece in tier["pieces"])

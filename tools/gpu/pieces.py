@@ -1,8 +1,8 @@
-"""Archives in pieces: how a stream is split, what the manifest says, how it is joined again.
+"""Archives in pieces: splitting a stream, the manifest, and joining.
 
-A *tier* is a compressed archive of what is needed at one time, and is split into pieces of a size
-that can be carried. The manifest names the tiers in the order in which they are needed, their
-pieces, and the digest of each.
+A *tier* is a compressed archive of files that are needed at the same time. It is split into pieces
+small enough for transport. The manifest has the tiers in the order in which they are needed, their
+pieces, and the digest of each piece.
 """
 
 import hashlib
@@ -17,35 +17,36 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 SUFFIX = ".piece"
 EPOCH = 1580601600
-"""When each file in an archive says that it was changed: nobody asks, and it must not differ."""
+"""The modification time of all files in an archive, fixed so that equal content gives equal
+bytes."""
 
 
 class RefusedError(Exception):
-    """What was given is not what the manifest says, or wants to be where it must not."""
+    """A file does not match the manifest, or its path is outside of the folder."""
 
 
 # The manifest -------------------------------------------------------------------------------------
 
 
 def read_manifest(path):
-    """Read a manifest, and refuse what is none."""
+    """Read a manifest; raise an error if the file is not one."""
     try:
-        found = json.loads(path.read_text())
-        good = found["format"] == FORMAT and isinstance(found["tiers"], list)
+        manifest = json.loads(path.read_text())
+        good = manifest["format"] == FORMAT and isinstance(manifest["tiers"], list)
     except (ValueError, KeyError, TypeError):
         good = False
     if not good:
         raise RefusedError(f"{path} is no manifest of this tool")
-    for tier in found["tiers"]:
+    for tier in manifest["tiers"]:
         for name in (tier["name"], *(piece["name"] for piece in tier["pieces"])):
-            # They become names of files.
+            # The names become names of files.
             if not name or name != name.replace("/", "").replace("\\", "").lstrip("."):
                 raise RefusedError(f"{path} names a piece {name!r}")
-    return found
+    return manifest
 
 
 def write_json(path, content):
-    """Write a file as a whole or not at all."""
+    """Write a file completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     incomplete = path.with_name(f".incomplete-{path.name}")
     incomplete.write_text(json.dumps(content, indent=1) + "\n")
@@ -54,34 +55,34 @@ def write_json(path, content):
 
 def digest(path):
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            sha.update(block)
+    return sha.hexdigest()
 
 
 # Making -------------------------------------------------------------------------------------------
 
 
 class Splitter(io.RawIOBase):
-    """A stream whose bytes go into pieces.
+    """A stream that writes its bytes into pieces.
 
     Parameters
     ----------
     folder : Path
-        Where they go.
+        The folder of the pieces.
     stem : str
-        What their names begin with.
+        The beginning of their names.
     largest : int
-        Bytes of a piece.
+        The maximum size of a piece in bytes.
     told : callable
-        Is called with each piece that is complete.
+        Called with each complete piece.
 
     Attributes
     ----------
     pieces : list of dict
-        Name, size and digest of those that are complete.
+        The name, size and digest of each complete piece.
     """
 
     def __init__(self, folder, stem, largest, told=lambda piece: None):
@@ -126,18 +127,18 @@ class Splitter(io.RawIOBase):
 
 
 def pack(files, stream, preset, content=lambda path: path.read_bytes()):
-    """Write a compressed archive: in an order, with one date and one owner.
+    """Write a compressed archive with a fixed order, date and owner.
 
     Parameters
     ----------
     files : dict of str to Path
-        By their names in the archive.
+        The files, by name in the archive.
     stream : file-like
-        What it is written to.
+        The stream to which the archive is written.
     preset : int
-        Of xz: the greater, the smaller and slower.
+        The preset of xz. A greater one gives a smaller archive and takes longer.
     content : callable
-        Returns what of a file goes in.
+        Returns the content of a file for the archive.
     """
     with (
         lzma.open(stream, "wb", preset=preset) as compressed,
@@ -157,7 +158,7 @@ def pack(files, stream, preset, content=lambda path: path.read_bytes()):
 
 
 class Joined(io.RawIOBase):
-    """The bytes of files, one after the other, as one stream."""
+    """A stream of the bytes of several files, one after the other."""
 
     def __init__(self, paths):
         self._left = list(paths)
@@ -184,11 +185,12 @@ class Joined(io.RawIOBase):
 
 
 def unpack(paths, target):
-    """Unpack the archive that pieces make; return the names of its files.
+    """Unpack the archive in pieces; return the names of its files.
 
-    A file that is there is replaced and not written into: a process may have it open. Each has
-    the date of now, by which Python sees that what it compiled of another is old. What `tarfile`
-    has to keep archives within a folder is not in each Python that the tests run with.
+    An existing file is replaced and not overwritten, since a process may have it open. Files get
+    the present time, so that Python recognizes old bytecode. The filters of `tarfile` that keep
+    archives within a folder are not used, because some of the Pythons that run the tests do not
+    have them.
     """
     names = []
     with (
@@ -212,7 +214,7 @@ def unpack(paths, target):
 
 
 def _inside(target, name):
-    """Return the place of a file of an archive, which must be in the folder."""
+    """Return the path of a file of an archive, which must be in the folder."""
     path = Path(name.lstrip("/"))
     place = target / path
     if ".." in path.parts or not place.parent.resolve().is_relative_to(target.resolve()):

@@ -1,4 +1,4 @@
-"""Runs the steps of the proof, each in a process of its own."""
+"""Run the steps of the proof, each in a new process."""
 
 import ctypes
 import json
@@ -21,24 +21,24 @@ STEPS = {
     "memory": (300, "flat over a million calls, on the host and on the device"),
     "sanitizer": (600, "compute-sanitizer over quick tests, and over the ops of the ladder"),
 }
-"""By name, how many seconds a step may take, and what it holds to."""
+"""By name, the time limit of a step in seconds, and what it tests."""
 
 GPU = "GPU:0"
 FAULTED = 70
-"""The exit status of a step that goes on in another process, since the device is lost to it."""
+"""The exit status of a step that has lost the device and continues in another process."""
 
 MOST_DEATHS = 40
-"""Processes of one step, after which it is given up."""
+"""The number of processes after which a step is given up."""
 
 CACHE = 4 << 30
-"""Bytes of code that the driver may keep which it has compiled for this GPU."""
+"""The size in bytes of the driver's cache of code compiled for this GPU."""
 
 
 def prove(options):
     """Run the command; return its exit status."""
     if options.list:
-        for name, (seconds, what) in STEPS.items():
-            print(f"{name:<10} {seconds:>5} s  {what}")
+        for name, (seconds, purpose) in STEPS.items():
+            print(f"{name:<10} {seconds:>5} s  {purpose}")
         return 0
     if unknown := set(options.step or ()) - set(STEPS):
         print(f"no such step: {', '.join(sorted(unknown))}; --list lists them", file=sys.stderr)
@@ -60,7 +60,7 @@ def prove(options):
 
 
 def gpus():
-    """Return how many GPUs NVIDIA's driver finds."""
+    """Return the number of GPUs that NVIDIA's driver finds."""
     count = ctypes.c_int(0)
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -79,9 +79,9 @@ class Runner:
     place : Path
         The folder.
     device : str
-        Such as ``GPU:0``.
+        The device, such as ``GPU:0``.
     options : argparse.Namespace
-        Of the command.
+        The options of the command.
     """
 
     def __init__(self, place, device, options):
@@ -91,13 +91,13 @@ class Runner:
         self._begin = time.monotonic()
 
     def run(self, names):
-        """Run steps; return whether nothing was wrong."""
+        """Run steps; return whether all succeeded."""
         report = Report(self._out, self._device, self._options.resume)
         for name in names:
             if self._options.resume and report.done(name):
                 continue
             if self._left() <= 0:
-                print(f"{name}: no time is left for it; --resume goes on")
+                print(f"{name}: no time is left for it; --resume continues")
                 continue
             print(f"{name} ...", flush=True)
             report.keep(name, self.step(name))
@@ -106,7 +106,7 @@ class Runner:
         return report.good(names)
 
     def step(self, name):
-        """Run a step, again where its process ended and it can go on; return what it has given."""
+        """Run a step, in more processes if one ends and it can continue; return the result."""
         begin = time.monotonic()
         limit = min(self._options.step_limit or STEPS[name][0], self._left())
         result = self._out / f"{name}.json"
@@ -123,7 +123,7 @@ class Runner:
         ended, deaths = "", []
         while not result.exists() and not ended:
             left = limit - (time.monotonic() - begin)
-            # By the clock of the system, which the process looks at, too.
+            # The system's clock, which the process also reads.
             ends = {"begin": time.monotonic(), "seconds": left * 0.8}
             status = self._process(name, request | ends, left)
             request["resume"] = True
@@ -131,24 +131,28 @@ class Runner:
                 ended = CUT
             elif status != 0:
                 deaths.append(how(status))
-                # Of the others nothing is kept from which the next process could go on.
+                # Other steps store nothing from which the next process could continue.
                 if name != "parity" or len(deaths) > MOST_DEATHS:
                     ended = DIED
             elif not result.exists():
                 ended = DIED
-        found = json.loads(result.read_text()) if result.exists() else {}
-        judged = outcome(found.get("verdicts", ())) if found else ended
+        content = json.loads(result.read_text()) if result.exists() else {}
+        judged = outcome(content.get("verdicts", ())) if content else ended
         if deaths:
-            found["notes"] = [*found.get("notes", ()), f"processes ended: {', '.join(deaths)}"]
+            content["notes"] = [*content.get("notes", ()), f"processes ended: {', '.join(deaths)}"]
         if not result.exists():
-            found["notes"] = [*found.get("notes", ()), f"the end of {name}.log:", *self._tail(name)]
+            content["notes"] = [
+                *content.get("notes", ()),
+                f"the end of {name}.log:",
+                *self._tail(name),
+            ]
         elapsed = time.monotonic() - begin
-        return {"outcome": found.get("outcome") or judged, "seconds": elapsed} | {
-            key: value for key, value in found.items() if key != "outcome"
+        return {"outcome": content.get("outcome") or judged, "seconds": elapsed} | {
+            key: value for key, value in content.items() if key != "outcome"
         }
 
     def _process(self, name, request, seconds):
-        """Run one process of a step; return its status, or `None` where it was cut off."""
+        """Run one process of a step; return its status, or `None` if its time was over."""
         command = [self._place / "bin" / "python", "-m", "tools.gpu.steps", json.dumps(request)]
         with (self._out / f"{name}.log").open("a") as log:
             process = subprocess.Popen(
@@ -158,7 +162,7 @@ class Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # what it starts ends with it
+                start_new_session=True,  # its child processes end with it
             )
             try:
                 return process.wait(timeout=max(1, seconds))
@@ -172,7 +176,7 @@ class Runner:
     def _variables(self):
         variables = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"} | {
             "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1"),
-            # TensorFlow takes almost all memory otherwise, and a step starts processes.
+            # Otherwise TensorFlow allocates almost all memory, but a step starts several processes.
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
             "CUDA_CACHE_PATH": str(self._place / "cuda-cache"),
             "CUDA_CACHE_MAXSIZE": str(CACHE),
@@ -194,7 +198,7 @@ class Runner:
 
 
 def how(status):
-    """Return how a process ended, in words."""
+    """Return a description of how a process ended."""
     if status == FAULTED:
         return "the device was lost"
     if status < 0:

@@ -1,18 +1,18 @@
-"""Libraries without the machine code of GPUs that are not there: it compresses to nothing.
+"""Replace the machine code for other GPUs in libraries by zeros, which compress well.
 
-A library has its kernels in *fat binaries*: a header, and for each kind of GPU an entry with a
-header of its own, which says what the entry is for. The headers stay, by which the driver chooses,
-and so does the place of everything; the code of entries that it would not choose becomes zeros.
+A library has its kernels in *fat binaries*: a header, and for each kind of GPU an entry with its
+own header that says which GPUs it is for. The driver chooses an entry by these headers, so all
+headers and offsets stay. The code of entries that the driver would not choose becomes zeros.
 """
 
 import struct
 from typing import NamedTuple
 
 CONTAINER = struct.Struct("<IHHQ")
-"""A magic number, a version, the size of this header, and that of the entries."""
+"""A magic number, a version, the size of this header, and the size of all entries."""
 
 ENTRY = struct.Struct("<HHIQ8xHHI")
-"""What an entry is, flags, the sizes of its header and of its code; and what it is for."""
+"""The kind of an entry, flags, the sizes of its header and of its code, and its architecture."""
 
 MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -20,9 +20,9 @@ LARGEST_HEADER = 4096
 
 
 class Entry(NamedTuple):
-    """The code of a fat binary for one kind of GPU: where it is, and for which it is.
+    """The code in a fat binary for one kind of GPU: its place and its architecture.
 
-    `architecture` is a compute capability without its point, such as 90.
+    `architecture` is a compute capability without the point, such as 90.
     """
 
     kind: int
@@ -42,7 +42,7 @@ def fat_binaries(content):
 
 
 def _entries(content, place):
-    """Return the entries of the fat binary at a place, and where it ends; none if it is none."""
+    """Return the entries of the fat binary at an offset, and its end; none if it is not one."""
     if len(content) - place < CONTAINER.size:
         return [], 0
     _, version, header, size = CONTAINER.unpack_from(content, place)
@@ -63,10 +63,10 @@ def _entries(content, place):
 
 
 def superfluous(entries, architecture):
-    """Return the entries of a fat binary that no GPU of an architecture would be given.
+    """Return the entries of a fat binary that a GPU of an architecture does not use.
 
-    It takes machine code of its own generation that is not newer than itself; where there is none,
-    the newest PTX that is not, which the driver compiles. What is of another kind stays.
+    A GPU uses machine code of its own generation that is not newer than the GPU. If there is none,
+    the driver compiles the newest PTX that is not newer. Entries of other kinds stay.
     """
 
     def runs(entry):
@@ -82,13 +82,13 @@ def superfluous(entries, architecture):
 
 
 def reduce(content, architecture):
-    """Return a library's bytes with zeros in the place of what a GPU has no use for."""
-    found = [
+    """Return the bytes of a library with zeros in place of code that a GPU does not use."""
+    places = [
         entry for entries in fat_binaries(content) for entry in superfluous(entries, architecture)
     ]
-    if not found:
+    if not places:
         return content
     content = bytearray(content)
-    for entry in found:
+    for entry in places:
         content[entry.start : entry.start + entry.size] = bytes(entry.size)
     return bytes(content)

@@ -1,4 +1,4 @@
-"""What the proof found: verdicts, the file of them, and the text that is read."""
+"""The results of the proof: verdicts, and the report as JSON and as text."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 from .pieces import write_json
 
 PASSED, FAILED, OPEN, SKIPPED = "passed", "failed", "open", "skipped"
-"""Of a step: all holds; something does not; nothing was judged; it cannot run here."""
+"""Outcomes of a step: everything holds; something does not; no verdict; it cannot run here."""
 DIED, CUT = "died", "cut off"
-"""Likewise: its process ended otherwise than it should; it took longer than it may."""
+"""Outcomes of a step: its process crashed; it exceeded its time limit."""
 
 WRONG = (FAILED, DIED, CUT)
 
@@ -16,34 +16,34 @@ WRONG = (FAILED, DIED, CUT)
 # Verdicts -----------------------------------------------------------------------------------------
 
 
-def holds(what, condition, found=""):
-    """Make a verdict: that something is so, or is not."""
-    return {"what": what, "bound": "", "found": found, "holds": bool(condition)}
+def holds(text, condition, value=""):
+    """Make a verdict that a statement holds or does not hold."""
+    return {"what": text, "bound": "", "found": value, "holds": bool(condition)}
 
 
-def at_least(what, found, bound, unit=""):
+def at_least(text, value, bound, unit=""):
     """Make a verdict on a number that must not be smaller."""
-    return _number(what, found, f">= {bound:.3g}{unit}", unit, found >= bound)
+    return _number(text, value, f">= {bound:.3g}{unit}", unit, value >= bound)
 
 
-def at_most(what, found, bound, unit=""):
+def at_most(text, value, bound, unit=""):
     """Make a verdict on a number that must not be greater."""
-    return _number(what, found, f"<= {bound:.3g}{unit}", unit, found <= bound)
+    return _number(text, value, f"<= {bound:.3g}{unit}", unit, value <= bound)
 
 
-def undecided(what, because):
-    """Make a verdict that is none yet: it could not be asked."""
-    return {"what": what, "bound": "", "found": because, "holds": None}
+def undecided(text, because):
+    """Make a verdict that is undecided, because it could not be tested."""
+    return {"what": text, "bound": "", "found": because, "holds": None}
 
 
-def _number(what, found, bound, unit, judged):
-    shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}"
-    return {"what": what, "bound": bound, "found": f"{shown}{unit}", "holds": bool(judged)}
+def _number(text, value, bound, unit, judged):
+    shown = f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    return {"what": text, "bound": bound, "found": f"{shown}{unit}", "holds": bool(judged)}
 
 
 def outcome(verdicts):
-    """Return what verdicts together make of a step."""
-    judged = [one["holds"] for one in verdicts if one["holds"] is not None]
+    """Return the outcome of a step with these verdicts."""
+    judged = [verdict["holds"] for verdict in verdicts if verdict["holds"] is not None]
     if not judged:
         return OPEN
     return PASSED if all(judged) else FAILED
@@ -53,16 +53,16 @@ def outcome(verdicts):
 
 
 class Report:
-    """What each step has given, kept in ``report.json`` and ``report.txt``.
+    """The results of all steps, stored in ``report.json`` and ``report.txt``.
 
     Parameters
     ----------
     folder : Path
-        Of both.
+        The folder of both files.
     device : str
-        That the steps run on.
+        The device on which the steps run.
     resume : bool
-        Whether to keep what is there, if it is of the same device.
+        Whether to keep existing results for the same device.
     """
 
     def __init__(self, folder, device, resume=False):
@@ -73,7 +73,7 @@ class Report:
         self.content = before if same else {"device": device, "machine": {}, "steps": {}}
 
     def keep(self, name, step):
-        """Keep what a step has given, and write both files."""
+        """Add the result of a step, and write both files."""
         self.content["steps"][name] = step
         self.content["machine"] |= step.get("machine", {})
         write_json(self._folder / "report.json", self.content)
@@ -84,26 +84,26 @@ class Report:
         return self.content["steps"].get(name, {}).get("outcome") == PASSED
 
     def good(self, names):
-        """Tell whether nothing was wrong with these steps."""
+        """Tell whether all of these steps succeeded."""
         steps = self.content["steps"]
         return all(name in steps and steps[name]["outcome"] not in WRONG for name in names)
 
     def text(self):
-        """Return all of it as it is read."""
+        """Return the report as text."""
         lines = [f"fastops on {self.content['device']}"]
-        lines += [f"  {what}: {found}" for what, found in self.content["machine"].items()]
+        lines += [f"  {name}: {value}" for name, value in self.content["machine"].items()]
         for name, step in self.content["steps"].items():
             lines += ["", *step_lines(name, step)]
         return "\n".join(lines) + "\n"
 
 
 def step_lines(name, step):
-    """Return what a step has given, line by line."""
+    """Return the result of a step as lines of text."""
     lines = [f"{name}: {step['outcome']}, {step['seconds']:.0f} s"]
-    for one in step.get("verdicts", ()):
-        sign = {True: "holds", False: "FAILS", None: "open"}[one["holds"]]
-        found = ", ".join(filter(None, (str(one["found"]), one["bound"])))
-        lines.append(f"  {sign:<6} {one['what']}" + (f": {found}" if found else ""))
+    for verdict in step.get("verdicts", ()):
+        sign = {True: "holds", False: "FAILS", None: "open"}[verdict["holds"]]
+        found = ", ".join(filter(None, (str(verdict["found"]), verdict["bound"])))
+        lines.append(f"  {sign:<6} {verdict['what']}" + (f": {found}" if found else ""))
     for row in step.get("table", ()):
         lines.append("    " + "  ".join(f"{cell:<16}" for cell in row).rstrip())
     lines += [f"  - {note}" for note in step.get("notes", ())]

@@ -1,4 +1,4 @@
-"""A copy of what is committed, with extensions compiled against a TensorFlow for GPUs."""
+"""A copy of a commit, with extensions compiled for a TensorFlow with GPU support."""
 
 import io
 import os
@@ -16,14 +16,14 @@ def commit(name="HEAD"):
 
 
 def bring(target, name="HEAD"):
-    """Make a folder's files those of a commit; what was compiled there stays.
+    """Update a folder to the files of a commit; compiled files stay.
 
     Parameters
     ----------
     target : Path
         The folder.
     name : str
-        Of the commit. What is not committed may be half done.
+        The name of the commit. Uncommitted changes are not copied.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def bring(target, name="HEAD"):
 def build(target, interpreter):
     """Compile the extensions of a tree, in place, for the TensorFlow that an interpreter finds."""
     variables = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"} | {
-        "FASTOPS_BUILD": "wheel",  # which runs on other systems than this one
+        "FASTOPS_BUILD": "wheel",  # the extensions must run on other systems than this one
         "SOURCE_DATE_EPOCH": "1580601600",
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -63,13 +63,13 @@ def build(target, interpreter):
 
 
 def built(target):
-    """Return the names of the files that a build has put beside their sources."""
-    found = [*(target / "fastops").rglob("*.so"), target / "fastops" / "_build_info.py"]
-    return {str(path.relative_to(target)) for path in found if ".incomplete" not in path.name}
+    """Return the names of the built files next to their sources."""
+    files = [*(target / "fastops").rglob("*.so"), target / "fastops" / "_build_info.py"]
+    return {str(path.relative_to(target)) for path in files if ".incomplete" not in path.name}
 
 
 def describe(target, interpreter, place):
-    """Write the package's metadata into a folder: by it pytest finds the plugin."""
+    """Write the package's metadata into a folder, so that pytest finds the plugin."""
     place.mkdir(parents=True, exist_ok=True)
     run([interpreter, "setup.py", "--quiet", "dist_info", "--output-dir", place], cwd=target)
 

@@ -1,1 +1,1 @@
-"""The documentation as a site: `mkdocs.yml` names the hooks of `mkdocs` that are here."""
+"""The documentation site: hooks for MkDocs, which `mkdocs.yml` names, and checks."""

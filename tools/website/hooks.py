@@ -1,8 +1,9 @@
-"""What MkDocs calls while it builds the site: `mkdocs.yml` names this file.
+"""Hooks that MkDocs calls while it builds the site. `mkdocs.yml` names this file.
 
-The pages in ``docs/`` are read as they are, on GitHub too. Beside them the site has the files of
-`ELSEWHERE`, the programs of ``examples/`` and the reference; links between any of them lead from
-page to page. Diagrams are drawn when the site is built, so that it loads nothing from elsewhere.
+The pages in ``docs/`` are used unchanged, since they are also read on GitHub. The site also has the
+files of `ELSEWHERE`, the programs of ``examples/``, and the reference, and turns links between them
+into links of the site. Diagrams are drawn when the site is built, so that it loads nothing from
+other servers.
 """
 
 import posixpath
@@ -18,15 +19,15 @@ sys.path.insert(0, str(ROOT))
 from tools.website import reference  # noqa: E402
 
 ELSEWHERE = {
-    "README.md": "overview.md",  # a README.md would be the index of its folder
+    "README.md": "overview.md",  # MkDocs would take a README.md for the index of its folder
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "bench/README.md": "benchmarks.md",
 }
-"""Files outside of ``docs/`` that are pages: their paths in the repository, and in the site."""
+"""Pages outside of ``docs/``: their paths in the repository, and in the site."""
 
 WIDE = ("coverage.md", "crashes.md", "install.md", "reference/ops/index.md", "speed.md")
-"""Pages of wide tables, which get the room of the table of contents."""
+"""Pages with wide tables, which use the space of the table of contents."""
 
 LINK = re.compile(r"(?<!`)(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
@@ -73,7 +74,7 @@ _MADE: dict[str, str] = {}
 
 
 def reference_pages():
-    """Return the pages of the reference, which are made once."""
+    """Return the pages of the reference, which are made only once."""
     if not _MADE:
         _MADE.update(reference.pages())
     return _MADE
@@ -106,7 +107,7 @@ def _link(match, place, source, files):
         if files.get_file_from_path(candidate) is not None:
             return f"{mark}[{text}]({_relative(candidate, source)}{sharp}{fragment})"
     if path.startswith("docs/") or mark or not (ROOT / path).exists():
-        return match[0]  # MkDocs says what is wrong with it
+        return match[0]  # MkDocs reports the error
     return text if text.startswith("`") else f"{text} (`{path}`)"
 
 
@@ -115,7 +116,7 @@ def _relative(target, source):
 
 
 def _draw(markdown, source, config, files):
-    """Put a picture in the place of each diagram's source."""
+    """Replace the source of each diagram by a picture."""
     count = 0
 
     def drawn(match):
@@ -140,6 +141,6 @@ def _draw(markdown, source, config, files):
 
 
 def sized(picture):
-    """Give a picture that fills its place the size that it has."""
+    """Set the size of a picture that would otherwise fill its container."""
     _, _, width, height = re.search(r'viewBox="([^"]+)"', picture)[1].split()
     return picture.replace('width="100%"', f'width="{width}" height="{height}"', 1)

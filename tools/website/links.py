@@ -1,6 +1,6 @@
-"""Check the site that was built: every link inside of it leads somewhere, and nothing is loaded.
+"""Check the built site: internal links lead somewhere, and nothing is loaded from other servers.
 
-``python -m tools.website.links build/site`` prints what is wrong, and fails if anything is.
+``python -m tools.website.links build/site`` prints errors, and fails if there are any.
 """
 
 import argparse
@@ -10,21 +10,21 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("link", "href")}
-"""Attributes whose address a browser loads at once."""
+"""Attributes with addresses that a browser loads immediately."""
 
 NOT_LOADED = ("canonical", "next", "prev", "alternate", "edit")
-"""Of these kinds are links that a browser does not load."""
+"""Kinds of links that a browser does not load."""
 
 
 class Page(HTMLParser):
-    """What a page has: anchors, and addresses.
+    """The anchors and addresses of a page.
 
     Attributes
     ----------
     anchors : set of str
-        What a link may name behind ``#``.
+        The names that a link may have after ``#``.
     addresses : list of tuple
-        An address, and whether a browser loads it at once.
+        Addresses, and whether a browser loads them immediately.
     """
 
     def __init__(self, text):
@@ -33,16 +33,16 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.anchors.update(found[name] for name in ("id", "name") if found.get(name))
+        attributes = dict(attrs)
+        self.anchors.update(attributes[name] for name in ("id", "name") if attributes.get(name))
         for name in ("href", "src"):
-            if found.get(name):
-                loaded = (tag, name) in LOADED and found.get("rel") not in NOT_LOADED
-                self.addresses.append((found[name], loaded))
+            if attributes.get(name):
+                loaded = (tag, name) in LOADED and attributes.get("rel") not in NOT_LOADED
+                self.addresses.append((attributes[name], loaded))
 
 
 def check(folder):
-    """Return what is wrong, and how many links there are.
+    """Return the errors, and the number of links.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def check(folder):
     wrong : list of str
         A line for each fault.
     count : int
-        The links that were looked at.
+        The number of checked links.
     """
     folder = folder.resolve()
     pages = {path: Page(path.read_text()) for path in sorted(folder.rglob("*.html"))}
@@ -69,7 +69,7 @@ def check(folder):
                 continue
             count += 1
             if path.name == "404.html":
-                continue  # its links begin at the root of wherever the site will be
+                continue  # its links begin at the root of the site, which is not known here
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if target.is_dir():
                 target /= "index.html"
@@ -85,7 +85,7 @@ def _has(page, fragment):
 
 
 def main(arguments=None):
-    """Check a site; return 1 if anything is wrong."""
+    """Check a site; return 1 if there are errors."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="the site")
     wrong, count = check(parser.parse_args(arguments).folder)

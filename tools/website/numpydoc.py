@@ -1,4 +1,4 @@
-"""From a docstring in numpydoc to Markdown."""
+"""Convert docstrings from numpydoc to Markdown."""
 
 import inspect
 import re
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 ENTRIES = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
-"""Sections whose items are a line at the margin with a text that is indented."""
+"""Sections whose items are a line at the margin and an indented text."""
 
 DIRECTIVE = ".. code-block:: python\n"
 
 MARKED = re.compile(r"`[^`]+`|(?<![\w*])\*\w+\*(?![\w*])|\*")
-"""What is quoted, what is emphasized, and asterisks that are neither."""
+"""Patterns of quoted text, of emphasized text, and of other asterisks."""
 
 RULE = re.compile(r"^-{3,}$")
 
 
 @dataclass(frozen=True)
 class Docstring:
-    """A docstring, taken apart.
+    """A parsed docstring.
 
     Attributes
     ----------
     summary : str
         The first paragraph.
     text : str
-        What follows it, up to the first section.
+        The paragraphs after it, up to the first section.
     sections : dict of str
-        The other texts, by their titles.
+        The texts of the sections, by title.
     """
 
     summary: str
@@ -37,12 +37,12 @@ class Docstring:
 
 
 def parse(text):
-    """Take a docstring apart.
+    """Parse a docstring.
 
     Parameters
     ----------
     text : str or None
-        As an object has it.
+        The docstring of an object.
 
     Returns
     -------
@@ -64,17 +64,17 @@ def parse(text):
 
 
 def entries(text):
-    """Yield the items of a section: its line, and what is said of it."""
+    """Yield the items of a section, as pairs of the line and the text."""
     for item in re.split(r"\n(?=\S)", text.strip("\n")):
         head, _, body = item.partition("\n")
-        # A head that is too long goes on in lines that are indented further than a text is.
+        # A long head continues in lines with more indentation than a text.
         while (match := re.match(r" {8}(\S.*)(?:\n|$)", body)) and head:
             head, body = f"{head} {match[1]}", body[match.end() :]
         yield head, textwrap.dedent(body).strip()
 
 
 def markdown(docstring, *, without=()):
-    """Return a docstring as Markdown, without headings of its own.
+    """Return a docstring as Markdown, without headings.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def markdown(docstring, *, without=()):
 
 
 def _examples(text):
-    """Return examples; those that are no session are in a directive of reST."""
+    """Return examples; those that are not interactive sessions are in a directive of reST."""
     code = text.strip().removeprefix(DIRECTIVE)
     if code == text.strip():
         return f"```pycon\n{code}\n```"
@@ -113,13 +113,13 @@ def _examples(text):
 
 
 def prose(text):
-    """Return running text as Markdown: what it quotes as reST does, as Markdown does."""
+    """Return running text as Markdown, with reST quotes converted."""
     text = re.sub(r"``(.+?)``", r"`\1`", text.strip(), flags=re.DOTALL)
     return MARKED.sub(lambda match: r"\*" if match[0] == "*" else match[0], text)
 
 
 def _item(head, body, several):
-    """Return one item of a section; of several, its line may begin with more than one name."""
+    """Return one item of a section, whose line may begin with several names."""
     names, colon, kind = head.partition(" : ")
     if several:
         names = ", ".join(f"`{name.strip()}`" for name in names.split(","))

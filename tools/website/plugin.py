@@ -1,6 +1,6 @@
-"""The reference's page of the plugin for pytest: its fixtures, marker and options.
+"""The reference page of the pytest plugin: its fixtures, marker and options.
 
-What pytest is told of the marker and the options is what the page says.
+The page has the texts that the plugin passes to pytest about the marker and the options.
 """
 
 import inspect
@@ -15,7 +15,7 @@ NAME = "pytest_fastops"
 
 
 class _Told:
-    """Stands for what pytest gives to a plugin, and keeps what it is told."""
+    """Replaces the objects that pytest passes to a plugin, and stores what the plugin registers."""
 
     def __init__(self):
         self.options, self.markers = {}, []
@@ -38,14 +38,14 @@ class _Told:
 
 
 def told():
-    """Return what the plugin tells pytest.
+    """Return the options and markers that the plugin registers.
 
     Returns
     -------
     options : dict of dict
-        By name, how each is added.
+        By name, the arguments with which an option is added.
     markers : list of str
-        A marker with its parameters, a colon, and what it does.
+        Each marker with its parameters, a colon, and a description.
     """
     told = _Told()
     pytest_fastops.pytest_addoption(told)
@@ -54,13 +54,15 @@ def told():
 
 
 def fixtures():
-    """Return the functions of the plugin's fixtures, by their names."""
-    found = {name: inspect.unwrap(value) for name, value in vars(pytest_fastops).items()}
-    return {name: value for name, value in found.items() if value is not vars(pytest_fastops)[name]}
+    """Return the functions of the plugin's fixtures, by name."""
+    functions = {name: inspect.unwrap(value) for name, value in vars(pytest_fastops).items()}
+    return {
+        name: value for name, value in functions.items() if value is not vars(pytest_fastops)[name]
+    }
 
 
 def public():
-    """Return what users call and get, by its names."""
+    """Return the public objects of the plugin, by name."""
     return {
         "op_benchmark": OpBenchmark.__call__,
         "no_fallback.fallbacks": NoFallback.fallbacks,
@@ -75,7 +77,7 @@ def page(entry, signature):
     Parameters
     ----------
     entry : callable
-        Returns what the reference says of a name and a value.
+        Returns the reference entry for a name and a value.
     signature : callable
         Returns the signature of a value as text.
     """

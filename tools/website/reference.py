@@ -1,7 +1,7 @@
-"""The pages of the reference, made of the docstrings of what is public.
+"""The pages of the reference, made from the docstrings of public objects.
 
-They are read from the objects themselves, as `help` reads them: an op is made at its first use, and
-neither its signature nor its docstring stands in any source.
+Docstrings are read from the objects themselves, as `help` does: an op is made on first use, and its
+signature and docstring are not in any source file.
 """
 
 import ast
@@ -27,17 +27,17 @@ MODULES = {
     "fastops.graph": (graph, None),
     "fastops.keras": (keras, None),
 }
-"""Modules of which each public name has an entry."""
+"""Modules whose public names all have entries."""
 
 ADAPTER = "fastops.backend.keras"
 """The package with Keras's functions, which Keras documents."""
 
 FOUND_FIRST = "---\nsearch:\n  boost: 4\n---\n"
 NOT_FOUND = "---\nsearch:\n  exclude: true\n---\n"
-"""What the search is to make of a page: of an op, its entry comes first, and not the lists."""
+"""Settings for the search, by which the entry of an op comes before lists of ops."""
 
 HEAP_TYPE = 1 << 9
-"""A bit of `type.__flags__`: made by a class statement, not by an extension."""
+"""A bit of `type.__flags__`: the class was made by a class statement, not by an extension."""
 
 DETAILS = ("Source",)
 """Sections that the reference leaves out."""
@@ -49,7 +49,7 @@ def pages():
     Returns
     -------
     dict of str
-        Their Markdown, by their paths below ``docs/``.
+        The Markdown of the pages, by path below ``docs/``.
     """
     made = {
         f"reference/{name}.md": module_page(name, module, text)
@@ -66,7 +66,7 @@ def pages():
 
 
 def anchor(name):
-    """Return the anchor of a public name: the name, without what Markdown takes for emphasis."""
+    """Return the anchor of a public name: the name without characters for emphasis in Markdown."""
     return name.replace("__", "")
 
 
@@ -74,27 +74,27 @@ def anchor(name):
 
 
 def module_page(name, module, text):
-    """Return the page of a module: its docstring, and each of its names."""
+    """Return the page of a module: its docstring, and entries of its names."""
     parts = [f"# {name}\n", text or described(module.__doc__)]
     parts += [entry(f"{name}.{public}", value) for public, value in names(module).items()]
     return "\n".join(parts)
 
 
 def names(module):
-    """Return what is public in a module by its names, but for other modules."""
-    found = {name: getattr(module, name) for name in module.__all__}
-    return {name: value for name, value in found.items() if not inspect.ismodule(value)}
+    """Return the public objects of a module by name, without other modules."""
+    members = {name: getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in members.items() if not inspect.ismodule(value)}
 
 
 def described(text):
-    """Return the docstring of a module; the pages that it names are links."""
+    """Return the docstring of a module, with links to the pages that it names."""
     return re.sub(
         r"\bdocs/(\w+)\.md\b", r"[docs/\1.md](../\1.md)", numpydoc.markdown(numpydoc.parse(text))
     )
 
 
 def adapter_page():
-    """Return the page of the package with Keras's functions: its modules, by what they hold."""
+    """Return the page of the package with Keras's functions: its modules and their contents."""
     folder = Path(backend.__file__).parent / "keras"
     parts = [
         f"# {ADAPTER}\n",
@@ -111,7 +111,7 @@ def adapter_page():
 
 
 def adapter_modules():
-    """Return the files of that package's modules by name: to import them is to import Keras."""
+    """Return the files of the package's modules by name, since importing them imports Keras."""
     folder = Path(backend.__file__).parent / "keras"
     files = sorted(folder.glob("*.py"))
     return {file.stem: file for file in files if file.stem != "__init__"}
@@ -122,7 +122,7 @@ def _docstring(file):
 
 
 def entry(name, value, level=2):
-    """Return what the reference says of one public name."""
+    """Return the reference entry of a public name."""
     short = name.rpartition(".")[2]
     head = f"{'#' * level} {_escaped(short)} {{ #{anchor(name)} }}\n"
     if short in CONSTANTS:
@@ -135,13 +135,14 @@ def entry(name, value, level=2):
     parts = [head, _code(name, value), numpydoc.markdown(parsed)]
     if isinstance(value, type):
         parts += [
-            entry(f"{name}.{member}", found, level + 1) for member, found in members(value).items()
+            entry(f"{name}.{member}", attribute, level + 1)
+            for member, attribute in members(value).items()
         ]
     return "\n".join(parts)
 
 
 def is_tensorflows(value):
-    """Return whether something public is TensorFlow's."""
+    """Tell whether a public object is defined by TensorFlow."""
     return getattr(value, "__module__", "").partition(".")[0] == "tensorflow"
 
 
@@ -154,7 +155,7 @@ def members(kind):
     for base in kind.__mro__[:-1]:
         package = base.__module__.partition(".")[0]
         if package not in ("fastops", plugin.NAME) or not base.__flags__ & HEAP_TYPE:
-            continue  # what a class has of an extension's class is not for its users
+            continue  # members inherited from an extension's class are not public
         for name, value in vars(base).items():
             if name.startswith("_") or name in found or name in machinery:
                 continue
@@ -166,17 +167,17 @@ def members(kind):
 
 
 def signature(value):
-    """Return the signature of something public, as it is called; "" if it has none."""
+    """Return the signature of a public object, as it is called; "" if it has none."""
     if isinstance(value, property) or not callable(value):
         return ""
     if isinstance(value, type) and issubclass(value, BaseException):
         return ""
     try:
-        found = inspect.signature(value)
+        full = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    given = [one for one in found.parameters.values() if one.name != "self"]
-    return str(found.replace(parameters=given))
+    given = [parameter for parameter in full.parameters.values() if parameter.name != "self"]
+    return str(full.replace(parameters=given))
 
 
 def _code(name, value):
@@ -188,7 +189,7 @@ def _code(name, value):
 
 
 def _wrapped(name, text):
-    """Return a call, an argument a line if it is too long for one."""
+    """Return a call, with one argument per line if it is too long for one line."""
     line = f"{name}{text}"
     if len(line) <= 88 or not text.startswith("("):
         return line
@@ -209,16 +210,16 @@ def _wrapped(name, text):
 
 
 def family_ops(family):
-    """Return the ops of a family by their names, each once."""
+    """Return the ops of a family by name, each once."""
     module = getattr(gen, family)
-    found = {}
+    ops_by_name = {}
     for name in dir(module):
         op = getattr(module, name)
         if not hasattr(op, "op_name"):
             continue
-        if op not in found.values():
-            found[shown(op)] = op
-    return dict(sorted(found.items()))
+        if op not in ops_by_name.values():
+            ops_by_name[shown(op)] = op
+    return dict(sorted(ops_by_name.items()))
 
 
 def family_page(family, members):
@@ -235,7 +236,7 @@ def family_page(family, members):
 
 
 def op_entry(op):
-    """Return what the reference says of an op."""
+    """Return the reference entry of an op."""
     name, raw = shown(op), raw_name(op)
     parsed = numpydoc.parse(op.__doc__)
     own = numpydoc.Docstring(
@@ -254,7 +255,7 @@ def op_entry(op):
 
 
 def shown(op):
-    """Return the name that users write: without the underscore that keeps a builtin's name free."""
+    """Return the name that users write, without an underscore that avoids a builtin's name."""
     plain = op.__name__.removeprefix("_")
     return plain if getattr(ops, plain, None) is op else op.__name__
 
@@ -263,7 +264,7 @@ _RAW: dict[str, str] = {}
 
 
 def raw_name(op):
-    """Return the name that an op has in `fastops.raw_ops`."""
+    """Return the name of an op in `fastops.raw_ops`."""
     if not _RAW:
         _RAW.update({getattr(raw_ops, name).op_name: name for name in dir(raw_ops)})
     return _RAW.get(op.op_name, op.op_name)
@@ -271,13 +272,13 @@ def raw_name(op):
 
 def index_page(families):
     """Return the page that lists every op."""
-    found = {name: (family, op) for family, of in families.items() for name, op in of.items()}
+    ops_by_name = {name: (family, op) for family, of in families.items() for name, op in of.items()}
     rows = [
         f"| [`{name}`]({family}.md#{anchor(name)}) | `{raw_name(op)}` | [{family}]({family}.md) |"
-        for name, (family, op) in sorted(found.items(), key=lambda item: item[0].strip("_"))
+        for name, (family, op) in sorted(ops_by_name.items(), key=lambda item: item[0].strip("_"))
     ]
     head = (
-        f"{NOT_FOUND}# All ops\n\n{len(found)} ops in {len(families)} families. "
+        f"{NOT_FOUND}# All ops\n\n{len(ops_by_name)} ops in {len(families)} families. "
         "The search finds an op by either of its names.\n\n"
         "| `fastops.ops` | `fastops.raw_ops` | family |\n| --- | --- | --- |"
     )
@@ -312,7 +313,7 @@ def overview_page(families):
 
 
 def summary(name, value):
-    """Return a line on something public."""
+    """Return a one-line summary of a public object."""
     if name in CONSTANTS:
         return re.split(r"(?<=\.)\s", CONSTANTS[name])[0].replace("../", "")
     if is_tensorflows(value):

@@ -20,7 +20,7 @@ DIST = ROOT / "dist"
 
 
 class Progress:
-    """Writes lines, each with the time since the beginning."""
+    """Prints lines, each with the time since the start."""
 
     def __init__(self):
         self._start = time.monotonic()
@@ -31,7 +31,7 @@ class Progress:
 
 
 def copy_sources():
-    """Bring a copy of the sources up to date; what was compiled of it stays."""
+    """Update a copy of the sources; compiled files stay."""
     place = WORK / "source"
     place.mkdir(parents=True, exist_ok=True)
     for folder in SOURCES:
@@ -48,11 +48,11 @@ class Wheel:
     Parameters
     ----------
     version
-        Of Python, such as ``3.11``.
+        The version of Python, such as ``3.11``.
     distribution
-        The name that TensorFlow has on PyPI.
+        The name of TensorFlow on PyPI.
     say
-        What is called with a line of text for each step.
+        Called with a line of text for each step.
     """
 
     def __init__(self, version, distribution, say):
@@ -79,13 +79,13 @@ class Wheel:
         return made
 
     def attempt(self, wheel, limit):
-        """Try the wheel with each TensorFlow."""
+        """Test the wheel with each TensorFlow."""
         for release in releases(self._version):
             self._say(f"trying with TensorFlow {release}")
             trying.attempt(wheel, self._tensorflow(release), self._say, limit)
 
     def clear(self):
-        """Remove the environments that have TensorFlow: they are large."""
+        """Remove the environments with TensorFlow, which are large."""
         for folder in self._place.glob("tensorflow*==*/"):
             shutil.rmtree(folder)
 
@@ -94,7 +94,7 @@ class Wheel:
         return environments.tensorflow(self._python, self._version, requirement)
 
     def _compile(self, release):
-        self._say(f"TensorFlow {release}: an environment that has it")
+        self._say(f"TensorFlow {release}: making an environment")
         interpreter = self._tensorflow(release)
         self._say(f"TensorFlow {release}: compiling")
         result = self._place / f"compiled-{release}.json"
@@ -121,7 +121,7 @@ class Wheel:
         return wheel
 
     def _run(self, module, *arguments):
-        """Run a module of this package in the environment that compiles, among the sources."""
+        """Run a module of this package in the environment for compiling, among the sources."""
         path = (self._source / "tools", self._source / "tools" / "pep517")
         environment = {
             **os.environ,
@@ -131,7 +131,7 @@ class Wheel:
             "PYTHONHASHSEED": "0",
         }
         command = [self._builder, "-m", f"wheels.{module}", *arguments]
-        show = module == "compiling"  # which takes its time, and says how far it is
+        show = module == "compiling"  # compiling takes long, and prints its progress
         environments.run(command, show=show, cwd=self._source, env=environment)
 
 
@@ -156,7 +156,7 @@ def main():
         help="which of TensorFlow's wheels to compile for and to try with, %(default)s by default: "
         "of either the bytes that are made are the same",
     )
-    parser.add_argument("--no-trying", action="store_true", help="make and check, install nowhere")
+    parser.add_argument("--no-trying", action="store_true", help="make and check the wheels only")
     parser.add_argument(
         "--keep", action="store_true", help="keep the environments with TensorFlow, 1.3 GB each"
     )
@@ -165,7 +165,7 @@ def main():
         type=float,
         default=trying.SLOWEST,
         metavar="SECONDS",
-        help="what pip and the first call may take together, %(default)s by default",
+        help="the time limit of pip and the first call together, in seconds (default: %(default)s)",
     )
     arguments = parser.parse_args()
     say = Progress()

@@ -1,4 +1,4 @@
-"""A wheel as an archive, and how it is made the same each time."""
+"""Read and write wheels as archives, with reproducible bytes."""
 
 import base64
 import csv
@@ -7,11 +7,11 @@ import io
 import zipfile
 
 EPOCH = (2020, 2, 2, 0, 0, 0)
-"""When each file in a wheel says that it was changed: nobody asks, and it must not differ."""
+"""The modification time of all files in a wheel, fixed so that equal content gives equal bytes."""
 
 
 def read(path):
-    """Return the files of a wheel: their contents by their names."""
+    """Return the contents of the files of a wheel, by name."""
     with zipfile.ZipFile(path) as archive:
         return {
             info.filename: archive.read(info) for info in archive.infolist() if not info.is_dir()
@@ -19,24 +19,24 @@ def read(path):
 
 
 def write(path, files):
-    """Write a wheel: in an order, with one date and one set of permissions, and a new RECORD.
+    """Write a wheel with a fixed order, date and permissions, and a new RECORD.
 
     Parameters
     ----------
     path
-        Of the wheel.
+        The path of the wheel.
     files
-        Contents by names; of RECORD the name counts.
+        Contents of files, by name. The content of RECORD is ignored.
     """
     (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
     files = files | {record: _record(files, record)}
     complete = path.with_name(f"{path.name}.incomplete")
     with zipfile.ZipFile(complete, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        # What tools read first to know a wheel stands last, as the format recommends.
+        # The metadata, which tools read first, come last, as the format recommends.
         for name in sorted(files, key=lambda name: (".dist-info/" in name, name)):
             info = zipfile.ZipInfo(name, EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED
-            info.create_system = 3  # Unix, of which the permissions are
+            info.create_system = 3  # Unix, for the permissions
             info.external_attr = (0o100755 if name.endswith(".so") else 0o100644) << 16
             archive.writestr(info, files[name], compresslevel=9)
     complete.replace(path)

@@ -1,6 +1,6 @@
-"""The bill of materials of a wheel, as CycloneDX: whose code is in its libraries.
+"""The bill of materials of a wheel, as CycloneDX: the origins of the code in its libraries.
 
-PEP 770 has such files in ``.dist-info/sboms``.
+PEP 770 specifies such files in ``.dist-info/sboms``.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import uuid
 
 from . import BUILDER, NUMPY
 
-# Whose code the compiler takes into the libraries, from TensorFlow's headers and from others.
+# Packages whose inline code is in the libraries, from TensorFlow's headers and from others.
 INLINED = (
     ("abseil-cpp", "Apache-2.0"),
     ("eigen", "MPL-2.0"),
@@ -25,11 +25,11 @@ def bill(version, builds, files):
     Parameters
     ----------
     version
-        Of fastops.
+        The version of fastops.
     builds
-        What the builds of TensorFlow are known by.
+        The properties by which builds of TensorFlow are recognized.
     files
-        The contents of the wheel, by their names.
+        The contents of the wheel, by name.
     """
     tensorflows = sorted({build["version"] for build in builds})
     components = [
@@ -61,10 +61,13 @@ def bill(version, builds, files):
         },
         "components": components,
         "dependencies": [
-            {"ref": subject["bom-ref"], "dependsOn": [one["bom-ref"] for one in components]}
+            {
+                "ref": subject["bom-ref"],
+                "dependsOn": [component["bom-ref"] for component in components],
+            }
         ],
     }
-    # A number of its own for other contents, and the same for the same ones.
+    # The serial number depends only on the content.
     number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(made))
     made = {"bomFormat": made["bomFormat"], "serialNumber": f"urn:uuid:{number}"} | made
     return (json.dumps(made, indent=1) + "\n").encode()

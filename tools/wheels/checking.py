@@ -1,4 +1,4 @@
-"""What a wheel must be, asked of the file."""
+"""Check the properties of a wheel."""
 
 import os
 import re
@@ -17,9 +17,9 @@ OF_PYTHON = re.compile(r"_?Py[A-Z_]")
 
 
 def missing_symbols(libraries, exporters):
-    """Return what libraries ask for and neither TensorFlow's nor the system's have.
+    """Return the symbols of libraries that neither TensorFlow's nor the system's libraries define.
 
-    What the system has carries a version, which auditwheel looks at.
+    Symbols of the system have a version, which auditwheel checks.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def _symbols(path, which):
 
 
 def check(wheel, tools):
-    """Hold a wheel against what was promised; exit where it is not that.
+    """Check the properties of a wheel; exit if it does not have them.
 
     Parameters
     ----------
     wheel
         Its path.
     tools
-        The folder of the programs that look at wheels.
+        The folder of the programs that inspect wheels.
     """
     size = wheel.stat().st_size
     _require(size <= LARGEST, f"{wheel.name} has {size} bytes, and at most {LARGEST} are promised")
@@ -70,11 +70,11 @@ def check(wheel, tools):
         there = any(name.endswith(f".dist-info/{folder}") for name in files)
         _require(there, f"{folder} is not in the wheel")
     run([tools / "twine", "check", "--strict", wheel])
-    # The package comes with what measures it, and with a plugin for pytest; some stubs are alike.
+    # The wheel includes the benchmarks and the pytest plugin. Some stubs have equal content.
     run([tools / "check-wheel-contents", "--ignore", "W002,W009", "--toplevel", TOP, wheel])
     with tempfile.TemporaryDirectory() as place:
-        # It looks at the versions of symbols, and would add what the extensions need and the
-        # system may not have.
+        # auditwheel checks the versions of symbols, and would add libraries that the extensions
+        # need and the system may not have.
         command = [tools / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat"]
         command += ["--wheel-dir", place]
         command += [word for name in NOT_BUNDLED for word in ("--exclude", name)]

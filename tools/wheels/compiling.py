@@ -1,7 +1,8 @@
-"""Compiles for one TensorFlow: run by the interpreter of the environment that has Cython.
+"""Compile for one TensorFlow. The interpreter of the environment with Cython runs this.
 
-``INTERPRETER`` is one that finds the TensorFlow, ``RESULT`` the file to write: where the libraries
-are, which of them are for this TensorFlow alone, and what it is known by.
+``INTERPRETER`` is an interpreter that can import the TensorFlow. ``RESULT`` is the file to write,
+with the paths of the libraries, which of them only fit this TensorFlow, and the properties by which
+it is recognized.
 """
 
 import json
@@ -15,7 +16,7 @@ from fastops_build.systems import LIBRARIES
 
 
 class Compile(BuildExtension):
-    """Compiles with the commands that setuptools has, and puts the result nowhere."""
+    """Compiles with the commands of setuptools, without copying the results."""
 
     interpreter = None
 
@@ -31,13 +32,15 @@ def main():
     command.interpreter = interpreter
     command.ensure_finalized()
     command.run()
-    found = command.compiled.tensorflow
+    tensorflow = command.compiled.tensorflow
     order = {
         "libraries": {name: str(path) for name, path in command.compiled.libraries.items()},
         "readers": sorted(command.compiled.readers),
-        "known_by": found.known_by,
+        "known_by": tensorflow.known_by,
         "interface": command.compiled.interface,
-        "exporters": [str(found.directory / folder / name) for name, folder in LIBRARIES.items()],
+        "exporters": [
+            str(tensorflow.directory / folder / name) for name, folder in LIBRARIES.items()
+        ],
     }
     Path(result).write_text(json.dumps(order, indent=1))
 

@@ -1,4 +1,4 @@
-"""Pythons, and the environments that are made with them."""
+"""Find interpreters of Python, and make environments with them."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ NO_COMPILER = WORK / "bin"
 
 
 def find_python(version):
-    """Return the path of an interpreter of a version; exit where there is none."""
+    """Return the path of an interpreter of a version; exit if there is none."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     candidates = [
         shutil.which(f"python{version}"),
@@ -27,16 +27,16 @@ def find_python(version):
 
 
 def environment(name, python, *requirements):
-    """Make an environment in the folder for work, or find it there; return its interpreter.
+    """Make an environment in the work folder, if necessary; return its interpreter.
 
     Parameters
     ----------
     name
-        Of its folder.
+        The name of its folder.
     python
         The interpreter to make it with.
     *requirements
-        What pip installs into it.
+        The requirements that pip installs into it.
     """
     folder = WORK / name
     complete = folder / "complete"
@@ -50,22 +50,22 @@ def environment(name, python, *requirements):
 
 
 def builder(python, version):
-    """Make the environment that has what compiles."""
+    """Make the environment with the packages for compiling."""
     return environment(f"{version}/builder", python, *BUILDER)
 
 
 def checkers(python):
-    """Make the environment of the tools that look at wheels."""
+    """Make the environment of the tools that inspect wheels."""
     return environment("checkers", python, *CHECKERS)
 
 
 def tensorflow(python, version, requirement):
-    """Make an environment that has TensorFlow, and what it requires."""
+    """Make an environment with TensorFlow and its requirements."""
     return environment(f"{version}/{requirement}", python, requirement, NUMPY)
 
 
 def suffix(interpreter):
-    """Return how the names of extensions end."""
+    """Return the suffix of file names of extensions."""
     ask = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
     return run([interpreter, "-c", ask]).strip()
 
@@ -77,7 +77,7 @@ def pip(interpreter, *arguments, **options):
 
 
 def run(command, show=False, **options):
-    """Run a command and return what it printed, or show that; exit where it fails."""
+    """Run a command and return its output, or show it; exit if the command fails."""
     if not show:
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run([*map(str, command)], text=True, **options)
@@ -88,7 +88,7 @@ def run(command, show=False, **options):
 
 
 def without_compiler():
-    """Return variables of an environment that has no compiler on its path, and no checkout."""
+    """Return environment variables without a compiler on the path, and without a checkout."""
     NO_COMPILER.mkdir(parents=True, exist_ok=True)
     variables = {"PATH": str(NO_COMPILER), "TF_CPP_MIN_LOG_LEVEL": "3", "HOME": str(WORK)}
     kept = ("PIP_", "SSL_", "LANG", "LC_", "OPENBLAS_", "REQUESTS_")

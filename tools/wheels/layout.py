@@ -1,28 +1,28 @@
-"""What stands where in a wheel."""
+"""The places of libraries in a wheel."""
 
 import sys
 
 
 def layout(compiled, suffix):
-    """Return the libraries by their places in the wheel, and the table for `fastops._build_info`.
+    """Return the libraries by place in the wheel, and the table for `fastops._build_info`.
 
-    Modules that read no headers of TensorFlow stand beside their sources, the others in a folder of
-    the first release whose headers are, to the compiler, the same.
+    Modules that do not use TensorFlow's headers are placed beside their sources. Others are placed
+    in a folder for the first release whose headers are the same after preprocessing.
 
     Parameters
     ----------
     compiled
-        What `compiling` has written, by releases of TensorFlow.
+        The results of `compiling`, by release of TensorFlow.
     suffix
-        How the names of extensions end.
+        The suffix of file names of extensions.
     """
     files, builds, folders = {}, {}, {}
-    for release, one in compiled.items():
-        folder = folders.setdefault(one["interface"], f"_builds/tf{release.replace('.', '_')}")
-        builds.setdefault(folder, []).append(one["known_by"])
-        for name, library in one["libraries"].items():
+    for release, build in compiled.items():
+        folder = folders.setdefault(build["interface"], f"_builds/tf{release.replace('.', '_')}")
+        builds.setdefault(folder, []).append(build["known_by"])
+        for name, library in build["libraries"].items():
             package, _, place = (name.replace(".", "/") + suffix).partition("/")
-            between = f"{folder}/" if name in one["readers"] else ""
+            between = f"{folder}/" if name in build["readers"] else ""
             if files.setdefault(f"{package}/{between}{place}", library) != library:
                 sys.exit(
                     f"{name} is compiled otherwise for TensorFlow {release}, and reads nothing"

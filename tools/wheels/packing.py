@@ -1,6 +1,6 @@
-"""Packs a wheel: run by the interpreter of the environment that has setuptools, among the sources.
+"""Pack a wheel. The interpreter of the environment with setuptools runs this, in the sources.
 
-``ORDER`` is a file of JSON that says what goes where, ``PLACE`` the folder to write to.
+``ORDER`` is a JSON file with the places of files, ``PLACE`` is the folder to write to.
 """
 
 import json
@@ -13,7 +13,7 @@ from fastops_build.command import BuildExtension, build_info, extensions
 
 
 class Put(BuildExtension):
-    """Puts libraries that are compiled into the package."""
+    """Copies compiled libraries into the package."""
 
     order: dict
 

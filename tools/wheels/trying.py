@@ -1,4 +1,4 @@
-"""Installs a wheel where there is TensorFlow and nothing to compile with, and uses it."""
+"""Install a wheel in an environment with TensorFlow and without a compiler, and use it."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from . import ROOT, WORK
 from .environments import pip, run, without_compiler
 
 SLOWEST = 15
-"""Seconds that pip and the first call may take together."""
+"""The time limit of pip and the first call together, in seconds."""
 
 FIRST_CALL = """
 import shutil
@@ -50,20 +50,20 @@ DEMO = ("examples/digits_online.py", "--epochs", "1", "--images", "200")
 
 
 def attempt(wheel, interpreter, say, limit=SLOWEST):
-    """Install, call, look, run the demo, and take away again what was installed.
+    """Install the wheel, call an op, inspect the package, run the demo, and uninstall the wheel.
 
     Parameters
     ----------
     wheel
         The path of the wheel.
     interpreter
-        That of an environment that has TensorFlow.
+        The interpreter of an environment with TensorFlow.
     say
-        What is called with a line of text for each step.
+        Called with a line of text for each step.
     limit
-        How many seconds the installation and the first call may take.
+        The time limit of the installation and the first call, in seconds.
     """
-    outside = WORK / "elsewhere"  # where no checkout is found
+    outside = WORK / "elsewhere"  # a folder from which no checkout is found
     outside.mkdir(exist_ok=True)
     alone = {"cwd": outside, "env": without_compiler()}
     pip(interpreter, "uninstall", "--yes", "fastops", "rich")

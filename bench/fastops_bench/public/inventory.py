@@ -1,4 +1,4 @@
-"""What there is to call: the public names of the running TensorFlow, and what they stand for."""
+"""Find the public functions and methods of the running TensorFlow."""
 
 import inspect
 from types import ModuleType
@@ -17,7 +17,7 @@ ELSEWHERE = {
     "tf.security": "no public name of its own",
     "tf.tools": "no public name of its own",
 }
-"""Modules that are not looked into, and why."""
+"""Modules that are left out, with the reason."""
 
 CLASSES = {
     "tf.Tensor": type(tf.constant(0)),
@@ -40,7 +40,7 @@ CLASSES = {
 
 
 def functions():
-    """Return the public names of each callable that is not a class: a list of lists of names."""
+    """Return the public names of each callable that is not a class, as a list of lists of names."""
     return list(_names(lambda value: not inspect.isclass(value)))
 
 
@@ -75,7 +75,7 @@ def _walk(module, name, seen):
 
 
 def methods():
-    """Return the names of the methods of `CLASSES`, those behind operators included."""
+    """Return the names of the methods of `CLASSES`, including those of operators."""
     return [
         f"{name}.{key}"
         for name, cls in CLASSES.items()
@@ -85,6 +85,6 @@ def methods():
 
 
 def _is_its_own(cls, key):
-    """Say whether that is a method, and not one that every object of Python has."""
+    """Tell whether a value is a method that not every Python object has."""
     method = getattr(cls, key, None)
     return callable(method) and method is not getattr(object, key, None)

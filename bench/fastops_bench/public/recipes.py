@@ -1,4 +1,4 @@
-"""A recipe is a line of text: a plain call of one public function or method."""
+"""Recipes: lines of text, each with a plain call of one public function or method."""
 
 import copy
 import importlib
@@ -27,15 +27,15 @@ class Recipe:
     Attributes
     ----------
     name : str
-        The function's or method's.
+        The public name of the function or method.
     call : str
-        An expression over `inputs` and what its family defines.
+        An expression of `inputs` and of names that its family defines.
     family : str
-        The module of `families` that has it.
+        The module of `families` with the recipe.
     reason : str
-        Why it is not many times faster under `fastops.install`, where it is not.
+        Why the call is not many times faster under `fastops.install`, if it is not.
     varies : str
-        Why TensorFlow itself does not give the same twice; empty where it does.
+        Why the result varies in TensorFlow itself; empty if it does not.
     """
 
     name: str
@@ -46,21 +46,26 @@ class Recipe:
 
     @property
     def title(self):
-        """The call, after the name of what it calls where that cannot be read from it."""
+        """The call; preceded by the name of its function, if the call does not show it."""
         return self.call if _called(self.call) == self.name else f"{self.name}: {self.call}"
 
 
 @cache
 def of(family):
-    """Return the recipes of a family, in the order of its text.
+    """Return the recipes of a family, in the order of its text: see `parse`."""
+    return parse(module(family).TEXT, family)
 
-    A line is a call of a function by its public name. Below a line with the name of a class, or of
-    a namespace, and a colon, it may begin with a key in that, and a colon: what it calls, where
-    that cannot be read from the call. Two spaces and a comment may follow: the reason, or
-    "varies:" and why the values do.
+
+def parse(text, family):
+    """Return the recipes of a text.
+
+    A line is a call of a function by its public name. If the call does not show what it calls, the
+    line begins with the name of the method and a colon, below a line with the name of the class or
+    namespace and a colon. Two spaces and a comment may follow the call: the reason for a small
+    gain, or "varies:" and the reason why values vary.
     """
     found, heading = [], ""
-    for line in filter(None, map(str.strip, module(family).TEXT.splitlines())):
+    for line in filter(None, map(str.strip, text.splitlines())):
         if is_heading := _HEADING.fullmatch(line):
             heading = is_heading[1]
         else:
@@ -78,7 +83,7 @@ def _parse(line, heading, family):
 
 
 def _called(call):
-    """Return the public name with which a call begins, `None` if it does not begin with one."""
+    """Return the public name with which a call begins, or `None`."""
     called = _CALLED.match(call)
     return called and _PREFIXES[called[1]] + called[2]
 
@@ -97,9 +102,10 @@ def all_recipes():
 
 
 def namespace(family, world):
-    """Return what the calls of a family see: a world's inputs, and what its module has beside them.
+    """Return the namespace for the calls of a family: the inputs, and names of its module.
 
-    That is what the module defines, and what its function `beside` makes anew of the inputs.
+    These are the names that the module defines, and the new values that its function `beside` makes
+    of the inputs.
     """
     own = module(family)
     beside = own.beside(SimpleNamespace(**world)) if hasattr(own, "beside") else {}

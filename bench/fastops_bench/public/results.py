@@ -1,4 +1,4 @@
-"""Whether two calls gave the same: values bit by bit, dtypes, shapes, structure, exceptions."""
+"""Compare outcomes of calls: values bit by bit, dtypes, shapes, structure, exceptions."""
 
 from contextlib import contextmanager
 
@@ -9,7 +9,7 @@ from tensorflow.python.framework.composite_tensor import CompositeTensor
 
 @contextmanager
 def seeded():
-    """Let ops with a state of their own begin their sequences, within this scope alone."""
+    """Make ops with state restart their sequences, only in this scope."""
     tf.random.set_seed(7)
     try:
         yield
@@ -18,7 +18,7 @@ def seeded():
 
 
 def outcome(code, names):
-    """Evaluate a call, and return what it gave or raised as plain data that can be compared."""
+    """Evaluate a call, and return its result or exception as plain data for comparison."""
     try:
         return plain(eval(code, names))
     except Exception as error:
@@ -26,9 +26,9 @@ def outcome(code, names):
 
 
 def gradient(code, names):
-    """Evaluate a call on a tape, and return its gradient by all inputs, as plain data.
+    """Evaluate a call on a tape, and return its gradient with respect to all inputs as plain data.
 
-    `None` where its results cannot have one.
+    Returns `None` if its results cannot have a gradient.
     """
     sources = [value for value in names.values() if _is_differentiable(value)]
     try:
@@ -53,7 +53,7 @@ def plain(result):
         kind = "variable" if isinstance(result, tf.Variable) else "tensor"
         if result.dtype in (tf.resource, tf.variant):
             return kind, result.dtype.name, result.shape.as_list()
-        # TensorFlow sets methods of some tensors: `tf.Variable.__getitem__` sets `assign`.
+        # TensorFlow sets methods on some tensors: `tf.Variable.__getitem__` sets `assign`.
         beside = sorted(vars(result)) if kind == "tensor" else []
         return kind, result.dtype.name, plain(np.asarray(result.numpy())), beside
     if isinstance(result, np.ndarray):

@@ -1,14 +1,14 @@
-"""docs/speed.md: each call with and without `fastops.install`, slowest first."""
+"""Write docs/speed.md: each call with and without `fastops.install`, smallest gain first."""
 
 from dataclasses import dataclass
 from statistics import median
 
 SLOW, LOST = 5, 0.97
 MOST = 0.6
-"""The share of a call from which its kernels are the reason why it is slow."""
+"""If kernels take more than this share of a call, they are given as the reason."""
 
 SHOWN = 2
-"""So many of the ops that were not direct are named."""
+"""The maximum number of named ops that were not direct."""
 
 TEXT = """\
 # How fast each public call is
@@ -46,7 +46,7 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Row:
-    """A call, its medians in nanoseconds, and the median of the ratios of its rounds."""
+    """A call, its median times in nanoseconds, and the median of the ratios of its rounds."""
 
     title: str
     ops: int
@@ -60,7 +60,7 @@ class Row:
 
     @classmethod
     def of(cls, record):
-        """Make the row of a record of the suite."""
+        """Return the row for a record of the suite."""
         stock, installed = record["samples"]["stock"], record["samples"]["installed"]
         ratios = [one / other for one, other in zip(stock, installed, strict=True)]
         return cls(

@@ -1,7 +1,7 @@
-"""Public names that have no recipe, by the reason why. `*` stands for any letters."""
+"""Public names without a recipe, by reason. `*` matches any letters."""
 
 REASONS = {
-    "changes how TensorFlow runs, once and for all calls after it": """
+    "changes how TensorFlow runs all later calls": """
         tf.config.* tf.debugging.disable_* tf.debugging.enable_* tf.debugging.experimental.*
         tf.debugging.set_log_device_placement tf.experimental.enable_strict_mode
         tf.experimental.function_executor_type tf.experimental.async_*
@@ -20,12 +20,12 @@ REASONS = {
         tf.io.gfile.* tf.io.match_filenames_once tf.io.matching_files tf.io.read_file
         tf.io.write_file tf.io.write_graph tf.saved_model.* tf.summary.* tf.train.*
     """,
-    "describes a pipeline, which runs on threads of its own": "tf.data.*",
-    "describes columns, which Keras's layers of old read": "tf.feature_column.*",
-    "several devices or machines": """
+    "describes a pipeline, which runs on other threads": "tf.data.*",
+    "describes columns, which old layers of Keras read": "tf.feature_column.*",
+    "needs several devices or machines": """
         tf.distribute.* tf.experimental.dtensor.* tf.tpu.*
     """,
-    "needs a kernel that processors do not have, but graphics cards or XLA": """
+    "needs a kernel that only GPUs or XLA have": """
         tf.approx_top_k tf.math.approx_max_k tf.math.approx_min_k tf.check_pinned
         tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.fftnd tf.ifftnd tf.irfftnd
         tf.rfftnd tf.signal.fftnd tf.signal.ifftnd tf.signal.irfftnd tf.signal.rfftnd
@@ -36,12 +36,12 @@ REASONS = {
     "works only after tnp.experimental_enable_numpy_behavior()": """
         tnp.around tnp.round tf.Tensor.__round__
     """,
-    "tells of TensorFlow, the program or the machine": """
+    "returns information about TensorFlow, the program or the machine": """
         tf.debugging.get_log_device_placement tf.debugging.is_traceback_filtering_enabled
         tf.get_current_name_scope tf.get_logger tf.inside_function tf.profiler.* tf.sysconfig.*
         tf.test.* tf.random.get_global_generator
     """,
-    "handles types, and tensors have no part in it": """
+    "handles types and not tensors": """
         tnp.finfo tnp.issubdtype tf.types.* tf.experimental.extension_type.as_dict
         *.__tf_tracing_type__ *.experimental_from_proto *.experimental_as_proto
         *.experimental_type_proto tf.TensorShape.as_proto tf.TensorShape.cast
@@ -49,11 +49,11 @@ REASONS = {
         tf.TensorShape.placeholder_value tf.TensorShape.__concat__ tf.Variable.from_proto
         tf.Variable.to_proto tf.Variable.SaveSliceInfo
     """,
-    "ends what another method has begun, or may be done once": """
+    "ends what another method has begun, or can be called only once": """
         tf.GradientTape.__exit__ tf.autodiff.ForwardAccumulator.__exit__ tf.TensorArray.close
         tf.queue.FIFOQueue.close tf.queue.FIFOQueue.from_list
     """,
-    "every object of Python has it": """
+    "every Python object has it": """
         *.__class__ *.__delattr__ *.__del__ *.__getattr__ *.__hash__ *.__init__ *.__init_subclass__
         *.__reduce__ *.__setattr__ *.__subclasshook__
     """,

@@ -6,17 +6,16 @@ may set an equal object that is not identical, and programs change settings back
 
 from keras.src.backend import config
 
+from fastops._specialize.policy import MAX_BACKEND_SETTINGS
+
 ASKED = [(config, name) for name in ("_EPSILON", "_FLOATX", "_IMAGE_DATA_FORMAT")]
 """The settings: pairs of a module and the name of an attribute."""
 
-MOST = 64
-"""The maximum number of settings that are kept. A program that decreases epsilon step by step has
-more."""
-
 _known: dict = {}
+"""The settings that are kept. A program that decreases epsilon step by step has many."""
 
 
-class Settings:
+class SettingsCache:
     """Objects by the current settings. Each is made when it is first needed.
 
     Parameters
@@ -36,7 +35,7 @@ class Settings:
             return None
         found = self._made.get(key)
         if found is None:
-            if len(self._made) >= MOST:
+            if len(self._made) >= MAX_BACKEND_SETTINGS:
                 self._made.clear()
             found = self._made[key] = self._make()
         return found
@@ -44,16 +43,16 @@ class Settings:
 
 def settle():
     """Replace settings by earlier equal objects, if there are any; return the settings."""
-    found = []
+    settings = []
     for module, name in ASKED:
         value = getattr(module, name)
-        if len(_known) >= MOST:
+        if len(_known) >= MAX_BACKEND_SETTINGS:
             _known.clear()
         held = _known.setdefault((name, type(value), value), value)
         if held is not value:
             setattr(module, name, held)
-        found.append(held)
-    return tuple(found)
+        settings.append(held)
+    return tuple(settings)
 
 
 _FIRST = settle()

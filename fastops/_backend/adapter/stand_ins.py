@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from fastops._backend import below
 from fastops._backend.adapter.draws import drawing
-from fastops._backend.adapter.settings import ASKED, Settings
+from fastops._backend.adapter.settings import ASKED, SettingsCache
 from fastops._backend.adapter.table import (
     ARRAYS_AS_THEY_ARE,
     NATIVE,
@@ -69,16 +69,16 @@ def names_of(module):
 @functools.cache
 def _instead():
     """Return the stand-ins by the identity of Keras's function, which may have several names."""
-    found = {}
+    stand_ins = {}
     for module, names in NATIVE.items():
         held = vars(_module(module))
         for name in names.split():
             function = _original(held.get(name))  # other versions of Keras may not have it
-            if type(function) is FunctionType and id(function) not in found:
-                found[id(function)] = (drawing if module == "random" else _stand_in)(
+            if type(function) is FunctionType and id(function) not in stand_ins:
+                stand_ins[id(function)] = (drawing if module == "random" else _stand_in)(
                     function, _replayed
                 )
-    return found
+    return stand_ins
 
 
 def _module(name):
@@ -98,13 +98,13 @@ def _stand_in(function, replay):
     def call(*args, **kwargs):
         return read.call(args, kwargs)
 
-    read.again = found = replay(function, call)
+    read.again = stand_in = replay(function, call)
     lowered = _lowerings().get(id(function))
     if lowered is not None:
         _, title, make = lowered
         if restated.objection("keras", title, function) is None:
-            read.again = found = standing_alone(make(found))
-    return found
+            read.again = stand_in = standing_alone(make(stand_in))
+    return stand_in
 
 
 def _replayed(function, original=None):
@@ -119,7 +119,7 @@ def _as_set(function):
     A signature is recorded under the settings of its first calls. Other settings have their own
     recordings.
     """
-    others = Settings(lambda: _replayed(function, function))
+    others = SettingsCache(lambda: _replayed(function, function))
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -168,17 +168,17 @@ class _Read:
             if self._converts and len(args) == 1 and not kwargs and type(args[0]) is np.ndarray:
                 return below.convert_to_tensor(args[0])
             names = [*self._names[: len(args)], *[""] * (len(args) - len(self._names))]
-            read = [self._read(*one) for one in zip(names, args, strict=True)]
-            named = {name: self._read(name, one) for name, one in kwargs.items()}
+            read = [self._read(*argument) for argument in zip(names, args, strict=True)]
+            named = {name: self._read(name, value) for name, value in kwargs.items()}
             given = [*args, *kwargs.values()]
             new = [*read, *named.values()]
-            if any(one is not other for one, other in zip(given, new, strict=True)):
+            if any(before is not after for before, after in zip(given, new, strict=True)):
                 try:
                     result = self.again(*read, **named)
                 except Exception:
                     return self._function(*args, **kwargs)  # its error is about the user's values
                 # A function that returns its argument must return the variable, not the tensor.
-                if not any(result is one for one in new):
+                if not any(result is value for value in new):
                     return result
         return self._function(*args, **kwargs)
 
@@ -198,8 +198,8 @@ class _Read:
         """Return a tensor of the value of a variable or array; any other value itself."""
         kind = type(value)
         if kind is list or kind is tuple:
-            items = [self._read(name, one) for one in value]
-            same = all(one is other for one, other in zip(items, value, strict=True))
+            items = [self._read(name, item) for item in value]
+            same = all(item is other for item, other in zip(items, value, strict=True))
             return value if same else kind(items)
         if kind not in self._holders:
             return value

@@ -41,13 +41,20 @@ _EXCLUSIONS = {
     ),
     "ends the process": ("Abort",),
     "gathers statistics over calls": ("CalibrationStatisticsSaver", "CustomAggregator"),
-    "its kernel holds a tensor that is an attribute, and the key of a call would have to hold it": (
+    "is a placeholder for a value that a graph gets later": (
+        "FakeParam",
+        "Placeholder",
+        "PlaceholderWithDefault",
+    ),
+    "its kernel holds a tensor attribute, which the key of a call would have to hold, too": (
         "Const",
         "HostConst",
         "ImmutableConst",
     ),
-    "its kernel keeps a signal processor with a state": ("AudioMicrofrontend",),
-    "its kernel keeps the first call's dilations, so that its history matters": ("Conv",),
+    "its kernel keeps a signal processor with state": ("AudioMicrofrontend",),
+    "its kernel keeps the dilations of its first call, so results depend on earlier calls": (
+        "Conv",
+    ),
     "keeps its elements in a resource of the step": (
         "TensorArrayCloseV2",
         "TensorArrayConcatV2",
@@ -60,7 +67,7 @@ _EXCLUSIONS = {
         "TensorArrayV2",
         "TensorArrayWriteV2",
     ),
-    "makes summaries, which is not worth a kernel of ours": (
+    "makes summaries, for which a direct call is not worthwhile": (
         "AudioSummary",
         "AudioSummaryV2",
         "BoostedTreesMakeStatsSummary",
@@ -214,12 +221,8 @@ _EXCLUSIONS = {
         "UniformQuantizedDotHybrid",
     ),
     "reads the deadline of the step that it runs in": ("GetDeadline",),
-    "stands for a value that a graph is given later": (
-        "FakeParam",
-        "Placeholder",
-        "PlaceholderWithDefault",
-    ),
-    "the debugger's: publishes what passes through it": (
+    "trains on its own threads": ("SdcaOptimizer", "SdcaOptimizerV2"),
+    "used by the debugger: publishes its input": (
         "CheckPinned",
         "Copy",
         "CopyHost",
@@ -232,8 +235,7 @@ _EXCLUSIONS = {
         "DebugNumericSummary",
         "DebugNumericSummaryV2",
     ),
-    "trains on threads of its own": ("SdcaOptimizer", "SdcaOptimizerV2"),
-    "writes into its input, which others may share": (
+    "writes into its input, which other tensors may share": (
         "InplaceAdd",
         "InplaceSub",
         "InplaceUpdate",
@@ -1023,6 +1025,19 @@ UNSEEDED = {
     "RandomUniformInt",
     "SampleDistortedBoundingBox",
     "SampleDistortedBoundingBoxV2",
+    "TruncatedNormal",
+    "UniformCandidateSampler",
+}
+
+SEEDED = {
+    "LogUniformCandidateSampler",
+    "Multinomial",
+    "RandomGamma",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
     "TruncatedNormal",
     "UniformCandidateSampler",
 }

@@ -1,10 +1,13 @@
-"""Rules that compute the gradients of recorded ops for a tape, family by family.
+"""Stand-ins for the functions of TensorFlow through which a program gets gradients.
 
-The methods of tapes are in `fastops._install.tapes`. Importing this package imports all families,
-and so completes the table of rules.
+`fastops._autodiff` computes the gradients. `gradient_function` stands in for the function that a
+tape calls for each recorded op, and `tape_methods` for methods of ``tf.GradientTape``. `targets`
+decides which rules may run. Importing this package imports all families of rules, and so completes
+the table of rules.
 """
 
+from fastops._autodiff import FAMILIES
 from fastops._install import upstream
 
 # Importing these modules registers their rules.
-upstream.load_all("gradients", "arrays elementwise layers reductions")
+upstream.load_all("fastops._autodiff", FAMILIES)

@@ -5,8 +5,9 @@ from functools import cache
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop
 
+from fastops._autodiff import rules
 from fastops._install import lookups, restated, upstream
-from fastops._install.gradients import rules
+from fastops._install.gradients.gradient_function import gradient_function
 from fastops._install.target import Target
 
 
@@ -16,12 +17,12 @@ def _gradient_function(original):
 
     TensorFlow keeps a reference to it, and may be running it while fastops is installed again.
     """
-    return rules.gradient_function(original)
+    return gradient_function(original)
 
 
 def _objection(op_name, registered):
     """Return why a rule must not run; None if it may."""
-    return upstream.objection_to_registered("gradients", op_name) or restated.objection(
+    return upstream.objection_to_registered("_autodiff", op_name) or restated.objection(
         "gradients", op_name, registered
     )
 

@@ -11,9 +11,10 @@ from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.classes cimport ClassVersion, LooksUpAsClasses, LooksUpGenerically
 from fastops._cpp.python cimport Py_False, Py_True, _PyType_Lookup
-from fastops._install.helpers.answer cimport PASS, Answer, register
+from fastops._install.answer cimport Answer, register
 
 from tensorflow.python.trackable.autotrackable import AutoTrackable as _AutoTrackable
 
@@ -113,35 +114,35 @@ cdef object _set(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
     cdef PyObject* tracking
     cdef PyObject* counts
     if n != 3 or keywords != NULL or not PyUnicode_CheckExact(<object>args[1]):
-        return PASS
+        return DECLINED
     kind = Py_TYPE(<object>args[0])
     if type(<object>args[2]) not in _plain or not _knows(kind):
-        return PASS
+        return DECLINED
     name = <object>args[1]
     if _PyType_Lookup(kind, args[1]) != NULL:  # for example, a property
-        return PASS
+        return DECLINED
     if _PyType_Lookup(Py_TYPE(<object>kind), args[1]) != NULL:
-        return PASS
+        return DECLINED
     own = (<object>args[0]).__dict__
     if not PyDict_CheckExact(own):
-        return PASS
+        return DECLINED
     tracking = PyDict_GetItem(own, _TRACKING)
     if tracking != NULL and tracking != Py_True and tracking != Py_False:
-        return PASS
+        return DECLINED
     if tracking == Py_False or name == _TRACKING:
         PyObject_GenericSetAttr(<object>args[0], name, args[2])
         return None
     # tf_keras counts the new reference before it removes the old one. For the same value, all
     # counts are therefore unchanged.
     if tracking != Py_True or PyDict_GetItem(own, name) != args[2]:
-        return PASS
+        return DECLINED
     counts = PyDict_GetItem(own, _COUNTS)
     if counts == NULL or type(<object>counts) is not _Counts:
-        return PASS
+        return DECLINED
     PyObject_GenericSetAttr(<object>args[0], name, NULL)
     PyObject_GenericSetAttr(<object>args[0], name, args[2])
     return None
 
 
-register("Layer.__setattr__", _set)
-register("Model.__setattr__", _set)
+register("helpers", "Layer.__setattr__", _set)
+register("helpers", "Model.__setattr__", _set)

@@ -17,11 +17,12 @@ from fastops._core.conversion cimport (
     is_numpy,
     is_shape,
 )
+from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None
 from fastops._dispatch cimport constant, eager, pack_list
-from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.intercept cimport DTYPES
 from fastops._tf.protos cimport DT_INT32, DT_INT64, DT_INVALID, DataType
 
@@ -49,48 +50,48 @@ cdef int _enum_of(PyObject* dtype) except -1:
 
 
 cdef object _sizes_of(object shape, int to, int hint):
-    """Convert a fully defined shape to a tensor, as TensorFlow does; or return PASS."""
+    """Convert a fully defined shape to a tensor, as TensorFlow does; or return DECLINED."""
     cdef object size
     if shape._dims is None or to != DT_INVALID and to != DT_INT32 and to != DT_INT64:
-        return PASS
+        return DECLINED
     for size in <tuple>shape._dims:
         if not PyLong_CheckExact(size) or not 0 <= size < <long long>1 << 31:
-            return PASS
+            return DECLINED
     if to == DT_INVALID:
         to = hint if hint == DT_INT64 else DT_INT32
     tensor = constant(shape._dims, <DataType>to)
-    return PASS if tensor is None else tensor
+    return DECLINED if tensor is None else tensor
 
 
 cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyObject* accepted):
-    """Convert a tensor, number, array, string, list or shape to a tensor; or return PASS."""
+    """Convert a tensor, number, array, string, list or shape to a tensor; or return DECLINED."""
     cdef int to = _enum_of(dtype), hint = _enum_of(preferred)
     if not PyTuple_CheckExact(<object>accepted) or PyTuple_GET_SIZE(<object>accepted) != 1:
-        return PASS
+        return DECLINED
     kind = PyTuple_GET_ITEM(<object>accepted, 0)
     if kind != <PyObject*>_Symbol and kind != <PyObject*>_Tensor:
-        return PASS
+        return DECLINED
     if to >= DTYPES or hint >= DTYPES:
-        return PASS
+        return DECLINED
     if not eager():  # a graph must capture the tensor
-        return PASS
+        return DECLINED
     if IsEagerTensor(value):
-        return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else PASS
+        return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else DECLINED
     if is_shape(value):
-        return _sizes_of(<object>value, to, hint) if converts_as_ever(value) else PASS
+        return _sizes_of(<object>value, to, hint) if converts_as_ever(value) else DECLINED
     if to == DT_INVALID:
         to = hint
     if not is_number(value) and not is_numpy(value):
         if not is_list(value) and not PyUnicode_CheckExact(<object>value):
-            return PASS
+            return DECLINED
         if not converts_as_ever(value):
-            return PASS
+            return DECLINED
         if is_list(value):
             packed = pack_list(<object>value, <DataType>to)
             if packed is not None:
                 return packed
     tensor = constant(<object>value, <DataType>to)
-    return PASS if tensor is None else tensor
+    return DECLINED if tensor is None else tensor
 
 
 cdef object _convert_by_registry(Answer self, PyObject* const* args, Py_ssize_t n,
@@ -98,7 +99,7 @@ cdef object _convert_by_registry(Answer self, PyObject* const* args, Py_ssize_t 
     # value, dtype=None, name=None, as_ref=False, preferred_dtype=None, accepted_result_types
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values):
-        return PASS
+        return DECLINED
     return _convert(values[0], values[1], values[4], values[5])
 
 
@@ -108,13 +109,13 @@ cdef object _convert_to_tensor(Answer self, PyObject* const* args, Py_ssize_t n,
     # accepted_result_types
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values):
-        return PASS
+        return DECLINED
     if values[4] != Py_None and values[5] != Py_None:
-        return PASS
+        return DECLINED
     return _convert(
         values[0], values[1], values[5] if values[4] == Py_None else values[4], values[7]
     )
 
 
-register("tensor_conversion_registry.convert", _convert_by_registry)
-register("ops.convert_to_tensor", _convert_to_tensor)
+register("helpers", "tensor_conversion_registry.convert", _convert_by_registry)
+register("helpers", "ops.convert_to_tensor", _convert_to_tensor)

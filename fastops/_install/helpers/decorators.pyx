@@ -8,8 +8,10 @@ function.
 
 from cpython.object cimport PyObject
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport Py_None
-from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.answer cimport MAX_PARAMS, Answer, register
+from fastops._specialize.policy cimport MAX_DECORATED
 
 import inspect
 import sys
@@ -19,9 +21,6 @@ from tensorflow.python.framework.dtypes import DType
 from tensorflow.python.util import tf_decorator as _tf_decorator
 from tensorflow.python.util import tf_inspect
 
-
-cdef enum:
-    MOST = 4096  # number of cached signatures
 
 cdef int CO_VARARGS = inspect.CO_VARARGS
 cdef int CO_VARKEYWORDS = inspect.CO_VARKEYWORDS
@@ -107,7 +106,7 @@ cdef object _signature_of(object target):
     if found is not None and _same(found[0], made_of):
         return found[1]
     signature = _signature(target)
-    if len(_signatures) >= MOST:
+    if len(_signatures) >= MAX_DECORATED:
         _signatures.clear()
     _signatures[key] = made_of, signature
     return signature
@@ -130,15 +129,15 @@ cdef object _init(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     # self, decorator_name, target, decorator_doc="", decorator_argspec=None
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values) or values[4] != Py_None:
-        return PASS
+        return DECLINED
     target = <object>values[2]
     if type(target) is not _FunctionType and type(target) is not _MethodType:
-        return PASS
+        return DECLINED
     try:
         if _signature_of(target) is None:
-            return PASS
+            return DECLINED
     except Exception:
-        return PASS
+        return DECLINED
     _decorate(<object>values[0], <object>values[1], target, <object>values[3])
     return None
 
@@ -148,16 +147,16 @@ cdef object _make_decorator(Answer self, PyObject* const* args, Py_ssize_t n,
     # target, decorator_func, decorator_name=None, decorator_doc="", decorator_argspec=None
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values) or values[4] != Py_None:
-        return PASS
+        return DECLINED
     target, function, name = <object>values[0], <object>values[1], <object>values[2]
     if type(target) is not _FunctionType and type(target) is not _MethodType:
-        return PASS
+        return DECLINED
     try:
         signature = _signature_of(target)
     except Exception:
-        return PASS
+        return DECLINED
     if signature is None:
-        return PASS
+        return DECLINED
     if name is None:
         name = _frame(0).f_code.co_name  # the caller's frame: compiled code has none
     decorator = _TFDecorator(name, target, <object>values[3], None)
@@ -179,13 +178,13 @@ cdef object _full_argument_specification(Answer self, PyObject* const* args, Py_
                                          PyObject* keywords):
     # obj
     if n != 1 or keywords != NULL or tf_inspect._getfullargspec is not _getfullargspec:
-        return PASS
+        return DECLINED
     function = <object>args[0]
     if type(function) is not _FunctionType or not _is_own(function):
-        return PASS
+        return DECLINED
     code = function.__code__
     if function.__annotations__ or function.__kwdefaults__ or code.co_kwonlyargcount:
-        return PASS
+        return DECLINED
     names = code.co_varnames
     count = code.co_argcount
     positional = list(names[:count])
@@ -199,6 +198,6 @@ cdef object _full_argument_specification(Answer self, PyObject* const* args, Py_
     return _FullArgSpec(positional, starred, double_starred, defaults, [], None, {})
 
 
-register("tf_inspect.getfullargspec", _full_argument_specification)
-register("TFDecorator.__init__", _init)
-register("tf_decorator.make_decorator", _make_decorator)
+register("helpers", "tf_inspect.getfullargspec", _full_argument_specification)
+register("helpers", "TFDecorator.__init__", _init)
+register("helpers", "tf_decorator.make_decorator", _make_decorator)

@@ -9,11 +9,12 @@ from cpython.list cimport PyList_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact
 
+from fastops._core.declined cimport DECLINED
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
 from fastops._dispatch cimport eager
-from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.helpers.structures cimport leaves_of
 from fastops._tf.eager cimport recording
 
@@ -36,24 +37,24 @@ cdef object _all_reduce(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     cdef PyObject* values[MAX_PARAMS]
     cdef list leaves
     if not self.bind(args, n, keywords, values) or values[3] != Py_None:
-        return PASS
+        return DECLINED
     context, operation = <object>values[0], <object>values[1]
     if type(context) is not _Context or type(context._strategy._extended) is not _Extended:
-        return PASS
+        return DECLINED
     if _distribute._get_per_thread_mode().replica_context is not context:
-        return PASS
+        return DECLINED
     if type(operation) is not _ReduceOp and not (
         type(operation) is str and (<str>operation).upper() in _names
     ):
-        return PASS
+        return DECLINED
     if not eager() or recording():
-        return PASS
+        return DECLINED
     leaves = leaves_of(<object>values[2], False)
     if not leaves:
-        return PASS
+        return DECLINED
     for leaf in leaves:
         if not IsEagerTensor(<PyObject*>leaf):
-            return PASS
+            return DECLINED
     # The sum or mean over one replica is the value itself.
     copies = [_gen_array_ops.identity(leaf) for leaf in leaves]
     return _nest.pack_sequence_as(<object>values[2], copies)
@@ -106,32 +107,32 @@ cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* 
     cdef tuple arguments
     cdef list creators, statuses
     if not self.bind(args, n, keywords, values):
-        return PASS
+        return DECLINED
     if values[5] != Py_True and values[5] != Py_False:
-        return PASS
+        return DECLINED
     if not PyTuple_CheckExact(<object>values[3]) and not PyList_CheckExact(<object>values[3]):
-        return PASS
+        return DECLINED
     if values[4] != Py_None and not PyDict_CheckExact(<object>values[4]):
-        return PASS
+        return DECLINED
     extended, variable, function = <object>values[0], <object>values[1], <object>values[2]
     if type(function) is not _FunctionType or function.__dict__ or not _is_by_default(extended):
-        return PASS  # attributes of a function, set by decorators, may control AutoGraph
+        return DECLINED  # attributes of a function, set by decorators, may control AutoGraph
     if not eager():
-        return PASS
+        return DECLINED
     graph = default_graph(&scoped)
     if not is_ordinary(graph) or has_scopes(graph, "_distribution_strategy_stack"):
-        return PASS
+        return DECLINED
     state = graph._thread_local
     outer_creators = of_this_thread(state, _CREATORS)
     outer_statuses = of_this_thread(_autograph.stacks, "control_status")
     if not PyList_CheckExact(outer_creators) or not PyList_CheckExact(outer_statuses):
-        return PASS
+        return DECLINED
     statuses = outer_statuses
     if not statuses or statuses[len(statuses) - 1].status is not _UNSPECIFIED:
-        return PASS
+        return DECLINED
     strategy = extended._container_strategy()
     if outer_creators or strategy is not _distribute._get_default_strategy():
-        return PASS
+        return DECLINED
     creators = [(100, Creator(strategy))]
     status = _ControlStatus(_UNSPECIFIED)
     outer_variable = of_this_thread(_distribute._update_replica_id, "current")
@@ -166,5 +167,5 @@ cdef object _not_nested():
     return error
 
 
-register("ReplicaContextBase.all_reduce", _all_reduce)
-register("StrategyExtendedV2.update", _update)
+register("helpers", "ReplicaContextBase.all_reduce", _all_reduce)
+register("helpers", "StrategyExtendedV2.update", _update)

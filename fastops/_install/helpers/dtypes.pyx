@@ -8,7 +8,8 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from fastops._install.helpers.answer cimport PASS, Answer, register
+from fastops._core.declined cimport DECLINED
+from fastops._install.answer cimport Answer, register
 
 from tensorflow.python.framework import dtypes as _dtypes
 
@@ -22,7 +23,7 @@ cdef object _as_dtype(Answer self, PyObject* const* args, Py_ssize_t n, PyObject
     # type_value
     cdef PyObject* found = NULL
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     kind = type(<object>args[0])
     if kind is _DType:
         if (<object>args[0])._handle_data is not None:
@@ -30,7 +31,7 @@ cdef object _as_dtype(Answer self, PyObject* const* args, Py_ssize_t n, PyObject
         found = PyDict_GetItem(_interned, (<object>args[0])._type_enum)
     elif kind is type or PyUnicode_CheckExact(<object>args[0]):
         found = PyDict_GetItem(_known, <object>args[0])
-    return PASS if found == NULL else <object>found
+    return DECLINED if found == NULL else <object>found
 
 
 cdef int _are_same(PyObject* const* args, Py_ssize_t n, PyObject* keywords) except -2:
@@ -45,24 +46,24 @@ cdef int _are_same(PyObject* const* args, Py_ssize_t n, PyObject* keywords) exce
 cdef object _equal(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, other
     cdef int same = _are_same(args, n, keywords)
-    return PASS if same < 0 else same == 1
+    return DECLINED if same < 0 else same == 1
 
 
 cdef object _unequal(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, other
     cdef int same = _are_same(args, n, keywords)
-    return PASS if same < 0 else same == 0
+    return DECLINED if same < 0 else same == 0
 
 
 cdef object _base(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self
     if n != 1 or keywords != NULL or type(<object>args[0]) is not _DType:
-        return PASS
+        return DECLINED
     # Numbers above 100 are reference dtypes.
-    return PASS if (<object>args[0])._type_enum > 100 else <object>args[0]
+    return DECLINED if (<object>args[0])._type_enum > 100 else <object>args[0]
 
 
-register("dtypes.as_dtype", _as_dtype)
-register("DType.__eq__", _equal)
-register("DType.__ne__", _unequal)
-register("DType.base_dtype", _base)
+register("helpers", "dtypes.as_dtype", _as_dtype)
+register("helpers", "DType.__eq__", _equal)
+register("helpers", "DType.__ne__", _unequal)
+register("helpers", "DType.base_dtype", _base)

@@ -21,9 +21,10 @@ class Helper(NamedTuple):
     takes: str
 
 
-_STRUCTURES = "lists, tuples, namedtuples and dicts of plain keys, of anything that is a leaf"
+_STRUCTURES = "lists, tuples, namedtuples, and dicts with plain keys, which may hold any leaves"
+_UPPER = "with the same container types in their upper levels"
 _CONVERTED = "eager tensors of that dtype, shapes, numbers, and arrays that become tensors directly"
-_WRAPPED = "functions and methods whose signatures nothing else tells"
+_WRAPPED = "functions and methods whose signatures come from their own code"
 
 HELPERS = (
     Helper("util.nest.is_nested", "(seq)", "anything"),
@@ -39,20 +40,20 @@ HELPERS = (
     Helper(
         "util.nest.assert_same_structure",
         "(nest1, nest2, check_types=True, expand_composites=False)",
-        f"{_STRUCTURES}, that are the same",
+        f"{_STRUCTURES}, all with the same structure",
     ),
     Helper(
         "util.nest.pack_sequence_as",
         "(structure, flat_sequence, expand_composites=False)",
-        f"{_STRUCTURES}, and a list or tuple of as many",
+        f"{_STRUCTURES}, and a list or tuple with an item for each leaf",
     ),
     Helper(
         "util.nest.map_structure",
         "(func, *structure, **kwargs)",
-        f"{_STRUCTURES}, that are the same",
+        f"{_STRUCTURES}, all with the same structure",
     ),
     *(
-        Helper(f"util.nest.{name}", signature, f"{_STRUCTURES}, of the same types up there")
+        Helper(f"util.nest.{name}", signature, f"{_STRUCTURES}, {_UPPER}")
         for name, signature in (
             ("map_structure_up_to", "(shallow_tree, func, *inputs, **kwargs)"),
             ("map_structure_with_tuple_paths", "(func, *structure, **kwargs)"),
@@ -71,12 +72,12 @@ HELPERS = (
     Helper(
         "framework.tensor_util.is_tf_type",
         "(x)",
-        "what has no `__getattr__`, and no attribute `is_tensor_like`",
+        "objects without `__getattr__` and without an attribute `is_tensor_like`",
     ),
     Helper(
         "framework.tensor_util.constant_value",
         "(tensor, partial=False)",
-        "eager tensors, and what is no tensor",
+        "eager tensors, and objects that are not tensors",
     ),
     Helper(
         "framework.tensor_conversion_registry.convert",
@@ -98,7 +99,7 @@ HELPERS = (
     Helper(
         "util.tf_inspect.getfullargspec",
         "(obj)",
-        "functions without annotations and keyword-only parameters, that nothing has wrapped",
+        "functions without annotations, keyword-only parameters and wrappers",
     ),
     Helper(
         "util.tf_decorator.make_decorator",
@@ -123,7 +124,7 @@ METHODS = (
     Helper(
         "distribute.distribute_lib.StrategyExtendedV2.update",
         "(self, var, fn, args=(), kwargs=None, group=True)",
-        "plain functions, by the default strategy, within no scope of creators",
+        "plain functions, by the default strategy, outside scopes of variable creators",
     ),
     Helper("framework.dtypes.DType.__eq__", "(self, other)", "dtypes"),
     Helper("framework.dtypes.DType.__ne__", "(self, other)", "dtypes"),
@@ -158,7 +159,7 @@ METHODS = (
     Helper(
         "framework.ops.name_scope_v2.__exit__",
         "(self, type_arg, value_arg, traceback_arg)",
-        "scopes that were entered so",
+        "scopes that were entered by the replaced `__enter__`",
     ),
 )
 """Methods and properties, with their modules below `tensorflow.python`."""

@@ -6,9 +6,10 @@ The first comment line of each answer lists the parameters of the function.
 
 from cpython.object cimport PyObject
 
+from fastops._core.declined cimport DECLINED
 from fastops._core.locals cimport default_graph, of_this_thread
 from fastops._dispatch cimport eager
-from fastops._install.helpers.answer cimport PASS, Answer, register
+from fastops._install.answer cimport Answer, register
 
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.util import traceback_utils as _tracebacks
@@ -20,7 +21,7 @@ cdef object _Graph = _tf_ops.Graph
 cdef object _executing_eagerly(Answer self, PyObject* const* args, Py_ssize_t n,
                                PyObject* keywords):
     # no parameters
-    return True if n == 0 and keywords == NULL and eager() else PASS
+    return True if n == 0 and keywords == NULL and eager() else DECLINED
 
 
 cdef object _inside_function(Answer self, PyObject* const* args, Py_ssize_t n,
@@ -28,21 +29,21 @@ cdef object _inside_function(Answer self, PyObject* const* args, Py_ssize_t n,
     # no parameters
     cdef bint scoped
     if n != 0 or keywords != NULL:
-        return PASS
+        return DECLINED
     graph = default_graph(&scoped)
-    return graph._building_function if type(graph) is _Graph else PASS
+    return graph._building_function if type(graph) is _Graph else DECLINED
 
 
 cdef object _filters_tracebacks(Answer self, PyObject* const* args, Py_ssize_t n,
                                 PyObject* keywords):
     # no parameters
     if n != 0 or keywords != NULL:
-        return PASS
+        return DECLINED
     value = of_this_thread(_tracebacks._ENABLE_TRACEBACK_FILTERING, "value")
-    return value if value is False else True if value is None or value is True else PASS
+    return value if value is False else True if value is None or value is True else DECLINED
 
 
-register("context.executing_eagerly", _executing_eagerly)
-register("ops.executing_eagerly_outside_functions", _executing_eagerly)
-register("ops.inside_function", _inside_function)
-register("traceback_utils.is_traceback_filtering_enabled", _filters_tracebacks)
+register("helpers", "context.executing_eagerly", _executing_eagerly)
+register("helpers", "ops.executing_eagerly_outside_functions", _executing_eagerly)
+register("helpers", "ops.inside_function", _inside_function)
+register("helpers", "traceback_utils.is_traceback_filtering_enabled", _filters_tracebacks)

@@ -8,9 +8,10 @@ cimport cython
 from cpython.object cimport PyObject, Py_TYPE
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
-from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.helpers.classes cimport (
     LEAF,
     NO,
@@ -227,12 +228,12 @@ cdef object _flatten_module(Answer self, PyObject* const* args, Py_ssize_t n,
     # expand_composites, module_path=(), seen=None, recursion_stack=None
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values):
-        return PASS
+        return DECLINED
     if values[7] != <PyObject*>() or values[8] != Py_None or values[9] != Py_None:
-        return PASS  # a recursive call of TensorFlow's own function
+        return DECLINED  # a recursive call of TensorFlow's own function
     for i in (1, 5, 6):
         if values[<int>i] != Py_True and values[<int>i] != Py_False:
-            return PASS
+            return DECLINED
     return Walk(
         <object>values[0],
         values[1] == Py_True,
@@ -244,7 +245,7 @@ cdef object _flatten_module(Answer self, PyObject* const* args, Py_ssize_t n,
     )
 
 
-register("module._flatten_module", _flatten_module)
+register("helpers", "module._flatten_module", _flatten_module)
 
 
 cdef bint _is_plain(PyObject* value) except -1:
@@ -265,7 +266,7 @@ cdef bint _stays(PyObject* value) except -1:
 cdef object _set_attribute(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, name, value
     if n != 3 or keywords != NULL:
-        return PASS
+        return DECLINED
     owner, name, value = <object>args[0], <object>args[1], <object>args[2]
     if getattr(owner, name, _missing) is value:
         return None
@@ -277,4 +278,4 @@ cdef object _set_attribute(Answer self, PyObject* const* args, Py_ssize_t n, PyO
     return None
 
 
-register("AutoTrackable.__setattr__", _set_attribute)
+register("helpers", "AutoTrackable.__setattr__", _set_attribute)

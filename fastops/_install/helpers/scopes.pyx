@@ -7,8 +7,9 @@ The first comment line of each answer lists the parameters of the function.
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core.declined cimport DECLINED
 from fastops._dispatch cimport eager
-from fastops._install.helpers.answer cimport PASS, Answer, register
+from fastops._install.answer cimport Answer, register
 
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework.ops import name_scope_v2 as _name_scope
@@ -29,15 +30,15 @@ cdef object _enter(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* k
     cdef Restoration restoration
     cdef str name, scope_name
     if n != 1 or keywords != NULL or type(<object>args[0]) is not _name_scope or not eager():
-        return PASS
+        return DECLINED
     scope = <object>args[0]
     context = _tf_context._context
     if context is None:
-        return PASS
+        return DECLINED
     state = context._thread_local_data
     outer = state.scope_name
     if not PyUnicode_CheckExact(scope._name) or not PyUnicode_CheckExact(outer):
-        return PASS
+        return DECLINED
     name = scope._name
     if not name or name[len(name) - 1] == "/":
         scope_name = name
@@ -55,14 +56,14 @@ cdef object _exit(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     # self, type_arg, value_arg, traceback_arg
     cdef list pending
     if n != 4 or keywords != NULL or type(<object>args[0]) is not _name_scope:
-        return PASS
+        return DECLINED
     pending = (<object>args[0])._exit_fns
     if not pending or type(pending[len(pending) - 1]) is not Restoration:
-        return PASS
+        return DECLINED
     restoration = <Restoration>pending.pop()
     restoration.state.scope_name = restoration.name
     return False
 
 
-register("name_scope_v2.__enter__", _enter)
-register("name_scope_v2.__exit__", _exit)
+register("helpers", "name_scope_v2.__enter__", _enter)
+register("helpers", "name_scope_v2.__exit__", _exit)

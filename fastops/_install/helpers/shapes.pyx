@@ -10,8 +10,9 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact
 
 from fastops._core.conversion cimport is_array
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport Py_None
-from fastops._install.helpers.answer cimport PASS, Answer, register
+from fastops._install.answer cimport Answer, register
 
 import numpy as np
 from tensorflow.python.framework.tensor_shape import Dimension as _Dimension
@@ -59,7 +60,7 @@ cdef object _make_shape(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     cdef PyObject* dims
     cdef tuple sizes
     if n != 2 or keywords != NULL:
-        return PASS
+        return DECLINED
     dims = args[1]
     if (
         PyTuple_CheckExact(<object>dims)
@@ -68,14 +69,14 @@ cdef object _make_shape(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     ):
         sizes = _sizes(<object>dims)
         if sizes is None:
-            return PASS
+            return DECLINED
         (<object>args[0])._dims = sizes
     elif dims == Py_None:
         (<object>args[0])._dims = None
     elif type(<object>dims) is _TensorShape:
         (<object>args[0])._dims = (<object>dims)._dims
     else:
-        return PASS
+        return DECLINED
     return None
 
 
@@ -83,16 +84,16 @@ cdef object _dimensions(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     # self
     cdef list made
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     sizes = (<object>args[0])._dims
     if sizes is None:
         return None
     if type(sizes) is not tuple:
-        return PASS
+        return DECLINED
     made = []
     for size in <tuple>sizes:
         if size is not None and (not PyLong_CheckExact(size) or size < 0):
-            return PASS
+            return DECLINED
         dimension = _new(_Dimension)
         dimension._value = size
         made.append(dimension)
@@ -102,7 +103,7 @@ cdef object _dimensions(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
 cdef object _rank(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self
     if not _known(args, n, keywords):
-        return PASS
+        return DECLINED
     sizes = (<object>args[0])._dims
     return None if sizes is None else len(sizes)
 
@@ -110,16 +111,16 @@ cdef object _rank(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
 cdef object _as_list(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self
     if not _known(args, n, keywords):
-        return PASS
+        return DECLINED
     sizes = (<object>args[0])._dims
-    return PASS if sizes is None else list(sizes)
+    return DECLINED if sizes is None else list(sizes)
 
 
 cdef object _is_fully_defined(Answer self, PyObject* const* args, Py_ssize_t n,
                               PyObject* keywords):
     # self
     if not _known(args, n, keywords):
-        return PASS
+        return DECLINED
     sizes = (<object>args[0])._dims
     return sizes is not None and None not in sizes
 
@@ -128,7 +129,7 @@ cdef object _num_elements(Answer self, PyObject* const* args, Py_ssize_t n, PyOb
     # self
     cdef object product = 1
     if not _known(args, n, keywords):
-        return PASS
+        return DECLINED
     sizes = (<object>args[0])._dims
     if sizes is None or None in sizes:
         return None
@@ -141,7 +142,7 @@ cdef object _concatenate(Answer self, PyObject* const* args, Py_ssize_t n, PyObj
     # self, other
     cdef PyObject* other
     if n != 2 or not _known(args, 1, keywords):
-        return PASS
+        return DECLINED
     other = args[1]
     sizes = (<object>args[0])._dims
     if type(<object>other) is _TensorShape:
@@ -149,16 +150,16 @@ cdef object _concatenate(Answer self, PyObject* const* args, Py_ssize_t n, PyObj
     elif PyTuple_CheckExact(<object>other) or PyList_CheckExact(<object>other):
         others = _sizes(<object>other)
         if others is None:
-            return PASS
+            return DECLINED
     else:
-        return PASS
+        return DECLINED
     return _shape_of(None if sizes is None or others is None else <tuple>sizes + <tuple>others)
 
 
-register("TensorShape.__init__", _make_shape)
-register("TensorShape.as_list", _as_list)
-register("TensorShape.concatenate", _concatenate)
-register("TensorShape.dims", _dimensions)
-register("TensorShape.is_fully_defined", _is_fully_defined)
-register("TensorShape.num_elements", _num_elements)
-register("TensorShape.rank", _rank)
+register("helpers", "TensorShape.__init__", _make_shape)
+register("helpers", "TensorShape.as_list", _as_list)
+register("helpers", "TensorShape.concatenate", _concatenate)
+register("helpers", "TensorShape.dims", _dimensions)
+register("helpers", "TensorShape.is_fully_defined", _is_fully_defined)
+register("helpers", "TensorShape.num_elements", _num_elements)
+register("helpers", "TensorShape.rank", _rank)

@@ -12,7 +12,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._install.helpers.answer cimport PASS, Answer, register
+from fastops._core.declined cimport DECLINED
+from fastops._install.answer cimport Answer, register
 
 import inspect
 from types import MappingProxyType
@@ -135,29 +136,29 @@ cdef object _bind(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     cdef dict arguments = {}, others
     cdef Py_ssize_t i, given = n - 1, bound, used = 0, named = 0
     if n < 1 or _Signature._bind is not _bind_in_python:
-        return PASS
+        return DECLINED
     layout = _layout_of(args[0])
     if layout is None:
-        return PASS
+        return DECLINED
     if keywords != NULL:
         named = PyTuple_GET_SIZE(<object>keywords)
     bound = min(given, PyList_GET_SIZE(layout.positional))
     for i in range(bound):
         name = (<object>PyList_GET_ITEM(layout.positional, i))._name
         if named and _keyword_at(keywords, name) >= 0:
-            return PASS
+            return DECLINED
         arguments[name] = <object>args[1 + i]
     if given > bound:
         if layout.starred is None:
-            return PASS
+            return DECLINED
         arguments[layout.starred] = tuple([<object>args[1 + i] for i in range(bound, given)])
     if not _bind_keywords(arguments, layout.positional, bound, args + n, keywords, &used):
-        return PASS
+        return DECLINED
     if not _bind_keywords(arguments, layout.keyword_only, 0, args + n, keywords, &used):
-        return PASS
+        return DECLINED
     if used < named:
         if layout.double_starred is None:
-            return PASS
+            return DECLINED
         others = {}
         for i in range(named):
             name = <object>PyTuple_GET_ITEM(<object>keywords, i)
@@ -174,10 +175,10 @@ cdef object _apply_defaults(Answer self, PyObject* const* args, Py_ssize_t n, Py
     cdef dict arguments, filled = {}
     cdef PyObject* found
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     layout = _layout_of_bound(args[0])
     if layout is None:
-        return PASS
+        return DECLINED
     arguments = (<object>args[0]).arguments
     for parameter in layout.parameters.values():
         name = parameter._name
@@ -201,10 +202,10 @@ cdef object _positional(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     cdef list values = []
     cdef PyObject* found
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     layout = _layout_of_bound(args[0])
     if layout is None:
-        return PASS
+        return DECLINED
     arguments = (<object>args[0]).arguments
     for parameter in layout.positional:
         found = PyDict_GetItem(arguments, parameter._name)
@@ -215,7 +216,7 @@ cdef object _positional(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
         found = PyDict_GetItem(arguments, layout.starred)
         if found != NULL:
             if not PyTuple_CheckExact(<object>found):
-                return PASS
+                return DECLINED
             values.extend(<tuple><object>found)
     return tuple(values)
 
@@ -226,16 +227,16 @@ cdef object _by_keyword(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     cdef dict arguments, values = {}
     cdef PyObject* found
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     layout = _layout_of_bound(args[0])
     if layout is None:
-        return PASS
+        return DECLINED
     arguments = (<object>args[0]).arguments
     for parameter in layout.positional:
         if PyDict_GetItem(arguments, parameter._name) == NULL:
-            return PASS
+            return DECLINED
     if layout.starred is not None and PyDict_GetItem(arguments, layout.starred) == NULL:
-        return PASS
+        return DECLINED
     for parameter in layout.keyword_only:
         found = PyDict_GetItem(arguments, parameter._name)
         if found != NULL:
@@ -244,12 +245,12 @@ cdef object _by_keyword(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
         found = PyDict_GetItem(arguments, layout.double_starred)
         if found != NULL:
             if not PyDict_CheckExact(<object>found):
-                return PASS
+                return DECLINED
             values.update(<dict><object>found)
     return values
 
 
-register("Signature.bind", _bind)
-register("BoundArguments.apply_defaults", _apply_defaults)
-register("BoundArguments.args", _positional)
-register("BoundArguments.kwargs", _by_keyword)
+register("helpers", "Signature.bind", _bind)
+register("helpers", "BoundArguments.apply_defaults", _apply_defaults)
+register("helpers", "BoundArguments.args", _positional)
+register("helpers", "BoundArguments.kwargs", _by_keyword)

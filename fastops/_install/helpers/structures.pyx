@@ -13,8 +13,9 @@ from cpython.object cimport PyObject, Py_TYPE
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport Py_False, Py_True
-from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.helpers.classes cimport (
     COMPOSITE,
     DICT,
@@ -75,7 +76,10 @@ cdef list _items(PyObject* structure, int kind):
 
 
 cdef object _like(object instance, int kind, list items):
-    """Return the items in a structure of the same kind, like `nest_util.sequence_like`; or PASS."""
+    """Return the items in a structure of the same kind, like `nest_util.sequence_like`.
+
+    Return DECLINED if only TensorFlow handles the structure.
+    """
     cdef list keys
     if kind == LIST:
         return list(items)
@@ -85,7 +89,7 @@ cdef object _like(object instance, int kind, list items):
         return type(instance)(*items)
     keys = _sorted_keys(<dict>instance)
     if keys is None:
-        return PASS
+        return DECLINED
     found = dict(zip(keys, items))
     made = (
         _defaultdict((<object>instance).default_factory)
@@ -210,37 +214,40 @@ cdef bint _same(PyObject* one, PyObject* other, bint check_types, bint expand, i
 
 
 cdef object _pack(PyObject* structure, object flat, Py_ssize_t* at, bint expand, int depth):
-    """Return the structure with its leaves replaced by items of `flat` from `at` on; or PASS."""
+    """Return the structure with its leaves replaced by items of `flat` from `at` on.
+
+    Return DECLINED if only TensorFlow handles the structure.
+    """
     cdef int kind = structure_of(structure)
     cdef Py_ssize_t size = len(flat)
     cdef list items, packed
     if kind == LEAF or kind == COMPOSITE and not expand:
         if at[0] >= size:
-            return PASS
+            return DECLINED
         at[0] += 1
         return flat[at[0] - 1]
     if kind == COMPOSITE or kind == OTHER or depth == 0:
-        return PASS
+        return DECLINED
     items = _items(structure, kind)
     if items is None:
-        return PASS
+        return DECLINED
     packed = []
     for item in items:
         child = _pack(<PyObject*>item, flat, at, expand, depth - 1)
-        if child is PASS:
-            return PASS
+        if child is DECLINED:
+            return DECLINED
         packed.append(child)
     return _like(<object>structure, kind, packed)
 
 
 cdef object _packed(PyObject* structure, object flat, bint expand):
-    """Do the work of `nest_util._tf_core_pack_sequence_as`; or return PASS."""
+    """Do the work of `nest_util._tf_core_pack_sequence_as`; or return DECLINED."""
     cdef Py_ssize_t at = 0
     cdef list leaves = []
     if not PyList_CheckExact(flat) and not PyTuple_CheckExact(flat):
-        return PASS
+        return DECLINED
     if not _flatten_into(leaves, structure, expand, DEPTH) or len(leaves) != len(flat):
-        return PASS
+        return DECLINED
     return _pack(structure, flat, &at, expand, DEPTH)
 
 
@@ -302,7 +309,7 @@ cdef list leaves_with_paths(object structure, bint expand):
 cdef object _is_nested(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # seq
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     return _is_structure(structure_of(args[0]))
 
 
@@ -311,9 +318,9 @@ cdef object _flatten(Answer self, PyObject* const* args, Py_ssize_t n, PyObject*
     cdef PyObject* values[MAX_PARAMS]
     cdef list out
     if not self.bind(args, n, keywords, values) or _flag(values[1]) < 0:
-        return PASS
+        return DECLINED
     out = []
-    return out if _flatten_into(out, values[0], _flag(values[1]), DEPTH) else PASS
+    return out if _flatten_into(out, values[0], _flag(values[1]), DEPTH) else DECLINED
 
 
 cdef object _flatten_with_tuple_paths(Answer self, PyObject* const* args, Py_ssize_t n,
@@ -322,9 +329,9 @@ cdef object _flatten_with_tuple_paths(Answer self, PyObject* const* args, Py_ssi
     cdef PyObject* values[MAX_PARAMS]
     cdef list paths = [], leaves = []
     if not self.bind(args, n, keywords, values) or _flag(values[1]) < 0:
-        return PASS
+        return DECLINED
     if not _paths_into(paths, leaves, values[0], (), _flag(values[1]), DEPTH):
-        return PASS
+        return DECLINED
     return list(zip(paths, leaves))
 
 
@@ -334,11 +341,11 @@ cdef object _flatten_with_joined_string_paths(Answer self, PyObject* const* args
     cdef PyObject* values[MAX_PARAMS]
     cdef list paths = [], leaves = []
     if not self.bind(args, n, keywords, values) or _flag(values[2]) < 0:
-        return PASS
+        return DECLINED
     if not PyUnicode_CheckExact(<object>values[1]):
-        return PASS
+        return DECLINED
     if not _paths_into(paths, leaves, values[0], (), _flag(values[2]), DEPTH):
-        return PASS
+        return DECLINED
     separator = <str><object>values[1]
     return [
         (separator.join([str(key) for key in path]), leaf) for path, leaf in zip(paths, leaves)
@@ -350,10 +357,10 @@ cdef object _assert_same_structure(Answer self, PyObject* const* args, Py_ssize_
     # nest1, nest2, check_types=True, expand_composites=False
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values) or _flag(values[2]) < 0 or _flag(values[3]) < 0:
-        return PASS
+        return DECLINED
     if _same(values[0], values[1], _flag(values[2]), _flag(values[3]), DEPTH):
         return None
-    return PASS
+    return DECLINED
 
 
 cdef object _pack_sequence_as(Answer self, PyObject* const* args, Py_ssize_t n,
@@ -361,7 +368,7 @@ cdef object _pack_sequence_as(Answer self, PyObject* const* args, Py_ssize_t n,
     # structure, flat_sequence, expand_composites=False
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values) or _flag(values[2]) < 0:
-        return PASS
+        return DECLINED
     return _packed(values[0], <object>values[1], _flag(values[2]))
 
 
@@ -369,12 +376,12 @@ cdef object _sequence_like(Answer self, PyObject* const* args, Py_ssize_t n, PyO
     # instance, args
     cdef int kind
     if n != 2 or keywords != NULL or not PyList_CheckExact(<object>args[1]):
-        return PASS
+        return DECLINED
     kind = structure_of(args[0])
     if not _is_structure(kind) or kind == OTHER:
-        return PASS
+        return DECLINED
     if kind == DICT and PyDict_Size(<object>args[0]) != PyList_GET_SIZE(<object>args[1]):
-        return PASS
+        return DECLINED
     return _like(<object>args[0], kind, <list><object>args[1])
 
 
@@ -406,7 +413,7 @@ cdef list _map(object function, list columns):
 
 cdef object _repack(PyObject* structure, list results, bint expand):
     packed = _packed(structure, results, expand)
-    if packed is PASS:  # too late to fall back: the user's function has been called
+    if packed is DECLINED:  # too late to fall back: the user's function has been called
         return _pack_in_python(<object>structure, results, expand_composites=expand)
     return packed
 
@@ -417,16 +424,16 @@ cdef object _map_structure(Answer self, PyObject* const* args, Py_ssize_t n, PyO
     cdef Py_ssize_t i
     cdef list column, columns = []
     if n < 2 or not _options(args + n, keywords, &check_types, &expand):
-        return PASS
+        return DECLINED
     if not callable(<object>args[0]):
-        return PASS
+        return DECLINED
     for i in range(2, n):
         if not _same(args[1], args[i], check_types, expand, DEPTH):
-            return PASS
+            return DECLINED
     for i in range(1, n):
         column = []
         if not _flatten_into(column, args[i], expand, DEPTH):
-            return PASS
+            return DECLINED
         columns.append(column)
     return _repack(args[1], _map(<object>args[0], columns), expand)
 
@@ -438,11 +445,11 @@ cdef object _map_structure_up_to(Answer self, PyObject* const* args, Py_ssize_t 
     cdef Py_ssize_t i
     cdef list column, columns = []
     if n < 3 or not _options(args + n, keywords, &check_types, &expand):
-        return PASS
+        return DECLINED
     for i in range(2, n):
         column = []
         if not _flatten_up_to_into(column, args[0], args[i], expand, DEPTH):
-            return PASS
+            return DECLINED
         columns.append(column)
     return _repack(args[0], _map(<object>args[1], columns), expand)
 
@@ -450,13 +457,17 @@ cdef object _map_structure_up_to(Answer self, PyObject* const* args, Py_ssize_t 
 cdef object _map_structure_with_tuple_paths_up_to(Answer self, PyObject* const* args,
                                                   Py_ssize_t n, PyObject* keywords):
     # shallow_tree, func, *inputs, **kwargs
-    return _map_with_paths(args[0], args[1], args + 2, n - 2, args + n, keywords) if n > 2 else PASS
+    if n < 3:
+        return DECLINED
+    return _map_with_paths(args[0], args[1], args + 2, n - 2, args + n, keywords)
 
 
 cdef object _map_structure_with_tuple_paths(Answer self, PyObject* const* args, Py_ssize_t n,
                                             PyObject* keywords):
     # func, *structure, **kwargs
-    return _map_with_paths(args[1], args[0], args + 1, n - 1, args + n, keywords) if n > 1 else PASS
+    if n < 2:
+        return DECLINED
+    return _map_with_paths(args[1], args[0], args + 1, n - 1, args + n, keywords)
 
 
 cdef object _map_with_paths(PyObject* shallow, PyObject* function, PyObject* const* inputs,
@@ -465,13 +476,13 @@ cdef object _map_with_paths(PyObject* shallow, PyObject* function, PyObject* con
     cdef Py_ssize_t i
     cdef list column, paths = [], leaves = [], columns = [paths]
     if not _options(options, keywords, &check_types, &expand):
-        return PASS
+        return DECLINED
     if not _paths_into(paths, leaves, shallow, (), expand, DEPTH):
-        return PASS
+        return DECLINED
     for i in range(n):
         column = []
         if not _flatten_up_to_into(column, shallow, inputs[i], expand, DEPTH):
-            return PASS
+            return DECLINED
         columns.append(column)
     return _repack(shallow, _map(<object>function, columns), expand)
 
@@ -481,27 +492,31 @@ cdef object _flatten_up_to(Answer self, PyObject* const* args, Py_ssize_t n, PyO
     cdef PyObject* values[MAX_PARAMS]
     cdef list out
     if not self.bind(args, n, keywords, values) or _flag(values[3]) < 0:
-        return PASS
+        return DECLINED
     out = []
-    return out if _flatten_up_to_into(out, values[0], values[1], _flag(values[3]), DEPTH) else PASS
+    if not _flatten_up_to_into(out, values[0], values[1], _flag(values[3]), DEPTH):
+        return DECLINED
+    return out
 
 
 cdef object _assert_shallow_structure(Answer self, PyObject* const* args, Py_ssize_t n,
                                       PyObject* keywords):
     # shallow_tree, input_tree, check_types=True, expand_composites=False
-    return PASS if _flatten_up_to(self, args, n, keywords) is PASS else None
+    return DECLINED if _flatten_up_to(self, args, n, keywords) is DECLINED else None
 
 
-register("nest.is_nested", _is_nested)
-register("nest.flatten", _flatten)
-register("nest.flatten_with_tuple_paths", _flatten_with_tuple_paths)
-register("nest.flatten_with_joined_string_paths", _flatten_with_joined_string_paths)
-register("nest.assert_same_structure", _assert_same_structure)
-register("nest.pack_sequence_as", _pack_sequence_as)
-register("nest.map_structure", _map_structure)
-register("nest.map_structure_up_to", _map_structure_up_to)
-register("nest.map_structure_with_tuple_paths", _map_structure_with_tuple_paths)
-register("nest.map_structure_with_tuple_paths_up_to", _map_structure_with_tuple_paths_up_to)
-register("nest.flatten_up_to", _flatten_up_to)
-register("nest.assert_shallow_structure", _assert_shallow_structure)
-register("nest_util.sequence_like", _sequence_like)
+register("helpers", "nest.is_nested", _is_nested)
+register("helpers", "nest.flatten", _flatten)
+register("helpers", "nest.flatten_with_tuple_paths", _flatten_with_tuple_paths)
+register("helpers", "nest.flatten_with_joined_string_paths", _flatten_with_joined_string_paths)
+register("helpers", "nest.assert_same_structure", _assert_same_structure)
+register("helpers", "nest.pack_sequence_as", _pack_sequence_as)
+register("helpers", "nest.map_structure", _map_structure)
+register("helpers", "nest.map_structure_up_to", _map_structure_up_to)
+register("helpers", "nest.map_structure_with_tuple_paths", _map_structure_with_tuple_paths)
+register(
+    "helpers", "nest.map_structure_with_tuple_paths_up_to", _map_structure_with_tuple_paths_up_to,
+)
+register("helpers", "nest.flatten_up_to", _flatten_up_to)
+register("helpers", "nest.assert_shallow_structure", _assert_shallow_structure)
+register("helpers", "nest_util.sequence_like", _sequence_like)

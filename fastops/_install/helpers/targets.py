@@ -5,14 +5,14 @@ from functools import partial
 from types import FunctionType
 
 from fastops._install import upstream
-from fastops._install.helpers.answer import Answer
+from fastops._install.answer import Answer
 from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
-from fastops._install.target import Target, original_of, signature
+from fastops._install.target import Target, claim, original_of, signature
 
 
 def functions():
-    """Return the helper functions to replace, in the form that `everywhere` takes."""
-    originals = {}
+    """Return the claims on helper functions, in the form that `everywhere` takes."""
+    claims = {}
     for helper in HELPERS:
         name = ".".join(helper.name.rsplit(".", 2)[1:])
         with upstream.contained("helpers", name):
@@ -22,8 +22,8 @@ def functions():
                 and type(original) is FunctionType
                 and signature(original) == helper.signature
             ):
-                originals[id(original)] = "helpers", name, partial(Answer, name=name)
-    return originals
+                claim(claims, original, "helpers", name, partial(Answer, name=name))
+    return claims
 
 
 def is_usable(name):

@@ -7,9 +7,10 @@ The first comment line of each answer lists the parameters of the function.
 from cpython.object cimport PyObject, PyObject_GenericGetAttr, Py_TYPE
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport _PyType_Lookup
-from fastops._install.helpers.answer cimport MAX_PARAMS, PASS, Answer, register
+from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.helpers.classes cimport (
     NO,
     UNKNOWN,
@@ -57,40 +58,40 @@ cdef object _is_tensor(Answer self, PyObject* const* args, Py_ssize_t n, PyObjec
     # x
     cdef int found
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     if IsEagerTensor(args[0]):
         return True
     found = _is_tensor_by_class(args[0])
-    return PASS if found == UNKNOWN else found == YES
+    return DECLINED if found == UNKNOWN else found == YES
 
 
 cdef object _constant_value(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # tensor, partial=False
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values):
-        return PASS
+        return DECLINED
     if IsEagerTensor(values[0]):
         try:
             return (<object>values[0]).numpy()
         except _Unimplemented:  # the tensor is on several devices at once
             return None
-    return <object>values[0] if _is_tensor_by_class(values[0]) == NO else PASS
+    return <object>values[0] if _is_tensor_by_class(values[0]) == NO else DECLINED
 
 
 cdef object _missing_attribute(Answer self, PyObject* const* args, Py_ssize_t n,
                                PyObject* keywords):
     # self, name
     if n != 2 or keywords != NULL or not IsEagerTensor(args[0]):
-        return PASS
+        return DECLINED
     name = <object>args[1]
     if not PyUnicode_CheckExact(name) or name in _of_arrays:
-        return PASS
+        return DECLINED
     if _PyType_Lookup(Py_TYPE(<object>args[0]), args[1]) != NULL:  # a property that has raised
-        return PASS
+        return DECLINED
     PyObject_GenericGetAttr(<object>args[0], name)
     return None  # reached only if code calls `__getattr__` itself for an existing attribute
 
 
-register("Tensor.__getattr__", _missing_attribute)
-register("tensor_util.is_tf_type", _is_tensor)
-register("tensor_util.constant_value", _constant_value)
+register("helpers", "Tensor.__getattr__", _missing_attribute)
+register("helpers", "tensor_util.is_tf_type", _is_tensor)
+register("helpers", "tensor_util.constant_value", _constant_value)

@@ -21,7 +21,7 @@ from fastops._install.public.lowering cimport (
     CHOSEN,
     DECLINED,
     Draft,
-    Function,
+    Lowering,
     Site,
     done,
     find,
@@ -90,7 +90,7 @@ cdef object _held(object variable):
     return None if _has_another() or not holds(_of_variables) else variable._value
 
 
-cdef int _operands(Function self, Draft* draft) except -1:
+cdef int _operands(Lowering self, Draft* draft) except -1:
     # x1, x2
     cdef int dtype = -1, i
     cdef unsigned long long bit
@@ -121,7 +121,7 @@ cdef int _operands(Function self, Draft* draft) except -1:
     return DECLINED
 
 
-cdef int _keras_add(Function self, Draft* draft) except -1:
+cdef int _keras_add(Lowering self, Draft* draft) except -1:
     # x1, x2
     cdef int outcome = _operands(self, draft)
     cdef const Tensor* x
@@ -169,7 +169,7 @@ cdef long long _bias_size(PyObject* tensor) except -2:
     return found
 
 
-cdef int _keras_matmul(Function self, Draft* draft) except -1:
+cdef int _keras_matmul(Lowering self, Draft* draft) except -1:
     # x1, x2
     if (
         tensor_dtype(draft.values[0]) != tensor_dtype(draft.values[1])
@@ -180,14 +180,14 @@ cdef int _keras_matmul(Function self, Draft* draft) except -1:
     return self.choose(draft)
 
 
-cdef int _keras_reduction(Function self, Draft* draft) except -1:
+cdef int _keras_reduction(Lowering self, Draft* draft) except -1:
     # x, axis, keepdims
     if self.choose(draft) == DECLINED:
         return DECLINED
     return _reduction(self, draft)
 
 
-cdef int _keras_cast(Function self, Draft* draft) except -1:
+cdef int _keras_cast(Lowering self, Draft* draft) except -1:
     # x, dtype
     cdef object to = <object>draft.values[1]
     cdef PyObject* found
@@ -205,7 +205,7 @@ cdef int _keras_cast(Function self, Draft* draft) except -1:
     return _cast(self, draft)
 
 
-cdef int _keras_convert(Function self, Draft* draft) except -1:
+cdef int _keras_convert(Lowering self, Draft* draft) except -1:
     # x, dtype
     cdef PyObject* x = draft.values[0]
     if draft.values[1] != Py_None:

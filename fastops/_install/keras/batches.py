@@ -24,22 +24,16 @@ from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
 from fastops._plans.packing import nested
-from fastops._plans.runner import is_plain, is_plain_anywhere
+from fastops._situation import is_plain
 from fastops._specialize.cache import Cache
-from fastops._specialize.policy import MAX_BATCH_KINDS
+from fastops._specialize.policy import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_KINDS,
+    MAX_BLOCK_BYTES,
+    MAX_HELD_BYTES,
+    MAX_ORDERS_BYTES,
+)
 from fastops._specialize.signatures import know_iterator
-
-MOST_BATCH_BYTES = 1 << 20
-"""Largest batch handled here. tf.data is faster for larger ones: it copies them ahead, in other
-threads."""
-
-MOST_BLOCK_BYTES = 1 << 20
-"""Most bytes of the batches that are cut at once."""
-
-MOST_HELD_BYTES = 64 << 20
-"""Most bytes of arrays that are copied in order when a graph takes the iterator."""
-
-MOST_ORDERS_BYTES = 16 << 20
 
 _HOST = "/device:CPU:0"
 _FLOATS = frozenset({"float16", "float32", "float64"})
@@ -103,7 +97,7 @@ def get_tf_dataset(original, adapter):
         or context.context().get_server_def() is not None
         or (form := _form(adapter._inputs, arrays)) is None
         or any(len(array) != num_rows for array in arrays)
-        or sum(map(_num_bytes, arrays)) * batch_size > MOST_BATCH_BYTES * num_rows
+        or sum(map(_num_bytes, arrays)) * batch_size > MAX_BATCH_BYTES * num_rows
     ):
         return original(adapter)
     key = form, batch_size, num_rows % batch_size == 0, num_rows < batch_size
@@ -196,7 +190,7 @@ def _learn_order(key, made):
     if order.shape != (num_rows,) or order.dtype != tf.int64:
         return None
     with _lock:
-        while _orders and (sum(map(len, _orders.values())) + num_rows) * 8 > MOST_ORDERS_BYTES:
+        while _orders and (sum(map(len, _orders.values())) + num_rows) * 8 > MAX_ORDERS_BYTES:
             _orders.pop(next(iter(_orders)))
         _orders[key] = order
     return order
@@ -242,7 +236,7 @@ class Batches(prefetch_op._PrefetchDataset):
         return object.__getattribute__(self, name)
 
     def __iter__(self):
-        if "_variant_tensor_attr" in self.__dict__ or not is_plain_anywhere():
+        if "_variant_tensor_attr" in self.__dict__ or not is_plain(anywhere=True):
             return super().__iter__()
         return BatchIterator(self)
 
@@ -300,7 +294,7 @@ class BatchIterator(OwnedIterator):
         self._resource = value
 
     def _next_internal(self):
-        if self._resource is None and is_plain_anywhere():
+        if self._resource is None and is_plain(anywhere=True):
             with self._lock:
                 if not self._elements and self._resource is None and self._end < self._num_rows:
                     with _on_host():
@@ -327,7 +321,7 @@ class BatchIterator(OwnedIterator):
         count = self._num_full - begin // size
         if count:
             num_bytes = sum(map(_num_bytes, self._tensors)) * size // self._num_rows
-            count = min(count, max(1, MOST_BLOCK_BYTES // max(1, num_bytes)))
+            count = min(count, max(1, MAX_BLOCK_BYTES // max(1, num_bytes)))
             end = begin + count * size
             columns = [_unstacked(rows, count, size) for rows in self._rows(begin, end)]
         else:
@@ -340,9 +334,9 @@ class BatchIterator(OwnedIterator):
         """Make the iterator's resource. It begins with the next element."""
         begin = self._begin + self._batch_size * (self._num_cut - len(self._elements))
         begin = min(begin, self._end)  # the last batch may be smaller
-        plain = is_plain_anywhere()
+        plain = is_plain(anywhere=True)
         with ops.init_scope(), ops.device(self._tensors[0].device), record.stop_recording():
-            if begin == 0 and (not plain or sum(map(_num_bytes, self._tensors)) > MOST_HELD_BYTES):
+            if begin == 0 and (not plain or sum(map(_num_bytes, self._tensors)) > MAX_HELD_BYTES):
                 variant = self._dataset._variant_tensor  # makes Keras's pipeline
             else:
                 variant = self._variant(begin)

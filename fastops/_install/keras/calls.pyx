@@ -14,6 +14,7 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -22,6 +23,7 @@ from fastops._cpp.python cimport Py_None, Py_False, Py_True, PyVectorcall_NARGS,
 from fastops._dispatch cimport eager
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._specialize.guards.watch cimport Globals
+from fastops._specialize.policy cimport MAX_LAYER_CLASSES
 
 import inspect
 from functools import wraps
@@ -31,10 +33,6 @@ from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.ops import name_scope_v2 as _TfNameScope
 
 from fastops._install.lookups import of_codes as _of_codes
-
-
-cdef enum:
-    MOST_CLASSES = 4096
 
 # Objects of the imported Keras; set by `attach`.
 cdef object _Layer = None
@@ -106,7 +104,7 @@ cdef bint _is_plain_class(PyTypeObject* kind) except -1:
     known = _classes.get(version)
     if known is None:
         known = _restates_nothing(<object>kind)
-        if len(_classes) >= MOST_CLASSES:
+        if len(_classes) >= MAX_LAYER_CLASSES:
             _classes.clear()
         _classes[version] = known
     return known
@@ -175,7 +173,7 @@ cdef Parameters _parameters_of(signature):
     )
     made.takes_training, made.takes_mask = _TRAINING in names, _MASK in names
     made.training = names.get(_TRAINING)
-    if len(_parameters) >= MOST_CLASSES:
+    if len(_parameters) >= MAX_LAYER_CLASSES:
         _parameters.clear()
     _parameters[<size_t><PyObject*>signature] = made
     return made
@@ -231,13 +229,10 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             return call_original(self, args, nargsf, keywords)
         training = args[2]
     made = _call(self, args[0], args[1], training)
-    if made is _KERASS:
+    if made is DECLINED:
         return call_original(self, args, nargsf, keywords)
     Py_INCREF(made)
     return <PyObject*>made
-
-
-cdef object _KERASS = object()  # returned in place of a result: fall back to Keras
 
 
 cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* given):
@@ -250,15 +245,15 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     # `eager` comes first: it is false while a call is recorded. Then the Python code of the other
     # conditions must not run, since the recording would depend on it.
     if not eager() or not _is_plain_class(kind) or not self.globals.hold():
-        return _KERASS
+        return DECLINED
     found = InstanceDict(layer)
     tracker = PyDict_GetItem(_global_state, _TRACKER)
     if found == NULL or tracker == NULL:
-        return _KERASS
+        return DECLINED
     attributes = <dict>found
     state = (<object>tracker).__dict__
     if not _is_plain_state(state) or not _is_ready(attributes):
-        return _KERASS
+        return DECLINED
     found = PyDict_GetItem(attributes, "_call_signature")
     parameters = None if found == NULL else _parameters_of(<object>found)
     if (
@@ -267,18 +262,18 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
         or attributes.get("_call_context_args") != _ONLY_TRAINING
         or attributes.get("_call_has_context_arg") != {_TRAINING: parameters.takes_training}
     ):
-        return _KERASS
+        return DECLINED
     if not _is_of_dtype(tensor, attributes) or _has_mask(tensor):
-        return _KERASS
+        return DECLINED
     stack = PyDict_GetItem(state, _SCOPES)
     if _tf_context._context is None or stack != NULL and type(<object>stack) is not list:
-        return _KERASS
+        return DECLINED
     scopes = [] if stack == NULL else <list><object>stack
     if scopes and scopes[len(scopes) - 1].caller is <object>layer:
-        return _KERASS
+        return DECLINED
     name = attributes["name"]
     if type(name) is not str or not name or "/" in <str>name:
-        return _KERASS
+        return DECLINED
 
     # From here on the call cannot fall back to Keras.
     self.taken += 1

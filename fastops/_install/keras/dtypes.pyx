@@ -1,15 +1,16 @@
 # distutils: language = c++
-"""Helpers that return the names of dtypes, and the dtypes of results.
+"""Answers that return the names of dtypes, and the dtypes of results.
 
-The first comment line of each helper lists the parameters of the function.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core.declined cimport DECLINED
+from fastops._install.answer cimport Answer, register
 from fastops._install.intercept cimport DTYPES
-from fastops._install.keras.helper cimport PASS, Helper, register
 
 from tensorflow.python.framework import dtypes as _tf_dtypes
 
@@ -55,15 +56,15 @@ cdef int _dtype_code(PyObject* dtype) except -2:
     return -1
 
 
-cdef object _standardize_dtype(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _standardize_dtype(Answer self, PyObject* const* args, Py_ssize_t n,
                                PyObject* keywords):
     # dtype
     cdef int code
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     code = _dtype_code(args[0])
     if code < 0:
-        return PASS
+        return DECLINED
     found = PyDict_GetItem(_dtype_names, code)
     if found != NULL:
         return <object>found
@@ -72,7 +73,7 @@ cdef object _standardize_dtype(Helper self, PyObject* const* args, Py_ssize_t n,
     return name
 
 
-cdef object _result_type(Helper self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+cdef object _result_type(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # *dtypes
     global _result_floatx
     cdef Py_ssize_t i
@@ -80,11 +81,11 @@ cdef object _result_type(Helper self, PyObject* const* args, Py_ssize_t n, PyObj
     cdef unsigned long long key = n
     cdef PyObject* floatx = PyDict_GetItem(_config, _FLOATX)
     if not 1 <= n <= 4 or keywords != NULL or floatx == NULL:
-        return PASS
+        return DECLINED
     for i in range(n):
         code = _dtype_code(args[i])
         if code < 0:
-            return PASS
+            return DECLINED
         key = key << 8 | <unsigned long long>code
     if <PyObject*>_result_floatx != floatx:
         _result_types.clear()
@@ -97,5 +98,5 @@ cdef object _result_type(Helper self, PyObject* const* args, Py_ssize_t n, PyObj
     return name
 
 
-register("backend.common.dtypes.result_type", _result_type)
-register("backend.common.variables.standardize_dtype", _standardize_dtype)
+register("keras", "backend.common.dtypes.result_type", _result_type)
+register("keras", "backend.common.variables.standardize_dtype", _standardize_dtype)

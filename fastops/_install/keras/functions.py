@@ -1,27 +1,28 @@
-"""Functions of Keras 3's TensorFlow backend, and the ops that they are lowered to.
+"""Functions and methods of Keras 3 that have a stand-in. Data only.
 
-Data only, in the format of `fastops._install.public`.
+`FUNCTIONS` are functions of the TensorFlow backend with the ops that they are lowered to, in the
+format of `fastops._install.public`. `HELPERS` and `METHODS` have an answer.
 """
 
 from fastops._install.dtypes import FLOATS
-from fastops._install.public.entry import Function, Site
+from fastops._install.public.entry import LoweringSpec, SiteSpec
 
 _BACKEND = "keras.src.backend.tensorflow"
 
 
 def _operator(name, *sites, lowering="operands", needs="x1=operand x2=operand"):
-    return Function(f"{_BACKEND}.numpy.{name}", "(x1, x2)", sites, needs, lowering)
+    return LoweringSpec(f"{_BACKEND}.numpy.{name}", "(x1, x2)", sites, needs, lowering)
 
 
 def _elementwise(name, op):
-    return Function(f"{_BACKEND}.numpy.{name}", "(x)", (Site(op, "x", FLOATS),), "x=keras")
+    return LoweringSpec(f"{_BACKEND}.numpy.{name}", "(x)", (SiteSpec(op, "x", FLOATS),), "x=keras")
 
 
 def _reduction(name, op, dtypes):
-    return Function(
+    return LoweringSpec(
         f"{_BACKEND}.numpy.{name}",
         "(x, axis=None, keepdims=False)",
-        (Site(op, "input=x axis keep_dims=keepdims", dtypes),),
+        (SiteSpec(op, "input=x axis keep_dims=keepdims", dtypes),),
         "x=keras keepdims=bool",
         "keras_reduction",
     )
@@ -33,13 +34,13 @@ KEPT = f"{FLOATS} int32 int64"
 FUNCTIONS = (
     _operator(
         "add",
-        Site("AddV2", "x=x1 y=x2", KEPT),
-        Site("BiasAdd", "value=x1 bias=x2", KEPT, {"data_format": "NHWC"}),
-        Site("Squeeze", ""),
+        SiteSpec("AddV2", "x=x1 y=x2", KEPT),
+        SiteSpec("BiasAdd", "value=x1 bias=x2", KEPT, {"data_format": "NHWC"}),
+        SiteSpec("Squeeze", ""),
         lowering="keras_add",
     ),
     *(
-        _operator(name, Site(op, "x=x1 y=x2", dtypes))
+        _operator(name, SiteSpec(op, "x=x1 y=x2", dtypes))
         for name, op, dtypes in (
             ("subtract", "Sub", KEPT),
             ("multiply", "Mul", KEPT),
@@ -51,7 +52,7 @@ FUNCTIONS = (
         )
     ),
     *(
-        _operator(name, Site(op, "x=x1 y=x2", KEPT), needs="x1=keras x2=keras")
+        _operator(name, SiteSpec(op, "x=x1 y=x2", KEPT), needs="x1=keras x2=keras")
         for name, op in (
             ("equal", "Equal"),
             ("not_equal", "NotEqual"),
@@ -82,7 +83,7 @@ FUNCTIONS = (
     ),
     _operator(
         "matmul",
-        Site(
+        SiteSpec(
             "MatMul",
             "a=x1 b=x2",
             FLOATS,
@@ -93,18 +94,18 @@ FUNCTIONS = (
     ),
     _reduction("sum", "Sum", f"{FLOATS} int32 int64"),
     _reduction("mean", "Mean", "float32 float64"),
-    Function(
+    LoweringSpec(
         f"{_BACKEND}.core.cast",
         "(x, dtype)",
-        (Site("Cast", "x DstT=dtype"),),
+        (SiteSpec("Cast", "x DstT=dtype"),),
         "",
         "keras_cast",
     ),
     *(
-        Function(
+        LoweringSpec(
             f"{_BACKEND}.core.convert_to_tensor",
             signature,
-            (Site("Cast", "x DstT=dtype"),),
+            (SiteSpec("Cast", "x DstT=dtype"),),
             "",
             "keras_convert",
         )
@@ -115,3 +116,22 @@ FUNCTIONS = (
     ),
 )
 """The functions. They are lowered only if Keras's dtype promotion changes no dtype."""
+
+HELPERS = {
+    "backend.common.global_state.get_global_attribute": "looks in the thread's state",
+    "backend.common.dtypes.result_type": "remembers the answer for the same dtypes",
+    "backend.common.keras_tensor.any_symbolic_tensors": "looks at classes",
+    "backend.common.variables.standardize_dtype": "remembers the answer for the same dtype",
+    "backend.tensorflow.core.is_tensor": "looks at classes",
+    "layers.layer.is_backend_tensor_or_symbolic": "looks at classes",
+    "tree.tree_api.flatten": "takes single values, and lists or tuples with no others in them",
+    "tree.tree_api.is_nested": "looks at classes",
+    "tree.tree_api.map_structure": "takes single values, lists or tuples with no others in them",
+}
+"""By name of a function in ``keras.src``, a description of its replacement."""
+
+METHODS = {
+    "layers.layer.CallSpec.__init__": "binds tensors and plain values to the parameters",
+    "layers.layer.Layer.__setattr__": "does nothing where an attribute has the same bool",
+}
+"""By name of a method in ``keras.src``, a description of its replacement."""

@@ -1,56 +1,55 @@
 # distutils: language = c++
-"""Helpers that tell whether values are tensors, symbolic, or nested.
+"""Answers that tell whether values are tensors, symbolic, or nested.
 
-The first comment line of each helper lists the parameters of the function.
+The first comment line of each answer lists the parameters of the function.
 """
 
 from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport Py_False, Py_None
-from fastops._install.keras.helper cimport (
+from fastops._install.answer cimport Answer, register
+from fastops._install.keras.kinds cimport (
     LEAF,
-    PASS,
     SEQUENCE,
     SYMBOLIC,
     TENSOR,
     UNKNOWN,
-    Helper,
     kind_of,
-    register,
 )
 
 
-cdef object _is_tensor(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _is_tensor(Answer self, PyObject* const* args, Py_ssize_t n,
                        PyObject* keywords):
     # x
     cdef int kind
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     kind = kind_of(args[0])
     if kind == TENSOR:
         return True
-    return False if kind == LEAF or kind == SEQUENCE else PASS
+    return False if kind == LEAF or kind == SEQUENCE else DECLINED
 
 
-cdef object _is_tensor_or_symbolic(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _is_tensor_or_symbolic(Answer self, PyObject* const* args, Py_ssize_t n,
                                    PyObject* keywords):
     # x, allow_none=False
     cdef int kind
     cdef PyObject* allow_none = Py_False
     if keywords != NULL:
         if n != 1 or <object>keywords != ("allow_none",):
-            return PASS
+            return DECLINED
         allow_none = args[1]
     elif n != 1:
-        return PASS
+        return DECLINED
     kind = kind_of(args[0])
     if args[0] == Py_None:
         return bool(<object>allow_none)
     if kind == TENSOR or kind == SYMBOLIC:
         return True
-    return False if kind == LEAF or kind == SEQUENCE else PASS
+    return False if kind == LEAF or kind == SEQUENCE else DECLINED
 
 
 cdef int _symbolic_among(object values, int depth) except -1:
@@ -65,30 +64,30 @@ cdef int _symbolic_among(object values, int depth) except -1:
     return TENSOR
 
 
-cdef object _any_symbolic_tensors(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _any_symbolic_tensors(Answer self, PyObject* const* args, Py_ssize_t n,
                                   PyObject* keywords):
     # args=None, kwargs=None
     cdef int kind = TENSOR
     if keywords != NULL or not 1 <= n <= 2 or not PyTuple_CheckExact(<object>args[0]):
-        return PASS
+        return DECLINED
     if PyTuple_GET_SIZE(<object>args[0]):
         kind = _symbolic_among(<object>args[0], 4)
     if kind == TENSOR and n == 2 and args[1] != Py_None:
         if not PyDict_CheckExact(<object>args[1]):
-            return PASS
+            return DECLINED
         if <dict><object>args[1]:
             kind = _symbolic_among((<dict><object>args[1]).values(), 4)
-    return PASS if kind == UNKNOWN else kind == SYMBOLIC
+    return DECLINED if kind == UNKNOWN else kind == SYMBOLIC
 
 
-cdef object _is_nested(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _is_nested(Answer self, PyObject* const* args, Py_ssize_t n,
                        PyObject* keywords):
     # structure
     cdef int kind
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     kind = kind_of(args[0])
-    return PASS if kind == UNKNOWN else kind == SEQUENCE
+    return DECLINED if kind == UNKNOWN else kind == SEQUENCE
 
 
 cdef bint _flat(object values):
@@ -101,39 +100,39 @@ cdef bint _flat(object values):
     return True
 
 
-cdef object _flatten(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _flatten(Answer self, PyObject* const* args, Py_ssize_t n,
                      PyObject* keywords):
     # structure
     cdef int kind
     if n != 1 or keywords != NULL:
-        return PASS
+        return DECLINED
     kind = kind_of(args[0])
     if kind == SEQUENCE:
-        return list(<object>args[0]) if _flat(<object>args[0]) else PASS
-    return PASS if kind == UNKNOWN else [<object>args[0]]
+        return list(<object>args[0]) if _flat(<object>args[0]) else DECLINED
+    return DECLINED if kind == UNKNOWN else [<object>args[0]]
 
 
-cdef object _map_structure(Helper self, PyObject* const* args, Py_ssize_t n,
+cdef object _map_structure(Answer self, PyObject* const* args, Py_ssize_t n,
                            PyObject* keywords):
     # func, *structures, none_is_leaf=True
     cdef int kind
     if n != 2 or keywords != NULL or not callable(<object>args[0]):
-        return PASS
+        return DECLINED
     function, structure = <object>args[0], <object>args[1]
     kind = kind_of(args[1])
     if kind == SEQUENCE:
         if not _flat(structure):
-            return PASS
+            return DECLINED
         results = [function(value) for value in structure]
         return results if type(structure) is list else tuple(results)
     if PyDict_CheckExact(structure) and not <dict>structure:
         return {}
-    return PASS if kind == UNKNOWN else function(structure)
+    return DECLINED if kind == UNKNOWN else function(structure)
 
 
-register("backend.common.keras_tensor.any_symbolic_tensors", _any_symbolic_tensors)
-register("backend.tensorflow.core.is_tensor", _is_tensor)
-register("layers.layer.is_backend_tensor_or_symbolic", _is_tensor_or_symbolic)
-register("tree.tree_api.flatten", _flatten)
-register("tree.tree_api.is_nested", _is_nested)
-register("tree.tree_api.map_structure", _map_structure)
+register("keras", "backend.common.keras_tensor.any_symbolic_tensors", _any_symbolic_tensors)
+register("keras", "backend.tensorflow.core.is_tensor", _is_tensor)
+register("keras", "layers.layer.is_backend_tensor_or_symbolic", _is_tensor_or_symbolic)
+register("keras", "tree.tree_api.flatten", _flatten)
+register("keras", "tree.tree_api.is_nested", _is_nested)
+register("keras", "tree.tree_api.map_structure", _map_structure)

@@ -5,10 +5,11 @@ from functools import cache, partial
 from types import FunctionType
 
 from fastops._install import upstream
-from fastops._install.keras.functions import FUNCTIONS
-from fastops._install.target import Target, original_of, resolve
+from fastops._install.answer import Answer
+from fastops._install.keras.functions import FUNCTIONS, HELPERS, METHODS
+from fastops._install.target import Target, claim, original_of, resolve
 
-_ATTACHED = "backend batches calls dtypes helper layers"
+_ATTACHED = "backend batches calls dtypes kinds layers"
 """Modules of this package that look up names in Keras."""
 
 
@@ -41,31 +42,28 @@ def _attached(part, keras):
     return module
 
 
-def _part(part, title):
-    """Return a module. If it cannot be used, return `None` and record the reason."""
-    module = upstream.load(part)
-    if module is None:
-        upstream.leave_out("keras", title, upstream.objection(part))
-    return module
-
-
 def functions():
-    """Return Keras's functions to replace, in the form that `everywhere` takes."""
-    originals = {}
+    """Return the claims on Keras's functions, in the form that `everywhere` takes."""
     if source() is None:
-        return originals
-    public = _part("public.targets", "functions of the backend")
-    if public is not None and _part("keras.backend", "functions of the backend") is not None:
-        originals |= public.of_functions("keras", FUNCTIONS)
-    helper = _part("keras.helper", "helpers")
-    for answered in helper.HELPERS if helper is not None else ():
+        return {}
+    claims = _of_backend()
+    for answered in HELPERS:
         name = f"keras.src.{answered}"
         with upstream.contained("keras", name):
             holder, attribute = resolve(name)
             original = original_of(holder, attribute)
             if type(original) is FunctionType and _is_usable(answered) and _of_optree(holder):
-                originals[id(original)] = "keras", name, partial(helper.Helper, name=answered)
-    return originals
+                claim(claims, original, "keras", name, partial(Answer, name=answered))
+    return claims
+
+
+def _of_backend():
+    """Return the claims on functions of Keras's backend."""
+    title = "functions of the backend"
+    public = upstream.load_for("public.targets", "keras", title)
+    if public is None or upstream.load_for("keras.backend", "keras", title) is None:
+        return {}
+    return public.of_functions("keras", FUNCTIONS)
 
 
 def _of_optree(holder):
@@ -77,7 +75,7 @@ def _of_optree(holder):
 
 
 def _is_usable(answered):
-    """Tell whether the helper for a function can be used here. If not, record the reason."""
+    """Tell whether the answer for a function can be used here. If not, record the reason."""
     why = upstream.objection_to_registered("keras", answered)
     if why is not None:
         upstream.leave_out("keras", f"keras.src.{answered}", why)
@@ -88,24 +86,24 @@ def methods():
     """Yield a target for each method."""
     if source() is None:
         return
-    yield from _helper_methods()
+    yield from _answered()
     yield from _batches()
     yield from _layers()
 
 
-def _helper_methods():
-    helper = _part("keras.helper", "helpers")
-    for answered in helper.METHODS if helper is not None else ():
+def _answered():
+    for answered in METHODS:
         name = f"keras.src.{answered}"
         with upstream.contained("keras", name):
             holder, attribute = resolve(name)
             if type(original_of(holder, attribute)) is FunctionType and _is_usable(answered):
-                make = partial(helper.Helper, name=answered)
+                make = partial(Answer, name=answered)
                 yield Target("keras", name, holder, attribute, make)
 
 
 def _batches():
-    batches, traced = _part("keras.batches", "batches"), _part("traced", "batches")
+    batches = upstream.load_for("keras.batches", "keras", "batches")
+    traced = upstream.load_for("traced", "keras", "batches")
     if batches is None or traced is None:
         return
     for answered, answer in batches.METHODS.items():
@@ -113,13 +111,13 @@ def _batches():
         with upstream.contained("keras", name):
             holder, attribute = resolve(name)
             if type(original_of(holder, attribute)) is FunctionType:
-                make = partial(traced.Method, answer=answer, anywhere=True)
+                make = partial(traced.PlainMethod, answer=answer, anywhere=True)
                 yield Target("keras", name, holder, attribute, make)
 
 
 def _layers():
     title = "keras.Layer.__call__"
-    if _part("keras.calls", title) is None:
+    if upstream.load_for("keras.calls", "keras", title) is None:
         return
     with upstream.contained("keras", title):
         layer = upstream.look_up("keras.src.layers.layer.Layer")

@@ -103,9 +103,9 @@ def replay(layer):
     """
     if not isinstance(layer, _keras().Layer):
         raise TypeError(f"replay takes a layer, not {type(layer).__name__}")
-    for one in layer._flatten_layers():
-        if not is_own(type(one).__module__):
-            replayable(type(one))
+    for part in layer._flatten_layers():
+        if not is_own(type(part).__module__):
+            replayable(type(part))
     return layer
 
 
@@ -116,21 +116,21 @@ def is_declared(kind):
 
 def codes():
     """Return the code of all methods of declared classes, with the module of each."""
-    found = {}
+    modules = {}
     for kind in list(_classes):
-        found.update(codes_of(kind))
-    return found
+        modules.update(codes_of(kind))
+    return modules
 
 
 @functools.lru_cache(maxsize=1024)
 def codes_of(kind):
     """Return the code of the methods of a class, without those of Keras, with its module."""
-    found = {}
+    modules = {}
     for base in kind.__mro__:
         if base is object or is_own(base.__module__):
             continue
         for value in vars(base).values():
             for part in (value, *(getattr(value, name, None) for name in ("__func__", "fget"))):
                 if isinstance(part, types.FunctionType):
-                    found[part.__code__] = part.__globals__.get("__name__")
-    return found
+                    modules[part.__code__] = part.__globals__.get("__name__")
+    return modules

@@ -4,10 +4,10 @@ from typing import Any, final
 from fastops._install.replacement import Replacement
 
 def attach(keras: Any) -> None: ...
-def methods() -> list[Method]: ...
+def methods() -> list[KerasMethod]: ...
 
 @final
-class Method(Replacement):
+class KerasMethod(Replacement):
     replayed: int
     reasons: dict[str, int]
     unasked: dict[type, set[str]]

@@ -15,14 +15,14 @@ from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._core.preparing cimport flushes
 from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes
-from fastops._install.intercept cimport promotes_no_dtypes
+from fastops._dispatch cimport Op
 from fastops._install.models.scopes cimport Scopes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._plans.runner cimport is_plain_or_one_replica
+from fastops._situation cimport NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.watch cimport Globals, Watch
 from fastops._specialize.policy cimport (
@@ -34,6 +34,7 @@ from fastops._specialize.policy cimport (
     MAX_OBJECT_OPS,
     MAX_OBJECT_SIGNATURES,
     MAX_OBJECT_STATES,
+    MAX_OP_SETS,
     MAX_REFUSED_OBJECTS,
     MAX_SIGNATURE_FAILURES,
     MAX_STATE_CHANGES,
@@ -44,7 +45,7 @@ from fastops._specialize.policy cimport (
     now,
 )
 from fastops._specialize.replay cimport Replay, are_leaves
-from fastops._specialize.signatures cimport read_method
+from fastops._specialize.signatures cimport read_method, text_of
 from fastops._specialize.specialization cimport (
     Decision,
     EXHAUSTED,
@@ -93,7 +94,7 @@ from fastops._specialize.recording.recording import (
 )
 
 cdef enum:
-    SLOTS = 16
+    _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION  # conditions on the surroundings of a call
 
 cdef type _array = np.ndarray
 cdef type _zip = zip
@@ -102,7 +103,6 @@ cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
 
 # Reasons why calls are not replayed. Recordings add reasons of their own.
-cdef str _AROUND = _text_of("method_surroundings")
 cdef str _OTHERS = _text_of("user_class")
 cdef str _SCOPES = _text_of("scope_open")
 cdef str _ARGUMENT = _text_of("method_argument_type")
@@ -124,7 +124,7 @@ cdef list _costs = [
 ]
 
 
-cdef int _users[SLOTS]  # by slot, the number of objects that use it
+cdef int _users[MAX_OP_SETS]  # by slot, the number of objects that use it
 
 
 cdef Estimate _cost_of(int64_t call_ns):
@@ -137,7 +137,7 @@ cdef Estimate _cost_of(int64_t call_ns):
 
 
 def methods():
-    """Return all `Method` objects that are alive."""
+    """Return all `KerasMethod` objects that are alive."""
     return list(_methods)
 
 
@@ -146,7 +146,7 @@ def methods():
 # ---------------------------------------------------------------------------------------------
 
 @cython.final
-cdef class Case(Specialization):
+cdef class MethodCase(Specialization):
     """The recordings for one signature, in one state of the object.
 
     Attributes
@@ -204,15 +204,15 @@ cdef class Case(Specialization):
         """Whether the globals that the code reads, and their contents, are unchanged."""
         cdef Globals asked = self.globals  # keeps it alive: another thread may replace it
         cdef Watch contents = self.contents
-        return asked.hold() and contents.holds()
+        return asked.hold() and contents.hold()
 
     cdef str changes(self):
         """Return the globals or contents that differ, as text."""
-        return ", ".join(self.globals.differs()) or self.contents.differs()
+        return self.globals.differs() or self.contents.differs()
 
 
 @cython.final
-cdef class State:
+cdef class ObjectState:
     """One state of an object, with the calls that were recorded in it."""
 
     cdef Watch watch
@@ -220,7 +220,7 @@ cdef class State:
     cdef dict variables
     cdef set seen
     cdef Cache cases
-    cdef Case last
+    cdef MethodCase last
 
     def __init__(self, root, unasked):
         self.places = Places([root], unasked)
@@ -229,8 +229,8 @@ cdef class State:
         self.places.entries = self.places.kept = None  # the watch has taken them over
         self.cases = Cache(MAX_OBJECT_SIGNATURES)
 
-    cdef Case case_of(self, const Signature& signature, tuple scopes):
-        cdef Case case = self.last
+    cdef MethodCase case_of(self, const Signature& signature, tuple scopes):
+        cdef MethodCase case = self.last
         cdef PyObject* found
         if (
             case is not None
@@ -241,12 +241,12 @@ cdef class State:
         found = self.cases.find((_key(signature), scopes))
         if found == NULL:
             return None
-        self.last = <Case>found
+        self.last = <MethodCase>found
         return self.last
 
 
 @cython.final
-cdef class Subject:
+cdef class Receiver:
     """An object whose method is called.
 
     Attributes
@@ -256,7 +256,7 @@ cdef class Subject:
     slot : int
         The number of the set of `Op` objects that its replays run. Objects with the same slot share
         them. -1 before there is a replay.
-    states : list of State
+    states : list of ObjectState
         The known states, the most recently used first.
     accounts : dict of tuple to Account
         By signature and scopes, the cost of calls that are not replayed.
@@ -292,7 +292,7 @@ cdef class Subject:
         """Take the slot with the fewest users: models that live one after another share one."""
         cdef int i, least = 0
         if self.slot < 0:
-            for i in range(SLOTS):
+            for i in range(MAX_OP_SETS):
                 if _users[i] < _users[least]:
                     least = i
             self.slot = least
@@ -336,19 +336,19 @@ cdef class Subject:
 
     cdef str changed(self):
         """Return the change since the last known state, as text for observers."""
-        cdef State last
+        cdef ObjectState last
         if not _observers or not self.states:
             return None
         last = self.states[0]
         return last.watch.differs()
 
-    cdef State state(self):
+    cdef ObjectState state(self):
         """Return the known state whose guards hold now, or None."""
         cdef Py_ssize_t i
-        cdef State state
+        cdef ObjectState state
         for i in range(PyList_GET_SIZE(self.states)):
-            state = <State>PyList_GET_ITEM(self.states, i)
-            if state.watch.holds():
+            state = <ObjectState>PyList_GET_ITEM(self.states, i)
+            if state.watch.hold():
                 if i > 0:
                     self.states.insert(0, self.states.pop(i))
                 return state
@@ -365,7 +365,7 @@ cdef bytes _key(const Signature& signature):
 
 @cython.final
 @cython.no_gc_clear
-cdef class Method(Replacement):
+cdef class KerasMethod(Replacement):
     """Stand-in for a method that chooses its ops by its object and its arguments.
 
     Parameters
@@ -389,7 +389,7 @@ cdef class Method(Replacement):
     cdef Scopes scopes
     cdef object takes_arrays
     cdef object takes_zips
-    cdef dict subjects
+    cdef dict receivers
     cdef Cache refused   # by class, how many objects may be given up
     cdef dict others     # by version, classes whose objects are not replayed
     cdef object known_declarations
@@ -401,7 +401,7 @@ cdef class Method(Replacement):
         super().__init__(original)
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
-        self.subjects, self.refused = {}, Cache(MAX_CLASSES)
+        self.receivers, self.refused = {}, Cache(MAX_CLASSES)
         self.others, self.known_declarations = {}, 0
         self.known_after = flushes
         self.vectorcall = _called
@@ -419,26 +419,26 @@ cdef class Method(Replacement):
             latest particulars. ``"refused"``: why the object was given up, or None. ``"native"``:
             number of replays that ran private kernels only.
         """
-        cdef Subject subject
-        cdef State state
-        cdef Case case
+        cdef Receiver receiver
+        cdef ObjectState state
+        cdef MethodCase case
         cdef Replay replay
         told = {"replayed": 0, "recorded": 0, "native": 0, "reasons": {}, "details": {}}
         told["refused"] = None
-        for key, subject in list(self.subjects.items()):
+        for key, receiver in list(self.receivers.items()):
             if instance is not None and key != id(instance):
                 continue
-            told["replayed"] += subject.replayed
-            for state in subject.states:
+            told["replayed"] += receiver.replayed
+            for state in receiver.states:
                 for case in state.cases.values():
                     told["recorded"] += len(case.variants)
                     told["native"] += sum([replay.native_runs() for replay in case.variants])
-            for why, count in subject.reasons.items():
+            for why, count in receiver.reasons.items():
                 told["reasons"][why] = told["reasons"].get(why, 0) + count
-            told["details"].update(subject.details)
-            if subject.reason is not None:
-                detail = "" if subject.detail is None else f": {subject.detail}"
-                told["refused"] = f"{subject.reason}{detail}"
+            told["details"].update(receiver.details)
+            if receiver.reason is not None:
+                detail = "" if receiver.detail is None else f": {receiver.detail}"
+                told["refused"] = f"{receiver.reason}{detail}"
         return told
 
     def recordings(self, instance):
@@ -447,33 +447,37 @@ cdef class Method(Replacement):
         Returns
         -------
         list of dict
-            ``"scopes"``: the scopes that were open. ``"places"``: the paths of the compared places
-            of the object. ``"codes"``: the names of the code that ran. The other entries, such as
-            ``"ops"``, are from `Replay.describe`.
+            ``"arguments"``: the arguments of its calls, as text. ``"scopes"``: the scopes that were
+            open. ``"places"``: the paths of what is compared of the object. ``"ignored"``: the
+            paths of attributes that are not compared. ``"codes"``: the names of the code that ran.
+            The other entries, such as ``"ops"``, are from
+            `Replay.describe`.
         """
-        cdef Subject subject = self.subjects.get(id(instance))
-        cdef State state
-        cdef Case case
+        cdef Receiver receiver = self.receivers.get(id(instance))
+        cdef ObjectState state
+        cdef MethodCase case
         cdef Replay replay
-        found = []
-        for state in [] if subject is None else subject.states:
+        described = []
+        for state in [] if receiver is None else receiver.states:
             for case in state.cases.values():
                 for replay in case.variants:
-                    found.append({
+                    described.append({
+                        "arguments": case.arguments(),
                         "scopes": case.scopes,
                         "places": state.watch.paths(),
+                        "ignored": state.watch.ignored(),
                         "codes": sorted({code.co_name for code, _ in case.codes}),
                         **replay.describe(),
                     })
-        return found
+        return described
 
-    cdef Subject subject_of(self, PyObject* root):
-        """Return the `Subject` of an object; None if calls of its class are not replayed."""
+    cdef Receiver receiver_of(self, PyObject* root):
+        """Return the `Receiver` of an object; None if calls of its class are not replayed."""
         cdef PyObject* found
         key = <size_t>root
-        found = PyDict_GetItem(self.subjects, key)
+        found = PyDict_GetItem(self.receivers, key)
         if found != NULL:
-            return <Subject>found
+            return <Receiver>found
         kind = <object>Py_TYPE(<object>root)
         if self.known_declarations != _declarations[0]:
             self.known_declarations = _declarations[0]
@@ -489,24 +493,27 @@ cdef class Method(Replacement):
         found = self.refused.find(kind)
         if found != NULL and (<Budget>found).is_spent():
             return None
-        subjects = self.subjects
+        receivers = self.receivers
         try:
-            reference = weakref.ref(<object>root, lambda _: subjects.pop(key, None))
+            reference = weakref.ref(<object>root, lambda _: receivers.pop(key, None))
         except TypeError:
             return None
-        subject = Subject(reference)
-        subjects[key] = subject
-        return subject
+        receiver = Receiver(reference)
+        receivers[key] = receiver
+        return receiver
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
-                         PyObject* keywords, str detail=None) except NULL:
-        """Call the original method, and count the reason. Observers also get the detail."""
+                         PyObject* keywords, str detail=None, bytes key=None) except NULL:
+        """Call the original method, and count the reason.
+
+        Observers also get the detail, and the signature's key if it has been read.
+        """
         self.reasons[why] = self.reasons.get(why, 0) + 1
         if _observers:
-            self.tell(args[0], why, detail)
+            self.tell(args[0], why, detail, None if key is None else text_of(key))
         return call_original(self, args, nargsf, keywords)
 
-    cdef PyObject* wait(self, Subject subject, Account account, PyObject* const* args,
+    cdef PyObject* wait(self, Receiver receiver, Account account, bytes key, PyObject* const* args,
                         size_t nargsf, PyObject* keywords) except NULL:
         """Call the original method, since a recording would not pay yet, and charge its time.
 
@@ -517,51 +524,51 @@ cdef class Method(Replacement):
         cdef PyObject* result
         cdef int64_t begin
         if is_covered():
-            return self.leave(_FIRST, args, nargsf, keywords, subject.changed())
-        cover(account.calls == 0 or not _waits_too_long(subject, account))
+            return self.leave(_FIRST, args, nargsf, keywords, receiver.changed(), key)
+        cover(account.calls == 0 or not _waits_too_long(receiver, account))
         begin = now()
         try:
-            result = self.leave(_FIRST, args, nargsf, keywords, subject.changed())
+            result = self.leave(_FIRST, args, nargsf, keywords, receiver.changed(), key)
         finally:
             cover(False)
         begin = now() - begin
         account.charge(begin)
-        subject.waited_ns += account.shortest_ns
+        receiver.waited_ns += account.shortest_ns
         return result
 
-    cdef int tell(self, PyObject* root, str why, str detail=None) except -1:
+    cdef int tell(self, PyObject* root, str why, str detail, str arguments) except -1:
         """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
         if detail is not None:
             why = f"{why}: {detail}"
-        _tell(self.original.__qualname__, <object>root, why)
+        _tell(self.original.__qualname__, <object>root, arguments, why)
         return 0
 
     def reset_counters(self):
         """Reset the counts of calls."""
         self.replayed, self.reasons = 0, {}
 
-    cdef int note(self, Subject subject, Case case, error) except -1:
+    cdef int note(self, Receiver receiver, MethodCase case, error) except -1:
         """Count a failed recording."""
         refused = as_refusal(error)
-        subject.fail(refused.sentence, refused.detail)
+        receiver.fail(refused.sentence, refused.detail)
         if case is not None:
             case.refuse(refused.sentence, refused.detail)
-        if subject.reason is not None:
-            self.budget_of(subject).fail()
+        if receiver.reason is not None:
+            self.budget_of(receiver).fail()
         return 0
 
-    cdef Budget budget_of(self, Subject subject):
+    cdef Budget budget_of(self, Receiver receiver):
         """Return the budget of the object's class: how many of its objects may be given up."""
-        kind = type(subject.reference())
+        kind = type(receiver.reference())
         cdef PyObject* found = self.refused.find(kind)
         return (
             self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS)) if found == NULL else <Budget>found
         )
 
 
-cdef bint _waits_too_long(Subject subject, Account account) noexcept:
+cdef bint _waits_too_long(Receiver receiver, Account account) noexcept:
     cdef int64_t call_ns = account.shortest_ns
-    return subject.waited_ns >= MAX_WAIT * bar_of(_cost_of(call_ns).of(call_ns))
+    return receiver.waited_ns >= MAX_WAIT * bar_of(_cost_of(call_ns).of(call_ns))
 
 
 cdef Op _op(key):
@@ -580,11 +587,11 @@ cdef bint _has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:
 
 cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
-    cdef Method self = <Method>callable
+    cdef KerasMethod self = <KerasMethod>callable
     cdef Signature signature
-    cdef Subject subject
-    cdef State state
-    cdef Case case = None
+    cdef Receiver receiver
+    cdef ObjectState state
+    cdef MethodCase case = None
     cdef Decision decision
     cdef PyObject* result = NULL
     cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf), named
@@ -592,20 +599,22 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef PyObject* const* given = args
     cdef list tensors = None
     cdef tuple scopes
-    cdef int collects
+    cdef int collects, unmet
     cdef Account account
+    cdef bytes key
     if not live or n == 0:
         return call_original(self, args, nargsf, keywords)
-    if not promotes_no_dtypes() or not is_plain_or_one_replica():
-        return self.leave(_AROUND, args, nargsf, keywords)
+    unmet = missing(_REQUIRED)
+    if unmet:
+        return self.leave(reason_of(unmet), args, nargsf, keywords)
     if self.known_after != flushes:
-        self.subjects.clear()
+        self.receivers.clear()
         self.known_after = flushes
-    subject = self.subject_of(args[0])
-    if subject is None:
+    receiver = self.receiver_of(args[0])
+    if receiver is None:
         return self.leave(_OTHERS, args, nargsf, keywords)
-    if subject.reason is not None:
-        return self.leave(subject.reason, args, nargsf, keywords, subject.detail)
+    if receiver.reason is not None:
+        return self.leave(receiver.reason, args, nargsf, keywords, receiver.detail)
     if (
         self.takes_zips is not None
         and n == 2
@@ -642,16 +651,16 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         scopes = scopes + ("arrays",)
     if not read_method(&signature, given + 1, n - 1, keywords, <PyTypeObject*>self.variable):
         return self.leave(_ARGUMENT, args, nargsf, keywords)
-    state = subject.state()
+    state = receiver.state()
     if state is not None:
         case = state.case_of(signature, scopes)
     if case is not None:
         decision = case.run(signature, &result)
         if decision == HIT:
-            subject.replayed += 1
+            receiver.replayed += 1
             self.replayed += 1
             if _observers:
-                self.tell(args[0], None)
+                self.tell(args[0], None, None, case.arguments())
             if case.left is not None:
                 self.scopes.call_context().__dict__.update(case.left)
             for leaf, name in case.marks:
@@ -661,26 +670,27 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             return result
         if decision == MISSED:
             detail = case.changes() if _observers else None
-            return self.leave(_CODE, args, nargsf, keywords, detail)
+            return self.leave(_CODE, args, nargsf, keywords, detail, case.key)
         if decision == FAILED:
-            return self.leave(_FAILED, args, nargsf, keywords)
-        account = case.account
+            return self.leave(_FAILED, args, nargsf, keywords, None, case.key)
+        account, key = case.account, case.key
         decision = case.next(_cost_of(account.shortest_ns).of(account.shortest_ns))
         if decision == EXHAUSTED:
-            return self.leave(_VALUES, args, nargsf, keywords)
+            return self.leave(_VALUES, args, nargsf, keywords, None, key)
         if decision == REJECTED:
-            return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail)
+            return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail, key)
     else:
-        account = subject.account_of((_key(signature), scopes))
+        key = _key(signature)
+        account = receiver.account_of((key, scopes))
         due = account.is_due(_cost_of(account.shortest_ns).of(account.shortest_ns))
         decision = RECORD if due else WAIT
     if decision == WAIT:
-        return self.wait(subject, account, args, nargsf, keywords)
+        return self.wait(receiver, account, key, args, nargsf, keywords)
     # A recording keeps most objects that it makes, so garbage collections would be useless work.
     collects = PyGC_Disable()
     try:
         return _record(
-            self, subject, state, case, account, scopes, signature, given, args, n, nargsf,
+            self, receiver, state, case, account, scopes, signature, given, args, n, nargsf,
             keywords,
         )
     finally:
@@ -692,9 +702,9 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
 # Recordings
 # ---------------------------------------------------------------------------------------------
 
-cdef PyObject* _record(Method self, Subject subject, State state, Case case, Account account,
-                       tuple scopes, const Signature& signature, PyObject* const* given,
-                       PyObject* const* args, Py_ssize_t n, size_t nargsf,
+cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, MethodCase case,
+                       Account account, tuple scopes, const Signature& signature,
+                       PyObject* const* given, PyObject* const* args, Py_ssize_t n, size_t nargsf,
                        PyObject* keywords) except NULL:
     cdef PyObject* result = NULL
     cdef Signature after
@@ -708,10 +718,10 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
         return self.leave(_PROFILED, args, nargsf, keywords)
     begin = now()
     if case is None:
-        subject.begin(account, state is None and len(subject.states) != 0)
+        receiver.begin(account, state is None and len(receiver.states) != 0)
     elif case.first is None:
-        subject.begin(account, len(case.variants) != 0)
-    detail = subject.changed() if state is None else None
+        receiver.begin(account, len(case.variants) != 0)
+    detail = receiver.changed() if state is None else None
     root = <object>args[0]
     arguments = [<object>signature.object(i) for i in range(<Py_ssize_t>signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(<Py_ssize_t>signature.num_holders())]
@@ -723,18 +733,18 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
         around = dict(context.__dict__)
     try:
         if state is None:
-            state = State(root, self.unasked)
-            subject.changes += 1
-            if subject.changes > MAX_STATE_CHANGES:
-                subject.close(_text_of("state_changes"))
+            state = ObjectState(root, self.unasked)
+            receiver.changes += 1
+            if receiver.changes > MAX_STATE_CHANGES:
+                receiver.close(_text_of("state_changes"))
                 return call_original(self, args, nargsf, keywords)
-            subject.states.insert(0, state)
-            del subject.states[MAX_OBJECT_STATES:]
+            receiver.states.insert(0, state)
+            del receiver.states[MAX_OBJECT_STATES:]
     except Exception as why:  # for example, another thread is changing the object
-        self.note(subject, case, why)
+        self.note(receiver, case, why)
         return call_original(self, args, nargsf, keywords)
     if case is None:
-        case = Case(_key(signature), scopes, account)
+        case = MethodCase(_key(signature), scopes, account)
         state.cases.replace((case.key, scopes), case)
     second = case.first is not None and case.holds()
     names, marked = self.scopes.names_given(), [set(vars(tensor)) for tensor in arguments]
@@ -742,11 +752,11 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
         try:
             copies = copies_of(case.first.variables)
         except Exception as why:  # for example, a variable has no value
-            self.note(subject, case, why)
+            self.note(receiver, case, why)
             return call_original(self, args, nargsf, keywords)
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
-        self.tell(args[0], _RECORDED, detail)
+        self.tell(args[0], _RECORDED, detail, case.arguments())
     record = Record(_declared_codes())
     try:
         with record:
@@ -782,12 +792,12 @@ cdef PyObject* _record(Method self, Subject subject, State state, Case case, Acc
             for name in vars(tensor)
             if name not in marked[leaf]
         )
-        _learn(self, subject, state, case, record.recorder, record.witness, arguments, holders,
+        _learn(self, receiver, state, case, record.recorder, record.witness, arguments, holders,
                identities, second, copies,
                _left(self.scopes, context, around, scopes, args[0]), signature, <object>result)
         case.cost(now() - begin)
     except Exception as why:  # the user's call has succeeded, so only the recording fails
-        self.note(subject, case, why)
+        self.note(receiver, case, why)
     return result
 
 
@@ -801,23 +811,25 @@ cdef dict _left(Scopes of, object context, dict around, tuple scopes, PyObject* 
         if read is None or scopes[: len(read)] != read:
             raise NotReplayableError("settings_changed")
         return None
-    found = {
+    changed = {
         name: value
         for name, value in context.__dict__.items()
         if name not in around or around[name] is not value
     }
-    for value in found.values():
+    for value in changed.values():
         if value is not None and not isinstance(value, (bool, int, float, str)):
             raise NotReplayableError("call_context")
-    return found or None
+    return changed or None
 
 
-cdef int _learn(Method self, Subject subject, State state, Case case, recorder, witness,
-                list arguments, list holders, list identities, bint second, list copies,
+cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCase case, recorder,
+                witness, list arguments, list holders, list identities, bint second, list copies,
                 dict left, const Signature& signature, result) except -1:
     """Learn from a recorded call: keep the first recording, or make the replay."""
     cdef Replay replay
-    cdef list foreign = [one for one in identities if <size_t><PyObject*>one not in state.seen]
+    cdef list foreign = [
+        value for value in identities if <size_t><PyObject*>value not in state.seen
+    ]
     if _holds_container(result, state.seen):
         raise NotReplayableError("container_returned")
     if (second or case.variants) and not case.holds():
@@ -829,31 +841,31 @@ cdef int _learn(Method self, Subject subject, State state, Case case, recorder, 
         second = second and case.codes.keys() >= witness.codes.keys()
         case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
         case.seen = places.seen
-    given = {id(one) for one in arguments if one.dtype != _tf.resource}
+    given = {id(argument) for argument in arguments if argument.dtype != _tf.resource}
     if (
         state.watch.has_any(given) or case.globals.has_any(given) or case.contents.has_any(given)
     ):
         raise NotReplayableError("argument_kept")
     variables = {**state.variables, **Places(foreign, self.unasked).variables}
     held = Held(state.seen | case.seen, recorder.first_id, taped())
-    found = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
-    for step in found.steps:
+    recorded = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
+    for step in recorded.steps:
         if step.seed is not None or (step.lasts and step.outputs):
             raise NotReplayableError("no_trial", step.op_name)
     if not second or case.left != left:
-        case.first, case.left = found, left
+        case.first, case.left = recorded, left
         return 0
-    if not alike(case.first, found):
-        case.first = found
+    if not alike(case.first, recorded):
+        case.first = recorded
         raise NotReplayableError("ops_differ")
-    slot = subject.take_slot()
-    replay = Replay(found, lambda place, name: _op((slot, place, name)), generated, ())
+    slot = receiver.take_slot()
+    replay = Replay(recorded, lambda position, name: _op((slot, position, name)), generated, ())
     try_replay(replay, signature, copies, result)
     case.variants.append(replay)
     case.first = None
-    subject.failures.succeed()
-    subject.changes, subject.waited_ns = 0, 0
-    self.budget_of(subject).lift()
+    receiver.failures.succeed()
+    receiver.changes, receiver.waited_ns = 0, 0
+    self.budget_of(receiver).lift()
     return 0
 
 
@@ -863,10 +875,10 @@ cdef bint _holds_container(value, set seen) except -1:
     if isinstance(value, dict):
         value = list((<dict>value).values())
     if isinstance(value, (list, tuple)):
-        for one in value:
-            if _holds_container(one, seen):
+        for item in value:
+            if _holds_container(item, seen):
                 return True
     return False
 
 
-enable(Method)
+enable(KerasMethod)

@@ -13,8 +13,9 @@ def observe_all():
     Returns
     -------
     dict of tuple to int
-        The number of calls, by the name of the method, the name of the object, and the reason why
-        the call was not replayed (None: it was replayed).
+        The number of calls, by the name of the method, the name of the object, the arguments as
+        text (None: they were not read), and the reason why the call was not replayed (None: it was
+        replayed).
     """
     return _begin(None)[1]
 
@@ -32,7 +33,7 @@ def observed():
     try:
         yield mine[1]
     finally:
-        OBSERVERS[:] = [one for one in OBSERVERS if one is not mine]
+        OBSERVERS[:] = [observer for observer in OBSERVERS if observer is not mine]
 
 
 def _begin(thread):
@@ -41,11 +42,11 @@ def _begin(thread):
     return mine
 
 
-def tell(method, instance, why):
+def tell(method, instance, arguments, why):
     """Notify the observers of a call."""
     name = getattr(instance, "name", None)
     title = f"{type(instance).__name__} {name}" if name else type(instance).__name__
     for thread, calls in list(OBSERVERS):
         if thread in (None, threading.get_ident()):
-            key = method.rpartition(".")[2], title, why
+            key = method.rpartition(".")[2], title, arguments, why
             calls[key] = calls.get(key, 0) + 1

@@ -10,7 +10,7 @@ from fastops._cpp.dicts cimport DictVersion
 from collections import defaultdict
 
 from fastops._install.models import library as _library
-from fastops._plans.runner import is_plain_anywhere as _is_plain
+from fastops._situation cimport is_plain
 
 
 cdef str _TRACKER = "GLOBAL_STATE_TRACKER"
@@ -31,7 +31,7 @@ cdef class Scopes:
     """
 
     cdef tuple read(self, PyObject* entry):
-        return () if _is_plain() else None
+        return () if is_plain(anywhere=True) else None
 
     cdef object call_context(self):
         return None
@@ -59,16 +59,16 @@ cdef class OfKeras(Scopes):
 
     cdef tuple read(self, PyObject* entry):
         """Read Keras's settings for the thread; None if `entry` is already the outermost layer."""
-        cdef tuple found
+        cdef tuple settings
         cdef bint outside = True
         tracker = self.global_state[_TRACKER]
         state = <dict>tracker.__dict__
         if self.last_version != 0 and self.last_version == DictVersion(<PyObject*>state):
             return self.last
-        found = _read(state, entry, &outside)
+        settings = _read(state, entry, &outside)
         if outside:
-            self.last, self.last_version = found, DictVersion(<PyObject*>state)
-        return found
+            self.last, self.last_version = settings, DictVersion(<PyObject*>state)
+        return settings
 
     cdef object call_context(self):
         cdef PyObject* context
@@ -98,7 +98,7 @@ cdef tuple _read(dict state, PyObject* entry, bint* outside):
     cdef PyObject* name
     cdef PyObject* value
     cdef Py_ssize_t at = 0
-    cdef list found = []
+    cdef list settings = []
     while PyDict_Next(state, &at, &name, &value):
         if (
             <object>value is None
@@ -109,24 +109,24 @@ cdef tuple _read(dict state, PyObject* entry, bint* outside):
         if <object>name == _CALL:
             outside[0] = False
             attributes = (<object>value).__dict__
-            for one, setting in (<dict>attributes).items():
-                if one == _ENTRY:
+            for attribute, setting in (<dict>attributes).items():
+                if attribute == _ENTRY:
                     if <PyObject*>setting == entry:
                         return None
                 elif setting is None or isinstance(setting, _ATOMS):
-                    found.append((one, type(setting), setting))
+                    settings.append((attribute, type(setting), setting))
                 else:
                     return None
-            found.append(_CALL)
+            settings.append(_CALL)
         elif <object>name == _AUTOCAST:
             outside[0] = False
-            found.append((_AUTOCAST, (<object>value).dtype))
+            settings.append((_AUTOCAST, (<object>value).dtype))
         elif <object>name == _POLICY:
-            found.append((_POLICY, (<object>value).name))
+            settings.append((_POLICY, (<object>value).name))
         elif isinstance(<object>value, _ATOMS):
-            found.append((<object>name, type(<object>value), <object>value))
+            settings.append((<object>name, type(<object>value), <object>value))
         elif type(<object>value) not in (list, dict) or <object>value:
             return None
         else:
             outside[0] = False  # a list or dict may be filled without a new version of `state`
-    return tuple(found)
+    return tuple(settings)

@@ -88,7 +88,7 @@ def _layer_call(original):
 @cache
 def _made(original, _, unasked, state, converts=None):
     """Return the replacement, always the same one, so that it keeps recordings across installs."""
-    return method.Method(original, _joined(unasked), *_ways(*state), converts)
+    return method.KerasMethod(original, _joined(unasked), *_ways(*state), converts)
 
 
 def _state():
@@ -118,7 +118,7 @@ def _optimizer(original):
 def _made_of_tf_keras(original, _, unasked):
     """Return the replacement of an optimizer's step method, always the same one."""
     nothing = scopes.Scopes()
-    return method.Method(
+    return method.KerasMethod(
         original, _joined(unasked), ResourceVariable, nothing, takes_zips=takes_zips
     )
 
@@ -136,10 +136,14 @@ def _target(kind, name, stand_in):
 
 def _metrics(base):
     """Return Keras's own metrics."""
-    found = [base]
-    for kind in found:  # the loop itself appends to this list
-        found += [one for one in kind.__subclasses__() if is_keras(one) and one not in found]
-    return found
+    kinds = [base]
+    for kind in kinds:  # the loop itself appends to this list
+        kinds += [
+            subclass
+            for subclass in kind.__subclasses__()
+            if is_keras(subclass) and subclass not in kinds
+        ]
+    return kinds
 
 
 def _items(names):
@@ -147,15 +151,15 @@ def _items(names):
 
     A missing class is skipped. Guards then compare more attributes than necessary.
     """
-    found = []
+    pairs = []
     for name, attributes in names.items():
         if upstream.objection_to(name, "class") is None:
-            found.append((upstream.look_up(name), frozenset(attributes)))
-    return tuple(found)
+            pairs.append((upstream.look_up(name), frozenset(attributes)))
+    return tuple(pairs)
 
 
 def _joined(items):
-    found = {}
+    joined = {}
     for kind, attributes in items:
-        found.setdefault(kind, set()).update(attributes)
-    return found
+        joined.setdefault(kind, set()).update(attributes)
+    return joined

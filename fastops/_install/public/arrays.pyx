@@ -23,7 +23,7 @@ from fastops._install.public.lowering cimport (
     CHOSEN,
     DECLINED,
     Draft,
-    Function,
+    Lowering,
     done,
     is_number,
     keep,
@@ -46,7 +46,7 @@ cdef object _wide_shapes = _tf_flags.config().tf_shape_default_int64
 cdef list _DOWNWARDS = [tuple(range(rank - 1, -1, -1)) for rank in range(MAX_RANK + 1)]
 
 
-cdef int _squeeze(Function self, Draft* draft) except -1:
+cdef int _squeeze(Lowering self, Draft* draft) except -1:
     # input, axis
     cdef PyObject* axis = draft.values[1]
     if Py_TYPE(<object>axis) == &PyLong_Type:
@@ -56,7 +56,7 @@ cdef int _squeeze(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _transpose(Function self, Draft* draft) except -1:
+cdef int _transpose(Lowering self, Draft* draft) except -1:
     # a, perm, conjugate
     cdef int rank
     if draft.values[2] == Py_True:
@@ -69,7 +69,7 @@ cdef int _transpose(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _shape(Function self, Draft* draft) except -1:
+cdef int _shape(Lowering self, Draft* draft) except -1:
     # input, out_type
     if draft.values[1] == Py_None:
         if _wide_shapes.value():
@@ -85,7 +85,7 @@ cdef int _shape(Function self, Draft* draft) except -1:
     return CHOSEN if type(<object>draft.values[1]) is _DType else DECLINED
 
 
-cdef int _size(Function self, Draft* draft) except -1:
+cdef int _size(Lowering self, Draft* draft) except -1:
     # input, out_type
     cdef const Tensor* value = host_tensor(draft.values[0])
     if value == NULL or num_elements(value) >= <long long>1 << 31:
@@ -97,7 +97,7 @@ cdef int _size(Function self, Draft* draft) except -1:
     return _number(draft, num_elements(value))
 
 
-cdef int _rank_of(Function self, Draft* draft) except -1:
+cdef int _rank_of(Lowering self, Draft* draft) except -1:
     # input
     cdef const Tensor* value = host_tensor(draft.values[0])
     return DECLINED if value == NULL else _number(draft, rank_of(value))
@@ -108,7 +108,7 @@ cdef int _number(Draft* draft, object number) except -1:
     return DECLINED if tensor is None else done(draft, tensor)
 
 
-cdef int _concat(Function self, Draft* draft) except -1:
+cdef int _concat(Lowering self, Draft* draft) except -1:
     # values, axis
     if are_tensors(draft.values[0], 2):
         return CHOSEN
@@ -152,12 +152,12 @@ cdef list _alike(object values):
     return made
 
 
-cdef int _stack(Function self, Draft* draft) except -1:
+cdef int _stack(Lowering self, Draft* draft) except -1:
     # values, axis
     return CHOSEN if are_tensors(draft.values[0], 1) else DECLINED
 
 
-cdef int _unstack(Function self, Draft* draft) except -1:
+cdef int _unstack(Lowering self, Draft* draft) except -1:
     # value, num, axis
     cdef const Tensor* value = host_tensor(draft.values[0])
     cdef long long axis
@@ -173,7 +173,7 @@ cdef int _unstack(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _split(Function self, Draft* draft) except -1:
+cdef int _split(Lowering self, Draft* draft) except -1:
     # value, num_or_size_splits, axis, num
     cdef long long number
     if is_int32(draft.values[1], &number):
@@ -190,7 +190,7 @@ cdef int _split(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _pad(Function self, Draft* draft) except -1:
+cdef int _pad(Lowering self, Draft* draft) except -1:
     # tensor, paddings, mode, constant_values
     if Py_TYPE(<object>draft.values[3]) != &PyLong_Type or <object>draft.values[3] != 0:
         return DECLINED

@@ -13,8 +13,8 @@ from fastops._core.conversion cimport is_list
 from fastops._core.tensors cimport host_tensor, ints_of, rank_of, truth_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, Py_False, Py_None, Py_True
-from fastops._dispatch cimport in_order
-from fastops._install.public.lowering cimport CALLING, DECLINED, Draft, Function, register
+from fastops._install.public.lowering cimport CALLING, DECLINED, Draft, Lowering, register
+from fastops._situation cimport IN_ORDER, missing
 from fastops._tf.tensor cimport Tensor
 
 
@@ -30,11 +30,11 @@ cdef bint _decides(PyObject* value, bool* truth) noexcept:
     return tensor != NULL and truth_of(tensor, truth)
 
 
-cdef int _cond(Function self, Draft* draft) except -1:
+cdef int _cond(Lowering self, Draft* draft) except -1:
     # pred, true_fn, false_fn
     cdef bool truth = draft.values[0] == Py_True
     if (
-        not in_order()
+        missing(IN_ORDER)
         or not PyCallable_Check(<object>draft.values[1])
         or not PyCallable_Check(<object>draft.values[2])
     ):
@@ -44,7 +44,7 @@ cdef int _cond(Function self, Draft* draft) except -1:
     return _calling(draft, draft.values[1 if truth else 2], 0)
 
 
-cdef int _case(Function self, Draft* draft) except -1:
+cdef int _case(Lowering self, Draft* draft) except -1:
     # pred_fn_pairs, default, exclusive, strict
     cdef PyObject* pair
     cdef PyObject* chosen = NULL
@@ -55,7 +55,7 @@ cdef int _case(Function self, Draft* draft) except -1:
         draft.values[2] != Py_False
         or not is_list(draft.values[0])
         or not PyCallable_Check(<object>draft.values[1])
-        or not in_order()
+        or missing(IN_ORDER)
     ):
         return DECLINED
     size = len(<object>draft.values[0])
@@ -81,7 +81,7 @@ cdef int _case(Function self, Draft* draft) except -1:
     )
 
 
-cdef int _switch_case(Function self, Draft* draft) except -1:
+cdef int _switch_case(Lowering self, Draft* draft) except -1:
     # branch_index, branch_fns, default
     cdef const Tensor* index = host_tensor(draft.values[0])
     cdef PyObject** functions
@@ -92,7 +92,7 @@ cdef int _switch_case(Function self, Draft* draft) except -1:
         or rank_of(index) != 0
         or not ints_of(index, &place)
         or not is_list(draft.values[1])
-        or not in_order()
+        or missing(IN_ORDER)
     ):
         return DECLINED
     functions = PySequence_Fast_ITEMS(draft.values[1])

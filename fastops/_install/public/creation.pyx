@@ -7,6 +7,7 @@ The first comment line of each lowering lists the parameters of the function.
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from fastops._core cimport draws
 from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._core.locals cimport unseeded
 from fastops._core.tensors cimport handle_dtype
@@ -25,7 +26,7 @@ from fastops._install.public.lowering cimport (
     CHOSEN,
     DECLINED,
     Draft,
-    Function,
+    Lowering,
     done,
     is_number,
     is_tensor,
@@ -34,10 +35,13 @@ from fastops._install.public.lowering cimport (
     op_at,
     register,
 )
+from fastops._situation cimport IN_ORDER, ONLY_HOST, missing
 from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
 
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework import random_seed as _random_seed
+from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 
 cdef object _DType = _dtypes.DType
@@ -46,14 +50,15 @@ cdef object _float32_dtype = _dtypes.float32
 cdef object _int32_dtype = _dtypes.int32
 cdef object _int64_dtype = _dtypes.int64
 cdef object _ZERO = 0
+cdef tuple _NO_SEEDS = (None, None)
 
 
-cdef int _constant(Function self, Draft* draft) except -1:
+cdef int _constant(Lowering self, Draft* draft) except -1:
     # value, dtype, shape
     return _made_of_value(draft, False)
 
 
-cdef int _convert(Function self, Draft* draft) except -1:
+cdef int _convert(Lowering self, Draft* draft) except -1:
     # value, dtype, dtype_hint
     cdef PyObject* value = draft.values[0]
     if not IsEagerTensor(value):
@@ -88,7 +93,7 @@ cdef int _made_of_value(Draft* draft, bint packs) except -1:
     return DECLINED if tensor is None else done(draft, tensor)
 
 
-cdef int _cast(Function self, Draft* draft) except -1:
+cdef int _cast(Lowering self, Draft* draft) except -1:
     # x, dtype
     cdef unsigned long long dtype
     if not is_tensor(draft.values[0]):
@@ -108,17 +113,17 @@ cdef int _cast(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _zeros(Function self, Draft* draft) except -1:
+cdef int _zeros(Lowering self, Draft* draft) except -1:
     # shape, dtype
     return _filled(self, draft, 0, True)
 
 
-cdef int _ones(Function self, Draft* draft) except -1:
+cdef int _ones(Lowering self, Draft* draft) except -1:
     # shape, dtype
     return _filled(self, draft, 1, False)
 
 
-cdef int _filled(Function self, Draft* draft, object number, bint zeros) except -1:
+cdef int _filled(Lowering self, Draft* draft, object number, bint zeros) except -1:
     cdef unsigned long long dtype
     dims = static_shape(<object>draft.values[0])
     to = base_dtype(<object>draft.values[1])
@@ -138,7 +143,7 @@ cdef int _filled(Function self, Draft* draft, object number, bint zeros) except 
     return done(draft, result)
 
 
-cdef int _zeros_like(Function self, Draft* draft) except -1:
+cdef int _zeros_like(Lowering self, Draft* draft) except -1:
     # input, dtype
     if _like(self, draft) == DECLINED or not may_run(self):
         return DECLINED
@@ -147,7 +152,7 @@ cdef int _zeros_like(Function self, Draft* draft) except -1:
     return done(draft, result)
 
 
-cdef int _like(Function self, Draft* draft) except -1:
+cdef int _like(Lowering self, Draft* draft) except -1:
     # input, dtype
     if draft.values[1] != Py_None:
         to = <object>draft.values[1]
@@ -156,7 +161,7 @@ cdef int _like(Function self, Draft* draft) except -1:
     return self.choose(draft)
 
 
-cdef int _range(Function self, Draft* draft) except -1:
+cdef int _range(Lowering self, Draft* draft) except -1:
     # start, limit, delta, dtype
     cdef long long number
     if draft.values[1] == Py_None:
@@ -168,7 +173,7 @@ cdef int _range(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _one_hot(Function self, Draft* draft) except -1:
+cdef int _one_hot(Lowering self, Draft* draft) except -1:
     # indices, depth, on_value, off_value, axis, dtype
     cdef unsigned long long dtype
     to = _float32_dtype
@@ -187,45 +192,76 @@ cdef int _one_hot(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _stop_gradient(Function self, Draft* draft) except -1:
+cdef int _stop_gradient(Lowering self, Draft* draft) except -1:
     # input
     return DECLINED if recording() else self.choose(draft)
 
 
-cdef int _random_normal(Function self, Draft* draft) except -1:
+cdef bint _may_draw(Lowering self, tuple shape) except -1:
+    """Whether ops may draw here for a shape; they may not fail, since a seed is drawn for each."""
+    cdef double size = 1
+    if shape is None or not may_run(self):
+        return False
+    if unseeded():
+        return True
+    for length in shape:
+        size *= length
+    return (
+        draws.live
+        and size < 1 << 31
+        and not _deterministic()
+        and not missing(IN_ORDER | ONLY_HOST)
+    )
+
+
+cdef tuple _seeds():
+    """Return the two seeds for an op without a seed of its own."""
+    return _NO_SEEDS if unseeded() else _random_seed.get_seed(None)
+
+
+cdef int _random_normal(Lowering self, Draft* draft) except -1:
     # shape, mean, stddev, dtype, seed
     cdef DataType dtype
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
-    if shape is None or type(to) is not _DType or not unseeded() or not may_run(self):
+    if type(to) is not _DType or not _may_draw(self, shape):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
     stddev = constant(<object>draft.values[2], dtype)
     if mean is None or stddev is None:
         return DECLINED
-    drawn = op_at(self, 0)(shape=constant(shape, DT_INT32), dtype=to)
+    seed, seed2 = _seeds()
+    drawn = op_at(self, 0)(shape=constant(shape, DT_INT32), dtype=to, seed=seed, seed2=seed2)
     return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
 
 
-cdef int _random_uniform(Function self, Draft* draft) except -1:
+cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     # shape, minval, maxval, dtype, seed
     cdef DataType dtype
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
     low, high = <object>draft.values[1], <object>draft.values[2]
-    if shape is None or type(to) is not _DType or not unseeded() or not may_run(self):
+    if type(to) is not _DType or not _may_draw(self, shape):
         return DECLINED
     dtype = <DataType><int>to._type_enum
     shape = constant(shape, DT_INT32)
     if to is _float32_dtype and type(low) is int and low == 0 and high is None:
-        return done(draft, op_at(self, 0)(shape=shape, dtype=to))
+        seed, seed2 = _seeds()
+        return done(draft, op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2))
     if to is not _int32_dtype and to is not _int64_dtype:
         return DECLINED
+    if not unseeded() and not (is_number(<PyObject*>low) and is_number(<PyObject*>high)):
+        return DECLINED
+    if not unseeded() and not low < high:
+        return DECLINED  # an error
     low, high = constant(low, dtype), constant(high, dtype)
     if low is None or high is None:
         return DECLINED
-    return done(draft, op_at(self, 1)(shape=shape, minval=low, maxval=high))
+    seed, seed2 = _seeds()
+    return done(
+        draft, op_at(self, 1)(shape=shape, minval=low, maxval=high, seed=seed, seed2=seed2)
+    )
 
 
 register("constant", _constant)

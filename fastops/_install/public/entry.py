@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteSpec:
     """One op, and the sources of its arguments.
 
     Attributes
@@ -32,7 +32,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Function:
+class LoweringSpec:
     """One public function.
 
     Attributes
@@ -41,7 +41,7 @@ class Function:
         The public name, such as ``"tf.reduce_sum"``.
     signature : str
         Its parameters, as `inspect.signature` shows them.
-    sites : tuple of Site
+    sites : tuple of SiteSpec
         The ops that it may run.
     needs : str
         The required kinds of arguments, as in ``"x=tensor keepdims=bool"``.
@@ -53,7 +53,7 @@ class Function:
 
     name: str
     signature: str
-    sites: tuple[Site, ...]
+    sites: tuple[SiteSpec, ...]
     needs: str = ""
     lowering: str | None = None
     made: str = ""

@@ -5,24 +5,24 @@ running TensorFlow is not replaced.
 """
 
 from fastops._install.dtypes import COMPLEX, FLOATS, NUMERIC, SIGNED
-from fastops._install.public.entry import Function, Site
+from fastops._install.public.entry import LoweringSpec, SiteSpec
 
 
 def _unary(name, op, param="x", dtypes="", needs="tensor"):
     needed = f"{param}={needs}" if needs else ""
-    return Function(name, f"({param}, name=None)", (Site(op, param, dtypes),), needed)
+    return LoweringSpec(name, f"({param}, name=None)", (SiteSpec(op, param, dtypes),), needed)
 
 
 def _raw(name, op, signature, params, **more):
     """Return a function that passes its arguments to the op unchanged."""
-    return Function(name, signature, (Site(op, params),), **more)
+    return LoweringSpec(name, signature, (SiteSpec(op, params),), **more)
 
 
 def _reduction(name, op):
-    return Function(
+    return LoweringSpec(
         name,
         "(input_tensor, axis=None, keepdims=False, name=None)",
-        (Site(op, "input=input_tensor axis keep_dims=keepdims"),),
+        (SiteSpec(op, "input=input_tensor axis keep_dims=keepdims"),),
         "input_tensor=eager keepdims=bool",
         "reduction",
     )
@@ -30,27 +30,32 @@ def _reduction(name, op):
 
 _BINARY = "(x, y, name=None)"
 
-MASKING = (Site("Reshape", ""), Site("Where", ""), Site("Squeeze", ""), Site("GatherV2", ""))
+MASKING = (
+    SiteSpec("Reshape", ""),
+    SiteSpec("Where", ""),
+    SiteSpec("Squeeze", ""),
+    SiteSpec("GatherV2", ""),
+)
 """The ops that select the elements for which a mask is true."""
 
 FUNCTIONS = (
     # Arithmetic
-    Function("tf.add", _BINARY, (Site("AddV2", "x y", NUMERIC),), "x=converted"),
+    LoweringSpec("tf.add", _BINARY, (SiteSpec("AddV2", "x y", NUMERIC),), "x=converted"),
     _raw("tf.subtract", "Sub", _BINARY, "x y"),
     _raw("tf.multiply", "Mul", _BINARY, "x y"),
-    Function(
-        "tf.truediv", _BINARY, (Site("RealDiv", "x y", f"{FLOATS} {COMPLEX}"),), "x=converted"
+    LoweringSpec(
+        "tf.truediv", _BINARY, (SiteSpec("RealDiv", "x y", f"{FLOATS} {COMPLEX}"),), "x=converted"
     ),
-    Function(
+    LoweringSpec(
         "tf.divide",
         _BINARY,
-        (Site("RealDiv", "x y", f"{FLOATS} {COMPLEX}"),),
+        (SiteSpec("RealDiv", "x y", f"{FLOATS} {COMPLEX}"),),
         "x=tensor name=none",
     ),
-    Function(
+    LoweringSpec(
         "tf.math.divide_no_nan",
         _BINARY,
-        (Site("DivNoNan", "x y", f"{FLOATS} {COMPLEX}"),),
+        (SiteSpec("DivNoNan", "x y", f"{FLOATS} {COMPLEX}"),),
         "x=tensor",
     ),
     _raw("tf.math.floordiv", "FloorDiv", _BINARY, "x y"),
@@ -62,63 +67,63 @@ FUNCTIONS = (
     _unary("tf.exp", "Exp", needs=""),
     _unary("tf.floor", "Floor", needs=""),
     _unary("tf.math.ceil", "Ceil", needs=""),
-    Function(
+    LoweringSpec(
         "tf.round",
         "(x, name=None)",
-        (Site("Round", "x", FLOATS),),
+        (SiteSpec("Round", "x", FLOATS),),
         "x=eager",
         "round",
     ),
-    Function(
+    LoweringSpec(
         "tf.clip_by_value",
         "(t, clip_value_min, clip_value_max, name=None)",
-        (Site("Minimum", ""), Site("Maximum", "")),
+        (SiteSpec("Minimum", ""), SiteSpec("Maximum", "")),
         "t=eager",
         "clip",
     ),
-    Function("tf.add_n", "(inputs, name=None)", (Site("AddN", "inputs"),), "", "add_n"),
-    Function(
+    LoweringSpec("tf.add_n", "(inputs, name=None)", (SiteSpec("AddN", "inputs"),), "", "add_n"),
+    LoweringSpec(
         "tf.cumsum",
         "(x, axis=0, exclusive=False, reverse=False, name=None)",
-        (Site("Cumsum", "x axis exclusive reverse"),),
+        (SiteSpec("Cumsum", "x axis exclusive reverse"),),
         "x=tensor exclusive=bool reverse=bool",
     ),
-    Function(
+    LoweringSpec(
         "tf.math.cumprod",
         "(x, axis=0, exclusive=False, reverse=False, name=None)",
-        (Site("Cumprod", "x axis exclusive reverse"),),
+        (SiteSpec("Cumprod", "x axis exclusive reverse"),),
         "x=tensor exclusive=bool reverse=bool",
     ),
     # Comparison and logic
     _raw("tf.equal", "Equal", _BINARY, "x y"),
     _raw("tf.not_equal", "NotEqual", _BINARY, "x y"),
-    Function(
+    LoweringSpec(
         "tf.math.logical_xor",
         "(x, y, name='LogicalXor')",
-        (Site("LogicalOr", ""), Site("LogicalAnd", ""), Site("LogicalNot", "")),
+        (SiteSpec("LogicalOr", ""), SiteSpec("LogicalAnd", ""), SiteSpec("LogicalNot", "")),
         "",
         "logical_xor",
     ),
-    Function(
+    LoweringSpec(
         "tf.where",
         "(condition, x=None, y=None, name=None)",
         (
-            Site("SelectV2", "condition t=x e=y"),
-            Site("Where", "condition"),
-            Site("Select", "condition x y"),
+            SiteSpec("SelectV2", "condition t=x e=y"),
+            SiteSpec("Where", "condition"),
+            SiteSpec("Select", "condition x y"),
         ),
         "",
         "where",
     ),
     # Linear algebra
-    Function(
+    LoweringSpec(
         "tf.matmul",
         "(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,"
         " a_is_sparse=False, b_is_sparse=False, output_type=None, grad_a=False, grad_b=False,"
         " name=None)",
         (
-            Site("MatMul", "a b transpose_a transpose_b grad_a grad_b"),
-            Site(
+            SiteSpec("MatMul", "a b transpose_a transpose_b grad_a grad_b"),
+            SiteSpec(
                 "BatchMatMulV2",
                 "x=a y=b adj_x=transpose_a adj_y=transpose_b grad_x=grad_a grad_y=grad_b",
             ),
@@ -136,10 +141,10 @@ FUNCTIONS = (
     _reduction("tf.reduce_any", "Any"),
     _reduction("tf.reduce_all", "All"),
     *(
-        Function(
+        LoweringSpec(
             f"tf.arg{extreme}",
             "(input, axis=None, output_type=tf.int64, name=None)",
-            (Site(f"Arg{extreme.title()}", "input dimension=axis output_type"),),
+            (SiteSpec(f"Arg{extreme.title()}", "input dimension=axis output_type"),),
             "",
             "arg_reduction",
         )
@@ -154,144 +159,144 @@ FUNCTIONS = (
     # Shapes
     _raw("tf.reshape", "Reshape", "(tensor, shape, name=None)", "tensor shape"),
     _raw("tf.expand_dims", "ExpandDims", "(input, axis, name=None)", "input axis"),
-    Function(
+    LoweringSpec(
         "tf.squeeze",
         "(input, axis=None, name=None)",
-        (Site("Squeeze", "input axis"),),
+        (SiteSpec("Squeeze", "input axis"),),
         "",
         "squeeze",
     ),
-    Function(
+    LoweringSpec(
         "tf.transpose",
         "(a, perm=None, conjugate=False, name='transpose')",
-        (Site("Transpose", "x=a perm"),),
+        (SiteSpec("Transpose", "x=a perm"),),
         "a=tensor conjugate=bool",
         "transpose",
     ),
-    Function(
+    LoweringSpec(
         "tf.shape",
         "(input, out_type=None, name=None)",
-        (Site("Shape", "input out_type"),),
+        (SiteSpec("Shape", "input out_type"),),
         "",
         "shape",
     ),
-    Function("tf.size", "(input, out_type=None, name=None)", (), "input=eager", "size"),
-    Function("tf.rank", "(input, name=None)", (), "input=eager", "rank_of"),
+    LoweringSpec("tf.size", "(input, out_type=None, name=None)", (), "input=eager", "size"),
+    LoweringSpec("tf.rank", "(input, name=None)", (), "input=eager", "rank_of"),
     # Slicing and joining
-    Function(
+    LoweringSpec(
         "tf.concat",
         "(values, axis, name='concat')",
-        (Site("ConcatV2", "values axis"),),
+        (SiteSpec("ConcatV2", "values axis"),),
         "",
         "concat",
     ),
-    Function(
+    LoweringSpec(
         "tf.stack",
         "(values, axis=0, name='stack')",
-        (Site("Pack", "values axis"),),
+        (SiteSpec("Pack", "values axis"),),
         "axis=int",
         "stack",
     ),
-    Function(
+    LoweringSpec(
         "tf.unstack",
         "(value, num=None, axis=0, name='unstack')",
-        (Site("Unpack", "value num axis"),),
+        (SiteSpec("Unpack", "value num axis"),),
         "value=eager axis=int",
         "unstack",
     ),
-    Function(
+    LoweringSpec(
         "tf.split",
         "(value, num_or_size_splits, axis=0, num=None, name='split')",
         (
-            Site("Split", "value num_split=num_or_size_splits axis"),
-            Site("SplitV", "value size_splits=num_or_size_splits axis num_split=num"),
+            SiteSpec("Split", "value num_split=num_or_size_splits axis"),
+            SiteSpec("SplitV", "value size_splits=num_or_size_splits axis num_split=num"),
         ),
         "",
         "split",
     ),
-    Function(
+    LoweringSpec(
         "tf.gather",
         "(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None)",
         (
-            Site("GatherV2", "params indices axis batch_dims"),
-            Site("GatherV2", "params indices axis"),
+            SiteSpec("GatherV2", "params indices axis batch_dims"),
+            SiteSpec("GatherV2", "params indices axis"),
         ),
         "params=eager batch_dims=int",
         "gather",
     ),
-    Function(
+    LoweringSpec(
         "tf.gather_nd",
         "(params, indices, batch_dims=0, name=None, bad_indices_policy='')",
-        (Site("GatherNd", "params indices bad_indices_policy"),),
+        (SiteSpec("GatherNd", "params indices bad_indices_policy"),),
         "params=eager batch_dims=int",
         "gather_nd",
     ),
-    Function(
+    LoweringSpec(
         "tf.boolean_mask",
         "(tensor, mask, axis=None, name='boolean_mask')",
         MASKING,
         "tensor=eager mask=eager",
         "boolean_mask",
     ),
-    Function(
+    LoweringSpec(
         "tf.pad",
         "(tensor, paddings, mode='CONSTANT', constant_values=0, name=None)",
-        (Site("Pad", "input=tensor paddings"),),
+        (SiteSpec("Pad", "input=tensor paddings"),),
         "",
         "pad",
     ),
     # Branches
-    Function(
+    LoweringSpec(
         "tf.cond",
         "(pred, true_fn=None, false_fn=None, name=None)",
         (),
         lowering="cond",
     ),
-    Function(
+    LoweringSpec(
         "tf.case",
         "(pred_fn_pairs, default=None, exclusive=False, strict=False, name='case')",
         (),
         "exclusive=bool strict=bool",
         "case",
     ),
-    Function(
+    LoweringSpec(
         "tf.switch_case",
         "(branch_index, branch_fns, default=None, name='switch_case')",
         (),
         lowering="switch_case",
     ),
     # Creation of tensors
-    Function(
+    LoweringSpec(
         "tf.constant",
         "(value, dtype=None, shape=None, name='Const')",
         (),
         "shape=none",
         "constant",
     ),
-    Function(
+    LoweringSpec(
         "tf.convert_to_tensor",
         "(value, dtype=None, dtype_hint=None, name=None)",
         (),
         lowering="convert",
     ),
-    Function(
+    LoweringSpec(
         "tf.cast",
         "(x, dtype, name=None)",
-        (Site("Cast", "x DstT=dtype"),),
+        (SiteSpec("Cast", "x DstT=dtype"),),
         "",
         "cast",
     ),
-    Function(
+    LoweringSpec(
         "tf.zeros",
         "(shape, dtype=tf.float32, name=None, layout=None)",
-        (Site("Fill", ""),),
+        (SiteSpec("Fill", ""),),
         "layout=none",
         "zeros",
     ),
-    Function(
+    LoweringSpec(
         "tf.ones",
         "(shape, dtype=tf.float32, name=None, layout=None)",
-        (Site("Fill", ""),),
+        (SiteSpec("Fill", ""),),
         "layout=none",
         "ones",
     ),
@@ -302,39 +307,39 @@ FUNCTIONS = (
         "dims value",
         needs="layout=none",
     ),
-    Function(
+    LoweringSpec(
         "tf.zeros_like",
         "(input, dtype=None, name=None, layout=None)",
-        (Site("ZerosLike", "x=input", f"{NUMERIC} bool"),),
+        (SiteSpec("ZerosLike", "x=input", f"{NUMERIC} bool"),),
         "input=eager layout=none",
         "zeros_like",
     ),
-    Function(
+    LoweringSpec(
         "tf.ones_like",
         "(input, dtype=None, name=None, layout=None)",
-        (Site("OnesLike", "x=input", f"{NUMERIC} bool"),),
+        (SiteSpec("OnesLike", "x=input", f"{NUMERIC} bool"),),
         "input=eager layout=none",
         "like",
     ),
-    Function(
+    LoweringSpec(
         "tf.range",
         "(start, limit=None, delta=1, dtype=None, name='range')",
-        (Site("Range", "start limit delta"),),
+        (SiteSpec("Range", "start limit delta"),),
         "dtype=none",
         "range",
     ),
-    Function(
+    LoweringSpec(
         "tf.one_hot",
         "(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None)",
-        (Site("OneHot", "indices depth on_value off_value axis"),),
+        (SiteSpec("OneHot", "indices depth on_value off_value axis"),),
         "on_value=none off_value=none",
         "one_hot",
     ),
     _unary("tf.identity", "Identity", "input", f"{NUMERIC} bool string", "eager"),
-    Function(
+    LoweringSpec(
         "tf.stop_gradient",
         "(input, name=None)",
-        (Site("StopGradient", "input", f"{NUMERIC} bool string"),),
+        (SiteSpec("StopGradient", "input", f"{NUMERIC} bool string"),),
         "input=eager",
         "stop_gradient",
     ),
@@ -342,17 +347,17 @@ FUNCTIONS = (
     _unary("tf.sigmoid", "Sigmoid", needs="converted"),
     _unary("tf.nn.relu6", "Relu6", "features"),
     _unary("tf.math.softplus", "Softplus", "features", needs=""),
-    Function(
+    LoweringSpec(
         "tf.nn.leaky_relu",
         "(features, alpha=0.2, name=None)",
-        (Site("LeakyRelu", "features alpha", FLOATS),),
+        (SiteSpec("LeakyRelu", "features alpha", FLOATS),),
         "features=tensor alpha=float",
     ),
     *(
-        Function(
+        LoweringSpec(
             f"tf.nn.{name}",
             "(logits, axis=None, name=None)",
-            (Site(op, "logits"),),
+            (SiteSpec(op, "logits"),),
             "logits=eager",
             "last_axis",
         )
@@ -365,25 +370,25 @@ FUNCTIONS = (
         "value bias data_format",
         needs="data_format=none",
     ),
-    Function(
+    LoweringSpec(
         "tf.nn.sparse_softmax_cross_entropy_with_logits",
         "(labels, logits, name=None)",
-        (Site("SparseSoftmaxCrossEntropyWithLogits", ""),),
+        (SiteSpec("SparseSoftmaxCrossEntropyWithLogits", ""),),
         "labels=eager logits=eager name=none",
         "sparse_cross_entropy",
     ),
     # Random numbers
-    Function(
+    LoweringSpec(
         "tf.random.normal",
         "(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None, name=None)",
-        (Site("RandomStandardNormal", ""), Site("Mul", ""), Site("AddV2", "")),
+        (SiteSpec("RandomStandardNormal", ""), SiteSpec("Mul", ""), SiteSpec("AddV2", "")),
         "seed=none",
         "random_normal",
     ),
-    Function(
+    LoweringSpec(
         "tf.random.uniform",
         "(shape, minval=0, maxval=None, dtype=tf.float32, seed=None, name=None)",
-        (Site("RandomUniform", ""), Site("RandomUniformInt", "")),
+        (SiteSpec("RandomUniform", ""), SiteSpec("RandomUniformInt", "")),
         "seed=none",
         "random_uniform",
     ),

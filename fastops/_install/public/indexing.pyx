@@ -16,7 +16,7 @@ from fastops._install.public.lowering cimport (
     CHOSEN,
     DECLINED,
     Draft,
-    Function,
+    Lowering,
     done,
     keep,
     may_run,
@@ -39,7 +39,7 @@ cdef object _np_int64 = np.int64
 cdef tuple _MASKS = tuple(range(1 << MAX_RANK))
 
 
-cdef int _gather(Function self, Draft* draft) except -1:
+cdef int _gather(Lowering self, Draft* draft) except -1:
     # params, indices, validate_indices, axis, batch_dims
     cdef long long axis
     if draft.values[3] == Py_None:
@@ -50,14 +50,14 @@ cdef int _gather(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _gather_nd(Function self, Draft* draft) except -1:
+cdef int _gather_nd(Lowering self, Draft* draft) except -1:
     # params, indices, batch_dims, name, bad_indices_policy
     if <object>draft.values[2] != 0 or type(<object>draft.values[4]) is not str:
         return DECLINED
     return CHOSEN if <object>draft.values[4] == "" else DECLINED
 
 
-cdef int _boolean_mask(Function self, Draft* draft) except -1:
+cdef int _boolean_mask(Lowering self, Draft* draft) except -1:
     # tensor, mask, axis
     cdef long long axis = 0
     if draft.values[2] != Py_None and not is_int32(draft.values[2], &axis):
@@ -65,7 +65,7 @@ cdef int _boolean_mask(Function self, Draft* draft) except -1:
     return _masked(self, 0, draft, <object>draft.values[0], <object>draft.values[1], axis)
 
 
-cdef int _masked(Function self, Py_ssize_t first, Draft* draft, object tensor, object mask,
+cdef int _masked(Lowering self, Py_ssize_t first, Draft* draft, object tensor, object mask,
                  long long axis) except -1:
     """Select the elements of a tensor for which a mask is true, by the sites from `first` on."""
     cdef const Tensor* value = host_tensor(<PyObject*>tensor)
@@ -113,7 +113,7 @@ cdef object _index(object item, int* dtype):
     return values[0]
 
 
-cdef int _getitem(Function self, Draft* draft) except -1:
+cdef int _getitem(Lowering self, Draft* draft) except -1:
     # tensor, slice_spec, var
     cdef Py_ssize_t i
     cdef long long number

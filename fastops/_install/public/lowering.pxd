@@ -28,7 +28,7 @@ cdef struct Draft:
     PyObject* result              # owned: the result, or the function to call
     int unpacked                  # how many levels of one-element lists to unpack from the result
 
-ctypedef int (*lowering_t)(Function, Draft*) except -1
+ctypedef int (*lowering_t)(Lowering, Draft*) except -1
 
 
 @cython.final
@@ -51,7 +51,7 @@ cdef class Site:
 
 
 @cython.final
-cdef class Function(Replacement):
+cdef class Lowering(Replacement):
     cdef tuple names
     cdef int num_params
     cdef int num_values     # parameters, followed by the values that the lowering makes
@@ -77,10 +77,10 @@ cdef int register(str name, lowering_t lowering) except -1
 cdef lowering_t find(str name) except NULL
 # Whether a value is an EagerTensor, or a variable that TensorFlow reads in the usual way.
 cdef bint is_tensor(PyObject* value) noexcept
-cdef bint may_run(Function self) except -1
+cdef bint may_run(Lowering self) except -1
 
 
-cdef inline Op op_at(Function self, Py_ssize_t i):
+cdef inline Op op_at(Lowering self, Py_ssize_t i):
     return (<Site>PyTuple_GET_ITEM(self.sites, i)).op
 
 

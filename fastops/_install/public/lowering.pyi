@@ -22,7 +22,7 @@ class Site:
     ) -> None: ...
 
 @final
-class Function(Replacement):
+class Lowering(Replacement):
     def __init__(
         self,
         original: Callable[..., Any],

@@ -17,6 +17,7 @@ from libc.string cimport memset
 
 from fastops._core.conversion cimport array_dtype, is_numpy
 from fastops._core.holders cimport held, is_holder
+from fastops._core.locals cimport promotes_no_dtypes
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, kSingle
 from fastops._cpp.python cimport (
@@ -31,7 +32,7 @@ from fastops._cpp.python cimport (
 from fastops._dispatch cimport (
     FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, run_op,
 )
-from fastops._install.intercept cimport Generated, dtype_bits, promotes_no_dtypes, tensor_dtype
+from fastops._install.intercept cimport Generated, dtype_bits, tensor_dtype
 from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.replacement cimport (
     Replacement, call_original, enable, live, take_calls,
@@ -201,7 +202,7 @@ cdef class Site:
 
 @cython.final
 @cython.no_gc_clear
-cdef class Function(Replacement):
+cdef class Lowering(Replacement):
     """Stand-in for a public function such as `tf.reduce_sum`.
 
     Parameters
@@ -359,7 +360,7 @@ cdef inline PyObject* call_beyond(object beyond, PyObject* const* args, size_t n
 
 cdef PyObject* _first_function(PyObject* callable, PyObject* const* args, size_t nargsf,
                                PyObject* keywords) except NULL:
-    cdef Function self = <Function>callable
+    cdef Lowering self = <Lowering>callable
     if not live and not self.always:
         return call_original(self, args, nargsf, keywords)
     try:
@@ -377,7 +378,7 @@ cdef PyObject* _never(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargsf,
                          PyObject* keywords) except NULL:
-    cdef Function self = <Function>callable
+    cdef Lowering self = <Lowering>callable
     cdef Invocation call
     cdef Draft draft
     cdef Site site
@@ -469,7 +470,7 @@ cdef bint is_tensor(PyObject* value) noexcept:
     )
 
 
-cdef bint may_run(Function self) except -1:
+cdef bint may_run(Lowering self) except -1:
     """Whether a lowering may run ops itself.
 
     Not in a graph, because the names of nodes would differ; nor if a generated function is patched.
@@ -483,4 +484,4 @@ cdef bint may_run(Function self) except -1:
     return True
 
 
-enable(Function)
+enable(Lowering)

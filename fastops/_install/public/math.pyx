@@ -11,7 +11,7 @@ from fastops._core.conversion cimport is_numpy
 from fastops._core.tensors cimport dtype_of, host_tensor, rank_of, same_sizes, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
-from fastops._dispatch cimport constant, on_host
+from fastops._dispatch cimport constant
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport (
     COMPLEX,
@@ -26,7 +26,7 @@ from fastops._install.public.lowering cimport (
     CHOSEN,
     DECLINED,
     Draft,
-    Function,
+    Lowering,
     Site,
     done,
     is_tensor,
@@ -35,7 +35,7 @@ from fastops._install.public.lowering cimport (
     op_at,
     register,
 )
-from fastops._tf.eager cimport recording
+from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
 from fastops._tf.protos cimport DT_BOOL, DT_DOUBLE, DT_FLOAT, DataType
 from fastops._tf.tensor cimport Tensor
 
@@ -46,12 +46,12 @@ cdef object _ZERO = 0
 cdef list _UPWARDS = [tuple(range(rank)) for rank in range(MAX_RANK + 1)]
 
 
-cdef int _add_n(Function self, Draft* draft) except -1:
+cdef int _add_n(Lowering self, Draft* draft) except -1:
     # inputs
     return CHOSEN if are_tensors(draft.values[0], 2) else DECLINED
 
 
-cdef int _round(Function self, Draft* draft) except -1:
+cdef int _round(Lowering self, Draft* draft) except -1:
     # x
     cdef unsigned long long dtype = (<unsigned long long>1) << tensor_dtype(draft.values[0])
     if dtype & INTEGERS:
@@ -65,7 +65,7 @@ cdef bint _same_shape(object x, object y):
     return one != NULL and other != NULL and same_sizes(one, other)
 
 
-cdef int _clip(Function self, Draft* draft) except -1:
+cdef int _clip(Lowering self, Draft* draft) except -1:
     # t, clip_value_min, clip_value_max
     # The shapes are compared on the host only. A tensor elsewhere would be declined after the ops
     # have run, and TensorFlow would run them again.
@@ -79,7 +79,7 @@ cdef int _clip(Function self, Draft* draft) except -1:
     return done(draft, high) if _same_shape(tensor, high) else DECLINED
 
 
-cdef int _logical_xor(Function self, Draft* draft) except -1:
+cdef int _logical_xor(Lowering self, Draft* draft) except -1:
     # x, y
     if not may_run(self):
         return DECLINED
@@ -89,12 +89,12 @@ cdef int _logical_xor(Function self, Draft* draft) except -1:
     return done(draft, op_at(self, 1)(x=either, y=op_at(self, 2)(x=both)))
 
 
-cdef int _where(Function self, Draft* draft) except -1:
+cdef int _where(Lowering self, Draft* draft) except -1:
     # condition, x, y
     cdef PyObject** values = draft.values
     if values[1] != Py_None and values[2] != Py_None:
         if (
-            _are_alike(values) and not recording() and on_host()
+            _are_alike(values) and not missing(IN_ORDER | ONLY_HOST | NO_TAPE)
             and (<Site>self.sites[0]).passable()
         ):
             draft.site = 2
@@ -122,7 +122,7 @@ cdef bint _are_alike(PyObject** values) except -1:
     )
 
 
-cdef int _matmul(Function self, Draft* draft) except -1:
+cdef int _matmul(Lowering self, Draft* draft) except -1:
     # a, b, transpose_a, transpose_b, adjoint_a, adjoint_b, a_is_sparse, b_is_sparse
     cdef PyObject** values = draft.values
     cdef int dtype = tensor_dtype(values[0])
@@ -144,7 +144,7 @@ cdef int _matmul(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _matmul_operator(Function self, Draft* draft) except -1:
+cdef int _matmul_operator(Lowering self, Draft* draft) except -1:
     # x, y, or y, x where it is reflected; then what else `tf.matmul` has
     cdef int i
     if is_numpy(draft.values[1]):
@@ -159,7 +159,7 @@ cdef int _matmul_operator(Function self, Draft* draft) except -1:
     return _matmul(self, draft)
 
 
-cdef int _reduction(Function self, Draft* draft) except -1:
+cdef int _reduction(Lowering self, Draft* draft) except -1:
     # input_tensor, axis, keepdims
     cdef int rank
     if draft.values[1] == Py_None:
@@ -171,7 +171,7 @@ cdef int _reduction(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _arg_reduction(Function self, Draft* draft) except -1:
+cdef int _arg_reduction(Lowering self, Draft* draft) except -1:
     # input, axis, output_type
     cdef long long axis
     if draft.values[1] == Py_None:
@@ -181,7 +181,7 @@ cdef int _arg_reduction(Function self, Draft* draft) except -1:
     return CHOSEN
 
 
-cdef int _last_axis(Function self, Draft* draft) except -1:
+cdef int _last_axis(Lowering self, Draft* draft) except -1:
     # logits, axis
     cdef long long axis
     if draft.values[1] == Py_None:
@@ -191,7 +191,7 @@ cdef int _last_axis(Function self, Draft* draft) except -1:
     return CHOSEN if axis == -1 or axis == tensor_rank(draft.values[0]) - 1 else DECLINED
 
 
-cdef int _sparse_cross_entropy(Function self, Draft* draft) except -1:
+cdef int _sparse_cross_entropy(Lowering self, Draft* draft) except -1:
     # labels, logits
     cdef const Tensor* labels = host_tensor(draft.values[0])
     cdef const Tensor* logits = host_tensor(draft.values[1])

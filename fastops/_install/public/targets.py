@@ -12,19 +12,19 @@ from fastops._install.handlers import handlers
 from fastops._install.public import lowering
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.public.methods import METHODS
-from fastops._install.target import Target, generated, original_of, resolve, signature
+from fastops._install.target import Target, claim, generated, original_of, resolve, signature
 
 
 def of_functions(layer, entries):
-    """Return the functions of entries of a layer, in the form that `everywhere` takes."""
-    originals = {}
+    """Return the claims on the functions of entries of a layer, in the form of `everywhere`."""
+    claims = {}
     for name, holder, attribute, make in _found(layer, entries):
-        originals[id(vars(holder)[attribute])] = layer, name, make
-    return originals
+        claim(claims, vars(holder)[attribute], layer, name, make)
+    return claims
 
 
 def functions():
-    """Return the public functions to replace, in the form that `everywhere` takes."""
+    """Return the claims on public functions, in the form that `everywhere` takes."""
     return of_functions("public", FUNCTIONS)
 
 
@@ -102,7 +102,7 @@ def _stand_in(function, original, always=False):
         ]
 
     found, replay = handlers(original), upstream.load("replay.replayed")
-    return lowering.Function(
+    return lowering.Lowering(
         original,
         names=names,
         made=made,

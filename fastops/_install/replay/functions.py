@@ -83,14 +83,15 @@ FUNCTIONS = {
     "tf.nn": """
         approx_max_k approx_min_k atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d
         avg_pool2d avg_pool3d batch_norm_with_global_normalization batch_normalization
-        collapse_repeated compute_accidental_hits conv1d conv1d_transpose conv2d conv2d_transpose
-        conv3d conv3d_transpose conv_transpose convolution crelu ctc_beam_search_decoder
-        ctc_greedy_decoder ctc_loss ctc_unique_labels depth_to_space depthwise_conv2d
-        depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d dropout
-        embedding_lookup embedding_lookup_sparse erosion2d fractional_avg_pool fractional_max_pool
-        gelu in_top_k isotonic_regression l2_normalize log_poisson_loss max_pool max_pool1d
-        max_pool2d max_pool3d max_pool_with_argmax moments normalize_moments pool
-        safe_embedding_lookup_sparse separable_conv2d sigmoid_cross_entropy_with_logits silu
+        collapse_repeated compute_accidental_hits compute_average_loss conv1d conv1d_transpose
+        conv2d conv2d_transpose conv3d conv3d_transpose conv_transpose convolution crelu
+        ctc_beam_search_decoder ctc_greedy_decoder ctc_loss ctc_unique_labels depth_to_space
+        depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
+        dilation2d dropout embedding_lookup embedding_lookup_sparse erosion2d fractional_avg_pool
+        fractional_max_pool gelu in_top_k isotonic_regression l2_normalize log_poisson_loss max_pool
+        max_pool1d max_pool2d max_pool3d max_pool_with_argmax moments normalize_moments pool
+        safe_embedding_lookup_sparse scale_regularization_loss separable_conv2d
+        sigmoid_cross_entropy_with_logits silu
         softmax_cross_entropy_with_logits space_to_depth sufficient_statistics
         weighted_cross_entropy_with_logits weighted_moments with_space_to_batch zero_fraction
     """,
@@ -168,6 +169,9 @@ METHODS = {
     "tf.lookup.StaticHashTable": """
         __getitem__ export lookup size
     """,
+    "tf.lookup.StaticVocabularyTable": """
+        lookup size
+    """,
     "tf.lookup.experimental.DenseHashTable": """
         erase export insert insert_or_assign lookup remove size
     """,
@@ -178,7 +182,9 @@ METHODS = {
 """By class, the names of the methods. The class or one of its bases defines them."""
 
 OBJECTS = {
+    "tensorflow.python.ops.lookup_ops.HashTable": "_initializer",
     "tf.lookup.StaticHashTable": "_initializer",
+    "tf.lookup.StaticVocabularyTable": "_initializer",
     "tf.lookup.experimental.DenseHashTable": "",
     "tf.lookup.experimental.MutableHashTable": "",
     "tf.linalg.LinearOperatorAdjoint": "",

@@ -13,12 +13,12 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 
+from fastops._core.preparing cimport flushes
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
-from fastops._dispatch cimport Op, flushes
-from fastops._install.intercept cimport promotes_no_dtypes
+from fastops._dispatch cimport Op
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._plans.runner cimport is_plain_but_for_tapes
+from fastops._situation cimport NO_PROMOTION, NO_STRATEGY, PLAIN, missing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
 from fastops._specialize.policy cimport (
@@ -41,6 +41,9 @@ cdef extern from "definitions.h":
 from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
 from fastops._specialize.recording.record import Record as _Record
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
+
+cdef enum:
+    _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION  # conditions on the surroundings of a call
 
 # The extra cost of a recorded call and of making its replay, by the time of the call.
 cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
@@ -182,8 +185,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     if (
         not live and not self.always
         or self.budget.is_spent()
-        or not promotes_no_dtypes()
-        or not is_plain_but_for_tapes()
+        or missing(_REQUIRED)
         or self.handled()
         or not read_tensors(&signature, args, PyVectorcall_NARGS(nargsf), keywords)
     ):

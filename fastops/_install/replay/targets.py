@@ -24,8 +24,11 @@ SETTINGS = {"tf.experimental.numpy": _OF_NUMPY, "tf.experimental.numpy.random": 
 
 
 def functions():
-    """Return the functions to replace everywhere, in the form that `everywhere` takes."""
-    found = {}
+    """Return the claims on functions to replay, in the form that `everywhere` takes.
+
+    A function with two names is claimed by the first one.
+    """
+    claims = {}
     for namespace, names in FUNCTIONS.items():
         for name in names.split():
             title = f"{namespace}.{name}"
@@ -33,8 +36,8 @@ def functions():
                 make = partial(_stand_in, settings=_settings(namespace))
                 original = original_of(*resolve(title))
                 if is_upstream(original):
-                    found.setdefault(id(original), ("replayed", title, make))
-    return found
+                    claims.setdefault(id(original), ("replayed", title, make))
+    return claims
 
 
 def _settings(namespace):
@@ -42,7 +45,7 @@ def _settings(namespace):
     names = SETTINGS.get(namespace, ())
     for name in names:
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
-            raise upstream.MissingNameError(f"{name} is another thing")
+            raise upstream.MissingNameError(f"{name} is not a bool or None")
     return tuple([upstream.resolve(name) for name in names])
 
 

@@ -24,87 +24,87 @@ _KEPT = (
 )
 
 
-def difference(one, other, where="result", depth=0):
+def difference(ours, theirs, where="result", depth=0):
     """Return how fastops's result differs from TensorFlow's; `None` if it does not.
 
     Parameters
     ----------
-    one, other : object
+    ours, theirs : object
         The result of fastops, and that of TensorFlow.
     where : str
         The name of the compared value, for the message.
     depth : int
         How many objects the value is nested in.
     """
-    if one is other or depth > MOST_DEPTH:
+    if ours is theirs or depth > MOST_DEPTH:
         return None
-    if type(one) is not type(other):
-        return f"{where}: {_shown(one)}, not {_shown(other)}"
-    if isinstance(one, EagerTensor):
-        return _of_tensors(one, other, where)
-    if isinstance(one, np.ndarray | np.generic):
-        return of_arrays(one, other, where)
-    if isinstance(one, float | complex):
-        return of_arrays(np.asarray(one), np.asarray(other), where)
-    if isinstance(one, list | tuple):
-        return _of_sequences(one, other, where, depth)
-    if isinstance(one, dict):
-        if list(one) != list(other):
-            return f"{where}: the keys {list(one)!r}, not {list(other)!r}"
-        return _first(one, other, one, where, depth, "{}[{!r}]")
-    if isinstance(one, _UnreadVariable):
-        one, other = (_value_of(variable) for variable in (one, other))
-        return _of_tensors(one, other, where)
-    if isinstance(one, _KEPT):
-        return f"{where}: {_shown(one)}, not {_shown(other)}"
-    if isinstance(one, tf.IndexedSlices):
-        parts = [(value.values, value.indices, value.dense_shape) for value in (one, other)]
+    if type(ours) is not type(theirs):
+        return f"{where}: {_shown(ours)}, not {_shown(theirs)}"
+    if isinstance(ours, EagerTensor):
+        return _of_tensors(ours, theirs, where)
+    if isinstance(ours, np.ndarray | np.generic):
+        return of_arrays(ours, theirs, where)
+    if isinstance(ours, float | complex):
+        return of_arrays(np.asarray(ours), np.asarray(theirs), where)
+    if isinstance(ours, list | tuple):
+        return _of_sequences(ours, theirs, where, depth)
+    if isinstance(ours, dict):
+        if list(ours) != list(theirs):
+            return f"{where}: the keys {list(ours)!r}, not {list(theirs)!r}"
+        return _first(ours, theirs, ours, where, depth, "{}[{!r}]")
+    if isinstance(ours, _UnreadVariable):
+        ours, theirs = (_value_of(variable) for variable in (ours, theirs))
+        return _of_tensors(ours, theirs, where)
+    if isinstance(ours, _KEPT):
+        return f"{where}: {_shown(ours)}, not {_shown(theirs)}"
+    if isinstance(ours, tf.IndexedSlices):
+        parts = [(value.values, value.indices, value.dense_shape) for value in (ours, theirs)]
         return difference(*parts, where, depth + 1)
-    if isinstance(one, CompositeTensor):
-        specs = one._type_spec, other._type_spec
+    if isinstance(ours, CompositeTensor):
+        specs = ours._type_spec, theirs._type_spec
         if specs[0] != specs[1]:
             return f"{where}: {specs[0]}, not {specs[1]}"
-        parts = (tf.nest.flatten(value, expand_composites=True) for value in (one, other))
+        parts = (tf.nest.flatten(value, expand_composites=True) for value in (ours, theirs))
         return difference(*parts, where, depth + 1)
-    return _of_objects(one, other, where, depth)
+    return _of_objects(ours, theirs, where, depth)
 
 
-def difference_of_errors(one, other):
+def difference_of_errors(ours, theirs):
     """Return how two exceptions differ; `None` if they do not.
 
     An argument `None` stands for a call that returned.
     """
-    if one is None and other is None:
+    if ours is None and theirs is None:
         return None
-    if one is None and isinstance(other, FallbackException):
+    if ours is None and isinstance(theirs, FallbackException):
         return None  # TensorFlow catches this exception, and continues in a slower function
-    told = [None if error is None else (type(error), _text(error)) for error in (one, other)]
+    told = [None if error is None else (type(error), _text(error)) for error in (ours, theirs)]
     if told[0] == told[1]:
         return None
-    shown = ["no exception" if error is None else repr(error)[:400] for error in (one, other)]
+    shown = ["no exception" if error is None else repr(error)[:400] for error in (ours, theirs)]
     return f"exception: {shown[0]}, not {shown[1]}"
 
 
-def of_arrays(one, other, where):
+def of_arrays(ours, theirs, where):
     """Return how two arrays or NumPy scalars differ; `None` if they do not."""
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return f"{where}: {one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}"
-    if one.dtype == object:
-        equal = np.asarray([a == b for a, b in zip(one.flat, other.flat, strict=True)], bool)
-        differs = ~equal.reshape(one.shape)
-    elif one.tobytes() == other.tobytes():
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return f"{where}: {ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
+    if ours.dtype == object:
+        equal = np.asarray([a == b for a, b in zip(ours.flat, theirs.flat, strict=True)], bool)
+        differs = ~equal.reshape(ours.shape)
+    elif ours.tobytes() == theirs.tobytes():
         return None
     else:
-        size = one.dtype.itemsize
-        parts = [np.frombuffer(a.tobytes(), np.uint8).reshape(-1, size) for a in (one, other)]
-        differs = (parts[0] != parts[1]).any(axis=1).reshape(one.shape)
+        size = ours.dtype.itemsize
+        parts = [np.frombuffer(a.tobytes(), np.uint8).reshape(-1, size) for a in (ours, theirs)]
+        differs = (parts[0] != parts[1]).any(axis=1).reshape(ours.shape)
     if not differs.any():
         return None
-    place = tuple(int(i) for i in np.argwhere(differs)[0])
-    at = f" at {list(place)}" if place else ""
+    index = tuple(int(i) for i in np.argwhere(differs)[0])
+    at = f" at {list(index)}" if index else ""
     return (
         f"{where}: {np.count_nonzero(differs)} of {differs.size} elements differ, the first{at}: "
-        f"{_bits(one[place])}, not {_bits(other[place])}"
+        f"{_bits(ours[index])}, not {_bits(theirs[index])}"
     )
 
 
@@ -115,42 +115,44 @@ def _bits(value):
     return f"{value!s} (0x{array.tobytes()[::-1].hex()})"
 
 
-def _of_tensors(one, other, where):
-    if one.dtype != other.dtype or one.shape.as_list() != other.shape.as_list():
-        told = [f"{value.dtype.name}{value.shape.as_list()}" for value in (one, other)]
+def _of_tensors(ours, theirs, where):
+    if ours.dtype != theirs.dtype or ours.shape.as_list() != theirs.shape.as_list():
+        told = [f"{value.dtype.name}{value.shape.as_list()}" for value in (ours, theirs)]
         return f"{where}: {told[0]}, not {told[1]}"
-    if one.device != other.device:
-        return f"{where}: on {one.device}, not on {other.device}"
-    if one.dtype not in _OPAQUE:
-        found = of_arrays(np.asarray(one.numpy()), np.asarray(other.numpy()), where)
-        if found is not None:
-            return found
+    if ours.device != theirs.device:
+        return f"{where}: on {ours.device}, not on {theirs.device}"
+    if ours.dtype not in _OPAQUE:
+        text = of_arrays(np.asarray(ours.numpy()), np.asarray(theirs.numpy()), where)
+        if text is not None:
+            return text
     for mark in _MARKS:
-        marks = [vars(value).get(mark, "nothing") for value in (one, other)]
-        found = difference(*marks, f"{where}.{mark}")
-        if found is not None:
-            return found
+        marks = [vars(value).get(mark, "nothing") for value in (ours, theirs)]
+        text = difference(*marks, f"{where}.{mark}")
+        if text is not None:
+            return text
     return None
 
 
-def _of_sequences(one, other, where, depth):
-    if len(one) != len(other):
-        return f"{where}: {len(one)} items, not {len(other)}"
-    return _first(one, other, range(len(one)), where, depth, "{}[{}]")
+def _of_sequences(ours, theirs, where, depth):
+    if len(ours) != len(theirs):
+        return f"{where}: {len(ours)} items, not {len(theirs)}"
+    return _first(ours, theirs, range(len(ours)), where, depth, "{}[{}]")
 
 
-def _of_objects(one, other, where, depth):
+def _of_objects(ours, theirs, where, depth):
     try:
-        if bool(one == other) or (one != one and other != other):
+        if bool(ours == theirs) or (ours != ours and theirs != theirs):
             return None
     except Exception:  # they have no `==`: compare their attributes
         pass
-    held = [_held(value) for value in (one, other)]
-    if isinstance(one, types.MethodType):
-        held = [{"__func__": value.__func__, "__self__": value.__self__} for value in (one, other)]
+    held = [_held(value) for value in (ours, theirs)]
+    if isinstance(ours, types.MethodType):
+        held = [
+            {"__func__": value.__func__, "__self__": value.__self__} for value in (ours, theirs)
+        ]
     if held[0] is None:
-        plain = isinstance(one, str | bytes | int | type(None) | set | frozenset)
-        return f"{where}: {_shown(one)}, not {_shown(other)}" if plain else None
+        plain = isinstance(ours, str | bytes | int | type(None) | set | frozenset)
+        return f"{where}: {_shown(ours)}, not {_shown(theirs)}" if plain else None
     if held[0].keys() != held[1].keys():
         told = [sorted(names) for names in held]
         return f"{where}: the attributes {told[0]}, not {told[1]}"
@@ -168,12 +170,12 @@ def _held(value):
         return {name: getattr(value, name) for name in slots if hasattr(value, name)} or None
 
 
-def _first(one, other, keys, where, depth, text):
+def _first(ours, theirs, keys, where, depth, text):
     """Return the first difference between the items at these keys."""
     for key in keys:
-        found = difference(one[key], other[key], text.format(where, key), depth + 1)
-        if found is not None:
-            return found
+        told = difference(ours[key], theirs[key], text.format(where, key), depth + 1)
+        if told is not None:
+            return told
     return None
 
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._install import intercept, traced
-from fastops._install.models.method import Method
+from fastops._install.models.method import KerasMethod
 from fastops._install.replay.replayed import Replayed
 
 MOST_ARGUMENTS = 12
@@ -33,14 +33,14 @@ def describe(subject, args, kwargs):
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _made_by(one, args):
-    kind = type(one)
+def _made_by(replacement, args):
+    kind = type(replacement)
     if kind is intercept.Generated:
-        return [f"op: {one.op.op_name}"]
-    if kind is Method and args:
-        return [_of_recording(found) for found in one.recordings(args[0])]
+        return [f"op: {replacement.op.op_name}"]
+    if kind is KerasMethod and args:
+        return [_of_recording(entry) for entry in replacement.recordings(args[0])]
     if kind is Replayed:
-        told = one.describe()
+        told = replacement.describe()
         return [f"{told['replayed']} signatures are replayed, of {told['seen']} seen once"]
     if kind is traced.FunctionCall and args:
         caller = getattr(args[0], "_fastops_caller", None)
@@ -51,12 +51,12 @@ def _made_by(one, args):
     return []
 
 
-def _of_recording(found):
-    ops = found["ops"]
+def _of_recording(entry):
+    ops = entry["ops"]
     more = f", and {len(ops) - MOST_OPS} more" if len(ops) > MOST_OPS else ""
     return (
-        f"recording: scopes {found['scopes']!r}; {len(found['places'])} places of the object are "
-        f"compared, and the globals of {', '.join(found['codes']) or 'nothing'}; "
+        f"recording: scopes {entry['scopes']!r}; {len(entry['places'])} places of the object are "
+        f"compared, and the globals of {', '.join(entry['codes']) or 'nothing'}; "
         f"ops: {', '.join(ops[:MOST_OPS])}{more}"
     )
 
@@ -69,7 +69,7 @@ def _shown(value, depth=0):
     if isinstance(value, np.ndarray):
         return f"<array {value.dtype} {value.shape}>"
     if isinstance(value, list | tuple) and depth < 2:
-        items = [_shown(one, depth + 1) for one in value[:MOST_ITEMS]]
+        items = [_shown(item, depth + 1) for item in value[:MOST_ITEMS]]
         text = ", ".join(items + ["..."] * (len(value) > MOST_ITEMS))
         return f"[{text}]" if isinstance(value, list) else f"({text})"
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):

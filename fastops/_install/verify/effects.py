@@ -20,12 +20,12 @@ from tensorflow.python.ops import gen_resource_variable_ops as gen
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._core.tables import policy
-from fastops._install import intercept, tapes, traced, variables
-from fastops._install.helpers.answer import Answer
+from fastops._install import intercept, traced, variables
+from fastops._install.answer import Answer
+from fastops._install.gradients.tape_methods import Gradient
 from fastops._install.keras.calls import LayerCall
-from fastops._install.keras.helper import Helper
-from fastops._install.models.method import Method
-from fastops._install.public.lowering import Function
+from fastops._install.models.method import KerasMethod
+from fastops._install.public.lowering import Lowering
 from fastops._install.replacement import Replacement
 from fastops._install.replay.replayed import Replayed
 from fastops._install.verify.comparison import difference, of_arrays
@@ -83,7 +83,7 @@ class Effects:
 
     Parameters
     ----------
-    found : iterable of EagerTensor
+    handles : iterable of EagerTensor
         Handles of the variables that may change.
     attributes : sequence of tuple
         Objects, each with the names of its attributes that may change (`None` for all).
@@ -96,8 +96,8 @@ class Effects:
         be used only once.
     """
 
-    def __init__(self, found=(), attributes=(), names=False, compare=difference, arguments=None):
-        self.handles = list({id(handle): handle for handle in found}.values())
+    def __init__(self, handles=(), attributes=(), names=False, compare=difference, arguments=None):
+        self.handles = list({id(handle): handle for handle in handles}.values())
         self.attributes = attributes
         self.names = names
         self.compare = compare
@@ -128,27 +128,27 @@ class Effects:
         for (value, chosen), held in zip(self.attributes, attributes, strict=True):
             for name in _attributes_of(value, chosen).keys() - held.keys():
                 object.__delattr__(value, name)
-            for name, one in held.items():
-                object.__setattr__(value, name, one)
+            for name, attribute in held.items():
+                object.__setattr__(value, name, attribute)
         given = _names()
         if names is not None and given is not None:
             given.clear()
             given.update(names)
 
-    def difference(self, one, other):
+    def difference(self, ours, theirs):
         """Return how two states differ; `None` if they do not."""
-        for handle, value, wanted in zip(self.handles, one[0], other[0], strict=True):
+        for handle, value, wanted in zip(self.handles, ours[0], theirs[0], strict=True):
             where = f"variable {_title(handle)}"
             if value is None or wanted is None:
                 if value is not wanted:
                     return f"{where}: only one way leaves a value"
-            elif (found := of_arrays(value, wanted, where)) is not None:
-                return found
-        for (value, _), mine, theirs in zip(self.attributes, one[1], other[1], strict=True):
-            found = difference(mine, theirs, f"attributes of the {type(value).__name__}")
-            if found is not None:
-                return found
-        return difference(one[2], other[2], "names that Keras gives")
+            elif (told := of_arrays(value, wanted, where)) is not None:
+                return told
+        for (value, _), held, wanted in zip(self.attributes, ours[1], theirs[1], strict=True):
+            told = difference(held, wanted, f"attributes of the {type(value).__name__}")
+            if told is not None:
+                return told
+        return difference(ours[2], theirs[2], "names that Keras gives")
 
 
 def _value_of(handle):
@@ -191,12 +191,12 @@ def _names_given():
 # ---------------------------------------------------------------------------------------------
 
 
-def of(one, name, args, kwargs):
+def of(replacement, name, args, kwargs):
     """Return the effects of a call of a replacement.
 
     Parameters
     ----------
-    one : Replacement
+    replacement : Replacement
         The replacement.
     name : str
         The name of the patch point.
@@ -210,13 +210,13 @@ def of(one, name, args, kwargs):
         back to TensorFlow.
     """
     for value in (*args, *kwargs.values()):
-        if _is_iterator(value) and type(one) not in _ASKING:
+        if _is_iterator(value) and type(replacement) not in _ASKING:
             return _ITERATOR
         if isinstance(value, Iterator) and not (_is_iterator(value) or name.endswith("__next__")):
             return _ONCE
-    known = _OF_CLASSES.get(type(one))
+    known = _OF_CLASSES.get(type(replacement))
     if known is not None:
-        return known(one, name, args, kwargs)
+        return known(replacement, name, args, kwargs)
     return "it is not known what it may change"
 
 
@@ -227,14 +227,14 @@ def _by_name(name):
     return None
 
 
-def _pure(one, name, args, kwargs):
+def _pure(replacement, name, args, kwargs):
     return _by_name(name) or Effects()
 
 
 def _of_op(op_name, values):
     """Return the effects of an op, from tables and its OpDef."""
-    found = op_def_registry.get(op_name)
-    if found is None or op_name.startswith(("_", "Inplace")):
+    op_def = op_def_registry.get(op_name)
+    if op_def is None or op_name.startswith(("_", "Inplace")):
         return f"{op_name} is not known"
     if op_name in policy.UNSEEDED:
         return _RANDOM
@@ -243,14 +243,14 @@ def _of_op(op_name, values):
     if op_name in _READS:
         return Effects()
     if op_name in _WRITES:
-        handles = [one for one in tf.nest.flatten(values) if _is_handle(one)]
-        handles += [one._handle for one in tf.nest.flatten(values) if _is_variable(one)]
+        handles = [value for value in tf.nest.flatten(values) if _is_handle(value)]
+        handles += [value._handle for value in tf.nest.flatten(values) if _is_variable(value)]
         if not handles or not all(map(_is_of_variable, handles)):
             return f"{op_name} changes what cannot be copied"
         return Effects(handles)
-    if found.is_stateful:
+    if op_def.is_stateful:
         return f"{op_name} has a state or effects that cannot be copied"
-    if any(arg.is_ref for arg in (*found.input_arg, *found.output_arg)):
+    if any(arg.is_ref for arg in (*op_def.input_arg, *op_def.output_arg)):
         return f"{op_name} takes references"
     return Effects()
 
@@ -268,16 +268,16 @@ _UNDEFINED = {
 """By op, indices of outputs that TensorFlow's kernels may leave uninitialized."""
 
 
-def _defined(undefined, one, other):
+def _defined(undefined, ours, theirs):
     """Compare results without the outputs that may be uninitialized.
 
     Outputs of rank two and higher are compared in any case.
     """
-    if not isinstance(one, tuple) or type(one) is not type(other):
-        return difference(one, other)
+    if not isinstance(ours, tuple) or type(ours) is not type(theirs):
+        return difference(ours, theirs)
     kept = [
         [value for at, value in enumerate(way) if at not in undefined or len(value.shape) > 1]
-        for way in (one, other)
+        for way in (ours, theirs)
     ]
     return difference(*kept)
 
@@ -300,48 +300,48 @@ def _is_of_variable(handle):
     )
 
 
-def _dispatched(one, name, args, kwargs):
+def _dispatched(replacement, name, args, kwargs):
     if len(args) < 3 or not isinstance(args[1], str):
         return LEFT
     return _of_op(args[1], args[3:])
 
 
-def _generated(one, name, args, kwargs):
-    return _of_op(one.op.op_name, (list(args), list(kwargs.values())))
+def _generated(replacement, name, args, kwargs):
+    return _of_op(replacement.op.op_name, (list(args), list(kwargs.values())))
 
 
 def _variables_in(values):
     """Return the handles of variables among arguments."""
-    found = []
+    handles = []
     for value in tf.nest.flatten(values):
         held = getattr(value, "_value", value)  # the variable in a Keras variable
         if _is_variable(held) and isinstance(held._handle, EagerTensor):
-            found.append(held._handle)
-    return found
+            handles.append(held._handle)
+    return handles
 
 
-def _assigned(one, name, args, kwargs):
+def _assigned(replacement, name, args, kwargs):
     handles = _variables_in(list(args[:1]))
     if not all(map(_is_of_variable, handles)):
         return "it is a variable of variants"
     return Effects(handles)
 
 
-def _recorded(one, name, args, kwargs):
-    if not args or not one.describe(args[0])["recorded"]:
+def _recorded(replacement, name, args, kwargs):
+    if not args or not replacement.describe(args[0])["recorded"]:
         return LEFT
     try:
-        found = Places([args[0]], one.unasked).variables
+        held = Places([args[0]], replacement.unasked).variables
     except Exception:  # a call with such an object is not replayed
         return LEFT
-    handles = [variable._handle for variable in found.values()]
+    handles = [variable._handle for variable in held.values()]
     handles += _variables_in((list(args[1:]), list(kwargs.values())))
     if not all(map(_is_of_variable, handles)):
-        return "it may change what is no variable"
+        return "it may change something that is not a variable"
     return Effects(handles, names="keras" in sys.modules)
 
 
-def _layer(one, name, args, kwargs):
+def _layer(replacement, name, args, kwargs):
     layer = args[0]
     try:
         if not all(is_keras(type(part)) for part in layer._flatten_layers()):
@@ -350,7 +350,7 @@ def _layer(one, name, args, kwargs):
     except Exception:
         return _LAYER
     if not all(map(_is_of_variable, handles)):
-        return "it may change what is no variable"
+        return "it may change something that is not a variable"
     return Effects(handles, names=True)
 
 
@@ -365,30 +365,37 @@ def _objection(concrete):
 
 
 def _objection_to(graph):
-    nodes = [*graph.node, *(node for one in graph.library.function for node in one.node_def)]
+    nodes = [
+        *graph.node,
+        *(node for function in graph.library.function for node in function.node_def),
+    ]
     for op_name in sorted({node.op for node in nodes}):
         if op_name in policy.UNSEEDED:
             return _RANDOM
         if op_name in WAITING:  # supported in the function itself: each way gets its own iterator
-            if any(node.op in WAITING for one in graph.library.function for node in one.node_def):
+            if any(
+                node.op in WAITING
+                for function in graph.library.function
+                for node in function.node_def
+            ):
                 return _ITERATOR
             continue
         if op_name in _READS | _WRITES | CALLS:
             continue
-        found = op_def_registry.get(op_name)
-        if found is not None and found.is_stateful and op_name not in ("Placeholder", "_Arg"):
+        op_def = op_def_registry.get(op_name)
+        if op_def is not None and op_def.is_stateful and op_name not in ("Placeholder", "_Arg"):
             return f"{op_name} has a state or effects that cannot be copied"
     return None
 
 
-def _function(one, name, args, kwargs):
+def _function(replacement, name, args, kwargs):
     caller = getattr(args[0], "_fastops_caller", None) if args else None
     known = () if caller is None else caller.known_cases()
     handles = _variables_in((list(args[1:]), list(kwargs.values())))
     concretes = {case.runner.concrete for case in known} - {None}
     if not concretes:
         return LEFT
-    arguments, iterators = None, [at for at, one in enumerate(args) if _is_iterator(one)]
+    arguments, iterators = None, [at for at, value in enumerate(args) if _is_iterator(value)]
     if len(iterators) > 1 or any(map(_is_iterator, kwargs.values())):
         return _ITERATOR
     for concrete in concretes:
@@ -399,7 +406,7 @@ def _function(one, name, args, kwargs):
             if _is_handle(captured) and _is_of_variable(captured):
                 handles.append(captured)
     if not all(map(_is_of_variable, handles)):
-        return "it may change what is no variable"
+        return "it may change something that is not a variable"
     takes = {_elements(concrete) for concrete in concretes}
     if takes != {0}:
         if not iterators or len(takes) > 1:
@@ -426,10 +433,10 @@ def _with_copies(args, at, count):
     spec = iterator.element_spec
     for _ in range(count):
         try:
-            one = tf.data.Dataset.from_tensors(next(iterator))
+            element = tf.data.Dataset.from_tensors(next(iterator))
         except StopIteration:
             break
-        taken = one if taken is None else taken.concatenate(one)
+        taken = element if taken is None else taken.concatenate(element)
     if taken is None:
         taken = tf.data.Dataset.from_tensors(0).take(0)
         taken = taken.map(lambda _: tf.nest.map_structure(_zero_of, spec))
@@ -446,13 +453,13 @@ def _zero_of(spec):
     return tf.zeros(sizes, spec.dtype)
 
 
-def _of_tape(one, name, args, kwargs):
+def _of_tape(replacement, name, args, kwargs):
     if not args or not isinstance(args[0], tf.GradientTape):
         return LEFT
     return Effects(attributes=[(args[0], ("_tape", "_watched_variables", "_recording"))])
 
 
-def _answer(one, name, args, kwargs):
+def _answer(replacement, name, args, kwargs):
     why = _by_name(name)
     if why is not None:
         return why
@@ -465,7 +472,7 @@ def _answer(one, name, args, kwargs):
     return Effects()
 
 
-def _plain(one, name, args, kwargs):
+def _plain(replacement, name, args, kwargs):
     why = _by_name(name)
     if why is not None:
         return why
@@ -490,53 +497,52 @@ def _skipped(op_name, attrs, num_inputs, inputs, outputs, out_grads, skip_input_
     return frozenset(skip_input_indices or ())
 
 
-def _same_gradients(skipped, one, other):
+def _same_gradients(skipped, ours, theirs):
     """Compare results of gradient functions: one gradient, or a sequence of gradients.
 
     Gradients that the tape does not use are left out. TensorFlow's functions compute some of them.
     """
-    kept = [list(way) if isinstance(way, list | tuple) else [way] for way in (one, other)]
+    kept = [list(way) if isinstance(way, list | tuple) else [way] for way in (ours, theirs)]
     if len(kept[0]) == len(kept[1]):
         for way in kept:
-            for place in skipped.intersection(range(len(way))):
-                way[place] = None
+            for i in skipped.intersection(range(len(way))):
+                way[i] = None
     return difference(*kept)
 
 
-def _same_variables(one, other):
-    if not _is_variable(one) or type(one) is not type(other):
-        return difference(one, other)
+def _same_variables(ours, theirs):
+    if not _is_variable(ours) or type(ours) is not type(theirs):
+        return difference(ours, theirs)
     kept = [
         {name: value for name, value in vars(variable).items() if name not in _OWN}
-        for variable in (one, other)
+        for variable in (ours, theirs)
     ]
-    found = difference(*kept, "attributes of the variable")
-    if found is not None or not _is_of_variable(other._handle):
-        return found
-    values = [_value_of(variable._handle) for variable in (one, other)]
+    told = difference(*kept, "attributes of the variable")
+    if told is not None or not _is_of_variable(theirs._handle):
+        return told
+    values = [_value_of(variable._handle) for variable in (ours, theirs)]
     return difference(*values, "value of the variable")
 
 
-_ASKING = frozenset({Answer, Helper, traced.FunctionCall})
+_ASKING = frozenset({Answer, traced.FunctionCall})
 """Classes of replacements that may get an iterator as an argument.
 
-The first two take no elements. The effects of traced functions handle iterators.
+Answers take no elements. The effects of traced functions handle iterators.
 """
 
 _OF_CLASSES = {
     intercept.FastPathExecute: _dispatched,
     intercept.Generated: _generated,
     intercept.Operator: _pure,
-    Function: _pure,
+    Lowering: _pure,
     Replayed: _pure,
     Answer: _answer,
-    Helper: _answer,
-    Method: _recorded,
+    KerasMethod: _recorded,
     LayerCall: _layer,
     traced.FunctionCall: _function,
-    traced.Method: _pure,
-    tapes.Gradient: _of_tape,
-    variables.Read: _pure,
+    traced.PlainMethod: _pure,
+    Gradient: _of_tape,
+    variables.VariableRead: _pure,
     variables.Assign: _assigned,
     Replacement: _plain,
 }

@@ -26,22 +26,23 @@ from fastops._cpp.python cimport (
 )
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._dispatch cimport eager
-from fastops._install.public.lowering cimport Function
+from fastops._install.public.lowering cimport Lowering
 from fastops._install.replacement cimport Replacement, enable, live
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording
 
 cdef extern from *:
     """
-    // What this thread is doing: nothing of this; trying a replacement; or making a call in
-    // TensorFlow's way, in which nothing is replaced.
+    // What this thread does for verification: nothing (kPlain), a call of a stand-in that is being
+    // verified (kTrial), or TensorFlow's call, without stand-ins (kStock).
     enum FastopsWay { kPlain, kTrial, kStock };
     static thread_local FastopsWay fastops_way = kPlain;
-    // Of a trial: whose, the call's first argument, and whether TensorFlow was given the call.
+    // In a trial: the stand-in, the first argument of the call, and whether the call has fallen
+    // back.
     static thread_local PyObject* fastops_tried = nullptr;
     static thread_local PyObject* fastops_first = nullptr;
     static thread_local bool fastops_left = false;
-    // Whether this thread's verification keeps other calls with effects waiting.
+    // Whether this thread's verification makes calls with effects in other threads wait.
     static thread_local bool fastops_holds = false;
     """
     ctypedef enum Way "FastopsWay":
@@ -67,7 +68,7 @@ from tensorflow.python.pywrap_tfe import TFE_Py_TapeGradient as _tape_gradient
 
 from fastops._core.errors import VerificationError, VerificationWarning
 from fastops._specialize.guards.names import watches as _watches
-from fastops._install.tapes import Gradient as _Gradient
+from fastops._install.gradients.tape_methods import Gradient as _Gradient
 from fastops._install.verify import effects as _effects
 from fastops._install.verify.comparison import difference, difference_of_errors
 from fastops._install.verify.description import describe as _describe
@@ -98,12 +99,14 @@ cdef class Subject:
     ----------
     layer, name : str
         The layer and name of the `fastops._install.target.Target`.
+    replacement : Replacement
+        The replacement.
     original : callable
         The callable that it replaces.
     """
 
-    cdef Replacement one
-    cdef Subject beyond         # the subject for the fallback of a `Function`
+    cdef readonly Replacement replacement
+    cdef Subject beyond         # the subject for the fallback of a `Lowering`
     cdef vectorcall_t ordinary  # handles calls of the replacement when they are not verified
     cdef readonly object original
     cdef Replacement trap
@@ -112,29 +115,25 @@ cdef class Subject:
     cdef readonly str name
     cdef long long calls
 
-    @property
-    def replacement(self):
-        """The replacement."""
-        return self.one
-
     cdef PyObject* run(self, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
         """Call the replacement without verification."""
         try:
-            return self.ordinary(<PyObject*>self.one, args, nargsf, keywords)
+            return self.ordinary(<PyObject*>self.replacement, args, nargsf, keywords)
         finally:
-            if self.one.vectorcall != _verified:  # some replacements set it in their first call
+            # Some replacements set their `vectorcall` in their first call.
+            if self.replacement.vectorcall != _verified:
                 self.keep()
 
     cdef int keep(self) except -1:
-        if PyDict_GetItem(_subjects, <size_t><PyObject*>self.one) == <PyObject*>self:
-            self.ordinary = self.one.vectorcall
-            self.one.vectorcall = _verified
+        if PyDict_GetItem(_subjects, <size_t><PyObject*>self.replacement) == <PyObject*>self:
+            self.ordinary = self.replacement.vectorcall
+            self.replacement.vectorcall = _verified
         return 0
 
     cdef int set_trap(self) except -1:
         self.trials += 1
-        self.one.original = self.trap
+        self.replacement.original = self.trap
         if self.beyond is not None:
             self.beyond.set_trap()
         return 0
@@ -142,7 +141,7 @@ cdef class Subject:
     cdef int take_trap(self) except -1:
         self.trials -= 1
         if self.trials == 0:
-            self.one.original = self.original
+            self.replacement.original = self.original
         if self.beyond is not None:
             self.beyond.take_trap()
         return 0
@@ -159,7 +158,7 @@ cdef class Subject:
         result = error = None
         self.set_trap()
         way, left = kTrial, False
-        tried = <PyObject*>self.one
+        tried = <PyObject*>self.replacement
         first_argument = args[0] if PyVectorcall_NARGS(nargsf) else NULL
         try:
             try:
@@ -241,23 +240,23 @@ cdef PyObject* _verify(Subject subject, PyObject* const* args, size_t nargsf,
     named = {name: <object>args[n + i] for i, name in enumerate(names)}
     way = kStock
     try:
-        found = _effects.of(subject.one, subject.name, given, named)
+        effects = _effects.of(subject.replacement, subject.name, given, named)
     except Exception as problem:  # unforeseen arguments must not break the user's call
-        found = f"{type(problem).__name__} where its effects are looked for"
+        effects = f"{type(problem).__name__} where its effects are looked for"
     finally:
         way = before
-    if type(found) is str:
-        _count(subject, found)
+    if type(effects) is str:
+        _count(subject, effects)
         return subject.run(args, nargsf, keywords)
-    if found.nothing:
-        return _both(subject, args, nargsf, keywords, found, given, named)
+    if effects.nothing:
+        return _both(subject, args, nargsf, keywords, effects, given, named)
     waited = _acquire()
-    if not waited and found.arguments is None:
+    if not waited and effects.arguments is None:
         _count(subject, "another thread makes a call with effects")
         return subject.run(args, nargsf, keywords)
     holds = waited
     try:
-        return _both(subject, args, nargsf, keywords, found, given, named)
+        return _both(subject, args, nargsf, keywords, effects, given, named)
     finally:
         if holds:
             _in_turn.release()
@@ -277,7 +276,7 @@ cdef int _count(Subject subject, str why) except -1:
 
 
 cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyObject* keywords,
-                     found, tuple given, dict named) except NULL:
+                     effects, tuple given, dict named) except NULL:
     """Make a call by fastops and by TensorFlow. The result and the final state are TensorFlow's."""
     cdef Way before = way
     cdef bint was_left
@@ -289,13 +288,13 @@ cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyOb
     saved = after = mine = theirs = None
     way = kStock
     try:
-        if found.arguments is not None:
+        if effects.arguments is not None:
             values = tuple(named.values())
-            ways = found.arguments() + values, found.arguments() + values
+            ways = effects.arguments() + values, effects.arguments() + values
             mine_given = PySequence_Fast_ITEMS(PyTuple_GET_ITEM(ways, 0))
             wanted_given = PySequence_Fast_ITEMS(PyTuple_GET_ITEM(ways, 1))
-        saved = found.state()
-        inputs = _inputs(given, named, found) if taped else []
+        saved = effects.state()
+        inputs = _inputs(given, named, effects) if taped else []
         if inputs:
             mine = _tape_of(inputs)
     except Exception as problem:
@@ -316,8 +315,8 @@ cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyOb
             return <PyObject*>result
         _stop_tapes()
         try:
-            after = found.state()
-            found.put_back(saved)
+            after = effects.state()
+            effects.put_back(saved)
         finally:
             _restart_tapes()
         if inputs:
@@ -340,20 +339,20 @@ cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyOb
         try:
             told = difference_of_errors(error, wanted_error)
             if told is None and error is None:
-                told = found.compare(result, wanted) or _of_identity(result, wanted, given, named)
+                told = effects.compare(result, wanted) or _of_identity(result, wanted, given, named)
             if told is None:
-                told = found.difference(after, found.state())
+                told = effects.difference(after, effects.state())
             if told is None and inputs and error is None:
                 told = _of_gradients(mine, result, theirs, wanted, inputs)
-            if told is None and error is None and type(subject.one) is _Gradient:
+            if told is None and error is None and type(subject.replacement) is _Gradient:
                 told = _of_outer_gradients(given, named, result, wanted)
             if told is not None and _is_unsteady(
-                subject, found, saved, given, named, keywords, wanted, wanted_error
+                subject, effects, saved, given, named, keywords, wanted, wanted_error
             ):
                 told = None
                 RESULTS.skipped["TensorFlow itself gives something else each time"] += 1
-            if told is not None and type(subject.one) is _Gradient:
-                told += _rules(subject, found, saved, args, nargsf, keywords)
+            if told is not None and type(subject.replacement) is _Gradient:
+                told += _rules(subject, effects, saved, args, nargsf, keywords)
             if told is not None:
                 told = _message(subject, told, given, named)
         except Exception as problem:  # unforeseen values must not break the user's call
@@ -371,15 +370,15 @@ cdef PyObject* _both(Subject subject, PyObject* const* args, size_t nargsf, PyOb
     return <PyObject*>wanted
 
 
-cdef bint _is_unsteady(Subject subject, found, saved, tuple given, dict named,
+cdef bint _is_unsteady(Subject subject, effects, saved, tuple given, dict named,
                        PyObject* keywords, wanted, wanted_error) except -1:
     """Whether TensorFlow's function gives a different result when it is called again."""
     cdef tuple values
-    left_now = found.state()
-    found.put_back(saved)
+    left_now = effects.state()
+    effects.put_back(saved)
     again = error = None
     try:
-        values = (found.arguments() if found.arguments is not None else given)
+        values = (effects.arguments() if effects.arguments is not None else given)
         values += tuple(named.values())
         try:
             again = call_object(
@@ -390,11 +389,11 @@ cdef bint _is_unsteady(Subject subject, found, saved, tuple given, dict named,
             error = raised
         if difference_of_errors(error, wanted_error) is not None:
             return True
-        if error is None and found.compare(again, wanted) is not None:
+        if error is None and effects.compare(again, wanted) is not None:
             return True
-        return found.difference(found.state(), left_now) is not None
+        return effects.difference(effects.state(), left_now) is not None
     finally:
-        found.put_back(left_now)
+        effects.put_back(left_now)
 
 
 cdef int _tell(str text, cause) except -1:
@@ -427,11 +426,11 @@ cdef str _of_identity(result, wanted, tuple given, dict named):
     """Return a text if one call returns an argument itself, and the other one does not."""
     mine = result if isinstance(result, (list, tuple)) else (result,)
     theirs = wanted if isinstance(wanted, (list, tuple)) else (wanted,)
-    for one, other in zip(mine, theirs):
-        if one is other or not isinstance(one, (_tf.Tensor, _tf.Variable)):
+    for item, other in zip(mine, theirs):
+        if item is other or not isinstance(item, (_tf.Tensor, _tf.Variable)):
             continue
         for value in (*given, *named.values()):
-            if (value is one) != (value is other):
+            if (value is item) != (value is other):
                 return "result: one way returns the argument itself, the other one something else"
     return None
 
@@ -450,7 +449,7 @@ cdef int _restart_tapes() except -1:
     return 0
 
 
-cdef list _inputs(tuple given, dict named, found):
+cdef list _inputs(tuple given, dict named, effects):
     """Return the tensors and handles with respect to which gradients are compared."""
     cdef list values = []
     for value in _tf.nest.flatten((list(given), list(named.values()))):
@@ -458,7 +457,7 @@ cdef list _inputs(tuple given, dict named, found):
             values.append(value)
         elif isinstance(value, _tf.Variable) and _is_differentiable(value):
             values.append(value._handle)
-    values += found.handles
+    values += effects.handles
     return list({id(value): value for value in values}.values())[:MOST_GRADIENTS]
 
 
@@ -507,12 +506,12 @@ cdef object _gradients_of(tape, list targets, list inputs):
 
 
 cdef str _of_gradients(mine, result, theirs, wanted, list inputs):
-    one, failed = _gradients_of(mine._tape._tape, _targets(result), inputs)
-    other, wanted_failed = _gradients_of(theirs._tape._tape, _targets(wanted), inputs)
+    gradients, failed = _gradients_of(mine._tape._tape, _targets(result), inputs)
+    wanted_gradients, wanted_failed = _gradients_of(theirs._tape._tape, _targets(wanted), inputs)
     told = difference_of_errors(failed, wanted_failed)
     if told is not None:
         return f"recorded gradients: {told}"
-    return difference(one, other, "recorded gradients")
+    return difference(gradients, wanted_gradients, "recorded gradients")
 
 
 cdef str _of_outer_gradients(tuple given, dict named, result, wanted):
@@ -522,27 +521,29 @@ cdef str _of_outer_gradients(tuple given, dict named, result, wanted):
     for tape in _active():
         if tape is inner or tape._tape is None or not tape._recording:
             continue
-        sources = [*known, *(one.handle for one in tape._tape.watched_variables())]
-        sources = list({id(one): one for one in sources}.values())[:MOST_GRADIENTS]
+        sources = [*known, *(variable.handle for variable in tape._tape.watched_variables())]
+        sources = list({id(source): source for source in sources}.values())[:MOST_GRADIENTS]
         if not sources:
             continue
-        one, failed = _gradients_of(tape._tape._tape, _targets(_given(result)), sources)
-        other, wanted_failed = _gradients_of(tape._tape._tape, _targets(_given(wanted)), sources)
+        gradients, failed = _gradients_of(tape._tape._tape, _targets(_given(result)), sources)
+        wanted_gradients, wanted_failed = _gradients_of(
+            tape._tape._tape, _targets(_given(wanted)), sources
+        )
         told = difference_of_errors(failed, wanted_failed)
         if told is None:
-            told = difference(one, other, "gradients of the gradients")
+            told = difference(gradients, wanted_gradients, "gradients of the gradients")
         if told is not None:
             return told
     return None
 
 
-cdef str _rules(Subject subject, found, saved, PyObject* const* args, size_t nargsf,
+cdef str _rules(Subject subject, effects, saved, PyObject* const* args, size_t nargsf,
                 PyObject* keywords):
     """Return a text with the first rule whose gradient differs from TensorFlow's."""
     cdef Py_ssize_t before = len(RESULTS.differences)
     global way
-    state = found.state()
-    found.put_back(saved)
+    state = effects.state()
+    effects.put_back(saved)
     way = kPlain
     try:
         with warnings.catch_warnings():
@@ -552,7 +553,7 @@ cdef str _rules(Subject subject, found, saved, PyObject* const* args, size_t nar
         pass
     finally:
         way = kStock
-        found.put_back(state)
+        effects.put_back(state)
     told = RESULTS.differences[before:]
     del RESULTS.differences[before:]
     if not told:
@@ -561,7 +562,7 @@ cdef str _rules(Subject subject, found, saved, PyObject* const* args, size_t nar
 
 
 cdef list _given(result):
-    return [one for one in _tf.nest.flatten(result) if one is not None]
+    return [value for value in _tf.nest.flatten(result) if value is not None]
 
 
 cdef list _active():
@@ -585,7 +586,7 @@ def _push_tape(self):
 def _pop_tape(self):
     """Replace `tf.GradientTape._pop_tape`, and forget the tape."""
     _own_pop(self)
-    _tapes.active = [one for one in getattr(_tapes, "active", ()) if one is not self]
+    _tapes.active = [tape for tape in getattr(_tapes, "active", ()) if tape is not self]
 
 
 _own_push, _own_pop = _GradientTape._push_tape, _GradientTape._pop_tape
@@ -597,33 +598,35 @@ _watches(_pop_tape, _own_pop)
 # Start and stop
 # ---------------------------------------------------------------------------------------------
 
-cdef Subject _subject_of(Replacement one, str layer, str name, PyObject* of):
+cdef Subject _subject_of(Replacement replacement, str layer, str name, PyObject* of):
     cdef Subject subject = Subject.__new__(Subject)
     cdef Trap trap = Trap.__new__(Trap)
-    trap.original, trap.of, trap.vectorcall = one.original, of, _trapped
-    subject.one, subject.original, subject.trap = one, one.original, trap
-    subject.layer, subject.name, subject.ordinary = layer, name, one.vectorcall
+    trap.original, trap.of, trap.vectorcall = replacement.original, of, _trapped
+    subject.replacement, subject.original, subject.trap = replacement, replacement.original, trap
+    subject.layer, subject.name, subject.ordinary = layer, name, replacement.vectorcall
     return subject
 
 
-def verify(str layer, str name, replacement):
+def verify(str layer, str name, attribute):
     """Verify the calls of a replacement from now on."""
     cdef Subject subject
-    cdef Replacement one
-    if type(replacement) is staticmethod:
-        replacement = replacement.__func__
-    elif type(replacement) is property:
-        replacement = replacement.fget
-    if not isinstance(replacement, Replacement):
-        raise SystemError(f"what replaces {name} is a {type(replacement).__name__}")
-    one = replacement
-    if <size_t><PyObject*>one in _subjects:
+    cdef Replacement replacement
+    if type(attribute) is staticmethod:
+        attribute = attribute.__func__
+    elif type(attribute) is property:
+        attribute = attribute.fget
+    if not isinstance(attribute, Replacement):
+        raise SystemError(f"what replaces {name} is a {type(attribute).__name__}")
+    replacement = attribute
+    if <size_t><PyObject*>replacement in _subjects:
         return
-    subject = _subject_of(one, layer, name, <PyObject*>one)
-    if type(one) is Function and type((<Function>one).beyond) is not type(one.original):
-        subject.beyond = _subject_of((<Function>one).beyond, layer, name, <PyObject*>one)
-    _subjects[<size_t><PyObject*>one] = subject
-    one.vectorcall = _verified
+    subject = _subject_of(replacement, layer, name, <PyObject*>replacement)
+    if type(replacement) is Lowering:
+        beyond = (<Lowering>replacement).beyond
+        if type(beyond) is not type(replacement.original):
+            subject.beyond = _subject_of(beyond, layer, name, <PyObject*>replacement)
+    _subjects[<size_t><PyObject*>replacement] = subject
+    replacement.vectorcall = _verified
 
 
 def start(str mode, long long every):
@@ -638,8 +641,8 @@ def stop():
     """Stop verification, and restore all replacements."""
     cdef Subject subject
     for subject in list(_subjects.values()):
-        if subject.one.vectorcall == _verified:
-            subject.one.vectorcall = subject.ordinary
+        if subject.replacement.vectorcall == _verified:
+            subject.replacement.vectorcall = subject.ordinary
     _subjects.clear()
     RESULTS.mode = None
     if _GradientTape._push_tape is _push_tape:

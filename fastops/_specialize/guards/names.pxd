@@ -4,10 +4,11 @@ from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
 from fastops._cpp.classes cimport ClassVersion
+from fastops._specialize.guards.condition cimport Condition
 
 
 @cython.final
-cdef class Guard:
+cdef class Guard(Condition):
     cdef vector[const uint64_t*] counters   # change counters of the dicts
     cdef vector[PyTypeObject*] classes
     cdef uint64_t holding                   # the sum of counters at the last successful check

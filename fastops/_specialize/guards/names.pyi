@@ -1,10 +1,12 @@
 from collections.abc import Callable
 from typing import Any, final
 
+from fastops._specialize.guards.condition import Condition
+
 Asked = list[tuple[dict[str, Any] | type, dict[str, Any], bool]]
 
 @final
-class Guard:
+class Guard(Condition):
     looks: int
     def __init__(self, find: Callable[[], tuple[Asked, bool]]) -> None: ...
     def __bool__(self) -> bool: ...

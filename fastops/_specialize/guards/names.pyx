@@ -64,7 +64,7 @@ def upstream(value):
 
 
 @cython.final
-cdef class Guard:
+cdef class Guard(Condition):
     """Compares the objects that some names refer to with the expected objects.
 
     Parameters
@@ -87,6 +87,13 @@ cdef class Guard:
 
     def __bool__(self):
         return holds(self)
+
+    cdef bint hold(self) except -1:
+        return holds(self)
+
+    def differs(self):
+        """Return the names that refer to other objects now, as one text; None if there are none."""
+        return ", ".join(self.differing()) or None
 
     def contents(self):
         """Return the compared names and objects, by the title of the module or class."""

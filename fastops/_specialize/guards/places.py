@@ -319,7 +319,7 @@ class Places:
 
     def visit_dict(self, holder, held, skipped, step):
         """Add a dict that is an object, or holds its attributes."""
-        items = {}
+        items, ignored = {}, []
         for name, value in dict.items(held):
             if not (_is_constant(name) or isinstance(name, type)):
                 raise NotReplayableError(
@@ -327,9 +327,10 @@ class Places:
                 )
             if name in skipped:
                 self.unwatched.add(name)
+                ignored.append(name)
             else:
                 items[name] = value
-        self.note(holder, "dict", held, items, skipped, step)
+        self.note(holder, "dict", held, items, skipped, step, tuple(ignored))
         self.enqueue(holder, items.values(), [(step, name) for name in items])
 
     def skipped_of(self, kind):

@@ -2,6 +2,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
+from fastops._specialize.guards.condition cimport Condition
 from fastops._specialize.guards.names cimport Guard
 
 
@@ -28,7 +29,7 @@ cdef struct Place:
     uint64_t version
 
 
-cdef class Watch:
+cdef class Watch(Condition):
     cdef vector[Place] places
     cdef vector[PyObject*] values   # the recorded objects
     cdef list contents              # names, and contents of arrays
@@ -37,7 +38,6 @@ cdef class Watch:
     cdef object path_of             # returns the path to the object with an identity
     cdef size_t failed              # the place that was compared last
 
-    cpdef bint holds(self) except -1
     cdef bint has_any(self, set identities) except -1
     cdef bint is_same(self) except -1
     cdef bint same_items(self, Place* place) except -1
@@ -47,11 +47,10 @@ cdef class Watch:
     cdef bint same_array(self, Place* place) except -1
 
 
-cdef class Globals:
+cdef class Globals(Condition):
     cdef list modules
     cdef list names
     cdef vector[uint64_t] versions
     cdef Guard guard                # of the functions and classes that the code names
 
-    cdef bint hold(self) except -1
     cdef bint has_any(self, set identities) except -1

@@ -64,7 +64,7 @@ cdef uint64_t _class_version(PyObject* kind):
 
 
 @cython.final
-cdef class Watch:
+cdef class Watch(Condition):
     """Compares the contents of some objects with the recorded contents.
 
     Parameters
@@ -98,8 +98,8 @@ cdef class Watch:
             elif kind == "dict":
                 place.kind = DICT
                 place.version = DictVersion(place.at)
-                items, skipped, step = entry[2:]
-                self.contents.append((tuple(items), skipped, step))
+                items, skipped, step, ignored = entry[2:]
+                self.contents.append((tuple(items), skipped, step, ignored))
                 for value in items.values():
                     self.values.push_back(<PyObject*>value)
             elif kind == "list" or kind == "tuple":
@@ -136,8 +136,8 @@ cdef class Watch:
             place.last = self.values.size()
             self.places.push_back(place)
 
-    cpdef bint holds(self) except -1:
-        """Tell whether all places are unchanged. The caller keeps the root objects alive."""
+    cdef bint hold(self) except -1:
+        """Whether all places are unchanged. The caller keeps the root objects alive."""
         # A garbage collection could run other code, which could free an object between the
         # comparison of the place that holds it and its own comparison.
         cdef int collects = PyGC_Disable()
@@ -206,17 +206,18 @@ cdef class Watch:
         return True
 
     def differs(self):
-        """Return a text that says where the first difference is; None if there is none."""
+        """Return the path of the first difference, and what it is, as text; None if there is none.
+        """
         cdef size_t i = 0
         cdef Place* place
         cdef PyObject* there
-        if self.holds():
+        if self.hold():
             return None
         place = &self.places[self.failed]
         path = self.path_of(self.owners[self.failed])
         if place.kind != DICT:
             return f"{path} has changed ({_TITLES[place.kind]})"
-        names, skipped, step = self.contents[place.content]
+        names, skipped, step, _ = self.contents[place.content]
         for name in names:
             there = PyDict_GetItem(<dict>place.at, name)
             if there != self.values[place.first + i]:
@@ -228,15 +229,33 @@ cdef class Watch:
         return f"the order of {path} has changed"
 
     def paths(self):
-        """Return the paths of the compared objects, as code would write them: each path once."""
-        return list(dict.fromkeys(map(self.path_of, self.owners)))
+        """Return the paths of what is compared, as code would write them: each path once."""
+        return list(dict.fromkeys(self.named(compared=True)))
+
+    def ignored(self):
+        """Return the paths of the attributes that are not compared."""
+        return self.named(compared=False)
+
+    def named(self, compared):
+        """Return the paths of all objects and of the names in their dicts, or of ignored names."""
+        cdef size_t i
+        found = []
+        for i in range(self.places.size()):
+            path = self.path_of(self.owners[i])
+            if compared:
+                found.append(path)
+            if self.places[i].kind == DICT:
+                names, _, step, ignored = self.contents[self.places[i].content]
+                for name in names if compared else ignored:
+                    found.append(path + step_text((step, name)))
+        return found
 
     cdef bint same_items(self, Place* place) except -1:
         cdef PyObject* name
         cdef PyObject* value
         cdef Py_ssize_t at = 0, n = 0
         cdef tuple names
-        names, skipped, _ = self.contents[place.content]
+        names, skipped, _, _ = self.contents[place.content]
         while PyDict_Next(<dict>place.at, &at, &name, &value):
             if type(<object>name) is str and <object>name in skipped:
                 continue
@@ -318,7 +337,7 @@ cdef PyObject* _content(object cell):
 
 
 @cython.final
-cdef class Globals:
+cdef class Globals(Condition):
     """Compares the globals that code reads with the recorded ones.
 
     Parameters
@@ -341,7 +360,7 @@ cdef class Globals:
         self.guard = guard
 
     cdef bint hold(self) except -1:
-        """Tell whether all globals are unchanged."""
+        """Whether all globals are unchanged."""
         cdef Py_ssize_t i
         cdef PyObject* now
         if not guard_holds(self.guard):
@@ -370,13 +389,13 @@ cdef class Globals:
         return False
 
     def differs(self):
-        """Return the names that refer to other objects now."""
-        return self.guard.differing() + [
+        """Return the names that refer to other objects now, as one text; None if there are none."""
+        return ", ".join(self.guard.differing() + [
             f"{namespace.get('__name__')}.{name}"
             for namespace, asked in zip(self.modules, self.names)
             for name, value in asked.items()
             if original_of(namespace.get(name, _MISSING)) is not value
-        ]
+        ]) or None
 
     def contents(self):
         """Return the globals whose contents may change, by name.

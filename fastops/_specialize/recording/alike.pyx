@@ -83,5 +83,8 @@ cdef bint _same_items(dict one, dict other) except -1:
 
 cdef object _bytes(tensor):
     value = tensor.numpy()
-    elements = value.tolist() if tensor.dtype == _tf.string else value.tobytes()
+    if tensor.dtype == _tf.string:
+        elements = value if type(value) is bytes else value.tolist()  # a scalar is no array
+    else:
+        elements = value.tobytes()
     return tensor.dtype, tuple(tensor.shape), elements

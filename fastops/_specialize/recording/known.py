@@ -10,12 +10,12 @@ _PLAIN_ATTRS = {"bool": bool, "float": float, "int": int, "type": tf.as_dtype}
 """By type of attribute: converts any value, including NumPy's, to one that can be compared."""
 
 
-class Known:
+class KnownOp:
     """The facts about an op.
 
     Parameters
     ----------
-    record : fastops._core.record.Record
+    record : fastops._core.record.OpRecord
         The record of the op.
 
     Attributes
@@ -64,9 +64,9 @@ _known: dict = {}
 
 
 def known(op_name):
-    """Return the `Known` of an op."""
+    """Return the `KnownOp` of an op."""
     record = named(op_name).record
     found = _known.get(op_name)
     if found is None or found.record is not record:
-        found = _known[op_name] = Known(record)
+        found = _known[op_name] = KnownOp(record)
     return found

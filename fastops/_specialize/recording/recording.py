@@ -13,11 +13,12 @@ Assumption                       Guard
 dtypes, shapes and aliases of    the signature of the call (`_cpp/signature.h`); of variables, the
 arguments, Python values         static shape and the data of the handle
 values that Python read          a `Check` of the step that makes the value, or of the arguments
-sizes of a step's outputs        `Step.sizes`. After an effect, when the call cannot be made again,
-                                 the sizes of its inputs must decide them (`is_static`); otherwise
-                                 the call is not recorded. Sizes are not compared if values decide
-                                 them and the step is the last one of a function that returns only
-                                 arguments and outputs of ops: they are the sizes of the result
+sizes of a step's outputs        `RecordedStep.sizes`. After an effect, when the call cannot be made
+                                 again, the sizes of its inputs must decide them (`is_static`);
+                                 otherwise the call is not recorded. Sizes are not compared if
+                                 values decide them and the step is the last one of a function that
+                                 returns only arguments and outputs of ops: they are the sizes of
+                                 the result
 results of `Shape`, `Size`,      the sizes of their inputs, as above
 `Rank`, folded to constants
 a constant made in the call      the arguments and values above, from which Python made it. If it
@@ -40,8 +41,9 @@ from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._core.reasons import RefusedError
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
-from fastops._dispatch import named, prepare
-from fastops._specialize.policy import MAX_FUNCTION_OPS, MAX_VALUE_BYTES
+from fastops._dispatch import named
+from fastops._specialize.native import prepare
+from fastops._specialize.policy import MAX_FUNCTION_OPS, MAX_STATIC_STEPS, MAX_VALUE_BYTES
 from fastops._specialize.recording.known import SEEDS
 from fastops._specialize.recording.known import known as known_of
 from fastops._specialize.recording.recorder import Ran, Read
@@ -98,7 +100,6 @@ _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
 """Classes that the attributes of a tensor in a result may have."""
 
 
-MOST_STATICS = 4096
 _statics: dict = {}
 """Results of `has_static_shapes`, by everything that they depend on."""
 
@@ -131,7 +132,7 @@ class Check:
 
 
 @dataclass
-class Step:
+class RecordedStep:
     """An op to run.
 
     Attributes
@@ -285,7 +286,7 @@ class Recording:
         The variables that are not arguments of the call. Their handles come after the arguments.
     checks : list of Check
         The checks of the arguments.
-    steps : list of Step
+    steps : list of RecordedStep
         The steps in execution order.
     result : object
         The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite` in the
@@ -424,7 +425,7 @@ class _Maker:
             raise NotReplayableError("private_op", event.op_name)
         record = known_of(event.op_name)
         seed = self.seed_of(event, record)
-        step = Step(event.op_name, stopped=event.stopped, seed=seed)
+        step = RecordedStep(event.op_name, stopped=event.stopped, seed=seed)
         if record.missing or record.makes or (seed is None and record.exclusion is not None):
             raise NotReplayableError("op_effects", event.op_name)
         if seed is None and any(event.attrs.get(name) for name in record.bound_by):
@@ -440,7 +441,7 @@ class _Maker:
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None:
                 self.check_constant(tensor, event.op_name)
-        # The signature and `Step.sizes` guard the sizes, so that shapes are constants.
+        # The signature and `RecordedStep.sizes` guard the sizes, so that shapes are constants.
         fixed = event.op_name in _OF_SHAPES or (
             all(number is None for number in known)
             and not any(self.is_watchable(tensor) for tensor in event.inputs)
@@ -535,7 +536,7 @@ class _Maker:
 
     def ran_on_tapes(self, event, known, record):
         """Add an op that a tape records although its outputs are constants."""
-        step = Step(event.op_name, stopped=event.stopped)
+        step = RecordedStep(event.op_name, stopped=event.stopped)
         values = [
             self.kept(tensor) if number is None else number
             for tensor, number in zip(event.inputs, known, strict=True)
@@ -604,7 +605,7 @@ class _Maker:
             ),
         )
         if key not in _statics:
-            if len(_statics) >= MOST_STATICS:
+            if len(_statics) >= MAX_STATIC_STEPS:
                 _statics.clear()
             _statics[key] = self.has_static_shapes(step)
         return _statics[key]
@@ -787,7 +788,10 @@ def _arguments(record, values, attrs):
 def _bytes(tensor):
     """Return the dtype, shape and elements of a tensor, for comparisons."""
     value = tensor.numpy()
-    elements = value.tolist() if tensor.dtype == tf.string else value.tobytes()
+    if tensor.dtype == tf.string:
+        elements = value if type(value) is bytes else value.tolist()  # a scalar is no array
+    else:
+        elements = value.tobytes()
     return tensor.dtype, tensor._shape_tuple(), elements
 
 

@@ -1,9 +1,9 @@
 """The package of Keras 3's TensorFlow backend, its functions at the cost of their kernels.
 
 Modules, names, parameters and results are those of `keras.src.backend.tensorflow` in the Keras that
-is installed, which is imported. Results are the same to the last bit: a function here runs the ops
-that Keras's runs. docs/keras_backend.md says what is run by fastops, what is Keras's own, and what
-a package that Keras loads would need beside it.
+is installed, which is imported. Results are the same to the last bit: a function here runs the same
+ops as Keras's function. docs/keras_backend.md lists which functions fastops runs, which are Keras's
+own, and what else a package that Keras loads as its backend would need.
 """
 
 from fastops._backend.adapter.stand_ins import names_of

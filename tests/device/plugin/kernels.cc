@@ -1,4 +1,4 @@
-// Kernels of the device through TensorFlow's C interface. None of them is quick.
+// Kernels of the device through TensorFlow's C interface. They are not optimized for speed.
 
 #include <algorithm>
 #include <atomic>
@@ -14,8 +14,8 @@
 namespace fastops_test {
 namespace {
 
-// Walks through all places of an array in row-major order, with a place in each of some others that
-// are read with strides of their own.
+// Iterates over the elements of an array in row-major order, together with the offsets of elements
+// in other arrays, which have their own strides.
 class Walk {
  public:
   Walk(Sizes sizes, std::vector<Sizes> strides)
@@ -53,7 +53,7 @@ Sizes StridesOf(const Sizes& sizes) {
   return strides;
 }
 
-// Strides that repeat what has size 1, or is missing in front.
+// Strides that broadcast: dimensions of size 1, and missing leading dimensions, are repeated.
 Sizes Repeating(const Sizes& sizes, const Sizes& result) {
   const Sizes own = StridesOf(sizes);
   const size_t missing = result.size() - sizes.size();
@@ -88,7 +88,7 @@ int64_t AxisOf(int64_t axis, size_t rank) {
 }
 
 // ----------------------------------------------------------------------------------------------
-// Element by element
+// Elementwise
 // ----------------------------------------------------------------------------------------------
 
 template <typename Function>
@@ -177,7 +177,7 @@ BINARY(SquaredDifference, (x - y) * (x - y))
 BINARY(Pow, std::pow(x, y))
 BINARY(LogicalAnd, x&& y)
 BINARY(LogicalOr, x || y)
-// The gradient comes last but for ReluGrad.
+// The gradient is the last input, except in ReluGrad.
 BINARY(ReluGrad, x*(y > 0))
 BINARY(TanhGrad, y * (1 - x * x))
 BINARY(SigmoidGrad, y * x * (1 - x))
@@ -252,7 +252,7 @@ struct AddN {
   }
 };
 
-// What the host is told later: that it has a number which is none.
+// Reports infinities and NaNs to the host later, as a fault of the device.
 struct CheckNumerics {
   explicit CheckNumerics(Attributes attributes) : message(attributes.String("message")) {}
   void Run(Launch& launch) {
@@ -274,7 +274,7 @@ struct CheckNumerics {
 };
 
 // ----------------------------------------------------------------------------------------------
-// Other places for the same elements
+// Moving elements
 // ----------------------------------------------------------------------------------------------
 
 // Reads `x` with these strides, beginning at `first`.
@@ -369,7 +369,7 @@ struct Tile {
   }
 };
 
-// Puts arrays side by side: each is `outer` rows.
+// Concatenates arrays, each of `outer` rows, along the other dimension.
 void Join(Launch& launch, const std::vector<Array>& parts, const Array& whole, int64_t outer) {
   launch.Enqueue([=] {
     if (outer == 0) return;
@@ -428,7 +428,7 @@ struct Pack {
   const int64_t axis;
 };
 
-// An index that is out of range is found by the device.
+// The device detects indices out of range.
 struct GatherV2 {
   explicit GatherV2(Attributes attributes) : batch_dims(attributes.Int("batch_dims")) {}
   void Run(Launch& launch) {
@@ -473,7 +473,7 @@ struct GatherV2 {
 };
 
 // ----------------------------------------------------------------------------------------------
-// Fewer elements
+// Reductions and products
 // ----------------------------------------------------------------------------------------------
 
 struct SumOf {
@@ -632,7 +632,7 @@ struct Softmax {
 };
 
 // ----------------------------------------------------------------------------------------------
-// Chance
+// Random numbers
 // ----------------------------------------------------------------------------------------------
 
 uint64_t Mixed(uint64_t x) {  // SplitMix64
@@ -651,7 +651,7 @@ double NormalOf(uint64_t key, uint64_t counter) {
   return radius * std::cos(6.283185307179586 * UniformOf(key, 2 * counter + 1));
 }
 
-// With a seed each kernel goes on in its own sequence; without, it seeds itself.
+// With a seed, each kernel continues its own sequence. Without a seed, it chooses one.
 template <double (*kDraw)(uint64_t, uint64_t)>
 struct Drawing {
   explicit Drawing(Attributes attributes) : dtype(attributes.Type("dtype")) {
@@ -712,7 +712,7 @@ void RegisterAll() {
   NUMBERS(Unary<Sign>, "Sign")
   NUMBERS(Unary<ZerosLike>, "ZerosLike")
   NUMBERS(Unary<OnesLike>, "OnesLike")
-  // TensorFlow's own for all devices read what is not the host's.
+  // TensorFlow's own kernels for all devices would read the device's memory on the host.
   Register<Unary<ZerosLike>>("ZerosLike", {{"T", TF_INT32}});
   Register<Unary<OnesLike>>("OnesLike", {{"T", TF_INT32}});
   FLOATING(Unary<Sqrt>, "Sqrt")

@@ -1,4 +1,5 @@
-// What kernels of the device are made of: TensorFlow's C interface, and closures for a stream.
+// The parts of the device's kernels: wrappers of TensorFlow's C interface, and closures for a
+// stream.
 #ifndef FASTOPS_TESTS_DEVICE_LAUNCH_H_
 #define FASTOPS_TESTS_DEVICE_LAUNCH_H_
 
@@ -53,8 +54,8 @@ inline std::string Text(const Sizes& sizes) {
   return text + "]";
 }
 
-// A tensor in the device's memory. It keeps nothing alive, as on a real device: the order of the
-// stream sees to that.
+// A tensor in the device's memory. As on a real device, it does not keep the memory alive: the
+// order of work in the stream is enough.
 struct Array {
   void* shown;
   TF_DataType dtype;
@@ -62,15 +63,15 @@ struct Array {
 
   int64_t count() const { return Product(sizes); }
   size_t bytes() const { return count() * TF_DataTypeSize(dtype); }
-  // Its elements. For closures alone.
+  // The elements. Only closures may use this.
   template <typename T>
   T* own() const {
     return reinterpret_cast<T*>(Own(shown));
   }
 };
 
-// One call of a kernel, on the host: it looks at sizes and at arguments that the host has, and
-// gives the stream what is to be computed.
+// One call of a kernel, on the host. It reads sizes and arguments in host memory, and gives the
+// computation to the stream.
 class Launch {
  public:
   explicit Launch(TF_OpKernelContext* context) : context_(context) {}
@@ -148,7 +149,7 @@ class Launch {
   std::vector<Array> used_;
 };
 
-// The attributes of a kernel that is made.
+// The attributes for the constructor of a kernel.
 class Attributes {
  public:
   explicit Attributes(TF_OpKernelConstruction* construction) : construction_(construction) {}
@@ -189,10 +190,10 @@ class Attributes {
   TF_OpKernelConstruction* const construction_;
 };
 
-// The op that is called. The C interface does not tell: variables.cc asks C++.
+// The op of the call. The C interface does not provide it, so variables.cc uses C++.
 std::string OpOf(TF_OpKernelContext* context);
 
-// Calls `function` with a zero of that type.
+// Calls `function` with a zero of a type.
 template <typename Function>
 void ForType(TF_DataType dtype, Function function) {
   switch (dtype) {
@@ -215,7 +216,7 @@ void ForType(TF_DataType dtype, Function function) {
 
 using Types = std::initializer_list<std::pair<const char*, TF_DataType>>;
 
-// Registers a class: made of `Attributes`, with `Run(Launch&)`.
+// Registers a class with a constructor that takes `Attributes`, and a method `Run(Launch&)`.
 template <typename Kernel>
 void Register(const char* op, Types types, std::initializer_list<const char*> on_host = {}) {
   const auto make = [](TF_OpKernelConstruction* construction) -> void* {

@@ -1,4 +1,4 @@
-// The memory of the device: nobody but the device's own threads can touch it.
+// The memory of the device, which only the device's own threads can access.
 #ifndef FASTOPS_TESTS_DEVICE_MEMORY_H_
 #define FASTOPS_TESTS_DEVICE_MEMORY_H_
 
@@ -13,32 +13,33 @@ namespace fastops_test {
 
 constexpr int kDevices = 2;
 
-// Tells what is wrong and ends the process: a test that goes on would prove nothing.
+// Prints what is wrong and ends the process, because a test that continues would prove nothing.
 [[noreturn]] void Die(const char* what, const void* where, size_t size);
 
-// One device's. Its pages are mapped twice. The addresses that TensorFlow gets are in the mapping
-// that nobody may read or write, so that a host that follows one ends at once. The device computes
-// in the other mapping.
+// The memory of one device. Its pages are mapped twice. TensorFlow gets addresses in a mapping that
+// cannot be read or written, so that any access by the host crashes at once. The device computes in
+// the other mapping.
 class Memory {
  public:
   Memory();
 
   void* Allocate(size_t size);
-  // From now on no work may be given to a stream that uses the block. What was given before may
-  // still do so: when that is done the block is filled with kFreed, and may be handed out again.
+  // After this call, no work that uses the block may be given to a stream. Work that was given
+  // before may still use it. When that work is done, the block is filled with kFreed and may be
+  // allocated again.
   void Free(void* shown);
 
   bool Has(const void* shown) const;
-  // Whether all of it lies in a block that is not free.
+  // Whether the whole range is in a block that is in use.
   bool IsAlive(const void* shown, size_t size) const;
   char* Own(const void* shown) const;
 
-  int64_t allocated() const;  // blocks, ever
-  int64_t last() const;       // the block that was handed out last
-  int64_t live() const;       // blocks
+  int64_t allocated() const;  // blocks ever allocated
+  int64_t last() const;       // the block that was allocated last
+  int64_t live() const;       // blocks in use
   int64_t live_bytes() const;
 
-  static constexpr size_t kSize = size_t{1} << 30;  // pages are made as they are used
+  static constexpr size_t kSize = size_t{1} << 30;  // pages are created on first use
 
  private:
   static constexpr size_t kAlignment = 256;
@@ -56,10 +57,10 @@ class Memory {
 
 Memory& MemoryOf(int device);
 
-// Ends the process unless TensorFlow may use that memory of some device now.
+// Ends the process unless the range is memory of a device that TensorFlow may use now.
 void CheckAlive(const void* shown, size_t size);
 
-// Where the device finds what TensorFlow knows by that address. For threads of the device.
+// The device's own address for an address of TensorFlow. Only for threads of the device.
 char* Own(const void* shown);
 
 }  // namespace fastops_test

@@ -1,5 +1,5 @@
-// A device for tests that TensorFlow loads as it loads a vendor's: two of them, of a type of their
-// own, with memory that the host cannot touch, and streams that lag behind.
+// Devices for tests, which TensorFlow loads like a vendor's plugin: two devices of a new type, with
+// memory that the host cannot access, and streams that lag behind.
 
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 Memory& Of(const SP_Device* device) { return MemoryOf(device->ordinal); }
 
-// Copies and fills fail once the device has a fault. That is how the host hears of it.
+// Copies and fills fail once the device has a fault. This reports the fault to the host.
 bool Works(int device, TF_Status* status) {
   const std::string fault = FaultOf(device);
   if (fault.empty()) {
@@ -138,7 +138,7 @@ void CopyWithin(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* 
       [to = to->opaque, from = from->opaque, size] { std::memmove(Own(to), Own(from), size); });
 }
 
-// The three that wait: behind all that the streams were given.
+// These three functions wait for all work that was given to the streams before.
 void CopyToHostNow(const SP_Device* device, void* to, const SP_DeviceMemoryBase* from,
                    uint64_t size, TF_Status* status) {
   SynchronizeAll();
@@ -271,7 +271,7 @@ void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status*) {
   params->platform->name = "FASTOPS_TEST_PLATFORM";
   params->platform->type = "FASTOPS_TEST";
   params->platform->supports_unified_memory = 0;
-  // Without TensorFlow's pool each tensor is a block, which is gone once the tensor is.
+  // Without TensorFlow's pool, each tensor has its own block, which is freed with the tensor.
   params->platform->use_bfc_allocator = pooled != nullptr && *pooled == '1';
   params->platform->force_memory_growth = 1;
   params->platform_fns->struct_size = SP_PLATFORM_FNS_STRUCT_SIZE;
@@ -288,7 +288,7 @@ void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status*) {
   params->destroy_platform_fns = Nothing;
 }
 
-// What tests ask and tell.
+// The interface for tests.
 void fastops_test_hold(int held) { fastops_test::Hold(held != 0); }
 void fastops_test_delay(int most) { fastops_test::SetDelay(most); }
 void fastops_test_synchronize() { fastops_test::SynchronizeAll(); }

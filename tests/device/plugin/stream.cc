@@ -11,7 +11,8 @@ namespace fastops_test {
 
 namespace {
 
-// What all streams share. Never destroyed: they run until the process is gone.
+// The state that all streams share. It is never destroyed, since streams run until the process
+// ends.
 struct Shared {
   std::mutex mutex;
   std::condition_variable changed;
@@ -47,7 +48,7 @@ void Moment::Wait() {
 }
 
 void AfterAllStreams(std::function<void()> work) {
-  std::lock_guard<std::mutex> lock(All().mutex);  // none is added meanwhile, none goes
+  std::lock_guard<std::mutex> lock(All().mutex);  // no stream is added or removed meanwhile
   if (All().streams.empty()) return work();
   auto left = std::make_shared<std::atomic<size_t>>(All().streams.size());
   auto shared = std::make_shared<std::function<void()>>(std::move(work));

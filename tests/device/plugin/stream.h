@@ -1,4 +1,4 @@
-// Streams and events of the device: a thread for each stream, which does its work in order.
+// Streams and events of the device. Each stream has a thread that does its work in order.
 #ifndef FASTOPS_TESTS_DEVICE_STREAM_H_
 #define FASTOPS_TESTS_DEVICE_STREAM_H_
 
@@ -15,7 +15,8 @@
 
 namespace fastops_test {
 
-// Something that is over at some time. Each record of an event is another one.
+// A point in the work of a stream, which is reached at some time. Each record of an event makes a
+// new one.
 class Moment {
  public:
   void Reach();
@@ -32,7 +33,7 @@ class Moment {
 
 struct SP_Event_st {
   std::mutex mutex;
-  std::shared_ptr<fastops_test::Moment> recorded;  // null: never
+  std::shared_ptr<fastops_test::Moment> recorded;  // null: never recorded
 
   std::shared_ptr<fastops_test::Moment> Recorded() {
     std::lock_guard<std::mutex> lock(mutex);
@@ -44,11 +45,11 @@ struct SP_Stream_st {
   explicit SP_Stream_st(int device);
   ~SP_Stream_st();
 
-  // Gives it work: what a device does, at some later time.
+  // Gives work to the stream, which does it at some later time.
   void Enqueue(std::function<void()> work) { Put({std::move(work), true}); }
-  // Likewise what keeps the streams together, which no delay may hold up.
+  // Gives work to the stream that is not delayed: synchronization between streams.
   void EnqueueAtOnce(std::function<void()> work) { Put({std::move(work), false}); }
-  // A moment that is reached when all that it was given so far is done.
+  // Returns a moment that is reached when all work given so far is done.
   std::shared_ptr<fastops_test::Moment> Record();
 
   const int device;
@@ -72,23 +73,23 @@ struct SP_Stream_st {
 
 namespace fastops_test {
 
-// Has something done when all streams have done what they were given so far.
+// Does work when all streams have finished the work given to them so far.
 void AfterAllStreams(std::function<void()> work);
-// Waits until they have.
+// Waits until all streams have finished the work given to them so far.
 void SynchronizeAll();
 
-// Holds the streams before whatever they have not begun, or lets them go on.
+// Stops the streams before work that they have not begun, or lets them continue.
 void Hold(bool held);
-// How long work may be delayed, in microseconds.
+// Sets how long work may be delayed, in microseconds.
 void SetDelay(int most);
 
-// What went wrong on a device after the host had been told that all was well; "" if nothing did.
+// The error that a device had after the call had returned success to the host; "" if none.
 std::string FaultOf(int device);
 void SetFault(int device, const std::string& what);
 
-// Counts something, by its name.
+// Counts an event, by name.
 void Count(const std::string& what);
-// All counts, a line for each: the number and the name.
+// Returns all counts, a line for each: the number and the name.
 std::string Counts();
 
 }  // namespace fastops_test

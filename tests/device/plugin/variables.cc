@@ -1,5 +1,5 @@
-// Kernels of the device that change variables. The C interface for them is not in TensorFlow's
-// libraries for Python, so these are classes of C++.
+// Kernels of the device that change variables. TensorFlow's libraries for Python lack the C
+// interface for them, so these are C++ classes.
 
 #include <cmath>
 #include <cstring>
@@ -34,9 +34,9 @@ const void* Begin(const Tensor& tensor) { return tensor.tensor_data().data(); }
 
 void Check(const Tensor& tensor) { CheckAlive(Begin(tensor), tensor.TotalBytes()); }
 
-// Changes a variable, in place if nobody else has its tensor.
+// Changes a variable, in place if there is no other reference to its tensor.
 //
-// Functions are given the elements of the variable and of the inputs, in order.
+// The functions get the elements of the variable and of the inputs, in order.
 template <typename T>
 class Update : public OpKernel {
  public:
@@ -127,7 +127,7 @@ class GradientDescent : public Update<T> {
   }
 };
 
-// var, m, v; then beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad.
+// Inputs: var, m, v; then beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad.
 template <typename T>
 class Adam : public Update<T> {
  public:

@@ -1,4 +1,4 @@
-"""Batches of arrays: those of Keras's pipeline, which is not made unless something asks for it."""
+"""Batches of arrays are those of Keras's pipeline, which is only made if it is needed."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ from fastops._specialize.cache import Cache
 
 @pytest.fixture
 def pipelines(monkeypatch):
-    """Return a list that grows with each pipeline of Keras's that is made."""
+    """Return a list that grows with each pipeline that Keras makes."""
     made = []
     make = tf.data.Dataset.range
 
@@ -40,53 +40,54 @@ def seedless():
 
 def plain(value):
     return tf.nest.map_structure(
-        lambda one: (one.dtype.name, tuple(one.shape), one.numpy().tobytes(), one.device), value
+        lambda leaf: (leaf.dtype.name, tuple(leaf.shape), leaf.numpy().tobytes(), leaf.device),
+        value,
     )
 
 
 def eagerly(dataset):
     """Return the elements of two epochs."""
-    return [[plain(one) for one in dataset] for _ in range(2)]
+    return [[plain(element) for element in dataset] for _ in range(2)]
 
 
 def in_graphs(dataset):
     take = tf.function(lambda iterator: iterator.get_next())
-    iterator, found = iter(dataset), []
+    iterator, elements = iter(dataset), []
     try:
         while True:
-            found.append(plain(take(iterator)))
+            elements.append(plain(take(iterator)))
     except tf.errors.OutOfRangeError:
-        return found
+        return elements
 
 
 def by_turns(dataset):
-    """Return elements that a graph takes, and others."""
+    """Return elements that are taken alternately in a graph and eagerly."""
     take = tf.function(lambda iterator: iterator.get_next())
-    iterator, found = iter(dataset), []
+    iterator, elements = iter(dataset), []
     try:
         for number in range(9):
-            found.append(plain(take(iterator) if number % 3 else next(iterator)))
+            elements.append(plain(take(iterator) if number % 3 else next(iterator)))
     except (StopIteration, tf.errors.OutOfRangeError) as end:
-        found.append(type(end))
-    return found
+        elements.append(type(end))
+    return elements
 
 
 def to_the_end(dataset):
-    iterator, found = iter(dataset), []
+    iterator, elements = iter(dataset), []
     for _ in range(6):
         try:
-            found.append(plain(iterator.get_next()))
+            elements.append(plain(iterator.get_next()))
         except tf.errors.OutOfRangeError as end:
-            found.append(str(end))
-    return found
+            elements.append(str(end))
+    return elements
 
 
 def as_a_dataset(dataset):
-    """Return what needs the pipeline."""
+    """Return results that need the pipeline."""
     mapped = dataset.map(lambda *element: element).take(2)
     assert isinstance(dataset, tf.data.Dataset)
     return (
-        [plain(one) for one in mapped],
+        [plain(element) for element in mapped],
         dataset.cardinality().numpy(),
         dataset.options().autotune.enabled,
     )
@@ -112,7 +113,7 @@ DATA = {
 
 
 def compare(make, uses, pipelines, seed=None):
-    """Compare what comes of datasets with and without, and see that no pipelines are made."""
+    """Compare datasets with and without `install`, and assert that no pipelines are made."""
 
     def run():
         tf.random.set_seed(seed)
@@ -136,7 +137,7 @@ def test_batches(name, rows, size, pipelines):
 
 
 @pytest.mark.parametrize("seed", [0, -5, 2**40 + 3])
-def test_orders_that_a_seed_decides(seed, pipelines):
+def test_orders_with_a_seed(seed, pipelines):
     def make():
         return ArrayDataAdapter(np.arange(10), np.ones(10), batch_size=4, shuffle=True)
 
@@ -158,7 +159,7 @@ def test_orders_without_a_seed(pipelines):
         assert len(seen) == 6
 
 
-def test_the_seed_is_that_of_its_time():
+def test_the_seed_is_read_when_iteration_begins():
     def program():
         tf.random.set_seed(3)
         dataset = ArrayDataAdapter(np.arange(10), batch_size=4, shuffle=True).get_tf_dataset()
@@ -176,7 +177,7 @@ def test_later_uses_make_the_pipeline(pipelines):
         arrays = np.arange(10.0), np.arange(10)
         dataset = ArrayDataAdapter(*arrays, batch_size=4).get_tf_dataset()
         before = eagerly(dataset)
-        arrays[0][:] = -1  # of which a copy was made
+        arrays[0][:] = -1  # the batches have copied it
         pipelines.clear()
         assert as_a_dataset(dataset)[1] == -2
         assert len(pipelines) == 1
@@ -210,7 +211,7 @@ def debugging():
         (ArrayDataAdapter, [np.arange(8, dtype=">i4").astype(">i4")], {}),
     ],
 )
-def test_others_are_keras_s(kind, data, options, pipelines):
+def test_other_datasets_fall_back(kind, data, options, pipelines):
     with fastops.accelerated():
         for _ in range(2):
             pipelines.clear()
@@ -229,7 +230,7 @@ def test_others_are_keras_s(kind, data, options, pipelines):
     ],
     ids=["debug mode", "strategy", "tape", "device", "graph"],
 )
-def test_scopes_leave_it_to_keras(scope, pipelines):
+def test_in_scopes_datasets_fall_back(scope, pipelines):
     with fastops.accelerated():
         for _ in range(2):
             pipelines.clear()
@@ -245,22 +246,22 @@ def test_under_a_tape():
             dataset = ArrayDataAdapter(x, batch_size=2).get_tf_dataset()
             with tf.GradientTape() as tape:
                 tape.watch(x)
-                y = sum(tf.reduce_sum(one) for one in dataset)
+                y = sum(tf.reduce_sum(batch) for batch in dataset)
             assert y == 6
             assert tape.gradient(y, x) is None
 
 
-def test_batches_are_no_tensors_of_the_program():
+def test_batches_are_not_tensors_of_the_program():
     x = tf.constant([[1.0], [2.0], [3.0]])
     with fastops.accelerated():
         for size in (2, 3, 8):
             for _ in range(2):
-                found = list(ArrayDataAdapter(x, batch_size=size).get_tf_dataset())
-                assert all(one is not x for one in found)
+                batches = list(ArrayDataAdapter(x, batch_size=size).get_tf_dataset())
+                assert all(batch is not x for batch in batches)
 
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.array(3)])
-def test_odd_seeds_are_keras_s(seed, pipelines):
+def test_odd_seeds_fall_back(seed, pipelines):
     def run():
         tf.random.set_seed(seed)
         return eagerly(ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset())
@@ -273,7 +274,7 @@ def test_odd_seeds_are_keras_s(seed, pipelines):
             assert len(pipelines) == 1
 
 
-def test_determinism_wants_a_seed():
+def test_determinism_requires_a_seed():
     def run():
         return ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset()
 
@@ -289,20 +290,20 @@ def test_threads_share_an_iterator():
         for _ in range(5):
             rows = np.arange(1000)
             iterator = iter(ArrayDataAdapter(rows, batch_size=1).get_tf_dataset())
-            found = []
+            numbers = []
 
-            def work(iterator=iterator, found=found):
-                found.extend(int(one[0]) for one in iterator)
+            def work(iterator=iterator, numbers=numbers):
+                numbers.extend(int(batch[0]) for batch in iterator)
 
             threads = [threading.Thread(target=work) for _ in range(4)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert sorted(found) == list(rows)
+            assert sorted(numbers) == list(rows)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
+def test_the_cache_of_orders_is_bounded(monkeypatch):
     monkeypatch.setattr(batches, "_kinds", Cache(2))
     with fastops.accelerated():
         for columns in range(1, 5):
@@ -310,7 +311,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         assert len(batches._kinds) == 2
 
 
-def test_uninstalled_it_is_keras_s(pipelines):
+def test_after_uninstall_keras_makes_the_pipeline(pipelines):
     original = vars(ArrayDataAdapter)["get_tf_dataset"]
     with fastops.accelerated():
         kept = ArrayDataAdapter(np.arange(8), batch_size=4)
@@ -318,7 +319,7 @@ def test_uninstalled_it_is_keras_s(pipelines):
         assert vars(ArrayDataAdapter)["get_tf_dataset"] == original
     assert vars(ArrayDataAdapter)["get_tf_dataset"] is original
     assert array_data_adapter.ArrayDataAdapter is ArrayDataAdapter
-    assert [one.numpy().tolist() for one in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert [batch.numpy().tolist() for batch in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     pipelines.clear()
     kept.get_tf_dataset()
     assert len(pipelines) == 1
@@ -335,12 +336,12 @@ class Seen(keras.callbacks.Callback):
         self.all = []
 
     def on_train_batch_end(self, batch, logs=None):
-        self.all.append((batch, {name: float(one) for name, one in logs.items()}))
+        self.all.append((batch, {name: float(value) for name, value in logs.items()}))
 
     on_test_batch_end = on_train_batch_end
 
     def on_predict_batch_end(self, batch, logs=None):
-        self.all.append((batch, [np.asarray(one).tobytes() for one in logs["outputs"]]))
+        self.all.append((batch, [np.asarray(output).tobytes() for output in logs["outputs"]]))
 
 
 def weights_of_samples(model, x, y, seen):
@@ -387,9 +388,10 @@ def test_loops(eagerly, several, pipelines, capsys):
             yield fit(model, x, y, seen).history
         yield model.evaluate(x, y, batch_size=8, verbose=1, callbacks=[seen])
         yield model.predict(x, batch_size=16, verbose=0, callbacks=[seen]).tobytes()
-        yield [one.numpy().tobytes() for one in model.variables]
+        yield [variable.numpy().tobytes() for variable in model.variables]
         yield seen.all
-        last = capsys.readouterr().out.rpartition("\r")[2]  # how many there are depends on time
+        # The number of progress lines depends on time.
+        last = capsys.readouterr().out.rpartition("\r")[2]
         yield re.sub(r"\d+[mu]?s", "", last).rstrip()
 
     expected = list(program())

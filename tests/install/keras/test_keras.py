@@ -1,4 +1,4 @@
-"""Keras under `fastops.install`: its functions, the helpers of its layers, and whole programs."""
+"""Keras under `fastops.install`: its functions, the helpers of its layers, whole programs."""
 
 import inspect
 import itertools
@@ -14,13 +14,12 @@ from keras.src.utils.tracking import TrackedDict, TrackedList
 from support import Failure, assert_same, difference, floats
 
 import fastops
-from fastops._install import dtypes, restated
+from fastops._install import answer, dtypes, restated
 from fastops._install.keras import functions, targets
-from fastops._install.keras.helper import HELPERS, Helper
 
 pytestmark = [
     pytest.mark.usefixtures("fresh"),
-    # NumPy says so of the variables of an older Keras.
+    # NumPy warns of the variables of older versions of Keras.
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy"),
 ]
 
@@ -36,7 +35,7 @@ def not_installed():
     fastops.uninstall()
 
 
-def test_keras_is_there():
+def test_keras_is_installed():
     assert targets.source() is keras.src
 
 
@@ -69,7 +68,7 @@ ODD = (
 
 
 def operators(accelerated, *, numbers=True):
-    """Return the calls of a function of two operands, direct for these dtypes."""
+    """Return calls of a function of two operands, which are direct for these dtypes."""
     shapes = (((), ()), ((3,), (3,)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((0,), (0,)), ((1,), (1,)))
     shapes += (
         ((2, 3), (1, 3)),
@@ -98,8 +97,8 @@ def operators(accelerated, *, numbers=True):
     yield from (call(M, BIAS), call(BIAS, M), call(K, BIAS), call(BIAS, K), call(N, WHOLE))
     yield from (call(1, 2), call(1.5, 2), call(M), call(), call(x1=M, x2=M), call(M, M, M))
     yield from (call(M, x2=K), call(M, y=M), call(K, HALF), call(WHOLE, K))
-    yield from (call(one, other) for one in (F, M, K, 1.5) for other in ODD)
-    yield from (call(one, other) for one in ODD for other in (F, M, K, 1.5))
+    yield from (call(operand, other) for operand in (F, M, K, 1.5) for other in ODD)
+    yield from (call(operand, other) for operand in ODD for other in (F, M, K, 1.5))
 
 
 def elementwise():
@@ -124,7 +123,7 @@ def products():
     yield from (fast(M, COLUMN), fast(K, COLUMN), fast(V, COLUMN), call(M, HALF), call(M, WHOLE))
     yield from (call(M), call(x1=M, x2=COLUMN), call(M, 2.0), call(2.0, M), call(M, K))
     yield from (call(M, other) for other in ODD)
-    yield from (call(one, COLUMN) for one in ODD)
+    yield from (call(operand, COLUMN) for operand in ODD)
 
 
 def reductions(accelerated):
@@ -195,13 +194,13 @@ NAMED = {function.name.removeprefix(f"{BACKEND}."): function for function in fun
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_the_same_as_keras(name):
+def test_results_are_the_same_as_keras(name):
     make_calls = CALLS.get(name, elementwise)
     assert_unchanged(f"{BACKEND}.{name}", list(make_calls()), LAYERS)
 
 
 def test_operands_that_look_like_a_bias():
-    """What is added, and by which op: Keras takes a vector for a bias if it fits."""
+    """Sums and the ops that compute them: Keras treats a vector that fits as a bias."""
     add = f"{BACKEND}.numpy.add"
 
     def seen(one, other):
@@ -226,7 +225,7 @@ def test_operands_that_look_like_a_bias():
             ((1, 3), (2, 3)),
         )
     ]
-    # The generated functions alone count what Keras's own function runs.
+    # The layer "dispatch" alone counts the ops that Keras's own function runs.
     with fastops.accelerated(only=["dispatch"]):
         wants = [seen(*pair) for pair in [*pairs, *pairs]]
     with fastops.accelerated(only=["dispatch", "keras"]):
@@ -259,7 +258,7 @@ def test_scopes_that_give_variables_other_values(name, scope):
                     assert difference(outcome(find(f"{BACKEND}.{name}"), *rest), want) is None
 
 
-def test_tensors_are_built_into_graphs_as_before():
+def test_graphs_are_built_as_without_install():
     def program(x):
         y = keras.ops.add(keras.ops.matmul(x, COLUMN), 1.5)
         y = keras.ops.where(y > 0.5, keras.ops.sqrt(y), keras.ops.cast(1.5, "float32"))
@@ -284,7 +283,7 @@ def test_tensors_are_built_into_graphs_as_before():
 
 
 class Name(str):
-    """A class that is not known."""
+    """A class that fastops does not know."""
 
 
 STRUCTURES = (
@@ -352,7 +351,7 @@ ASKED = {
 
 
 def typed(value):
-    """Return a result with the classes of everything in it, and of tensors who they are."""
+    """Return a result with the classes of all its parts, and the identities of tensors."""
     if isinstance(value, (list, tuple)):
         return type(value), [typed(item) for item in value]
     if isinstance(value, dict):
@@ -362,30 +361,34 @@ def typed(value):
 
 
 def test_each_helper_is_asked():
-    assert sorted(ASKED) == sorted(HELPERS)
+    assert sorted(ASKED) == sorted(functions.HELPERS)
+
+
+def test_every_entry_of_the_tables_has_an_answer():
+    assert answer.registered("keras") == functions.HELPERS.keys() | functions.METHODS.keys()
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_helpers_answer_as_keras(name):
+def test_helpers_give_the_same_as_keras(name):
     original = find(f"keras.src.{name}")
     wants = [typed(outcome(original, *asked)) for asked in ASKED[name]]
     with fastops.accelerated(only=LAYERS):
         helper = find(f"keras.src.{name}")
-        assert isinstance(helper, Helper)
+        assert isinstance(helper, answer.Answer)
         for _ in range(2):
             for asked, want in zip(ASKED[name], wants, strict=True):
                 got = typed(outcome(helper, *asked))
                 assert got == want, asked
         answered = sum(not quiet(helper, asked) for asked in ASKED[name])
-    assert answered > 1, "none of these was answered without Keras"
+    assert answered > 1, "all of these calls fell back to Keras"
 
 
 def quiet(function, asked):
-    """Whether a call enters Python of Keras's."""
+    """Tell whether a call enters Python code of Keras."""
     return bool(frames(lambda: outcome(function, *asked), (), {}))
 
 
-def test_the_default_float_is_asked_for(monkeypatch):
+def test_the_default_float_is_read_in_each_call(monkeypatch):
     result_type = find("keras.src.backend.common.dtypes.result_type")
     with fastops.accelerated():
         try:
@@ -409,7 +412,7 @@ def test_global_state_is_found_after_it_is_cleared():
 
 
 def bound(layer, *args, **kwargs):
-    """Return what a layer's call binds its arguments to, and the keywords that are left."""
+    """Return the arguments that a layer's call binds, and the remaining keywords."""
     spec = keras.src.layers.layer.CallSpec(
         layer._call_signature, layer._call_context_args, args, kwargs
     )
@@ -431,7 +434,7 @@ class Bare(keras.layers.Layer):
         return F
 
 
-@pytest.mark.skipif(OTHER is not None, reason=f"left to Keras: {OTHER}")
+@pytest.mark.skipif(OTHER is not None, reason=f"falls back to Keras: {OTHER}")
 def test_arguments_of_layers_are_bound_as_by_keras():
     layers = (keras.layers.Dense(3), keras.layers.LSTMCell(2), Wide(), Open(), Bare())
     layers += (keras.layers.MultiHeadAttention(1, 2),)
@@ -462,7 +465,7 @@ def test_arguments_of_layers_are_bound_as_by_keras():
 
 
 class Watching(keras.layers.Layer):
-    """A layer that looks at what is set."""
+    """A layer that observes assignments of its attributes."""
 
     @property
     def flag(self):
@@ -512,7 +515,7 @@ def test_attributes_of_layers_are_set_as_by_keras():
 
 
 def run(program, *, direct, **options):
-    """Assert that a program gives the same with and without, and that ops of it ran directly."""
+    """Assert that a program gives the same with and without `install`, with direct ops."""
     keras.utils.set_random_seed(3)
     keras.utils.clear_session(free_memory=False)
     want = program(**options)
@@ -659,8 +662,8 @@ def test_threads_share_a_model():
 
     def work(row, want):
         for _ in range(100):
-            if found := difference(model(row), want):
-                problems.append(found)
+            if differing := difference(model(row), want):
+                problems.append(differing)
 
     with fastops.accelerated():
         threads = [
@@ -674,7 +677,7 @@ def test_threads_share_a_model():
 
 
 # ---------------------------------------------------------------------------------------------
-# Putting it in
+# Installing
 # ---------------------------------------------------------------------------------------------
 
 
@@ -684,13 +687,14 @@ def test_another_keras_is_left_alone(monkeypatch):
     with fastops.accelerated():
         assert find(f"{BACKEND}.numpy.add") is original
         assert "__init__" in vars(keras.src.layers.layer.CallSpec)
-        assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], Helper)
+        assert not isinstance(vars(keras.src.layers.layer.CallSpec)["__init__"], answer.Answer)
 
 
 @pytest.mark.quick
 def test_calls_are_counted_once():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="relu")])
-    with fastops.accelerated(exclude=["models"]):  # which try a recording on copies of variables
+    # Trials of recordings run ops on copies of variables.
+    with fastops.accelerated(exclude=["models"]):
         for _ in range(2):
             model(M)
         with fastops.profile() as report:

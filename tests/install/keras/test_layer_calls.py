@@ -1,4 +1,4 @@
-"""Calls of layers that users write: what is around their ``call`` is set up here, or is Keras's."""
+"""Calls of user layers: the stand-in runs the code around their ``call``, or Keras does."""
 
 import threading
 from unittest import mock
@@ -17,20 +17,20 @@ import fastops
 from fastops._install import restated
 
 OTHER = restated.changed("keras.src.layers.layer:Layer.__call__")
-pytestmark = pytest.mark.skipif(OTHER is not None, reason=f"left to Keras: {OTHER}")
+pytestmark = pytest.mark.skipif(OTHER is not None, reason=f"falls back to Keras: {OTHER}")
 
 CALLS = 3
 X = tf.constant(floats(2, 4))
 
 
 def layer_call():
-    """Return what stands in the place of `keras.Layer.__call__`, below that of the replays."""
-    found = vars(keras.Layer)["__call__"]
-    return found if hasattr(found, "taken") else found.original
+    """Return the stand-in for `keras.Layer.__call__` below the one that replays."""
+    method = vars(keras.Layer)["__call__"]
+    return method if hasattr(method, "taken") else method.original
 
 
 def both(program, *, taken):
-    """Run a program in both ways, and compare; also how many calls are made here, None for some."""
+    """Compare a program with and without `install`, and the stand-in's calls; None: some."""
 
     def run():
         keras.utils.set_random_seed(1)
@@ -49,7 +49,7 @@ def both(program, *, taken):
 
 
 class Told(keras.Layer):
-    """Notes what its ``call`` is given, and what is around it."""
+    """A layer that logs the arguments of its ``call`` and the settings around it."""
 
     def __init__(self, inner=None, **kwargs):
         super().__init__(**kwargs)
@@ -77,11 +77,11 @@ def nested():
 
 
 def notes_of(layer):
-    found = []
+    results = []
     while layer is not None:
-        found.append((list(layer.notes), [one.numpy() for one in layer.losses]))
+        results.append((list(layer.notes), [loss.numpy() for loss in layer.losses]))
         layer = layer.inner
-    return found
+    return results
 
 
 @pytest.mark.parametrize("given", [{}, {"training": True}, {"training": False}, {"training": None}])
@@ -91,7 +91,8 @@ def test_settings_scopes_and_losses_of_nested_layers(given):
         results = [layer(X, **given) for _ in range(CALLS)]
         return results, notes_of(layer), layer.losses
 
-    # The first call builds the layers inside by Keras's own calls: the innermost one is plain then.
+    # Keras's own calls build the inner layers in the first call; then only the innermost call is
+    # plain.
     both(program, taken=3 * (CALLS - 1) + 1)
 
 
@@ -136,8 +137,8 @@ def test_models_and_their_built_in_layers():
     def program():
         model = Model()
         with tf.GradientTape() as tape:
-            result = [model(X, training=one) for one in (False, True, False, True)]
-            loss = tf.add_n([tf.reduce_sum(one) for one in result])
+            result = [model(X, training=training) for training in (False, True, False, True)]
+            loss = tf.add_n([tf.reduce_sum(output) for output in result])
         return result, tape.gradient(loss, model.trainable_variables)
 
     both(program, taken=None)
@@ -163,12 +164,12 @@ def test_masks():
         masked = tf.identity(X)
         keras.src.backend.set_keras_mask(masked, tf.constant([True, False]))
         results.append(layer(masked))
-        return results, layer.given, [one._keras_mask for one in results]
+        return results, layer.given, [result._keras_mask for result in results]
 
     both(program, taken=CALLS - 1)
 
 
-def test_a_mask_that_is_lost_is_warned_of():
+def test_a_lost_mask_causes_a_warning():
     class Plain(keras.Layer):
         def __init__(self):
             super().__init__()
@@ -214,7 +215,7 @@ class OwnError(Exception):
 @pytest.mark.parametrize("filtered", [True, False])
 def test_errors(error, filtered):
     def program():
-        if not filtered:  # in this thread, until the session is cleared
+        if not filtered:  # the setting is of this thread, and lasts until the session is cleared
             keras.config.disable_traceback_filtering()
         inner = Failing()
         layer = Failing(inner=inner)
@@ -249,7 +250,7 @@ def test_errors(error, filtered):
         keras.config.enable_traceback_filtering()
 
 
-def test_what_is_not_plain_is_kerass():
+def test_calls_that_are_not_plain_fall_back():
     class Spec(keras.Layer):
         def call(self, x):
             return tf.cast(x, tf.float32) * 2.0
@@ -276,8 +277,8 @@ def test_what_is_not_plain_is_kerass():
         results += [layer(x=X), layer(tf.Variable(X)), layer(keras.Input((4,))).shape]
         return results
 
-    # One before each change; then the call that is replaced on the instance, and the one with a
-    # spec, which Keras's own assertion rejects.
+    # The stand-in makes one call before each change, the call with a replaced `call` on the
+    # instance, and the call with a spec, which Keras's own assertion rejects.
     both(program, taken=6)
 
 
@@ -373,7 +374,7 @@ def test_scopes_of_keras_functions_and_graphs():
         layer, plain = Scaled(), Doubled()
         layer(X)
         plain(X)
-        weights = [one.value for one in layer.trainable_variables]
+        weights = [variable.value for variable in layer.trainable_variables]
         stateless = layer.stateless_call(weights, [], X, return_losses=True)
         traced = tf.function(lambda x: layer(x))(X)
         with tf.Graph().as_default():
@@ -408,10 +409,10 @@ def test_threads():
     with fastops.accelerated():
         before = layer_call().taken
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert layer_call().taken == before + 8 * 200 * 3
     assert not wrong
 

@@ -1,4 +1,4 @@
-"""Variables of Keras's among the inputs of ops: each stands for the `tf.Variable` that it holds."""
+"""Keras variables as inputs of ops: each counts as the `tf.Variable` that it contains."""
 
 import operator
 import threading
@@ -66,9 +66,9 @@ DIRECT = {
     "operator * of a variable": lambda: K.value * BIAS,
     "a row by indices": lambda: tf.gather(M, WHOLE[0, :1]),
     "raw": lambda: tf.raw_ops.Mul(x=M, y=K),
-    "raw, other way round": lambda: tf.raw_ops.Mul(x=K, y=M),
+    "raw op, arguments swapped": lambda: tf.raw_ops.Mul(x=K, y=M),
 }
-"""Calls of which nothing is left to TensorFlow."""
+"""Calls that never fall back to TensorFlow."""
 
 TENSORFLOWS = {
     "a number before it": lambda: tf.raw_ops.Mul(x=1.5, y=K),
@@ -80,14 +80,14 @@ TENSORFLOWS = {
     "two of them": lambda: tf.raw_ops.Mul(x=K, y=BIAS),
     "a tf.Variable": lambda: tf.raw_ops.Mul(x=K.value, y=BIAS),
     "another dtype": lambda: tf.raw_ops.Mul(x=M, y=DOUBLE),
-    "another dtype, other way round": lambda: tf.raw_ops.Mul(x=WHOLE, y=M),
+    "another dtype, arguments swapped": lambda: tf.raw_ops.Mul(x=WHOLE, y=M),
     "another dtype by an operator": lambda: M + DOUBLE,
-    "a dtype the op has not": lambda: tf.exp(WHOLE),
+    "a dtype that the op does not support": lambda: tf.exp(WHOLE),
     "sizes of another dtype": lambda: tf.reshape(M, BIAS),
     "sizes": lambda: tf.reshape(M, WHOLE[0, 2:]),
     "an axis": lambda: tf.raw_ops.Sum(input=M, axis=WHOLE),
-    "a list of them": lambda: tf.concat([K, K], 0),
-    "a list that TensorFlow refuses": lambda: tf.stack([K, K]),
+    "a list of variables": lambda: tf.concat([K, K], 0),
+    "a list that TensorFlow rejects": lambda: tf.stack([K, K]),
     "a list with a tensor": lambda: tf.concat([M, K], 0),
     "a product of two": lambda: tf.matmul(K, SQUARE),
     "shapes that do not fit": lambda: tf.matmul(M, K),
@@ -102,7 +102,7 @@ TENSORFLOWS = {
 
 
 @pytest.mark.parametrize("name", [*DIRECT, *TENSORFLOWS])
-def test_the_same_as_tensorflow(name):
+def test_results_are_the_same_as_tensorflow(name):
     run = (DIRECT | TENSORFLOWS)[name]
     want = outcome(run, (), {})
     with fastops.accelerated():
@@ -113,7 +113,7 @@ def test_the_same_as_tensorflow(name):
 
 
 @pytest.mark.parametrize("name", DIRECT)
-def test_nothing_is_left_to_tensorflow(name):
+def test_calls_do_not_fall_back(name):
     with fastops.accelerated():
         for _ in range(2):
             DIRECT[name]()
@@ -128,8 +128,8 @@ def taped(run):
     variables = [K, SQUARE, BIAS, DOUBLE]
     with tf.GradientTape(persistent=True) as tape:
         result = run()
-    watched = {id(one) for one in tape.watched_variables()}
-    slopes = outcome(tape.gradient, (result, [one.value for one in variables]), {})
+    watched = {id(variable) for variable in tape.watched_variables()}
+    slopes = outcome(tape.gradient, (result, [variable.value for variable in variables]), {})
     return result, slopes, sorted(watched)
 
 
@@ -151,7 +151,7 @@ SCOPES = {
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("name", DIRECT)
 def test_scopes(name, scope):
-    """In some of them a variable has another value than what it holds."""
+    """In some scopes, the value of a variable is not that of its `tf.Variable`."""
 
     def run():
         with SCOPES[scope]():
@@ -164,7 +164,7 @@ def test_scopes(name, scope):
             assert difference(run(), want) is None
 
 
-def test_what_it_holds_changes():
+def test_the_inner_variable_may_be_replaced():
     variable = keras.Variable(floats(3))
     with fastops.accelerated():
         for value in (1.0, 2.0):
@@ -177,7 +177,7 @@ def test_what_it_holds_changes():
         assert_same(tf.square(variable), tf.ones([3]))
 
 
-def test_threads_have_scopes_of_their_own():
+def test_each_thread_has_its_own_scopes():
     inside, done = threading.Event(), threading.Event()
 
     def other():
@@ -197,7 +197,7 @@ def test_threads_have_scopes_of_their_own():
             thread.join()
 
 
-def test_graphs_are_built_as_before():
+def test_graphs_are_built_as_without_install():
     def program(x):
         return tf.square(K) * x + BIAS, tf.split(SQUARE, 3)
 
@@ -211,8 +211,8 @@ def test_graphs_are_built_as_before():
         assert nodes() == want
 
 
-def test_layers_of_users_take_them_as_they_are():
-    """Whoever writes a layer uses TensorFlow's own functions on its weights."""
+def test_layers_of_users_pass_variables_to_ops():
+    """Layers of users call TensorFlow's own functions on their weights."""
 
     class Affine(keras.layers.Layer):
         def build(self, shape):
@@ -239,8 +239,8 @@ def test_layers_of_users_take_them_as_they_are():
         assert fastops.stats().tensorflow == 0
 
 
-def test_an_operators_own_method_is_asked_where_ours_declines():
-    """As that of a class that inherits from Keras's."""
+def test_a_reflected_method_is_called_if_the_stand_in_declines():
+    """A class that inherits from `keras.Variable` may have such a method."""
 
     class Reflecting(keras.Variable):
         def __radd__(self, other):
@@ -259,8 +259,8 @@ def test_gradients_of_calls_with_arguments():
             assert_same(gradients(tf.matmul, (M, SQUARE), {}), want)
 
 
-def test_calls_that_are_noted_down_read_them_directly():
-    """Those from which a replay is made, whose ops an op callback is told of."""
+def test_calls_that_are_recorded_read_variables_directly():
+    """While a call is recorded, an op callback is registered, and reads stay direct."""
     model = keras.Sequential([keras.layers.Input((3, 2)), keras.layers.GRU(2)])
     x = make("float32", 1, 3, 2)
     want = model(x)
@@ -271,7 +271,7 @@ def test_calls_that_are_noted_down_read_them_directly():
             assert_same(model(x), want)
             seen.append(fastops.stats())
     noted = seen[1]
-    assert noted.ops["Split"].direct >= 6  # the bias, and what it is added to, in three steps
+    assert noted.ops["Split"].direct >= 6  # the bias and the gates, in each of three steps
     assert "first_call" not in noted.ops["Split"].reasons
     assert noted.ops["ReadVariableOp"].tensorflow <= noted.ops["ReadVariableOp"].direct
     assert seen[-1].methods["Layer.__call__"].replayed == 1

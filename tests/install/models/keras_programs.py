@@ -1,4 +1,4 @@
-"""Models, and how a program is run with and without replays."""
+"""Models for tests, and a function that runs a program with and without replays."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from keras.src.utils import naming
 import fastops
 
 CALLS = 8
-"""Of one signature: the fourth is the first that is replayed, the fifth by kernels alone."""
+"""The number of calls of one signature. The fourth is replayed, the fifth by kernels alone."""
 
 
 def perceptron():
@@ -20,10 +20,10 @@ def perceptron():
 
 
 def functional():
-    one = keras.Input((4,))
-    x = L.Dense(8, activation="tanh")(one)
-    x = L.LayerNormalization()(L.Add()([x, L.Dense(8)(one)]))
-    return keras.Model(one, [L.Dense(3, activation="softmax")(x), x]), floats(2, 4)
+    inputs = keras.Input((4,))
+    x = L.Dense(8, activation="tanh")(inputs)
+    x = L.LayerNormalization()(L.Add()([x, L.Dense(8)(inputs)]))
+    return keras.Model(inputs, [L.Dense(3, activation="softmax")(x), x]), floats(2, 4)
 
 
 def convolutional():
@@ -47,9 +47,9 @@ def bidirectional():
 
 
 def attention():
-    one = keras.Input((5, 8))
-    x = L.LayerNormalization()(L.MultiHeadAttention(2, 4, dropout=0.2)(one, one) + one)
-    return keras.Model(one, L.Dense(2)(L.GlobalMaxPooling1D()(x))), floats(2, 5, 8)
+    inputs = keras.Input((5, 8))
+    x = L.LayerNormalization()(L.MultiHeadAttention(2, 4, dropout=0.2)(inputs, inputs) + inputs)
+    return keras.Model(inputs, L.Dense(2)(L.GlobalMaxPooling1D()(x))), floats(2, 5, 8)
 
 
 def embedding():
@@ -96,7 +96,7 @@ MODELS = {
 
 
 class Subclassed(keras.Model):
-    """A model whose `call` is a user's."""
+    """A model with a `call` of a user."""
 
     def __init__(self):
         super().__init__()
@@ -113,12 +113,12 @@ def floats(*shape, seed=0, dtype=np.float32):
 
 
 def told(instance, method="__call__"):
-    """Return what is known of the calls of an object."""
+    """Return the description of the calls of an object."""
     return getattr(type(instance), method).describe(instance)
 
 
 def plain(value):
-    """Return a result as what can be compared: dtypes, shapes and bytes, and attributes."""
+    """Return a result in a form for comparison: dtypes, shapes, bytes, and attributes."""
     if isinstance(value, tf.Tensor | tf.Variable | keras.Variable | np.ndarray):
         array = np.asarray(value)
         attributes = {}
@@ -128,14 +128,14 @@ def plain(value):
             }
         return str(array.dtype), array.shape, array.tobytes(), attributes
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value).__name__, [plain(one) for one in value]
+        return type(value).__name__, [plain(item) for item in value]
     return repr(value)
 
 
 def outcome(function, *args, **kwargs):
-    """Return what comes of a call, in the form of `plain`."""
+    """Return the result of a call in the form of `plain`, or its exception."""
     try:
         return plain(function(*args, **kwargs))
     except Exception as error:
@@ -143,30 +143,30 @@ def outcome(function, *args, **kwargs):
 
 
 def compare(program, *, replayed=True, native=False):
-    """Run a program as it is, and with replays, and compare what it yields.
+    """Run a program with and without replays, and compare the values that it yields.
 
-    It yields results, and then perhaps pairs of an object and the name of a method, of which the
-    last tells whether calls were replayed; whether some of them were kernels alone, if `native`.
+    The calls of objects that were given to `probe` must have been replayed (or not, if `replayed`
+    is False). With `native`, some replays must have run by kernels alone.
     """
     begin()
-    expected = [plain(one) for one in program()]
+    expected = [plain(value) for value in program()]
     begin()
     with fastops.accelerated(), contextlib.ExitStack() as stack:
         subjects = []
         PROBES.append(subjects)
         stack.callback(PROBES.pop)
-        given = [plain(one) for one in program()]
-        known = [told(one, name) for one, name in subjects]
+        given = [plain(value) for value in program()]
+        known = [told(instance, name) for instance, name in subjects]
     assert len(given) == len(expected)
     for number, (one, other) in enumerate(zip(given, expected, strict=True)):
-        assert one == other, f"result {number}: {one} instead of {other}"
+        assert one == other, f"result {number}: {one}, not {other}"
     if subjects and replayed is not None:
-        assert all(one["replayed"] for one in known) == replayed, known
-    assert not native or all(one["native"] for one in known), known
+        assert all(description["replayed"] for description in known) == replayed, known
+    assert not native or all(description["native"] for description in known), known
 
 
 def begin():
-    """Begin anew to draw numbers, and to name objects."""
+    """Reset random seeds and the counters of object names."""
     keras.utils.set_random_seed(7)
     naming.reset_uids()
 
@@ -175,6 +175,6 @@ PROBES = []
 
 
 def probe(instance, method="__call__"):
-    """Have `compare` look whether calls of an object were replayed."""
+    """Make `compare` check whether calls of an object were replayed."""
     if PROBES:
         PROBES[-1].append((instance, method))

@@ -1,4 +1,4 @@
-"""Whatever is changed between two calls is seen by the second."""
+"""A change between two calls is seen by the second."""
 
 import contextlib
 from unittest import mock
@@ -38,7 +38,7 @@ def assign(model):
 
 
 def set_weights(model):
-    model.set_weights([one * 0.5 for one in model.get_weights()])
+    model.set_weights([weight * 0.5 for weight in model.get_weights()])
 
 
 def assign_behind_keras(model):
@@ -171,7 +171,7 @@ CHANGES = [
 
 @contextlib.contextmanager
 def settings():
-    """Put Keras's settings back afterwards."""
+    """Restore Keras's settings after the test."""
     before = (
         *(keras.config.floatx(), keras.config.image_data_format(), keras.config.epsilon()),
         keras.config.dtype_policy(),
@@ -205,7 +205,7 @@ def test_changes(change):
     compare(program)
 
 
-def test_changes_to_and_fro():
+def test_changes_that_are_undone():
     def program():
         model, x = perceptron()
         probe(model)
@@ -224,7 +224,7 @@ def test_changes_to_and_fro():
     [convolutional, lstm, attention, noisy, functional, MODELS["masked"], MODELS["normalized"]],
 )
 def test_all_attributes_of_layers_are_seen(make):
-    """Any number, flag or text of any layer that makes a difference is seen to do so."""
+    """No call is replayed after a change of a number or flag of a layer."""
     with fastops.accelerated():
         model, x = make()
         for _ in range(CALLS):
@@ -235,7 +235,7 @@ def test_all_attributes_of_layers_are_seen(make):
             for name, value in list(vars(layer).items()):
                 if type(value) not in (bool, int, float) or name in ("_called", "built"):
                     continue
-                if name.startswith("_self_"):  # TensorFlow's, for checkpoints
+                if name.startswith("_self_"):  # an attribute of TensorFlow for checkpoints
                     continue
                 vars(layer)[name] = not value if type(value) is bool else value + 1
                 outcome(model, x)
@@ -243,7 +243,7 @@ def test_all_attributes_of_layers_are_seen(make):
         assert told(model)["replayed"] == replayed
 
 
-def test_other_settings_are_recorded_anew():
+def test_calls_with_other_settings_are_recorded_again():
     with settings(), fastops.accelerated():
         model, x = perceptron()
         for _ in range(CALLS):
@@ -404,7 +404,7 @@ def test_tapes_stay_stopped():
     compare(program, replayed=None)
 
 
-def test_what_cannot_be_looked_at_is_left_alone(monkeypatch):
+def test_objects_that_cannot_be_inspected_are_not_recorded(monkeypatch):
     def fail(*_):
         raise RuntimeError("dictionary changed size during iteration")
 
@@ -453,8 +453,8 @@ def test_eager_functions_and_other_contexts():
 
 def test_shared_layers_and_copies():
     def program():
-        one = L.Dense(4, activation="relu")
-        first, other = (keras.Sequential([keras.Input((4,)), one, L.Dense(n)]) for n in (2, 3))
+        layer = L.Dense(4, activation="relu")
+        first, other = (keras.Sequential([keras.Input((4,)), layer, L.Dense(n)]) for n in (2, 3))
         copied = keras.models.clone_model(first)
         copied.set_weights(first.get_weights())
         x = floats(2, 4)
@@ -465,7 +465,7 @@ def test_shared_layers_and_copies():
             yield other(x)
             yield copied(x)
             if number == CALLS:
-                one.kernel.assign(tf.ones((4, 4)))
+                layer.kernel.assign(tf.ones((4, 4)))
 
     compare(program)
 

@@ -1,4 +1,4 @@
-"""Layers of users of which they say that their calls are pure: replayed, and what is compared."""
+"""Layers that users declare as pure: their calls are replayed, and what is compared."""
 
 import random
 import time
@@ -67,8 +67,8 @@ def test_keras_models_around_them_are_replayed():
     compare(program, native=True)
 
 
-def test_one_that_is_not_declared_inside_of_one_that_is():
-    # What a declared layer calls of its own module is declared with it.
+def test_an_undeclared_layer_inside_of_a_declared_layer():
+    # Functions of its own module that a declared layer calls are declared with it.
     def program():
         layer = Declared(Undeclared())
         probe(layer)
@@ -77,7 +77,7 @@ def test_one_that_is_not_declared_inside_of_one_that_is():
     compare(program)
 
 
-def test_others_run():
+def test_undeclared_layers_run():
     def program():
         model = keras.Sequential([keras.Input((4,)), Undeclared(), L.Dense(2)])
         probe(model)
@@ -86,7 +86,7 @@ def test_others_run():
     compare(program, replayed=False)
 
 
-def test_subclasses_are_others():
+def test_subclasses_are_not_declared():
     class Derived(Declared):
         pass
 
@@ -150,7 +150,7 @@ IMPURE = {
 
 
 @pytest.mark.parametrize("before", IMPURE.values(), ids=IMPURE)
-def test_what_is_seen_to_be_impure_is_refused(before):
+def test_calls_that_are_found_to_be_impure_are_refused(before):
     layer = Declared()
     layer.before = before
     with fastops.accelerated():
@@ -160,7 +160,7 @@ def test_what_is_seen_to_be_impure_is_refused(before):
     assert known["reasons"]
 
 
-def test_a_model_and_what_is_in_it():
+def test_a_model_and_its_parts():
     class Inner(keras.Layer):
         def call(self, x):
             return x + 1.0

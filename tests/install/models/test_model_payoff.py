@@ -1,4 +1,4 @@
-"""When calls of Keras's objects are recorded: by a fake clock, and with costs that are given."""
+"""When calls of Keras's objects are recorded, tested with a fake clock and given costs."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def test_nothing_is_recorded_before_calls_have_cost_enough(due_after):
         assert (told(model)["recorded"], told(model)["replayed"]) == (1, 3)
 
 
-def test_what_a_waiting_object_calls_is_not_recorded(due_after):
+def test_parts_of_a_waiting_object_are_not_recorded(due_after):
     model, x = perceptron(), floats(2, 4)
     with fastops.accelerated():
         due_after(20)
@@ -55,19 +55,19 @@ def test_what_a_waiting_object_calls_is_not_recorded(due_after):
         assert all(told(layer)["recorded"] == 0 for layer in model.layers)
 
 
-def test_parts_are_recorded_when_the_whole_waits_for_too_long(due_after):
+def test_parts_are_recorded_if_the_whole_waits_too_long(due_after):
     model, x = perceptron(), floats(2, 4)
     want = model(x)
     with fastops.accelerated():
         due_after(3)
         for number in range(80):
-            model.note = number  # which the model's recordings cannot survive
+            model.note = number  # this change invalidates the model's recordings
             assert_same(model(x), want)
         assert told(model)["replayed"] == 0
         assert all(told(layer)["replayed"] > 0 for layer in model.layers)
 
 
-def test_an_object_that_changes_is_recorded_ever_more_seldom(due_after):
+def test_an_object_that_changes_is_recorded_less_and_less_often(due_after):
     layer, x = L.Dense(3), floats(2, 4)
     want = layer(x)
     with fastops.accelerated():
@@ -83,7 +83,7 @@ def test_an_object_that_changes_is_recorded_ever_more_seldom(due_after):
         assert all(later == 2 * sooner - 1 for sooner, later in itertools.pairwise(gaps))
 
 
-def test_an_object_whose_recordings_have_paid_is_recorded_as_soon_as_before(due_after):
+def test_the_bar_stays_if_recordings_have_saved_their_cost(due_after):
     layer, x = L.Dense(3), floats(2, 4)
     layer(x)
     with fastops.accelerated():
@@ -105,13 +105,13 @@ def test_functions_are_recorded_when_calls_have_cost_enough(due_after):
         for _ in range(4):
             function(x, axis=1)
             assert function.describe()["replayed"] == 0
-        want = function(x, axis=1)  # recorded
+        want = function(x, axis=1)  # this call is recorded
         assert function.describe()["replayed"] == 1
         assert_same(function(x, axis=1), want)
 
 
 @pytest.mark.parametrize("per_unit", [1.0, 7.0])
-def test_the_bar_is_in_proportion_to_what_recordings_cost(due_after, monkeypatch, per_unit):
+def test_the_bar_is_in_proportion_to_the_cost_of_recordings(due_after, monkeypatch, per_unit):
     model, x = perceptron(), floats(2, 4)
     with fastops.accelerated():
         due_after(2)

@@ -1,4 +1,4 @@
-"""Losses, metrics, optimizers and steps: the same results, and that they are replayed."""
+"""Losses, metrics, optimizers and training steps: results are the same, and calls are replayed."""
 
 import inspect
 
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 
 def public(module, base):
-    """Return Keras's own classes that need no arguments."""
-    found = {}
+    """Return the classes of Keras in a module that need no arguments."""
+    classes = {}
     for kind in vars(module).values():
         if inspect.isclass(kind) and issubclass(kind, base) and kind is not base:
-            found[kind.__name__] = kind
-    return found
+            classes[kind.__name__] = kind
+    return classes
 
 
 LOSSES = public(keras.losses, keras.losses.Loss)
@@ -54,7 +54,7 @@ SPECIAL = {"Mean", "Sum", "MeanIoU", "IoU", "BinaryIoU", "MeanTensor"}
 
 
 def targets(name, number):
-    """Return true and predicted values that suit."""
+    """Return true and predicted values that suit a loss or metric."""
     y_pred = tf.nn.softmax(floats(4, 3, seed=number))
     if name in SPARSE:
         return tf.constant([number % 3, 1, 2, 0]), y_pred
@@ -121,7 +121,7 @@ def test_metrics_are_replayed(name):
 
 def test_metrics_that_build_graphs_are_not_replayed():
     def program():
-        metric = keras.metrics.AUC(multi_label=True, num_labels=3)  # by `tf.vectorized_map`
+        metric = keras.metrics.AUC(multi_label=True, num_labels=3)  # it calls `tf.vectorized_map`
         probe(metric, "update_state")
         for number in range(CALLS):
             y_true, y_pred = targets("AUC", number)
@@ -151,11 +151,13 @@ VARIANTS = [
     *((name, {}) for name in sorted(OPTIMIZERS) if name not in ("Adam", "SGD")),
 ]
 LEFT = {"use_ema", "gradient_accumulation_steps"}
-"""What decides by values after it has assigned some: those are Keras's."""
+"""Optimizers that read values after they have assigned some; these fall back to Keras."""
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), VARIANTS, ids=lambda one: one if isinstance(one, str) else " ".join(one)
+    ("name", "arguments"),
+    VARIANTS,
+    ids=lambda case: case if isinstance(case, str) else " ".join(case),
 )
 def test_optimizers(name, arguments):
     def program():
@@ -247,8 +249,8 @@ def test_loops(make, optimizer):
         loss = keras.losses.MeanSquaredError()
         metric = keras.metrics.Mean()
         chosen = keras.optimizers.get(optimizer)
-        for one in (model, loss):
-            probe(one)
+        for instance in (model, loss):
+            probe(instance)
         for number in range(2 * CALLS):
             with tf.GradientTape() as tape:
                 y = model(x + float(number), training=True)
@@ -272,8 +274,8 @@ def test_fit(kind, eagerly):
         if kind == "subclassed":
             model, y = Subclassed(), y % 2
         elif kind == "functional":
-            one = keras.Input((4,))
-            model = keras.Model(one, L.Dense(3)(L.Dropout(0.2)(L.Dense(8)(one))))
+            inputs = keras.Input((4,))
+            model = keras.Model(inputs, L.Dense(3)(L.Dropout(0.2)(L.Dense(8)(inputs))))
         else:
             model, _ = perceptron()
         model.compile(
@@ -285,7 +287,7 @@ def test_fit(kind, eagerly):
         if eagerly and kind != "subclassed":
             probe(model, "train_step")
         history = model.fit(x, y, batch_size=8, epochs=2, verbose=0, validation_data=(x, y))
-        yield {name: [float(one) for one in of] for name, of in history.history.items()}
+        yield {name: [float(value) for value in values] for name, values in history.history.items()}
         yield model.evaluate(x, y, verbose=0)
         yield model.predict(x, verbose=0)
         yield model.train_on_batch(x[:8], y[:8])
@@ -303,7 +305,7 @@ def test_weights_of_samples_and_classes():
         weights = np.linspace(0, 1, 24)
         probe(model, "train_step")
         history = model.fit(x, y, sample_weight=weights, batch_size=4, epochs=2, verbose=0)
-        yield {name: [float(one) for one in of] for name, of in history.history.items()}
+        yield {name: [float(value) for value in values] for name, values in history.history.items()}
         yield model.variables
 
     compare(program)

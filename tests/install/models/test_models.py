@@ -1,4 +1,4 @@
-"""Models and layers: the same results, and that they are replayed."""
+"""Models and layers: results are the same, and calls are replayed."""
 
 import gc
 import threading
@@ -59,7 +59,7 @@ def test_gradients(make):
     compare(program)
 
 
-def test_what_a_collection_runs_is_not_of_the_call():
+def test_code_that_a_collection_runs_is_not_recorded():
     def program():
         def callback(*_):
             phases.append(len(phases))
@@ -143,7 +143,7 @@ def test_arguments(given):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
-def test_arrays_are_read_anew_in_each_call(dtype):
+def test_arrays_are_read_in_each_call(dtype):
     def program():
         model, _ = perceptron()
         probe(model)
@@ -155,7 +155,7 @@ def test_arrays_are_read_anew_in_each_call(dtype):
     compare(program)
 
 
-def test_what_users_write_runs_and_what_is_inside_is_replayed():
+def test_layers_of_users_run_and_layers_inside_are_replayed():
     def program():
         model = Subclassed()
         probe(model.hidden)
@@ -186,7 +186,7 @@ def test_an_explicit_setting_reaches_the_layers_after_it():
     compare(program)
 
 
-def test_masks_travel():
+def test_masks_are_passed_on():
     def program():
         layer = L.Embedding(5, 2, mask_zero=True)
         after = L.LSTM(2)
@@ -237,7 +237,7 @@ def test_lambdas_and_callables_of_users_run():
     compare(program)
 
 
-def test_random_numbers_go_on():
+def test_sequences_of_random_numbers_continue():
     def program():
         model, x = noisy()
         probe(model)
@@ -282,7 +282,7 @@ def test_many_models_are_forgotten():
             known = type(model).__call__
             del model
         gc.collect()
-        assert [one() for one in references] == [None] * 3
+        assert [reference() for reference in references] == [None] * 3
         assert known.describe()["recorded"] == 0
 
 
@@ -298,7 +298,7 @@ def test_functions_trace_keras_itself():
     compare(program)
 
 
-def test_nothing_is_replaced_where_it_is_left_out():
+def test_with_models_excluded_nothing_is_replaced():
     with fastops.accelerated(models=False):
         assert not hasattr(keras.layers.Layer.__call__, "describe")
     with fastops.accelerated(exclude=["models"]):
@@ -308,7 +308,7 @@ def test_nothing_is_replaced_where_it_is_left_out():
     assert not hasattr(keras.layers.Layer.__call__, "describe")
 
 
-def test_what_is_replayed_outlives_an_installation():
+def test_recordings_outlive_an_uninstall():
     model, x = perceptron()
     with fastops.accelerated():
         for _ in range(CALLS):
@@ -322,7 +322,7 @@ def test_what_is_replayed_outlives_an_installation():
     assert first["replayed"] > 0
 
 
-def test_refusals_are_told():
+def test_refusals_have_reasons():
     class Odd(keras.layers.Dense):
         pass
 
@@ -337,7 +337,7 @@ def test_refusals_are_told():
         assert told(odd)["replayed"] == 0
 
 
-def test_a_second_signature_has_to_come_as_often_as_pays(due_after):
+def test_a_second_signature_has_its_own_account(due_after):
     model = keras.Sequential([keras.Input((4,)), L.Dense(3), L.Dense(2)])
     with fastops.accelerated():
         for _ in range(CALLS):
@@ -345,7 +345,7 @@ def test_a_second_signature_has_to_come_as_often_as_pays(due_after):
         assert told(model)["recorded"] == 1
         due_after(4)
         for _ in range(4):
-            model(floats(5, 4))  # as the last batch of an epoch
+            model(floats(5, 4))  # like the last batch of an epoch
         known = told(model)
         assert (known["recorded"], known["replayed"]) == (1, CALLS - 3)
         assert all(told(layer)["recorded"] == 0 for layer in model.layers)
@@ -355,7 +355,7 @@ def test_a_second_signature_has_to_come_as_often_as_pays(due_after):
         assert (known["recorded"], known["replayed"]) == (2, CALLS - 3 + 2)
 
 
-def test_annotations_that_a_class_gets_are_no_change():
+def test_annotations_that_python_makes_are_not_a_change():
     class Trained(keras.layers.Dense):
         pass
 
@@ -363,15 +363,15 @@ def test_annotations_that_a_class_gets_are_no_change():
     with fastops.accelerated():
         layer = Trained(3)
         layer(floats(1, 4))
-        layer(floats(1, 4))  # is recorded, the first time
-        assert Trained.__annotations__ == {}  # which Python makes when it is asked
+        layer(floats(1, 4))  # this call is recorded for the first time
+        assert Trained.__annotations__ == {}  # Python creates the dict on this access
         for _ in range(3):
             layer(floats(1, 4))
         known = told(layer)
         assert (known["recorded"], known["replayed"]) == (1, 2)
 
 
-def test_explanations_name_what_is_replayed():
+def test_explanations_name_the_replayed_objects():
     with fastops.accelerated():
         model, subclassed = perceptron()[0], Subclassed()
         x = floats(2, 4)
@@ -384,9 +384,9 @@ def test_explanations_name_what_is_replayed():
         (only,) = fastops.explain(model, x).methods
         assert (only.name, only.reason, only.calls) == (f"Sequential {model.name}", None, 1)
         report = fastops.explain(subclassed, x)
-        found = {one.name: one.reason for one in report.methods}
-        assert found[f"Subclassed {subclassed.name}"] == "the class is not one of Keras's"
-        assert found[f"Dense {subclassed.hidden.name}"] is None
+        reasons = {method.name: method.reason for method in report.methods}
+        assert reasons[f"Subclassed {subclassed.name}"] == "the class is not one of Keras's"
+        assert reasons[f"Dense {subclassed.hidden.name}"] is None
         assert "replayed" in str(report)
         assert report.to_dict()["methods"][0]["calls"] == 1
 

@@ -1,4 +1,4 @@
-"""Optimizers of tf_keras, if it is installed: the same results, and that they are replayed."""
+"""Optimizers of tf_keras, if it is installed: results are the same, and steps are replayed."""
 
 import gc
 import weakref
@@ -47,8 +47,8 @@ REPLAYED = {
 }
 
 LEFT_ALONE = {
-    "Nadam": lambda: O.Nadam(0.1),  # which sets an attribute in each call
-    "averages that are taken over": lambda: O.Adam(0.1, use_ema=True, ema_overwrite_frequency=3),
+    "Nadam": lambda: O.Nadam(0.1),  # it sets an attribute in each call
+    "averages that are swapped in": lambda: O.Adam(0.1, use_ema=True, ema_overwrite_frequency=3),
 }
 
 
@@ -69,7 +69,7 @@ def state(optimizer, variables):
 
 
 def steps(optimizer, variables, numbers=range(CALLS)):
-    """Yield what some steps return, and leave."""
+    """Yield the results of some steps, and the state after each step."""
     for number in numbers:
         yield outcome(optimizer.apply_gradients, paired(variables, number))
         yield state(optimizer, variables)
@@ -91,7 +91,7 @@ def test_steps(make):
 
 
 @pytest.mark.parametrize("make", LEFT_ALONE.values(), ids=LEFT_ALONE)
-def test_what_is_left_alone(make):
+def test_optimizers_that_are_not_replayed(make):
     def program():
         variables, optimizer = start(make)
         yield from steps(optimizer, variables)
@@ -99,7 +99,7 @@ def test_what_is_left_alone(make):
     compare(program, replayed=False)
 
 
-def test_values_by_which_python_decides():
+def test_a_schedule_that_branches_on_the_step():
     def program():
         schedule = O.schedules.PiecewiseConstantDecay([2, 9], [0.1, 0.2, 0.3])
         variables, optimizer = start(lambda: O.SGD(schedule))
@@ -116,7 +116,7 @@ def test_many_variables():
     compare(program, native=True)
 
 
-def test_what_a_step_returns_is_read_when_somebody_looks():
+def test_the_result_of_a_step_is_read_when_it_is_used():
     def program():
         variables, optimizer = start()
         for _ in range(CALLS):
@@ -134,7 +134,7 @@ def columns(pairs):
 
 
 def given_as(given):
-    """Make steps whose pairs are handed over in some way; yield what comes of them."""
+    """Make steps with pairs in a given form; yield the outcomes and the states."""
     variables, optimizer = start()
     optimizer.build(variables)
     for number in range(CALLS):
@@ -150,7 +150,7 @@ GIVEN = {
     "a zip": lambda pairs: zip(*columns(pairs), strict=False),
     "a strict zip": lambda pairs: zip(*columns(pairs), strict=True),
     "a zip of generators": lambda pairs: zip(*map(iter, columns(pairs)), strict=True),
-    "the other way around": lambda pairs: list(pairs)[::-1],
+    "reversed": lambda pairs: list(pairs)[::-1],
     "some": lambda pairs: list(pairs)[1:],
     "one twice": lambda pairs: [*pairs, pairs[0]],
 }
@@ -173,7 +173,7 @@ def test_a_zip_that_opens_a_tape():
         given = opening(tape, gradients(variables, 1))
         optimizer.apply_gradients(zip(given, variables, strict=True))
         tape.__exit__(None, None, None)
-        yield [one.shape for one in tape.watched_variables()]
+        yield [variable.shape for variable in tape.watched_variables()]
         yield state(optimizer, variables)
 
     compare(program)
@@ -186,12 +186,12 @@ ODD = {
     "an empty zip": lambda pairs: zip(),
     "nothing": lambda pairs: [],
     "no gradients": lambda pairs: [(None, variable) for _, variable in pairs],
-    "one without a gradient": lambda pairs: [(None, pairs[0][1]), *pairs[1:]],
-    "arrays": lambda pairs: [(one.numpy(), variable) for one, variable in pairs],
+    "a pair without a gradient": lambda pairs: [(None, pairs[0][1]), *pairs[1:]],
+    "arrays": lambda pairs: [(gradient.numpy(), variable) for gradient, variable in pairs],
     "another dtype": lambda pairs: [(tf.cast(one, tf.float64), two) for one, two in pairs],
     "another shape": lambda pairs: [(tf.ones((7,)), variable) for _, variable in pairs],
     "variables": lambda pairs: [(variable, variable) for _, variable in pairs],
-    "a variable that it does not know": lambda pairs: [*pairs, (tf.ones(2), tf.Variable([1, 2.0]))],
+    "an unknown variable": lambda pairs: [*pairs, (tf.ones(2), tf.Variable([1, 2.0]))],
     "slices": lambda pairs: [(tf.IndexedSlices(tf.ones((2, 2)), [0, 2]), pairs[0][1]), *pairs[1:]],
     "the same slices": lambda pairs: [(tf.IndexedSlices(tf.ones((2, 2)), [1, 1]), pairs[0][1])],
     "None": lambda pairs: None,
@@ -237,30 +237,39 @@ def _schedule(optimizer, _):
 
 
 CHANGES = {
-    "the learning rate": lambda of, _: setattr(of, "learning_rate", 0.5),
-    "its variable": lambda of, _: of.learning_rate.assign(0.5),
+    "the learning rate": lambda optimizer, _: setattr(optimizer, "learning_rate", 0.5),
+    "its variable": lambda optimizer, _: optimizer.learning_rate.assign(0.5),
     "a schedule instead": _schedule,
-    "a number that is held": lambda of, _: setattr(of, "beta_1", 0.3),
-    "a number that becomes a tensor": lambda of, _: setattr(of, "beta_1", tf.constant(0.3)),
-    "clipping": lambda of, _: setattr(of, "clipnorm", 0.1),
-    "weight decay": lambda of, _: setattr(of, "weight_decay", 0.1),
-    "compilation": lambda of, _: setattr(of, "jit_compile", True),
-    "averages": lambda of, _: setattr(of, "use_ema", True),
-    "a method": lambda of, _: setattr(of, "update_step", lambda gradient, variable: None),
+    "a number as an attribute": lambda optimizer, _: setattr(optimizer, "beta_1", 0.3),
+    "a number that becomes a tensor": lambda optimizer, _: setattr(
+        optimizer, "beta_1", tf.constant(0.3)
+    ),
+    "clipping": lambda optimizer, _: setattr(optimizer, "clipnorm", 0.1),
+    "weight decay": lambda optimizer, _: setattr(optimizer, "weight_decay", 0.1),
+    "compilation": lambda optimizer, _: setattr(optimizer, "jit_compile", True),
+    "averages": lambda optimizer, _: setattr(optimizer, "use_ema", True),
+    "a method": lambda optimizer, _: setattr(
+        optimizer, "update_step", lambda gradient, variable: None
+    ),
     "weights": lambda _, variables: variables[1].assign([5.0, 6.0]),
-    "momentums": lambda of, _: of._momentums[0].assign(tf.ones((3, 2))),
-    "momentums that are others": lambda of, _: of._momentums.reverse(),
-    "fewer momentums": lambda of, _: of._momentums.pop(),
+    "momentums": lambda optimizer, _: optimizer._momentums[0].assign(tf.ones((3, 2))),
+    "other momentums": lambda optimizer, _: optimizer._momentums.reverse(),
+    "fewer momentums": lambda optimizer, _: optimizer._momentums.pop(),
     "none": _delete_velocities,
-    "iterations": lambda of, _: of.iterations.assign(40),
-    "everything": lambda of, _: of.set_weights([value + 1 for value in of.variables]),
+    "iterations": lambda optimizer, _: optimizer.iterations.assign(40),
+    "everything": lambda optimizer, _: optimizer.set_weights(
+        [value + 1 for value in optimizer.variables]
+    ),
     "the order": lambda _, variables: variables.reverse(),
     "another variable": lambda _, variables: variables.append(tf.Variable([1.0])),
     "fewer variables": lambda _, variables: variables.pop(),
     "a constraint": _constrain,
     "a key": lambda _, variables: setattr(variables[0], "_unique_id", "another"),
-    "a restart": lambda of, variables: of.build(variables[::-1]),
-    "another start": lambda of, variables: (setattr(of, "_built", False), of.build(variables)),
+    "a restart": lambda optimizer, variables: optimizer.build(variables[::-1]),
+    "another start": lambda optimizer, variables: (
+        setattr(optimizer, "_built", False),
+        optimizer.build(variables),
+    ),
 }
 
 
@@ -301,7 +310,7 @@ def test_a_checkpoint_that_is_restored(tmp_path):
     compare(program)
 
 
-def test_variables_that_are_gone():
+def test_variables_that_were_deleted():
     def program():
         variables, optimizer = start()
         yield from steps(optimizer, variables)
@@ -314,7 +323,7 @@ def test_variables_that_are_gone():
 
 
 class Own(O.Adam):
-    """An optimizer of a user's."""
+    """An optimizer of a user."""
 
     def update_step(self, gradient, variable):
         super().update_step(-gradient, variable)
@@ -371,16 +380,20 @@ def test_mixed_precision():
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(dense(floats(5, 3, seed=number)) ** 2)
                 scaled = optimizer.get_scaled_loss(loss)
-            found = tape.gradient(scaled, dense.trainable_variables)
+            gradients = tape.gradient(scaled, dense.trainable_variables)
             optimizer.apply_gradients(
-                zip(optimizer.get_unscaled_gradients(found), dense.trainable_variables, strict=True)
+                zip(
+                    optimizer.get_unscaled_gradients(gradients),
+                    dense.trainable_variables,
+                    strict=True,
+                )
             )
             yield loss, *dense.get_weights()
 
     compare(program)
 
 
-def test_around_a_step():
+def test_scopes_around_a_step():
     def program():
         variables, optimizer = start()
         optimizer.build(variables)
@@ -394,10 +407,10 @@ def test_around_a_step():
             given = gradients(variables, number)
             with tf.GradientTape() as tape:
                 optimizer.apply_gradients(zip(given, variables, strict=True))
-            yield [one.name for one in tape.watched_variables()]
+            yield [variable.name for variable in tape.watched_variables()]
             with tape_lib.VariableWatcher() as watcher:
                 optimizer.apply_gradients(zip(given, variables, strict=True))
-            yield [one.name for one in watcher.watched_variables()]
+            yield [variable.name for variable in watcher.watched_variables()]
             yield traced(*given)
             with strategy.scope():
                 yield outcome(optimizer.apply_gradients, list(zip(given, variables, strict=True)))
@@ -409,26 +422,26 @@ def test_around_a_step():
 
 
 @pytest.mark.parametrize("make", [lambda: O.SGD(0.1), lambda: O.Adam(0.1)], ids=["SGD", "Adam"])
-def test_watchers(make):
+def test_watched_variables_of_a_step(make):
     def program():
         variables, optimizer = start(make)
         for number in range(CALLS):
             with tape_lib.VariableWatcher() as watcher:
                 optimizer.apply_gradients(paired(variables, number))
-            yield sorted(one.name for one in watcher.watched_variables())
+            yield sorted(variable.name for variable in watcher.watched_variables())
 
     compare(program)
 
 
-def test_nothing_is_kept():
+def test_steps_keep_nothing_alive():
     with fastops.accelerated():
         variables, optimizer = parameters(), O.Adam(0.1)
         list(steps(optimizer, variables))
         assert told(optimizer, "apply_gradients")["replayed"]
-        dropped = [weakref.ref(one) for one in (optimizer, *variables)]
+        dropped = [weakref.ref(value) for value in (optimizer, *variables)]
         del variables, optimizer
         gc.collect()
-        assert not any(one() for one in dropped)
+        assert not any(reference() for reference in dropped)
 
 
 def test_without_keras(monkeypatch):
@@ -438,11 +451,11 @@ def test_without_keras(monkeypatch):
     ]
 
 
-def test_another_original(monkeypatch):
+def test_a_replaced_original(monkeypatch):
     def apply_gradients(self, grads_and_vars):
         raise NotImplementedError
 
     monkeypatch.setattr(O.Optimizer, "apply_gradients", apply_gradients)
-    found = [target for target in targets_of_install.targets() if target.layer == "models"]
-    assert found
-    assert not any(target.name.startswith("tf_keras") for target in found)
+    targets = [target for target in targets_of_install.targets() if target.layer == "models"]
+    assert targets
+    assert not any(target.name.startswith("tf_keras") for target in targets)

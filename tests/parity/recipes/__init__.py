@@ -1,13 +1,13 @@
-"""How each op is called: one table of recipes, a file for each family of ops.
+"""Recipes that define how to call each op, in a file for each family of ops.
 
-A recipe is a generator. It is given a `parity.draw.Draw`, which stands for one combination of
-dtypes, and yields calls, each a dict of keyword arguments of `tf.raw_ops`. Attributes that hold a
-dtype, and that no input determines, may be left out: they are filled in from the combination.
+A recipe is a generator. It gets a `parity.draw.Draw` for one combination of dtypes, and yields
+calls, each a dict of keyword arguments of `tf.raw_ops`. It may leave out dtype attributes that no
+input determines: they are taken from the combination.
 
-What is known about an op beside how to call it stands next to its recipe: dtypes for which a
-kernel is registered that cannot run (`rejected`), results that TensorFlow itself does not
-reproduce (`unstable`) or draws anew in each call (`drawn`), ops that it refuses under op
-determinism (`nondeterministic`), ops without a recipe (`uncalled`).
+Other facts about an op are declared next to its recipe: dtypes whose registered kernel always fails
+(`rejected`), results that vary in TensorFlow itself (`unstable`) or that are drawn in each call
+(`drawn`), ops that TensorFlow rejects under op determinism (`nondeterministic`), ops without a
+recipe (`uncalled`).
 """
 
 import importlib
@@ -18,39 +18,38 @@ from typing import NamedTuple
 import numpy as np
 
 RECIPES = {}
-"""Op name to recipe."""
+"""Recipes by op name."""
 
 REJECTED = {}
-"""Op name to a list of (type attribute, names of dtypes, why): TensorFlow's kernel refuses."""
+"""(type attribute, dtypes, reason) by op name, of calls that TensorFlow's kernel rejects."""
 
 MISMATCHED = {}
-"""Op name to a list of (which combinations, why): those that TensorFlow's kernel refuses."""
+"""(predicate of combinations, reason) by op name, of calls that TensorFlow's kernel rejects."""
 
 UNSTABLE = {}
-"""Op name to `Unstable`."""
+"""`Unstable` by op name."""
 
 DRAWN = {}
-"""Op name to `Drawn`."""
+"""`Drawn` by op name."""
 
 NONDETERMINISTIC = {}
-"""Op name to why TensorFlow refuses all calls under op determinism."""
+"""By op name, the reason why TensorFlow rejects all calls under op determinism."""
 
 NOT_DIFFERENTIATED = {}
-"""Op name to (which calls, why): TensorFlow's gradient of them ends the process."""
+"""(predicate of calls, reason) by op name: TensorFlow's gradients of them end the process."""
 
 INDIRECT = {}
-"""Op name to (path, why): it has a kernel, which fastops does not run itself."""
+"""By op name, (path, reason) of ops with a kernel that fastops does not run directly."""
 
 UNCALLED = {}
-"""Op name to why there is no recipe although the op has a kernel for the CPU."""
+"""By op name, the reason why an op with a kernel for the CPU has no recipe."""
 
 
 class Unstable(NamedTuple):
-    """Outputs of an op, by number, that TensorFlow does not reproduce, and why.
+    """The outputs of an op that vary in TensorFlow itself, by number, and the reason.
 
-    Those in `undefined` hold whatever was in memory; the values of those in `varying` depend on
-    the order in which threads come. If that is so in some calls only, `only` tells these by the
-    list of their outputs.
+    Outputs in `undefined` have whatever was in memory. Outputs in `varying` depend on the order of
+    threads. If only some calls vary, `only` recognizes them by the list of their outputs.
     """
 
     because: str
@@ -59,7 +58,7 @@ class Unstable(NamedTuple):
     only: Callable = lambda outputs: True
 
     def covers(self, got, runs):
-        """Tell whether a result is as near to TensorFlow's `runs` as these are to each other."""
+        """Tell whether a result is as close to TensorFlow's `runs` as these are to each other."""
         outputs = [run if isinstance(run, (list, tuple)) else [run] for run in (got, *runs)]
         if not self.only(outputs[0]):
             return False
@@ -78,11 +77,10 @@ class Unstable(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Outputs of an op, by number, whose values are others in each call, and what holds of them.
+    """The outputs of an op, by number, that are random in each call, and their properties.
 
-    Their dtypes, shapes and devices are compared, and what `arrange` makes of their arrays: by
-    default nothing. What a call must fulfil beside that, `holds` tells by its arguments and its
-    outputs, these as arrays.
+    Their dtypes, shapes and devices are compared, and the results of `arrange` on their arrays, by
+    default nothing. `holds` checks other conditions, given the arguments and the outputs as arrays.
     """
 
     holds: Callable
@@ -90,19 +88,25 @@ class Drawn(NamedTuple):
     arrange: Callable = lambda array: None
 
     def settled(self, result):
-        """Return a result so that two differ only if more than what was drawn differs."""
+        """Return a result without the random values, so that two results can be compared."""
         outputs = result if isinstance(result, (list, tuple)) else [result]
         return type(result), [
-            [one.dtype, one.shape, one.device, one.backing_device, self.arrange(one.numpy())]
+            [
+                output.dtype,
+                output.shape,
+                output.device,
+                output.backing_device,
+                self.arrange(output.numpy()),
+            ]
             if place in self.outputs
-            else one
-            for place, one in enumerate(outputs)
+            else output
+            for place, output in enumerate(outputs)
         ]
 
     def fulfilled(self, arguments, result):
-        """Tell whether what a call returned is what it may have drawn."""
+        """Tell whether a result is a possible draw of a call."""
         outputs = result if isinstance(result, (list, tuple)) else [result]
-        return self.holds(arguments, *(one.numpy() for one in outputs))
+        return self.holds(arguments, *(output.numpy() for output in outputs))
 
 
 def _bytes(tensor):
@@ -123,7 +127,7 @@ SIZES = (
     (1, 1024, 1),
     (2, 1, 3, 1, 2, 1, 2, 1),
 )
-"""Shapes that an elementwise op is called with: scalar, empty, odd, of high rank."""
+"""Shapes for elementwise ops: scalar, empty, odd, of high rank."""
 
 PAIRS = (
     ((), ()),
@@ -139,14 +143,14 @@ PAIRS = (
 """Pairs of shapes that broadcast."""
 
 LARGE = (100, 1000, 10)
-"""Where oneDNN and TensorFlow's own thread pool go other ways."""
+"""Shapes for which oneDNN or TensorFlow's thread pool use other code."""
 
 MANY = (100, 100, 10)
-"""What several threads share too, where each element takes long."""
+"""Shapes that are split among threads if each element takes long."""
 
 
 def recipe(op_names):
-    """Enter a generator as the recipe of ops of these names, separated by blanks."""
+    """Register a generator as the recipe of the ops with these names, separated by blanks."""
 
     def enter(generator):
         for op_name in op_names.split():
@@ -158,7 +162,7 @@ def recipe(op_names):
 
 
 def unary(op_names, argument, make="__call__", type_attr="T", **attrs):
-    """Enter elementwise ops of one input. `make` names the method of `Maker` that draws it."""
+    """Register elementwise ops of one input. `make` names the method of `Maker` that draws it."""
 
     def calls(d):
         maker = getattr(getattr(d, type_attr), make)
@@ -169,9 +173,9 @@ def unary(op_names, argument, make="__call__", type_attr="T", **attrs):
 
 
 def binary(op_names, arguments, make="__call__", type_attr="T", **attrs):
-    """Enter elementwise ops of two inputs that broadcast, named in `arguments`.
+    """Register elementwise ops of two inputs that broadcast, named in `arguments`.
 
-    `make` names one method of `Maker` for both, or one for each.
+    `make` names a method of `Maker` for both inputs, or one for each.
     """
     first, second = arguments.split()
 
@@ -185,7 +189,7 @@ def binary(op_names, arguments, make="__call__", type_attr="T", **attrs):
 
 
 def aligned(op_names, arguments, make="__call__", type_attr="T", **attrs):
-    """Enter elementwise ops whose inputs, named in `arguments`, have one and the same shape."""
+    """Register elementwise ops whose inputs, named in `arguments`, have the same shape."""
 
     def calls(d):
         maker = getattr(getattr(d, type_attr), make)
@@ -196,53 +200,53 @@ def aligned(op_names, arguments, make="__call__", type_attr="T", **attrs):
 
 
 def rejected(op_names, because, **dtypes):
-    """Note dtypes, as in ``T="int8 uint8"``, with which every valid call fails in TensorFlow."""
+    """Declare dtypes, as in ``T="int8 uint8"``, with which every valid call fails in TensorFlow."""
     for op_name in op_names.split():
         for attr, names in dtypes.items():
             REJECTED.setdefault(op_name, []).append((attr, names.split(), because))
 
 
 def mismatched(op_names, because, which):
-    """Note combinations of dtypes with which every valid call fails, though each fits some other.
+    """Declare combinations of dtypes, each of which is valid alone, for which every call fails.
 
-    `which` tells them: it takes a dict of type attribute to `tf.DType`.
+    `which` recognizes them, given a dict of type attribute to `tf.DType`.
     """
     for op_name in op_names.split():
         MISMATCHED.setdefault(op_name, []).append((which, because))
 
 
 def not_differentiated(op_names, because, which):
-    """Note calls whose gradient ends TensorFlow's process; `which` tells by their arguments."""
+    """Declare calls whose gradient in TensorFlow ends the process; `which` recognizes them."""
     for op_name in op_names.split():
         NOT_DIFFERENTIATED[op_name] = (which, because)
 
 
 def unstable(op_names, because, **outputs):
-    """Note outputs that TensorFlow does not reproduce: see `Unstable`."""
+    """Declare outputs that vary in TensorFlow itself: see `Unstable`."""
     for op_name in op_names.split():
         UNSTABLE[op_name] = Unstable(because, **outputs)
 
 
 def drawn(op_names, holds, **rest):
-    """Note outputs whose values are others in each call: see `Drawn`."""
+    """Declare outputs whose values are random in each call: see `Drawn`."""
     for op_name in op_names.split():
         DRAWN[op_name] = Drawn(holds, **rest)
 
 
 def nondeterministic(op_names, because):
-    """Note ops of which TensorFlow refuses all calls under op determinism."""
+    """Declare ops of which TensorFlow rejects all calls under op determinism."""
     for op_name in op_names.split():
         NONDETERMINISTIC[op_name] = because
 
 
 def indirect(op_names, path, because):
-    """Note ops that take another path than the direct one, as in "capi:kernel"."""
+    """Declare ops that take another path than the direct one, such as "capi:kernel"."""
     for op_name in op_names.split():
         INDIRECT[op_name] = (path, because)
 
 
 def uncalled(op_names, because):
-    """Note ops that no recipe can call."""
+    """Declare ops that no recipe can call."""
     for op_name in op_names.split():
         UNCALLED[op_name] = because
 

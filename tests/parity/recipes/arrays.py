@@ -1,4 +1,4 @@
-"""Arrays: their shapes, parts, order and places; diagonals, sets of values, quantization."""
+"""Arrays: shapes, parts, order and indices; diagonals, sets of values, quantization."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from parity.recipes import PAIRS, SIZES, recipe, rejected, unary
 
 BOTH = (False, True)
 DEEP = SIZES[-1]
-"""The shape of highest rank."""
+"""A shape of the highest rank."""
 
 LARGE = (70, 100, 11)
-"""Enough elements, where they are only moved, to be shared out among threads."""
+"""A number of elements for which kernels that only copy use several threads."""
 
 
 def large(d, *rows):
-    """Return rows of a table of calls that are for thorough runs alone."""
+    """Return rows of a table of calls that are only made in thorough runs."""
     return rows if d.thorough else ()
 
 
@@ -27,8 +27,8 @@ def sizes(d):
     return (*SIZES, *large(d, LARGE))
 
 
-# ---------------------------------------------------------------------------------------------
-# The same tensor
+# --------------------------------------------------------------------------------------------- Ops
+# that return their input
 # ---------------------------------------------------------------------------------------------
 
 unary("Identity Snapshot StopGradient GuaranteeConst", "input")
@@ -82,7 +82,7 @@ def shapes_of_all(d):
 def fingerprint(d):
     for shape in ((0,), (1,), (5,), (3, 4), (2, 1, 3), (1, 1024, 1), DEEP):
         yield {"data": d.T(*shape), "method": strings("farmhash64")}
-    # The fingerprint of no strings is never written.
+    # The fingerprint of an empty list of strings is never written.
     if d.T.dtype != tf.string:
         yield {"data": d.T(3, 0), "method": strings("farmhash64")}
 
@@ -316,7 +316,8 @@ def split_in_sizes(d):
 # ---------------------------------------------------------------------------------------------
 
 TRANSPOSES_ANYHOW = tf.version.VERSION.startswith("2.19.")
-"""Whether kernels look at no number of a permutation: with negative ones, they write elsewhere."""
+"""Whether kernels do not check the numbers of a permutation: with negative ones, they write out of
+bounds."""
 
 TRANSPOSITIONS = (
     ((3, 5), [1, 0]),
@@ -344,7 +345,7 @@ def transpose(d):
 def conjugate_transpose(d):
     for shape, order in (*TRANSPOSITIONS, *large(d, *LARGE_TRANSPOSITIONS)):
         yield {"x": d.T(*shape), "perm": d.Tperm.const(order)}
-    # TensorFlow ends the process on strings of rank above 8 (or 1, if it is to conjugate).
+    # TensorFlow ends the process for strings of rank above 8 (or above 1 when it conjugates).
     if d.T.dtype != tf.string:
         yield {"x": d.T(2, 1, 2, 1, 3, 1, 2, 1, 2), "perm": d.Tperm.const(range(8, -1, -1))}
 
@@ -414,7 +415,8 @@ def roll(d):
 
 
 NOT_TILED = ("uint16", "float8_e5m2", "float8_e4m3fn", "int4", "uint4")
-"""Dtypes, beside quantized ones, of tensors that `Tile` can empty and leave, but not repeat."""
+"""Dtypes, besides quantized ones, of tensors that `Tile` can make empty or leave unchanged, but not
+repeat."""
 
 
 @recipe("Tile")
@@ -462,7 +464,7 @@ def cut(d):
 
 @dataclass(frozen=True)
 class Part:
-    """What ``tensor[begin:end:strides, ...]`` takes of a tensor of some shape."""
+    """The part ``tensor[begin:end:strides, ...]`` of a tensor of some shape."""
 
     whole: tuple
     begin: list
@@ -471,7 +473,7 @@ class Part:
     masks: dict = field(default_factory=dict)
 
     def arguments(self, index):
-        """Return what ops that take or set parts are given, with indices of a `Maker`."""
+        """Return the arguments of ops that get or set parts, with indices from a `Maker`."""
         places = {name: index.const(getattr(self, name)) for name in ("begin", "end", "strides")}
         return places | {f"{name}_mask": mask for name, mask in self.masks.items()}
 
@@ -523,7 +525,7 @@ def strided_slice_gradient(d):
 
 
 SPREAD = Part((4, 5), [1, 0], [4, 5], [2, 1])
-"""Set to a row and to one number, which broadcast."""
+"""Parts that are set to a row and to one number, which broadcast."""
 
 
 @recipe("TensorStridedSliceUpdate")
@@ -540,7 +542,7 @@ def strided_slice_update(d):
 
 rejected(
     "TensorStridedSliceUpdate",
-    "the kernel cannot copy such a tensor before it changes the copy",
+    "the kernel cannot copy tensors of this dtype",
     T="float8_e5m2 float8_e4m3fn qint8 quint8 qint32",
 )
 
@@ -678,7 +680,7 @@ def gather_along(d):
 
 
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
-"""What to do about indices out of bounds."""
+"""Policies for indices out of bounds."""
 
 POINTS = (
     ((5,), (2,), 1),
@@ -694,13 +696,13 @@ POINTS = (
     ((2, 1, 3, 1, 2, 1, 2), (5,), 6),
     (DEEP, (5,), 7),
 )
-"""Shapes of a tensor, of a set of points in it, and how many coordinates a point has."""
+"""Shapes of a tensor, shapes of a set of points in it, and the number of coordinates of a point."""
 
 LARGE_POINTS = ((LARGE, (999,), 1), (LARGE, (3000,), 2), (LARGE, (9999,), 3))
 
 
 def points(d, indices):
-    """Yield a tensor's shape, coordinates drawn from `indices`, and the shape of what is there."""
+    """Yield a tensor's shape, coordinates drawn from `indices`, and the shape of the updates."""
     for shape, batch, depth in (*POINTS, *large(d, *LARGE_POINTS)):
         if math.prod(shape) > indices.dtype.max:
             continue
@@ -709,7 +711,7 @@ def points(d, indices):
 
 
 OUTSIDE = [[1], [9], [0], [-1]]
-"""Points of a vector, some of which are not."""
+"""Points in a vector, some of them out of bounds."""
 
 
 @recipe("GatherNd")
@@ -725,8 +727,8 @@ def gather_points(d):
 
 @recipe("ScatterNd")
 def scatter_points(d):
-    for shape, places, found in points(d, d.Tindices):
-        yield {"indices": places, "updates": d.T(*found), "shape": d.Tindices.const(shape)}
+    for shape, places, inner in points(d, d.Tindices):
+        yield {"indices": places, "updates": d.T(*inner), "shape": d.Tindices.const(shape)}
     for policy in POLICIES:
         places = OUTSIDE if policy == "IGNORE" else [[1], [0]]
         yield {
@@ -738,9 +740,9 @@ def scatter_points(d):
 
 
 def scatter(d, name):
-    """Yield calls that change a tensor, which is called `name`, at some points."""
-    for shape, places, found in points(d, d.Tindices):
-        yield {name: d.T(*shape), "indices": places, "updates": d.T(*found)}
+    """Yield calls that change a tensor at some points. The parameter of the tensor is `name`."""
+    for shape, places, inner in points(d, d.Tindices):
+        yield {name: d.T(*shape), "indices": places, "updates": d.T(*inner)}
     for policy in POLICIES:
         places = OUTSIDE if policy == "IGNORE" else [[1], [0]]
         yield {
@@ -766,7 +768,7 @@ def scatter_update(d):
 # ---------------------------------------------------------------------------------------------
 
 DEPTHS = ((1, 2, 3, 1), (2, 1, 4, 3), (0, 2, 2, 1), (1, 1, 33, 2))
-"""Shapes of images before the channels are spread over squares."""
+"""Shapes of images before channels are moved into squares of pixels."""
 
 
 def depths(d):
@@ -774,7 +776,7 @@ def depths(d):
 
 
 def formats(d):
-    """Return the data formats; on a CPU all but one are errors, which special runs compare."""
+    """Return the data formats. On a CPU, all but one are errors, which special runs compare."""
     return ("NHWC", "NCHW", "NCHW_VECT_C") if d.special else ("NHWC",)
 
 
@@ -812,7 +814,7 @@ BATCHES = (
     ((1, 2, 3, 2, 3, 2), [2, 3, 2, 3], [[0, 0], [0, 0], [0, 0], [0, 0]]),
     ((1, 1024, 1), [4], [[1, 3]]),
 )
-"""Shapes of images, blocks, and what is padded before and after each side."""
+"""Shapes of images, shapes of blocks, and the padding before and after each side."""
 
 LARGE_BATCHES = (((3, 100, 97, 10), [2, 3], [[1, 1], [0, 2]]),)
 
@@ -822,7 +824,7 @@ def batches(d):
 
 
 def in_batches(shape, blocks, added):
-    """Return the shape of images after `SpaceToBatchND`."""
+    """Return the shape of images after the op `SpaceToBatchND`."""
     sides = np.array(shape)
     sides[1 : 1 + len(blocks)] += np.sum(added, axis=1).astype(int)
     sides[1 : 1 + len(blocks)] //= np.array(blocks, int)
@@ -920,7 +922,7 @@ def volume_patches(d):
 
 
 TENSORS = ((1,), (3,), (0,), (2, 3), (2, 1, 2), (1, 2, 1, 2))
-"""Shapes of which a tensor on the diagonal of another can be."""
+"""Shapes of tensors that can be on the diagonal of another tensor."""
 
 
 @recipe("Diag")
@@ -982,11 +984,11 @@ DIAGONALS = (
     ((3,), 4, 4, -3),
     ((7,), 33, 31, [-5, 9]),
 )
-"""Batches of matrices, their rows and columns, and which diagonals of them."""
+"""Batches of matrices, their rows and columns, and which diagonals to use."""
 
 
 def diagonals(d):
-    """Yield those with the shape of their diagonals and `k` as a tensor."""
+    """Yield the rows of `DIAGONALS` with the shape of their diagonals and `k` as a tensor."""
     for batch, rows, columns, k in (*DIAGONALS, *large(d, ((3,), 130, 90, [-60, 40]))):
         low, high = np.broadcast_to(k, (2,))
         count = () if low == high else (high - low + 1,)
@@ -1002,10 +1004,10 @@ def diagonals_of_matrix(d):
 
 @recipe("MatrixDiagV2")
 def matrix_of_diagonals(d):
-    for shape, found, k in diagonals(d):
+    for shape, sizes, k in diagonals(d):
         rows, columns = map(ints, shape[-2:])
         yield {
-            "diagonal": d.T(*found),
+            "diagonal": d.T(*sizes),
             "k": k,
             "num_rows": rows,
             "num_cols": columns,
@@ -1023,12 +1025,12 @@ def matrix_of_diagonals(d):
 
 @recipe("MatrixSetDiagV2")
 def set_diagonals(d):
-    for shape, found, k in diagonals(d):
-        yield {"input": d.T(*shape), "diagonal": d.T(*found), "k": k}
+    for shape, sizes, k in diagonals(d):
+        yield {"input": d.T(*shape), "diagonal": d.T(*sizes), "k": k}
 
 
 def aligned(calls):
-    """Return a recipe of those calls with each alignment of diagonals of unlike length."""
+    """Return a recipe that makes the calls of another with each alignment of diagonals."""
 
     def each_alignment(d):
         for align in ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"):
@@ -1048,7 +1050,7 @@ recipe("MatrixSetDiagV3")(aligned(set_diagonals))
 
 
 def repeated(maker, *shape, axis=0):
-    """Draw a tensor in which each slice along an axis comes twice."""
+    """Draw a tensor in which each slice along an axis occurs twice."""
     values = maker(*shape).numpy()
     return maker.const(np.concatenate([values, np.flip(values, axis)], axis))
 
@@ -1135,13 +1137,13 @@ def edit_distance(d):
 # ---------------------------------------------------------------------------------------------
 
 WIDTHS = tuple(product((2, 8, 16), BOTH))
-"""How many bits, and whether the lowest number is left out."""
+"""The number of bits, and whether the lowest number is left out."""
 
 RANGES = ((-6.0, 6.0), (0.0, 1.5), (-3.0, -1.0), (0.5, 2.0), (-0.1, 0.7))
 
 
 def alike(d, names, *shape):
-    """Draw float tensors of these names and one shape."""
+    """Draw float tensors with these names and one shape."""
     return {name: d.of("float32")(*shape) for name in names}
 
 
@@ -1196,7 +1198,7 @@ def fake_of_channels_gradient(d):
 
 MODES = ("MIN_COMBINED", "MIN_FIRST", "SCALED")
 AXES = (((4,), 0), ((2, 3), 1), ((5, 2, 3), 0), ((3, 1, 2), 1), ((2, 1, 5, 3, 1), 2))
-"""Shapes, and along which axis each slice has a range of its own."""
+"""Shapes, and the axis along which each slice has its own range."""
 
 
 def of_slices(shape, axis):
@@ -1228,11 +1230,11 @@ def quantize(d):
 
 @recipe("Dequantize")
 def dequantize(d):
-    # Only this mode gives bfloat16.
+    # Only this mode supports bfloat16.
     modes = MODES if d.dtype.dtype == tf.float32 else MODES[:1]
     for shape in sizes(d):
         yield {"input": d.T(*shape), "min_range": floats(-2), "max_range": floats(1.5)}
-    # oneDNN, where it stands in, scales no qint32 without an axis.
+    # oneDNN's kernel, if it is used, does not scale qint32 without an axis.
     whole = modes[:2] if d.T.dtype == tf.qint32 else modes
     for mode, narrow, (low, high) in product(whole, BOTH, RANGES):
         given = {"min_range": floats(low), "max_range": floats([high])}
@@ -1245,7 +1247,7 @@ def dequantize(d):
 
 
 def there_and_back(d, **attrs):
-    """Yield calls of what quantizes and undoes it, but for its number of bits."""
+    """Yield calls of ops that quantize and dequantize, without the number of bits."""
     unused = {"input_min": d.T.const(-2), "input_max": d.T.const(1.5)}
     for shape in sizes(d)[1:]:
         yield {"input": d.T(*shape)} | unused | attrs

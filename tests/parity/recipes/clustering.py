@@ -13,7 +13,7 @@ def markov_chain(d):
 
 @recipe("KmeansPlusPlusInitialization")
 def first_centers(d):
-    # Ordinary points, which differ: TensorFlow reads past the end when there is no other one left.
+    # The points are ordinary and differ: TensorFlow reads out of bounds if no other point is left.
     for points, dimensions, centers in (
         (1, 1, 1),
         (5, 2, 3),
@@ -45,7 +45,7 @@ def nearest_neighbors(d):
         (5, 3, 2000, 5),
         *(((1000, 10, 3000, 1), (1000, 10, 3000, 20)) if d.thorough else ()),
     ):
-        # With NaN among them, there is no order of the nearest.
+        # With NaN among the distances, the order is undefined.
         draw = d.of("float32") if k == 1 else d.of("float32").ordinary
         yield {
             "points": draw(points, dimensions),

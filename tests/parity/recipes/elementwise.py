@@ -1,4 +1,4 @@
-"""Ops that compute each element by itself."""
+"""Elementwise ops."""
 
 from parity.recipes import LARGE, PAIRS, SIZES, aligned, binary, mismatched, recipe, unary
 

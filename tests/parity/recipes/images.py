@@ -20,7 +20,7 @@ GIF = base64.b64decode(
     "R0lGODlhAgADAIEAAP8AAAAA/wAAAAAAACH5BAAKAAAALAAAAAACAAMAAAgGAAEIHBgQACH5BAEKAAEALAAAAAACAAMA"
     "gQAA/wAAAAAAAAAAAAAIBgABCBwYEAA7"
 )
-"""Two frames, of 3 by 2 pixels."""
+"""A GIF of two frames of 3 by 2 pixels."""
 
 WEBP = {
     "lossless": "UklGRiQAAABXRUJQVlA4TBgAAAAvAkAAAM1lRP8DAoE0RDPOLM32lEQ0MAA=",
@@ -32,14 +32,14 @@ WEBP = {
         "f2D+IyIC"
     ),
 }
-"""Of 3 by 2 and of 2 by 2 pixels; two frames of 2 by 3."""
+"""Files of 3 by 2 and of 2 by 2 pixels, and one with two frames of 2 by 3 pixels."""
 
 JXL = {
     1: "/woIQBAUNwIIBAEANABLGIsVCh0ng0+K8qcw",
     3: "/woIQBAJCAQBAIwASxiLFZJspZ7spSqfLArVFMUmyIoD4NYT9CTIA2bsMdDHtgY=",
     4: "/woIELASCBAQAIAASxiLFY6Su11+GLNohC8QBAAExoI1RycxHH2NQtj7yjo=",
 }
-"""By number of channels."""
+"""Files by number of channels."""
 
 
 def decoded(base64_text):
@@ -47,7 +47,7 @@ def decoded(base64_text):
 
 
 def bmp(height, width, channels):
-    """Return a BMP file: of a negative height, its rows go from top to bottom."""
+    """Return a BMP file. With a negative height, its rows go from top to bottom."""
     row = (channels * width + 3) // 4 * 4
     rows = bytes(i * 37 % 256 for i in range(row * abs(height)))
     fields = (54 + len(rows), 0, 0, 54, 40, width, height, 1, 8 * channels, 0, len(rows))
@@ -70,7 +70,7 @@ BROKEN = (b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"RIFF0000
 
 
 def broken(d):
-    """Return what no codec takes, for runs in which calls may fail."""
+    """Return data that no codec accepts, for runs in which calls may fail."""
     return map(strings, BROKEN if d.special else ())
 
 
@@ -226,7 +226,7 @@ SCALINGS = (
     ((0, 2, 3, 3), (4, 4)),
     ((1, 1, 1024, 1), (1, 513)),
 )
-"""Shapes of images, and the height and width they get."""
+"""Shapes of images, and their new heights and widths."""
 
 
 def scalings(d):
@@ -311,7 +311,7 @@ BOXES = (
     [-0.5, 0.3, 1.5, 0.3],
     [2.0, 2.0, 3.0, 3.0],
 )
-"""Whole, inside, flipped, reaching out, outside."""
+"""Boxes: whole image, inside, flipped, reaching outside, outside."""
 
 CROPS = (
     ((1, 4, 5, 3), 5, (3, 2)),
@@ -324,10 +324,10 @@ CROPS = (
 
 
 def crops(d):
-    # A box for each image: threads that add to the same one get in each other's way.
+    # One box for each image: results vary if threads add to the same image.
     more = [((5, 100, 50, 10), 5, (33, 77))] if d.thorough else []
     for shape, count, size in (*CROPS, *more):
-        # Never special: the kernels turn corners at the edges of floats into wild indices.
+        # Boxes are never special: the kernels turn extreme corners into indices out of bounds.
         boxes = tf.reshape(floats(BOXES[:count]), [count, 4])
         yield shape, size, {"boxes": boxes, "box_ind": ints([i % shape[0] for i in range(count)])}
 
@@ -335,7 +335,7 @@ def crops(d):
 indirect(
     "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage",
     "capi:kernel",
-    "the kernel is asynchronous: it ends in a thread of its own",
+    "the kernel is asynchronous: it ends in another thread",
 )
 
 
@@ -366,7 +366,7 @@ def crop_and_resize_gradient_by_image(d):
 
 @recipe("ExtractGlimpse ExtractGlimpseV2")
 def extract_glimpse(d):
-    # What lies outside is noise, other in each call, unless it is zero.
+    # Pixels outside of the image are random noise, unless they are zero.
     zero = {"uniform_noise": False, "noise": "zero"}
     for shape, size, offset in (
         ((1, 5, 7, 3), (3, 4), (0.0, 0.0)),
@@ -394,7 +394,7 @@ TRANSFORMS = (
     [[0.0, 1.0, -1.5, -1.0, 0.5, 2.0, 0.0, 0.0], [2.0, 0.1, 0.3, 0.0, 0.7, -9.0, 0.01, -0.02]],
     [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -0.5, 0.0]],
 )
-"""Identity, affine and projective ones, one with points at infinity."""
+"""Transforms: identity, affine, projective, and one with points at infinity."""
 
 
 def projections(d):
@@ -440,7 +440,7 @@ def pictures(d):
 
 
 def adjusted(d, amount):
-    """Yield calls with pictures and amounts: never special, a vast hue takes for ever."""
+    """Yield calls with images and amounts, never special: a huge hue takes forever."""
     for shape, value in zip(pictures(d), itertools.cycle((0.5, -0.25, 0.0, 1.0, 2.5))):
         yield {"images": d.T(*shape), amount: floats(value)}
 
@@ -520,11 +520,11 @@ def select_boxes_v2(d):
 
 
 THRESHOLDS = ((0.0, -10.0), (0.3, 0.0), (1.0, 0.5))
-"""For the overlap, for the score."""
+"""Thresholds for overlap and score."""
 
 
 def above(d, make):
-    """Yield candidates with thresholds of a dtype."""
+    """Yield candidates and thresholds, which have a dtype."""
     for overlap, score in THRESHOLDS:
         for call in candidates(d.T, d.T):
             yield call | {"iou_threshold": make(overlap), "score_threshold": make(score)}
@@ -618,7 +618,7 @@ def is_sampled(arguments, begin, size, box):
 
 drawn("SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", is_sampled, outputs=(0, 1, 2))
 nondeterministic(
-    "SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", "op determinism asks for a seed"
+    "SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", "op determinism requires a seed"
 )
 
 

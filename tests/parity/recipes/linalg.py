@@ -25,7 +25,7 @@ LARGE_RECTANGLES = ((65, 33), (33, 65), (10, 17, 9))
 
 
 def large(d):
-    """Tell whether to yield large matrices: algorithms take long over special ones, in vain."""
+    """Tell whether to yield large matrices; with special values, algorithms run long in vain."""
     return d.thorough and not d.special
 
 
@@ -38,14 +38,14 @@ def rectangles(d):
 
 
 def definite(maker, *shape):
-    """Draw positive definite matrices, well conditioned, whatever the mode."""
+    """Draw well-conditioned positive definite matrices, in both modes."""
     factor = maker.ordinary(*shape).numpy()
     product = factor @ np.conj(np.swapaxes(factor, -1, -2))
     return maker.const(product / max(shape[-1], 1) + np.eye(shape[-1]))
 
 
 def triangular(maker, *shape):
-    """Draw lower triangular matrices with a diagonal that is well away from 0."""
+    """Draw lower triangular matrices with a diagonal that is not close to 0."""
     return maker.const(np.linalg.cholesky(definite(maker, *shape).numpy()))
 
 
@@ -56,7 +56,7 @@ def triangular(maker, *shape):
 
 @recipe("Cholesky")
 def cholesky(d):
-    # Where there is no decomposition, the upper triangle is left as it was in memory.
+    # If there is no decomposition, the upper triangle is uninitialized memory.
     for shape in squares(d):
         yield {"input": definite(d.T, *shape)}
 
@@ -103,7 +103,7 @@ def eigenvalues(d):
 
 unstable(
     "Eig SelfAdjointEigV2 Svd",
-    "without vectors, scalars stand in their places, which stay undefined",
+    "without vectors, these outputs are undefined scalars",
     undefined=(1, 2),
     only=lambda outputs: outputs[1].shape.rank == 0,
 )
@@ -126,7 +126,7 @@ def function_of_matrices(d):
 
 not_differentiated(
     "MatrixSquareRoot",
-    "the function that makes the jvp divides by zero where the matrix is empty",
+    "the function that makes the jvp divides by zero if the matrix is empty",
     lambda arguments: 0 in arguments["input"].shape,
 )
 
@@ -140,7 +140,7 @@ def inverse(d):
 
 @recipe("MatrixLogarithm")
 def logarithm(d):
-    # The kernel never comes back from a singular matrix.
+    # The kernel never ends for a singular matrix.
     for shape in squares(d):
         yield {"input": definite(d.T, *shape)}
 
@@ -232,14 +232,14 @@ PIVOTING = (
 @recipe("TridiagonalSolve")
 def solve_tridiagonal(d):
     for (batch, (size, _, sides)), pivoting in itertools.product(systems(d), PIVOTING):
-        # Looking for the largest of no elements, this kernel reads what is not there.
+        # This kernel reads out of bounds when it searches the largest of no elements.
         if sides or "perturb_singular" not in pivoting:
             yield {
                 "diagonals": d.T(*batch, 3, size),
                 "rhs": d.T(*batch, size, sides),
                 **pivoting,
             }
-    # Singular.
+    # A singular matrix.
     for pivoting in PIVOTING:
         yield {"diagonals": d.T.const(np.zeros([3, 4])), "rhs": d.T(4, 2), **pivoting}
 

@@ -28,7 +28,7 @@ REDUCTIONS = (
     ((1, 1024, 1), [1]),
     ((2, 1, 3, 2, 2, 1, 2, 3), [0, 3, -2]),
 )
-"""Shapes and what axes of them to reduce."""
+"""Shapes, and the axes to reduce."""
 
 
 def reductions(d, draw):
@@ -124,7 +124,7 @@ SIDES = (
     (5, 1, 7),
     (31, 17, 33),
 )
-"""m, k, n of products of an m x k with a k x n matrix."""
+"""Sizes m, k, n of products of an m x k matrix and a k x n matrix."""
 
 LARGE_SIDES = ((100, 1000, 10), (257, 129, 65), (1, 1000, 1000), (1000, 1000, 1), (300, 300, 300))
 
@@ -167,7 +167,7 @@ def sparse_matmul(d):
 
 
 def batches(d, x, y, shapes):
-    """Yield calls of x and y of these batch shapes, with matrices of several sizes."""
+    """Yield calls with x and y of these batch shapes, with matrices of several sizes."""
     for (one, other), (m, k, n) in product(shapes, ((2, 3, 4), (1, 5, 1), (3, 0, 2))):
         yield {"x": x(*one, m, k), "y": y(*other, k, n)}
     for (one, other), flip_x, flip_y in product(shapes[-2:], BOTH, BOTH):
@@ -271,7 +271,7 @@ SPARSE_SEGMENTS = (
     ((5, 1, 3, 2), [4, 4, 0], [1, 2, 2]),
     ((9, 3), [8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], [0] * 10 + [1, 2]),
 )
-"""Shape of the data, rows to take of it, and the segment of each."""
+"""Shapes of data, the rows to take, and the segment of each row."""
 
 
 def sparse_segment_calls(d):
@@ -311,7 +311,7 @@ def sparse_segment_gradients(d, rows):
         ((4, 2), [0, 1, 3, 2], [0, 0, 3, 3], 4),
         ((3, 1, 3, 2), [4, 4, 0], [1, 2, 2], 5),
         ((3, 3), [8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], [0] * 10 + [1, 2], 9),
-        # Without indices, the first version leaves the rows of its result undefined.
+        # Without indices, the rows of the result are undefined in the first version of the op.
         ((0, 2), [], [], 0),
     ):
         yield {
@@ -348,7 +348,7 @@ def numbers_in_order(d):
     rows = [(0, 5, 1), (5, 0, -2), (3, 3, 1), (-3, 100, 7)]
     if d.Tidx.dtype.is_floating:
         rows += [(0, 1, 0.3), (1, -1, -0.125)]
-        # What would be very long is left out: it takes all memory.
+        # Very long ranges are left out, because they take all memory.
         rows += [(float("nan"), 1, 1), (0, float("inf"), 1), (0, 0, 0)] if d.special else []
     for row in rows:
         yield dict(zip(("start", "limit", "delta"), map(d.Tidx.const, row), strict=True))
@@ -383,7 +383,7 @@ def bincount(d):
         yield {"arr": bins.below(7, *shape), "size": ints(size), "weights": d.T(*shape)}
         yield {"arr": bins.below(7, *shape), "size": ints(size), "weights": d.T(0)}
     if d.thorough:
-        # The sums of whole numbers do not depend on the order in which threads add them.
+        # Sums of whole numbers do not depend on the order of threads.
         arr, weights = bins.below(50, *LARGE), d.T.below(2, *LARGE)
         yield {"arr": arr, "size": ints(40), "weights": weights}
 
@@ -433,7 +433,7 @@ def sparse_bincount(d):
 
 @recipe("HistogramFixedWidth")
 def histogram(d):
-    # A range without end makes TensorFlow write out of bounds.
+    # An infinite range makes TensorFlow write out of bounds.
     for shape, nbins in (((), 3), ((0,), 4), ((9,), 5), ((5, 7), 1), ((1, 1024, 1), 100)):
         yield {"values": d.T(*shape), "value_range": d.T.const([-2, 3]), "nbins": ints(nbins)}
 
@@ -476,7 +476,7 @@ def castable(one, other):
 def cast(d):
     for shape in (*SIZES, *((LARGE,) if d.thorough else ())):
         yield {"x": d.SrcT(*shape)}
-    # Not every combination comes: each shows what its source is cast to.
+    # Not every combination is tested, so each tests several dtypes to cast to.
     for target in CASTS:
         if castable(d.SrcT.dtype, target):
             yield {"x": d.SrcT(5, 7), "DstT": target}

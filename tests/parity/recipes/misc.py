@@ -1,4 +1,4 @@
-"""Decoders of sequences, partitions, uniform quantization, and what belongs to no family."""
+"""Decoders of sequences, partitions, uniform quantization, and ops of no family."""
 
 from itertools import product
 
@@ -20,7 +20,7 @@ SEQUENCES = (
     ((1, 2, 3), [1, 1]),
     ((17, 2, 1), [16, 17]),
 )
-"""Time, batch and classes, and how much of the time each of the batch lasts."""
+"""Numbers of steps, batch size, classes, and the length of each sequence of the batch."""
 
 LONG_SEQUENCES = (((200, 9, 30), [200] * 8 + [13]),)
 
@@ -46,7 +46,7 @@ def beam_search_decoder(d):
         sequences(d)[:2], BOTH, ((1, 1), (8, 1), (8, 2))
     ):
         yield {
-            "inputs": d.T.ordinary(*shape),  # beams are sorted, which NaN upsets
+            "inputs": d.T.ordinary(*shape),  # beams are sorted, and NaN has no order
             "sequence_length": ints(np.maximum(lengths, 2)),
             "beam_width": width,
             "top_paths": paths,
@@ -120,7 +120,8 @@ STITCHES = (
     ([[]], (2, 3)),
     ([[0, 2], 1, [[3]]], (2, 1, 3)),
 )
-"""Where the rows of each tensor go, and the shape of a row. Rows without a source are undefined."""
+"""The indices of the rows of each tensor, and the shape of a row. Rows without a source are
+undefined."""
 
 
 def stitches(d, *more):
@@ -162,11 +163,11 @@ CHANNELS = (
     ((2, 3, 4), 2),
     ((0, 3), 1),
 )
-"""Shapes, and the axis of the channels, each of which has its scale; -1 for one scale of all."""
+"""Shapes, and the axis of the channels, each with its own scale; -1: one scale for all."""
 
 
 def scales(d, shape, axis):
-    """Return scales and zero points."""
+    """Return scales and zero points of channels."""
     channels = () if axis == -1 else (shape[axis],)
     scale = floats(d.generator().uniform(0.02, 1.5, channels))
     return scale, d.of("int32").below(9, *channels)
@@ -276,7 +277,7 @@ def fact(d):
     yield {}
 
 
-unstable("Fact", "the clock chooses the fact", undefined=(0,))
+unstable("Fact", "the clock determines the result", undefined=(0,))
 
 
 @recipe("Timestamp")
@@ -285,7 +286,7 @@ def timestamp(d):
 
 
 drawn("Timestamp", lambda _, seconds: seconds > 0)
-nondeterministic("Timestamp", "op determinism has no time")
+nondeterministic("Timestamp", "TensorFlow rejects reading the clock under op determinism")
 
 
 @recipe("DeviceIndex")

@@ -1,6 +1,6 @@
 """Neural networks: convolutions, pooling, normalization, losses, activations, recurrent cells.
 
-oneDNN's kernels stand in for many of these, according to dtype, format and size.
+For many of these ops, oneDNN's kernels run, depending on dtype, format and size.
 """
 
 import functools
@@ -62,11 +62,12 @@ class Slide(NamedTuple):
     window : tuple of int
         The sides of the window.
     padding : {"SAME", "VALID"} or tuple of pairs of int
-        Pairs: how much is added before and after each side.
+        Pairs are the padding before and after each side.
     strides, dilations : tuple of int
-        For each side; all 1 if left out.
+        The values for each side; default: all 1.
     channels_first : bool
-        Whether tensors are laid out so, rather than in the order of `images`.
+        Whether channels come before the sides in tensors. By default, they come last, as in
+        `images`.
     """
 
     images: tuple
@@ -85,7 +86,7 @@ class Slide(NamedTuple):
         return not isinstance(self.padding, str)
 
     def laid(self, batch, sides, channels):
-        """Return three in the order of the data format."""
+        """Return batch, sides and channels in the order of the data format."""
         return [batch, channels, *sides] if self.channels_first else [batch, *sides, channels]
 
     def shape(self):
@@ -93,7 +94,7 @@ class Slide(NamedTuple):
         return self.laid(self.images[0], self.images[1:-1], self.channels)
 
     def result(self, channels):
-        """Return the shape of what comes out."""
+        """Return the shape of the result."""
         ones = (1,) * len(self.window)
         sides = []
         for side, window, stride, dilation, added in zip(
@@ -132,12 +133,12 @@ class Slide(NamedTuple):
 
 @functools.cache
 def accelerated(dtype, kind="Conv2D"):
-    """Tell whether oneDNN's kernels of a kind run here with a dtype: they take channels first.
+    """Tell whether oneDNN's kernels, which support channels first, run here with a dtype.
 
-    Which do depends on the processor: some have instructions for float16, which serve convolutions
-    and no averages.
+    This depends on the processor: some have instructions for float16, which are used for
+    convolutions but not for averages.
     """
-    pixel, one = tf.ones([1, 1, 1, 1], dtype), tf.ones([1])
+    pixel, unit = tf.ones([1, 1, 1, 1], dtype), tf.ones([1])
     place = {"data_format": "NCHW"}
     slide = {"strides": [1] * 4, "padding": "SAME"} | place
     calls = {
@@ -146,9 +147,9 @@ def accelerated(dtype, kind="Conv2D"):
         "FusedBatchNormGradV3": {
             "y_backprop": pixel,
             "x": pixel,
-            "scale": one,
+            "scale": unit,
             "is_training": False,
-            **{f"reserve_space_{i}": one for i in (1, 2, 3)},
+            **{f"reserve_space_{i}": unit for i in (1, 2, 3)},
             **place,
         },
     }
@@ -160,7 +161,7 @@ def accelerated(dtype, kind="Conv2D"):
 
 
 def possible(d, slides, kind="Conv2D"):
-    """Leave out what only oneDNN's kernels can, where these do not run and errors do not count."""
+    """Leave out calls that only oneDNN's kernels support, unless these run or errors count."""
     onednn = d.special or accelerated(d.T.dtype, kind)
     return [slide for slide in slides if onednn or not slide.channels_first]
 
@@ -234,7 +235,7 @@ def convolution_2d(d):
 
 
 def dilated_if_possible(d):
-    """Only oneDNN's kernels compute gradients of dilated convolutions."""
+    """Drop dilations if oneDNN's kernels do not run: no others compute gradients with dilations."""
     return (*DILATED, *DILATED_CHANNELS_FIRST) if accelerated(d.T.dtype) else ()
 
 
@@ -309,7 +310,7 @@ DEPTHWISE_DILATED = (Slide((1, 9, 8, 3), (3, 3), dilations=(2, 2)),)
 
 
 def depthwise(d):
-    """Yield slides, multipliers of channels, shapes of filter and result, attributes."""
+    """Yield slides, channel multipliers, shapes of filter and result, and attributes."""
     onednn = DEPTHWISE_DILATED if accelerated(d.T.dtype) else ()
     large = LARGE_PLANES if d.thorough else ()
     for slide in possible(d, (*DEPTHWISE, *onednn, *large)):
@@ -334,7 +335,7 @@ def depthwise_input_gradient(d):
 @recipe("DepthwiseConv2dNativeBackpropFilter")
 def depthwise_filter_gradient(d):
     for slide, kernel, result, attrs in depthwise(d):
-        # TensorFlow leaves the gradient of an empty batch undefined.
+        # In TensorFlow, the gradient of an empty batch is undefined.
         if slide.images[0]:
             tensors = {"input": d.T(*slide.shape()), "out_backprop": d.T(*result)}
             yield {"filter_sizes": ints(kernel), **tensors, **attrs}
@@ -410,7 +411,7 @@ def solid_pools(d):
 
 
 def channels_last(slides):
-    """Leave out what even oneDNN's kernels cannot."""
+    """Leave out channels first, which not even oneDNN's kernels support here."""
     return [slide for slide in slides if not slide.channels_first]
 
 
@@ -472,7 +473,7 @@ def as_tensors(attrs):
 
 
 def pooled(d, slide):
-    """Return images and their maxima as the inputs of the gradients."""
+    """Return images and their maxima as inputs of the gradient ops."""
     images = d.T(*slide.shape())
     pool = tf.raw_ops.MaxPool if len(slide.window) == 2 else tf.raw_ops.MaxPool3D
     if d.T.dtype.is_integer:
@@ -523,7 +524,7 @@ def maximum_3d_second_gradient(d):
 
 
 def argmax_pools(d):
-    """Yield images and the attributes of a pooling that tells where the maxima are."""
+    """Yield images and attributes of a pooling that returns the positions of the maxima."""
     for slide in channels_last(pools(d)):
         if slide.images[0]:
             attrs = slide.pool()
@@ -597,7 +598,7 @@ def fractional_pool(d):
 
 
 def is_pooled(arguments, pooled, rows, columns):
-    """Tell whether images were pooled between these cuts, which lie between their borders."""
+    """Tell whether images were pooled between these cuts, and the cuts are valid."""
     images, overlapping = arguments["value"].numpy(), arguments["overlapping"]
     for cuts, length in ((rows, images.shape[1]), (columns, images.shape[2])):
         if (cuts[0], cuts[-1]) != (0, length) or (np.diff(cuts) < 1).any():
@@ -611,7 +612,7 @@ drawn("FractionalAvgPool FractionalMaxPool", is_pooled, outputs=(0, 1, 2))
 
 
 def fractional_maxima(images, rows, columns, overlapping):
-    """Return the maximum between cuts: one row and column further if these overlap."""
+    """Return the maxima between cuts, with one more row and column if cells overlap."""
     maxima = [
         [
             images[:, top : bottom + overlapping, left : right + overlapping].max((1, 2))
@@ -675,7 +676,7 @@ BIASED = (
     ((2, 5, 3, 1, 2, 1, 2, 1), "NCHW"),
     ((0, 3, 4, 5), "NCHW"),
 )
-"""Shapes and formats of what biases are added to."""
+"""Shapes and formats of tensors to which biases are added."""
 
 
 def biased(d):
@@ -750,7 +751,7 @@ def normalized(d, *more):
 
 
 def batch_normalization(d, *more):
-    """Yield what all versions share."""
+    """Yield the calls that all versions of the op share."""
     statistics = d.of("float32")
     for shape, channels, attrs in normalized(d, *more):
         call = {"x": d.T(*shape), "scale": statistics(channels), "offset": statistics(channels)}
@@ -763,7 +764,7 @@ def batch_normalization(d, *more):
 
 unstable(
     "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3",
-    "what is saved for the gradient stays undefined in inference and for an empty batch",
+    "outputs saved for the gradient are undefined in inference and for an empty batch",
     undefined=(3, 4),
 )
 
@@ -918,13 +919,13 @@ def isotonic_regression(d):
 # ---------------------------------------------------------------------------------------------
 
 CELLS = ((3, 2, 4), (1, 1, 1), (2, 5, 3), (4, 7, 17))
-"""Batch, size of the input, cells."""
+"""Batch sizes, sizes of the input, and numbers of cells."""
 
 GATES = ("i", "cs", "f", "o", "ci", "co", "h")
 
 
 def lstm(d, batch, inputs, cells, *time):
-    """Return what an LSTM is given: a block of steps in time, or one step."""
+    """Return the arguments of an LSTM for a block of timesteps, or for one step."""
     weights = {name: d.T.unit(cells) for name in ("wci", "wcf", "wco")}
     return weights | {
         "x": d.T(*time, batch, inputs),
@@ -954,7 +955,7 @@ def lstm_cell_gradient(d):
 
 
 def blocks(d):
-    """Yield numbers of steps, sizes, and calls of all steps."""
+    """Yield numbers of timesteps, sizes, and arguments for all steps."""
     for steps, *sizes in ((3, *CELLS[0]), *((2, *sizes) for sizes in CELLS), (1, 4, 3, 5)):
         for peephole in (False, True):
             call = {**lstm(d, *sizes, steps), "seq_len_max": longs(steps)}
@@ -963,7 +964,7 @@ def blocks(d):
 
 unstable(
     "BlockLSTM BlockLSTMV2",
-    "the gates of steps beyond `seq_len_max` stay undefined; h is zero there",
+    "the gates of steps after `seq_len_max` are undefined; h is zero there",
     undefined=(0, 2, 3, 4, 5),
     only=lambda outputs: not outputs[6][-1].numpy().any(),
 )

@@ -143,7 +143,7 @@ def parse_tensor(d):
 
 
 def feature(values):
-    """Return a feature that holds whole numbers, floats, strings or nothing."""
+    """Return a feature of whole numbers, floats or strings, or an empty one."""
     if not values:
         return tf.train.Feature()
     if isinstance(values[0], bytes):
@@ -171,7 +171,7 @@ EXAMPLES = (
     {"whole": [2**63 - 1], "reals": [-0.0, 1e-45, 3e38], "rows": []},
     {},
 )
-"""What examples hold: not each has all that is asked for."""
+"""The content of examples. Some lack requested features."""
 
 DENSE = {
     "pair": ([2], tf.int64, [7, 8]),
@@ -179,7 +179,7 @@ DENSE = {
     "name": ([1], tf.string, [b"nobody"]),
     "rows": ([None, 2], tf.float32, 9.0),
 }
-"""Features of known size: shape, dtype, and what takes the place of one that is missing."""
+"""Features of known size: shape, dtype, and the default for a missing feature."""
 
 VARIABLE = {"whole": tf.int64, "words": tf.string, "reals": tf.float32, "absent": tf.string}
 """Features of any size, and their dtype."""
@@ -191,7 +191,7 @@ WANTED = (
     (["real", "pair"], []),
     ([], ["reals"]),
 )
-"""Which features, dense and of any size, are asked for."""
+"""The requested features: dense ones, and those of any size."""
 
 
 def examples(places):
@@ -296,7 +296,7 @@ def decode_json_example(d):
 
     texts = np.array([text(1), text(3), "{}", '{"features": {}}'], object)
     for shape in ((), (0,), (4,), (2, 1, 3)):
-        # What is no JSON is left out: TensorFlow's message has other blanks each time.
+        # Text that is not JSON is left out, because blanks in TensorFlow's message vary.
         yield {"json_examples": strings(np.resize(texts, shape))}
 
 
@@ -316,10 +316,10 @@ SEQUENCES = (
     (EXAMPLES[1], {"steps": [[7, 8]], "marks": [], "levels": [[1.0]]}),
     ({"pair": [0, 0]}, {"steps": [], "marks": [[b""]]}),
 )
-"""What sequences of examples hold: what holds for all of them, and one after the other."""
+"""The content of sequences of examples: the context features, and the features of each step."""
 
 LISTS = {"marks": tf.string, "levels": tf.float32}
-"""Features of each step that are of any size, and their dtype."""
+"""Features of each step that have any size, and their dtype."""
 
 CONTEXTS = (
     (["pair", "name"], ["words", "whole"], ["steps"], ["marks", "levels"]),
@@ -327,7 +327,8 @@ CONTEXTS = (
     ([], ["reals"], [], ["marks"]),
     (["pair"], ["absent"], ["missing", "steps"], ["levels"]),
 )
-"""Which features are asked for: of the whole, dense and sparse; of each step, dense and sparse."""
+"""The requested features: dense and sparse ones of the context; dense and sparse ones of the
+steps."""
 
 SEQUENCE_BATCHES = ([0], [0, 1], [2, 1, 0, 0])
 
@@ -412,7 +413,7 @@ def parse_sequence_or_sequences(d):
         } | sequence_attrs(dense, held, step_dense, step_held)
         names = strings([f"sequence {i}" for i in batch])
         yield call | {"serialized": sequences(batch), "debug_name": names}
-        # Of a single sequence, TensorFlow leaves the splits of ragged features undefined.
+        # For a single sequence, the splits of ragged features are undefined in TensorFlow.
         if not ragged and not step_ragged:
             yield call | {"serialized": sequences(batch)[0], "debug_name": strings([])}
     if d.special:
@@ -457,12 +458,12 @@ FIELDS = {
     "sint32": (tf.int32, tf.int64),
     "sint64": (tf.int64,),
 }
-"""Types of the fields of protocol buffers, and the dtypes that stand for each."""
+"""Types of the fields of protocol buffers, and their dtypes."""
 
 
 @cache
 def message_source():
-    """Return the source of a message that has a repeated field of each type and a single one."""
+    """Return the source of a message with a repeated field and a single field of each type."""
     file = descriptor_pb2.FileDescriptorProto(name="parity.proto", package="parity")
     message = file.message_type.add(name="Message")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -474,7 +475,7 @@ def message_source():
 
 
 def encodings(d):
-    """Yield the arguments of encoders of messages."""
+    """Yield arguments for encoders of messages."""
     source = {"message_type": "parity.Message", "descriptor_source": message_source()}
     for kind, dtypes in FIELDS.items():
         for dtype in dtypes:

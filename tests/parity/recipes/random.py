@@ -1,4 +1,4 @@
-"""Random numbers, of seeds, states and generators."""
+"""Random numbers from seeds, states and generators."""
 
 from itertools import product
 
@@ -19,7 +19,7 @@ from parity.recipes import (
 )
 
 PHILOX, AUTO = 1, 3
-"""Algorithms that the processor's kernels know: the one, and whichever is the device's own."""
+"""Algorithms that the CPU's kernels support: a specific one, and the device's default."""
 
 
 def sizes(d):
@@ -27,7 +27,7 @@ def sizes(d):
 
 
 def bounds(dtype):
-    """Yield ranges of an integer dtype, as lowest value and end."""
+    """Yield ranges of an integer dtype, as pairs of the lowest value and the end."""
     return ((0, 1), (-7, 9), (3, 1000), (dtype.min, dtype.max))
 
 
@@ -46,7 +46,7 @@ def of_seed(d):
 
 rejected(
     "StatelessRandomUniformFullInt",
-    "the kernel knows no unsigned seed, and does not look at it for an empty result only",
+    "the kernel does not support unsigned seeds, and ignores the seed only for an empty result",
     Tseed="uint32 uint64",
 )
 
@@ -71,7 +71,7 @@ TRUNCATED = (
     ((5, 3), (3,), (), (1,), ()),
     ((4, 2, 3), (2, 1), (3,), (2, 3), ()),
 )
-"""Shapes of the result, the means, the deviations, the smallest and the largest values."""
+"""Shapes of the result, of the means and deviations, and of the smallest and largest values."""
 
 MANY_TRUNCATED = ((MANY, (), (), (), ()), (MANY, (10,), (100, 1), (), (10,)))
 
@@ -80,7 +80,7 @@ MANY_TRUNCATED = ((MANY, (), (), (), ()), (MANY, (10,), (100, 1), (), (10,)))
 def truncated_normal(d):
     rows = (*TRUNCATED, *(MANY_TRUNCATED if d.thorough else ()))
     for shape, means, deviations, low, high in rows:
-        # Around the mean, and either tail: the kernel samples each in another way.
+        # Ranges around the mean and in both tails, which the kernel samples by different methods.
         for offset in (0, 4, -5):
             yield {
                 "shape": d.S.const(shape),
@@ -102,7 +102,7 @@ BATCHES = (
     ((1, 1024, 1), (1,)),
     ((2, 1, 3, 1, 2, 1, 2, 1), (2, 1)),
 )
-"""Shapes of the result, and of the parameter that its last dimensions belong to."""
+"""Shapes of the result, and of the parameter, which are the last dimensions of the result."""
 
 
 def batches(d):
@@ -110,7 +110,7 @@ def batches(d):
 
 
 def some_number(maker, *shape):
-    """Draw numbers from 0 up, with 1 for each NaN: TensorFlow samples those without end."""
+    """Draw nonnegative numbers, with 1 for each NaN, for which TensorFlow samples forever."""
     values = maker.positive(*shape).numpy()
     return maker.const(np.where(np.isnan(values), values.dtype.type(1), values))
 
@@ -128,7 +128,7 @@ def gamma_of_seed(d):
 
 
 def some_rate(maker, *shape):
-    """Draw numbers of at most 1000, or infinite: the kernel draws until its result has room."""
+    """Draw numbers of at most 1000, or infinite: with others, the kernel draws for too long."""
     values = some_number(maker, *shape).numpy()
     return maker.const(np.where(np.isfinite(values), np.minimum(values, 1000), values))
 
@@ -197,7 +197,7 @@ def key_and_counter(d):
 
 
 def state(d, alg):
-    """Return where a generator stands: key, counter and algorithm."""
+    """Return the state of a generator: key, counter and algorithm."""
     words = d.of("uint64")
     return {"key": words(1), "counter": words(2), "alg": ints(alg)}
 
@@ -251,7 +251,7 @@ def shuffle(d):
 
 
 def generator(d):
-    """Make the variable of a generator: two words of a counter and a key."""
+    """Make the variable of a generator, which has two words of a counter and a key."""
     return d.variable(d.of("int64")(3))
 
 
@@ -353,7 +353,7 @@ def unseeded_truncated_normal(d):
         *((((*MANY,), (), (), (), ()),) if d.thorough else ()),
     ):
         means, deviations, low, high = (d.dtype.unit(*part).numpy() for part in parameters)
-        for offset in (0, 4, -5):  # as above
+        for offset in (0, 4, -5):  # offsets as above
             yield {
                 "shape": d.T.const(shape),
                 "means": d.dtype.const(means),
@@ -364,7 +364,7 @@ def unseeded_truncated_normal(d):
 
 
 def between(arguments, values):
-    """Tell whether values lie between bounds for each first index, but for what rounding makes."""
+    """Tell whether values are between bounds for each first index, except for rounding."""
     low, high = (
         np.asarray(arguments[name], np.float64).reshape(-1, *[1] * (values.ndim - 1))
         for name in ("minvals", "maxvals")
@@ -378,7 +378,7 @@ drawn("ParameterizedTruncatedNormal", between)
 
 
 PER_PARAMETER = (((), ()), ((0,), ()), ((4,), ()), ((3,), (2, 3)), ((1024,), (1,)))
-"""Shapes of what is drawn for each parameter, and of the parameters."""
+"""Shapes of the numbers drawn for each parameter, and of the parameters."""
 
 
 def not_negative(_, values):
@@ -416,7 +416,7 @@ def unseeded_shuffle(d):
 
 
 def rows(array):
-    """Return the rows of an array, sorted: the same for any order of them."""
+    """Return the rows of an array, sorted."""
     return sorted(
         row.tobytes()
         if isinstance(row, (np.ndarray, np.generic)) and row.dtype != object
@@ -466,7 +466,7 @@ CANDIDATES = (
     ([[3]], 10, True),
     (np.zeros([0, 2]), 3, False),
 )
-"""True classes, how many candidates of 10 are sampled, and whether none comes twice."""
+"""True classes, the number of sampled candidates out of 10, and whether they are unique."""
 
 
 def candidates(extra=None):
@@ -490,7 +490,7 @@ def unseeded_unigrams(d):
     for weights in ([1.0] * 10, [float(i + 1) for i in range(10)]):
         yield from candidates({"range_max": 10, "unigrams": weights})
     for call in candidates({"range_max": 10, "num_reserved_ids": 2, "unigrams": [0.5] * 8}):
-        if call["num_sampled"] <= 8:  # more there are not
+        if call["num_sampled"] <= 8:  # there are no more candidates
             yield call
 
 
@@ -501,7 +501,7 @@ def all_candidates(d):
 
 
 def sampled(arguments, candidates, of_true, of_sampled):
-    """Tell whether candidates are in their range, and none comes twice that must not."""
+    """Tell whether candidates are in range, and unique if required."""
     repeated = len(set(candidates.tolist())) < len(candidates)
     return (
         ((candidates >= 0) & (candidates < 10)).all()
@@ -521,7 +521,7 @@ nondeterministic(
     "RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt RandomGamma Multinomial "
     "ParameterizedTruncatedNormal RandomPoissonV2 RandomShuffle UniformCandidateSampler "
     "LogUniformCandidateSampler FixedUnigramCandidateSampler AllCandidateSampler",
-    "op determinism asks for a seed",
+    "op determinism requires a seed",
 )
 
 # ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ SIDES = {
     2: ((4, 8), (1, 1), (5, 3), (1, 17), (7, 2), (0, 3), (3, 0)),
     3: ((2, 4, 8), (1, 1, 1), (3, 5, 7), (2, 1, 11), (2, 0, 3)),
 }
-"""Sizes of the innermost dimensions: powers of 2, odd, prime, none."""
+"""Sizes of the innermost dimensions: powers of 2, odd, prime, zero."""
 
 LARGE_SIDES = {1: ((1009,), (4096,)), 2: ((101, 64),), 3: ((17, 32, 9),)}
 
@@ -24,7 +24,7 @@ BATCHES = ((), (3,), (0,), (2, 1, 1, 3, 1))
 
 
 def transformed(d, rank):
-    """Yield batch and inner dimensions."""
+    """Yield batch dimensions and inner dimensions."""
     yield from itertools.product(BATCHES, SIDES[rank])
     if d.thorough:
         yield from itertools.product(((), (10,)), LARGE_SIDES[rank])
@@ -42,7 +42,7 @@ def transform_real(rank):
     def calls(d):
         for batch, sides in transformed(d, rank):
             yield {"input": d.Treal(*batch, *sides), "fft_length": ints(list(sides))}
-            # Only what is not empty can be cut: kernels abort on a length of 0.
+            # Only transforms that are not empty get lengths: kernels abort on a length of 0.
             if 0 not in sides:
                 cut = [max(side - 1, 1) for side in sides]
                 yield {"input": d.Treal(*batch, *sides), "fft_length": ints(cut)}
@@ -54,7 +54,7 @@ def transform_to_real(rank):
     def calls(d):
         for batch, (*outer, inner) in transformed(d, rank):
             for length in (2 * inner - 2, 2 * inner - 1, inner):
-                # As above.
+                # Kernels abort on a length of 0 here, too.
                 if length > 0 and 0 not in outer:
                     lengths = ints([*outer, length])
                     yield {"input": d.Tcomplex(*batch, *outer, inner), "fft_length": lengths}
@@ -78,7 +78,7 @@ mismatched(
 
 not_differentiated(
     "RFFT RFFT2D",
-    "the gradient makes an inverse transform, which aborts where it is empty",
+    "the gradient makes an inverse transform, which aborts if it is empty",
     lambda arguments: 0 in arguments["input"].shape,
 )
 
@@ -111,7 +111,7 @@ def spectrogram(d):
 
 @recipe("Mfcc")
 def mel_cepstrum(d):
-    # A bin for each frequency up to the limit, which is at most half the rate.
+    # There is a bin for each frequency up to the limit, which is at most half the rate.
     for shape, rate, attrs in (
         ((1, 1, 129), 8000, {}),
         ((2, 3, 257), 16000, {}),

@@ -18,7 +18,7 @@ SHAPES = (
     ((2, 1, 3), (0, 5)),
     ((2, 1, 3, 1, 2), (0, 3, 11)),
 )
-"""Dense shapes, and which of their elements, by number, a sparse tensor holds."""
+"""Dense shapes, and the numbers of the elements in a sparse tensor."""
 
 LARGE = ((100, 1000), tuple(range(0, 100000, 37)))
 
@@ -28,12 +28,12 @@ def shapes(d):
 
 
 def coordinates(shape, places):
-    """Return the coordinates of elements that are given by number."""
+    """Return the coordinates of elements, given by number."""
     return longs(np.stack(np.unravel_index(np.array(places, np.int64), shape), axis=-1))
 
 
 def sparse(maker, shape, places, names="indices values shape"):
-    """Return a sparse tensor as three arguments of these names."""
+    """Return a sparse tensor as three arguments with these names."""
     parts = coordinates(shape, places), maker(len(places)), longs(shape)
     return dict(zip(names.split(), parts, strict=True))
 
@@ -56,7 +56,7 @@ PAIRS = (
     ((2, 1, 3), (0, 5), (0, 5)),
     ((2, 1, 3, 1, 2, 1, 2), (0, 3, 11), (1, 2, 3, 23)),
 )
-"""Dense shapes, and the elements that two sparse tensors hold."""
+"""Dense shapes, and the numbers of the elements in two sparse tensors."""
 
 
 def pairs(d):
@@ -64,7 +64,7 @@ def pairs(d):
 
 
 def too_narrow(types):
-    """Tell whether the kernel reads a threshold past its end: it takes it for one of the values."""
+    """Tell whether the kernel reads a threshold past its end, assuming the dtype of values."""
     return types["Treal"].size < types["T"].real_dtype.size
 
 
@@ -127,7 +127,7 @@ def with_dense_that_broadcasts(d):
 
 @recipe("SparseDenseCwiseDiv")
 def quotient_by_dense(d):
-    # The smallest integer divided by -1 ends the process.
+    # Dividing the smallest integer by -1 ends the process.
     yield from with_dense(d, d.T if d.T.dtype.is_floating and d.special else d.T.positive)
 
 
@@ -228,7 +228,7 @@ SLICES = (
     ((3, 2), (), (1, 1), (1, 1)),
     ((2, 1, 3, 1, 2), (0, 3, 11), (0, 0, 1, 0, 1), (2, 1, 2, 1, 1)),
 )
-"""Dense shape, elements, start and size of a slice."""
+"""Dense shapes, elements, and the start and size of a slice."""
 
 
 @recipe("SparseSlice")
@@ -363,8 +363,10 @@ def serialize_rows(d):
 
 
 def serialized(maker, *tensors):
-    """Return serialized sparse tensors, one in each row."""
-    return tf.stack([tf.raw_ops.SerializeSparse(**sparse(maker, *one, SPARSE)) for one in tensors])
+    """Return serialized sparse tensors, one per row."""
+    return tf.stack(
+        [tf.raw_ops.SerializeSparse(**sparse(maker, *tensor, SPARSE)) for tensor in tensors]
+    )
 
 
 ROWS = (((4, 4), (1, 8, 9, 15)), ((4, 3), (0, 11)), ((2, 7), ()))
@@ -392,7 +394,7 @@ UNCONCATENATED = "float8_e5m2 float8_e4m3fn int4 uint4 qint16 quint16"
 
 rejected(
     "DeserializeManySparse",
-    "sparse tensors of this dtype are not put together",
+    "the kernel does not concatenate sparse tensors of this dtype",
     dtype=UNCONCATENATED,
 )
 
@@ -411,13 +413,13 @@ COLUMNS = (
     (((3, 2), (0, 3, 4)), ((3, 4), (1, 5, 6, 8)), ((3, 1), ())),
     (((0, 2), ()),),
 )
-"""Sparse features of examples: for each call, those of each column."""
+"""Sparse features of examples, for each call and each column."""
 
 LARGE_COLUMNS = ((LARGE[0], LARGE[1][:200]),) * 2
 
 
 def crosses(d, kinds):
-    """Yield the features of crosses, sparse and dense, whose dtypes take turns."""
+    """Yield sparse and dense features of crosses, with alternating dtypes."""
     tables = (*COLUMNS, *([LARGE_COLUMNS] if d.thorough else ()))
     for columns, order in product(tables, sorted({kinds, kinds[::-1]})):
         makers = [d.of(kind) for kind, _ in zip(cycle(order), columns, strict=False)]
@@ -425,7 +427,7 @@ def crosses(d, kinds):
             sparse(maker, *column, "indices values shapes")
             for maker, column in zip(makers, columns, strict=True)
         ]
-        call = {name: [one[name] for one in features] for name in features[0]}
+        call = {name: [feature[name] for feature in features] for name in features[0]}
         rows = columns[0][0][0]
         for dense in ([], [makers[0](rows, 2)], [maker(rows, 1) for maker in makers]):
             yield call | {"dense_inputs": dense}
@@ -457,7 +459,7 @@ def sparse_cross_hashed(d):
         for num_buckets, strong in ((0, False), (7, True)):
             yield call | {
                 "num_buckets": longs(num_buckets),
-                # The strong hash takes whole numbers that are dense for addresses.
+                # The strong hash treats dense whole numbers as addresses.
                 "strong_hash": constant(strong and not whole, tf.bool),
                 "salt": longs(1, -5),
             }
@@ -512,7 +514,7 @@ SETS = (
     ((0, 3), (), 2, ()),
     ((2, 0), (), 3, (5,)),
 )
-"""Shape of the first sets, which elements they hold, width of the second, what they hold."""
+"""Shapes and elements of the first sets, and width and elements of the second sets."""
 
 
 def set_operations(*rows):
@@ -571,7 +573,7 @@ NESTED = (
     ([[0, 2, 3], [0, 1, 1, 4]], (4,)),
     ([[0, 2], [0, 0, 3], [0, 2, 2, 4]], (4, 3)),
 )
-"""The splits of the rows of ragged tensors, outer ones first, and the shape of their values."""
+"""The row splits of ragged tensors, outermost first, and the shapes of their values."""
 
 
 @recipe("RaggedGather")
@@ -581,7 +583,7 @@ def ragged_gather(d):
         for indices in ((), (0,), (4,), (2, 3), (2, 1, 3)):
             if rows or 0 in indices:
                 yield {
-                    "params_nested_splits": [d.Tsplits.const(one) for one in splits],
+                    "params_nested_splits": [d.Tsplits.const(split) for split in splits],
                     "params_dense_values": d.Tvalues(*shape),
                     "indices": d.Tindices.below(max(rows, 1), *indices),
                     "OUTPUT_RAGGED_RANK": len(splits) + len(indices) - 1,
@@ -600,7 +602,7 @@ def ragged_range(d):
     ]
     if d.T.dtype.is_floating:
         rows += [(0, 1, 0.3), ([1, -0.0], -1, -0.125)]
-        # What would be very long is left out: it takes all memory.
+        # Very long ranges are left out, because they take all memory.
         rows += [(0, np.inf, 1), (0, 1, np.inf), (0, 1, 0), (0, 1, -0.0)] if d.special else []
     for row in rows:
         yield dict(zip(("starts", "limits", "deltas"), map(d.T.const, row), strict=True))
@@ -610,7 +612,7 @@ def ragged_range(d):
 def ragged_to_sparse(d):
     for splits, shape in NESTED:
         yield {
-            "rt_nested_splits": [d.Tsplits.const(one) for one in splits],
+            "rt_nested_splits": [d.Tsplits.const(split) for split in splits],
             "rt_dense_values": d.T(*shape),
         }
 
@@ -636,7 +638,7 @@ def ragged_to_dense(d):
             "shape": d.Tshape.const(shape),
             "values": d.T(*values),
             "default_value": d.T(*default),
-            "row_partition_tensors": [d.Tindex.const(one) for one in partitions],
+            "row_partition_tensors": [d.Tindex.const(partition) for partition in partitions],
             "row_partition_types": kinds.split(),
         }
 
@@ -646,11 +648,11 @@ def ragged_to_dense(d):
 # ---------------------------------------------------------------------------------------------
 
 LENGTHS = ((-1, -1), (9, -1), (-1, 3), (2, 20))
-"""The least and the largest length of the counts."""
+"""The minimum and the maximum length of the counts."""
 
 
 def counts(d, *calls):
-    """Yield calls with and without weights, of all lengths."""
+    """Yield calls with and without weights, and with all lengths."""
     for call, (minlength, maxlength) in product(calls, LENGTHS):
         weights = d.output_type(*call["values"].shape)
         for binary, used in ((False, weights), (False, weights[:0]), (True, weights[:0])):

@@ -1,4 +1,4 @@
-"""Ops on variables and tables: reads, writes, gathers, scatters, the steps of optimizers."""
+"""Ops on variables and tables: reads, writes, gathers, scatters, steps of optimizers."""
 
 from itertools import product
 
@@ -23,13 +23,13 @@ def sizes(d):
 
 
 def unset(d, dtype, shape):
-    """Make a variable that a call is to give its first value; return its handle."""
+    """Make a variable without a value, which a call assigns; return its handle."""
     d.variables.append(UninitializedVariable(dtype=dtype, shape=shape))
     return d.variables[-1].handle
 
 
 def gathered(d, value):
-    """Make a variable that gives copies of itself to readers, as it does once gathered from."""
+    """Make a variable whose reads return copies, as after a gather."""
     handle = d.variable(value)
     tf.raw_ops.ResourceGather(resource=handle, indices=ints([]), dtype=value.dtype)
     return handle
@@ -37,13 +37,13 @@ def gathered(d, value):
 
 @recipe("VarHandleOp")
 def without_a_name(d):
-    """Yield only calls that make a variable of their own: others are TensorFlow's."""
+    """Yield only calls without a shared name; calls with a shared name fall back."""
     for shape in ([], [3], [2, None], None):
         yield {"shape": shape, "shared_name": context.anonymous_name(), "debug_name": "weight"}
 
 
 NOT_HELD = (tf.qint16, tf.quint16)
-"""Dtypes that no variable holds: AssignVariableOp has no kernel for them."""
+"""Dtypes that variables cannot have: AssignVariableOp has no kernel for them."""
 
 
 @recipe("ReadVariableOp")
@@ -64,7 +64,7 @@ def disable_copy(d):
     yield {"resource": UninitializedVariable(dtype=tf.float32, shape=[2]).handle}
 
 
-rejected("ReadVariableOp", "no variable holds this dtype", dtype="qint16 quint16")
+rejected("ReadVariableOp", "variables cannot have this dtype", dtype="qint16 quint16")
 
 
 @recipe("AssignVariableOp")
@@ -92,7 +92,7 @@ def assign_more(d):
     for shape in sizes(d):
         yield {"resource": d.variable(d.dtype(*shape)), "value": d.dtype(*shape)}
     yield {"resource": gathered(d, d.dtype(3)), "value": d.dtype(3)}
-    # The variable, its first value and the value to add share their memory.
+    # The variable, its first value and the value to add share memory.
     value = d.dtype(3)
     yield {"resource": d.variable(value), "value": value}
     yield {"resource": d.variable(d.dtype(3)), "value": d.variables[-1].read_value()}
@@ -135,7 +135,7 @@ GATHERS = (
     ((2, 5, 3), (2, 4), 1),
     ((2, 3, 5, 2), (2, 3, 4), 2),
 )
-"""Shapes of a variable and of what is gathered from it, and how many of its axes are batches."""
+"""Shapes of a variable and of the indices, and the number of batch axes."""
 
 
 @recipe("ResourceGather")
@@ -165,7 +165,7 @@ SCATTERS = (
     ((1024, 1), (33,)),
     ((1, 1024, 1), (2,)),
 )
-"""Shapes of a variable and of places in it, some of which come more than once."""
+"""Shapes of a variable, and row indices, some of which occur more than once."""
 
 
 def scatters(d, draw):
@@ -179,7 +179,7 @@ def scatters(d, draw):
         }
         yield {"resource": d.variable(variable), "indices": indices, "updates": draw()}
     if d.thorough:
-        # No place twice: threads share the rows.
+        # No row occurs twice, because threads process rows in parallel.
         indices = d.Tindices.const(d.generator().permutation(MANY[0]))
         yield {"resource": d.variable(d.dtype(*MANY)), "indices": indices, "updates": draw(*MANY)}
 
@@ -193,7 +193,7 @@ def scatter(d):
 @recipe("ResourceScatterDiv")
 def scatter_div(d):
     def divisor(*shape):
-        """Draw no 0, and no -1, by which the smallest integer cannot be divided."""
+        """Draw numbers without 0 and -1, by which the smallest integer cannot be divided."""
         values = d.dtype.nonzero(*shape).numpy()
         return d.dtype.const(np.where(values == -1, values.dtype.type(1), values))
 
@@ -211,13 +211,13 @@ PLACES = (
     ((1, 1024, 1), (33, 3)),
     ((2, 1, 3, 1, 2, 1, 2), (5, 7)),
 )
-"""Shapes of a variable, and of coordinates in it: the last dimension is one place's."""
+"""Shapes of a variable and of coordinates in it; the last dimension is one point."""
 
 MANY_PLACES = ((MANY, (90, 1)), (MANY, (1000, 3)))
 
 
 def coordinates(d, shape, places):
-    """Draw coordinates that lie in a shape."""
+    """Draw coordinates within a shape."""
     *count, depth = places
     axes = [d.generator().integers(0, shape[axis], count) for axis in range(depth)]
     return d.Tindices.const(np.stack(axes, -1) if axes else np.zeros(places))
@@ -276,10 +276,10 @@ RATES = {
     "rho": 0.875,
     "sign_decay": 0.5,
 }
-"""Values of the numbers that steer an optimizer: one name means the same in every op."""
+"""Values of the hyperparameters of optimizers. A name has the same meaning in every op."""
 
 OTHER_RATES = RATES | {"l1": 0.0, "l2": 0.0, "lr_power": -0.25, "momentum": 0.0}
-"""Those for which kernels go another way."""
+"""Values for which kernels use other code."""
 
 OPTIMIZERS = {
     "AdaMax": ("m v", "beta1_power lr beta1 beta2 epsilon", ""),
@@ -301,13 +301,13 @@ OPTIMIZERS = {
     "ProximalGradientDescent": ("", "alpha l1 l2", ""),
     "RMSProp": ("ms mom", "lr rho momentum epsilon", ""),
 }
-"""Of each optimizer the variables beside ``var``, the rates, and an attribute of its own."""
+"""By optimizer, the variables besides ``var``, the hyperparameters, and a specific attribute."""
 
 DENSE_ONLY = ("AdaMax", "Adam", "AdamWithAmsgrad", "AddSign", "GradientDescent", "PowerSign")
-"""Those that cannot work on some rows only."""
+"""Optimizers without a sparse op."""
 
 DENSE_STEPS = (
-    # shape, use_locking, the attribute of its own, rates
+    # Shape, use_locking, the specific attribute, hyperparameters.
     ((), False, False, RATES),
     ((7,), True, False, RATES),
     ((0,), False, False, RATES),
@@ -317,7 +317,7 @@ DENSE_STEPS = (
 )
 
 SPARSE_STEPS = (
-    # shape, rows, use_locking, the attribute of its own, rates
+    # Shape, rows, use_locking, the specific attribute, hyperparameters.
     ((5,), [3, 0], False, False, RATES),
     ((5, 3), [4, 0, 4, 4], True, False, RATES),
     ((5, 1), [1, 2, 1], False, True, RATES),
@@ -328,7 +328,7 @@ SPARSE_STEPS = (
 
 
 def variables(d, slots, shape):
-    """Make the variable and its slots: second moments are larger than first ones squared."""
+    """Make the variable and its slots. Second moments are larger than squared first ones."""
     made = {"var": d.variable(d.T(*shape))}
     for slot in slots:
         draw = d.T.unit if slot in ("m", "mg", "mom", "linear") else d.T.positive
@@ -337,7 +337,7 @@ def variables(d, slots, shape):
 
 
 def numbers(d, names, rates):
-    """Return an optimizer's rates; among special values, the first of the other ones is, too."""
+    """Return the hyperparameters of an optimizer; in special runs, the first is special, too."""
     values = {name: d.T.const(rates[name]) for name in names}
     if d.special and rates is OTHER_RATES:
         values[names[0]] = d.T()
@@ -345,7 +345,7 @@ def numbers(d, names, rates):
 
 
 def enter_optimizer(name, slots, rates, own):
-    """Enter the recipes of an optimizer's dense and sparse op."""
+    """Register the recipes of an optimizer's dense and sparse op."""
     slots, rates = slots.split(), rates.split()
     delta = "delta" if name.endswith("GradientDescent") else "grad"
 
@@ -386,7 +386,7 @@ for name, facts in OPTIMIZERS.items():
 
 
 def dense_table(d, keys, values):
-    """Make a dense hash table of these keys and values and return its handle."""
+    """Make a dense hash table with these keys and values; return its handle."""
     reserved = ("none", "gone") if keys.dtype == tf.string else (-100, -101)
     table = tf.lookup.experimental.DenseHashTable(
         keys.dtype,
@@ -401,7 +401,7 @@ def dense_table(d, keys, values):
 
 
 def static_table(d, keys, values):
-    """Make a hash table that stays as it is, likewise."""
+    """Make a static hash table with these keys and values; return its handle."""
     content = tf.lookup.KeyValueTensorInitializer(keys, values)
     d.tables.append(tf.lookup.StaticHashTable(content, tf.zeros([], values.dtype)))
     return d.tables[-1].resource_handle
@@ -412,7 +412,7 @@ def mutable_table(d, keys, values):
 
 
 TABLES = {
-    # Kind, and its dtypes of keys and values.
+    # Kinds of tables, and the dtypes of their keys and values.
     mutable_table: {
         "int32": "int32 float32 float64",
         "int64": "int32 int64 float32 float64 string",
@@ -432,7 +432,7 @@ TABLES = {
 
 
 def kinds(keys, values):
-    """Return the kinds of tables for two dtypes, each with the shapes its values may have."""
+    """Return the kinds of tables for two dtypes, each with the possible shapes of its values."""
     return [
         (kind, width)
         for kind, of in TABLES.items()
@@ -442,13 +442,13 @@ def kinds(keys, values):
 
 
 def stocked(d, kind, keys, values, width=(), size=4):
-    """Make a table that holds some keys of those that are drawn, and return its handle."""
+    """Make a table that contains some of the drawn keys; return its handle."""
     held = WORDS[:size] if keys.dtype == tf.string else range(size)
     return kind(d, keys.const(held), values(size, *width))
 
 
 def places(kind):
-    """Return shapes of the keys of one call: a dense table takes nothing but vectors."""
+    """Return shapes of the keys of a call. A dense table takes only vectors."""
     return ((0,), (6,)) if kind is dense_table else ((), (0,), (6,), (2, 3), (1024, 1))
 
 
@@ -491,7 +491,7 @@ def insert_instead(d):
         if kind is mutable_table:
             yield from insertions(d, kind, width)
         elif kind is dense_table:
-            # It takes all buckets of another, empty ones too, and nothing else.
+            # The op imports only all buckets of another table, including empty ones.
             stocked(d, kind, d.Tin, d.Tout, width)
             keys, values = d.tables[-1].export()
             handle = stocked(d, kind, d.Tin, d.Tout, width, size=2)
@@ -512,7 +512,7 @@ def remove(d):
 @recipe("LookupTableExportV2")
 def export(d):
     for kind, width in kinds(d.Tkeys.dtype, d.Tvalues.dtype):
-        # A static table lists its keys in an order that is another for each table.
+        # Each static table lists its keys in its own order.
         for size in (1,) if kind is static_table else (0, 1, 6):
             yield {"table_handle": stocked(d, kind, d.Tkeys, d.Tvalues, width, size)}
 
@@ -537,10 +537,14 @@ def none_removes(types):
     return not kinds(types["Tin"], tf.float32)
 
 
-NO_TABLE = "no table has such keys and values"
+NO_TABLE = "no table supports such keys and values"
 mismatched("LookupTableFindV2 LookupTableExportV2", NO_TABLE, none_has)
-mismatched("LookupTableInsertV2 LookupTableImportV2", f"{NO_TABLE} and can change", none_takes)
-mismatched("LookupTableRemoveV2", "no table has such keys", none_removes)
+mismatched(
+    "LookupTableInsertV2 LookupTableImportV2",
+    "no mutable table supports such keys and values",
+    none_takes,
+)
+mismatched("LookupTableRemoveV2", "no table supports such keys", none_removes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -568,7 +572,7 @@ def about_queues(d):
 
 
 def element(queue):
-    """Return something that a queue takes."""
+    """Return an element for a queue."""
     if isinstance(queue, tf.queue.PriorityQueue):
         return (tf.constant(1, tf.int64), tf.constant(2.0))
     return tf.constant([2.0]) if isinstance(queue, tf.queue.PaddingFIFOQueue) else tf.constant(2.0)

@@ -16,7 +16,7 @@ TEXTS = (b"one two", b"a,b,,c", b"", b" pad ", b"123", "Stra\u00dfe \u01c4".enco
 
 
 def texts(d, argument, **attrs):
-    """Yield calls of an op of one input, of strings of all shapes."""
+    """Yield calls of an op with one input, with strings of all shapes."""
     for shape in (*SIZES, *((LARGE,) if d.thorough else ())):
         yield {argument: d.of("string")(*shape)} | attrs
     yield {argument: strings(TEXTS)} | attrs
@@ -322,7 +322,7 @@ def fixed_full_match(d):
 
 
 def replacements(d):
-    """Yield calls with the pattern, and what it is replaced by."""
+    """Yield calls with a pattern and its replacement."""
     for call in texts(d, "input"):
         yield call, "[a-c]+", "-"
     for pattern, replace_global in product(PATTERNS, BOTH):
@@ -354,13 +354,13 @@ LENIENT = (
     {"errors": "replace", "replacement_char": 63, "replace_control_characters": True},
     {"errors": "ignore", "replace_control_characters": True},
 )
-"""How to go about what is no text."""
+"""Policies for invalid text."""
 
 PROSE = ("", "abc", "äöü €", "🙂\t\x07", "日本", "naïve")
 
 
 def encoded(d):
-    """Yield strings that are text in some encoding, the encoding, and how to read them."""
+    """Yield strings in some encoding, the encoding, and the attributes for decoding."""
     for encoding in (*ENCODINGS, "ISO-8859-1", "SHIFT-JIS"):
         text = [word.encode(encoding.lower(), "ignore") for word in PROSE]
         yield text, encoding, {"errors": "strict"}
@@ -400,7 +400,7 @@ def decode_with_offsets(d):
 
 rejected(
     "UnicodeDecodeWithOffsets",
-    "the kernel writes the offsets, which are int64, as int32, and so ends the process",
+    "the kernel writes the int64 offsets as int32, which ends the process",
     Tsplits="int32",
 )
 

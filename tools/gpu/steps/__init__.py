@@ -1,4 +1,4 @@
-"""The steps of the proof, a module each: they run on the machine with the GPU, in the tree there.
+"""The steps of the proof, one module each. They run in the tree on the machine with the GPU.
 
-Each has a function `run`, which is given a `request.Request` and returns a `request.Findings`.
+Each module has a function `run`, which takes a `request.Request` and returns a `request.Findings`.
 """

@@ -1,4 +1,4 @@
-"""Runs a step: ``python -m tools.gpu.steps REQUEST``, which `tools.gpu.proving` makes."""
+"""Run a step: ``python -m tools.gpu.steps REQUEST``, with a request made by `tools.gpu.proving`."""
 
 import importlib
 import json
@@ -13,14 +13,14 @@ def main():
     sys.path.insert(0, str(request.tree / "tests"))
     module = importlib.import_module(f"tools.gpu.steps.{request.step}")
     try:
-        found = module.run(request)
+        findings = module.run(request)
     except SkippedError as skipped:
-        found = Findings(outcome="skipped", notes=[str(skipped)])
+        findings = Findings(outcome="skipped", notes=[str(skipped)])
     except Exception as error:
         traceback.print_exc()
         last = f"{type(error).__name__}: {error}"[:500]
-        found = Findings(outcome="failed", notes=[f"it raised {last}"])
-    request.give(found)
+        findings = Findings(outcome="failed", notes=[f"it raised {last}"])
+    request.give(findings)
 
 
 if __name__ == "__main__":

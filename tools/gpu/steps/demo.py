@@ -1,4 +1,4 @@
-"""The demo: a small network learns digits, one image at a time, by stock and by fastops."""
+"""The demo: a small network learns digits, one image at a time, with stock and with fastops."""
 
 import json
 import subprocess
@@ -19,13 +19,13 @@ def run(request):
     except (ValueError, IndexError):
         last = (done.stderr.strip().splitlines() or [""])[-1]
         return Findings(verdicts=[holds("the demo runs", False, last[:300])])
-    found = Findings(figures=record)
+    findings = Findings(figures=record)
     for task, same in record["bit_identical"].items():
-        found.verdicts.append(holds(f"{task}: the same weights", same))
-    found.table = [["task", "library", "p50 us", "p99 us", "direct"]]
+        findings.verdicts.append(holds(f"{task}: the same weights", same))
+    findings.table = [["task", "library", "p50 us", "p99 us", "direct"]]
     for task, libraries in record["figures"].items():
         for name, row in libraries.items():
             direct = "" if row["direct"] is None else f"{row['direct']:.1%}"
             times = [f"{row['p50']:.1f}", f"{row['p99']:.1f}"]
-            found.table.append([task, name, *times, direct])
-    return found
+            findings.table.append([task, name, *times, direct])
+    return findings

@@ -1,4 +1,4 @@
-"""What is there: the device, its driver, the libraries, and which way a call goes."""
+"""Describe the environment: the device, its driver, the libraries, and the path of a call."""
 
 import ctypes
 import platform
@@ -15,25 +15,27 @@ def run(request):
 
     import fastops
 
-    found = Findings()
-    found.machine = {
+    findings = Findings()
+    findings.machine = {
         "Python": platform.python_version(),
         "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
         "CUDA of TensorFlow": str(tf.sysconfig.get_build_info().get("cuda_version")),
         "driver": _driver(),
         "GPUs": _describe_gpus(tf),
     }
-    devices = [one.name for one in tf.config.list_logical_devices()]
-    found.verdicts.append(holds(f"there is a {request.device}", _there(request, devices), devices))
+    devices = [device.name for device in tf.config.list_logical_devices()]
+    findings.verdicts.append(
+        holds(f"there is a {request.device}", _there(request, devices), devices)
+    )
     empty = request.stand_ins()
     if empty:
-        found.notes.append(f"empty so far, their tiers have not come: {' '.join(empty)}")
+        findings.notes.append(f"empty so far, their tiers have not come: {' '.join(empty)}")
     doctor = subprocess.run(
         [sys.executable, "-m", "fastops", "doctor"], capture_output=True, text=True, check=False
     )
     print(doctor.stdout, doctor.stderr)
     last = (doctor.stderr.strip().splitlines() or [""])[-1]
-    found.verdicts.append(
+    findings.verdicts.append(
         holds("python -m fastops doctor", doctor.returncode == 0, last if doctor.returncode else "")
     )
     x, y = (put(tf.constant(value), request.device) for value in ([1.0, 2.0], [3.0, 4.0]))
@@ -43,15 +45,15 @@ def run(request):
             result = fastops.raw_ops.AddV2(x=x, y=y)
         stats = fastops.stats().ops["AddV2"]
     there = result.device == request.full_name and result.numpy().tolist() == [4.0, 6.0]
-    found.verdicts.append(holds("1 + 3 and 2 + 4 are computed there", there, result.device))
-    found.figures["AddV2"] = paths = {
+    findings.verdicts.append(holds("1 + 3 and 2 + 4 are computed there", there, result.device))
+    findings.figures["AddV2"] = paths = {
         "direct": stats.direct,
         "capi": stats.capi,
         "tensorflow": stats.tensorflow,
         "reasons": dict(stats.reasons),
     }
-    found.notes.append(f"four calls of AddV2 took these paths: {paths}")
-    return found
+    findings.notes.append(f"four calls of AddV2 took these paths: {paths}")
+    return findings
 
 
 def _there(request, devices):
@@ -59,7 +61,7 @@ def _there(request, devices):
 
 
 def _driver():
-    """Return which CUDA the driver is for."""
+    """Return the CUDA version of the driver."""
     version = ctypes.c_int(0)
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -71,7 +73,7 @@ def _driver():
 def _describe_gpus(tf):
     details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
     names = [
-        f"{one.get('device_name')} ({'.'.join(map(str, one.get('compute_capability', ())))})"
-        for one in details
+        f"{detail.get('device_name')} ({'.'.join(map(str, detail.get('compute_capability', ())))})"
+        for detail in details
     ]
     return ", ".join(names) or "none"

@@ -1,4 +1,4 @@
-"""The ladder on the device: small ops by the time of the host, large ones until they are done."""
+"""The ladder on the device: host time of small ops, and total time of large ops."""
 
 import importlib.util
 from contextlib import nullcontext
@@ -13,7 +13,8 @@ from .timing import in_turn
 FASTER = 3.0
 ABOVE_KERNEL = 1.5
 NOT_SLOWER = 0.97
-"""Of stock's speed; less what stock differs by from itself in the same rounds, which is no loss."""
+"""The least share of stock's speed, minus the difference of stock from itself in the same
+rounds."""
 
 SMALL = {
     "AddV2": ("xy", "add"),
@@ -25,39 +26,39 @@ SMALL = {
     "Relu": (["features"], "relu"),
     "Sigmoid": ("x", "sigmoid"),
 }
-"""Element-wise ops: their arguments, and what PyTorch calls them."""
+"""Elementwise ops, with their arguments and names in PyTorch."""
 
 SHAPE = (32,)
 
 
 def run(request):
-    found = Findings()
-    found.table = [["op", "fastops us", "raw_ops us", "kernel us", "times", "torch us"]]
+    findings = Findings()
+    findings.table = [["op", "fastops us", "raw_ops us", "kernel us", "times", "torch us"]]
     with request.scope():
         for name, (arguments, torch_name) in SMALL.items():
             if request.quick and name not in ("AddV2", "Relu"):
                 continue
-            small(request, found, name, arguments, torch_name)
+            small(request, findings, name, arguments, torch_name)
         for name, library, make in (("MatMul", "libcublas.", matmul), ("Conv2D", "libcudnn", conv)):
             if request.has(library):
-                large(request, found, name, *make(request))
+                large(request, findings, name, *make(request))
             else:
-                found.verdicts.append(undecided(f"large {name}", f"{library} is empty so far"))
-    launch(request, found)
-    return found
+                findings.verdicts.append(undecided(f"large {name}", f"{library} is empty so far"))
+    launch(request, findings)
+    return findings
 
 
-def small(request, found, name, arguments, torch_name):
-    """Time a small op on each layer, and judge what it takes of the host."""
+def small(request, findings, name, arguments, torch_name):
+    """Time a small op on each layer, and judge its host time."""
     import tensorflow as tf
 
     import fastops
 
     random = np.random.default_rng(0)
-    values = {one: random.normal(size=SHAPE).astype(np.float32) for one in arguments}
-    names = {one: put(value, request.device) for one, value in values.items()}
+    values = {argument: random.normal(size=SHAPE).astype(np.float32) for argument in arguments}
+    names = {argument: put(value, request.device) for argument, value in values.items()}
     op = getattr(fastops.raw_ops, name)
-    statement = f"op({', '.join(f'{one}={one}' for one in arguments)})"
+    statement = f"op({', '.join(f'{argument}={argument}' for argument in arguments)})"
     stock = names | {"op": getattr(tf.raw_ops, name)}
     ours = names | {"op": op}
     arms = {"fastops": (statement, ours), "raw_ops": (statement, stock)}
@@ -68,20 +69,20 @@ def small(request, found, name, arguments, torch_name):
     same = _bits(eval(statement, ours)) == _bits(eval(statement, stock))
     timed = in_turn(arms, everything(request), **brief(request))
     times = timed["raw_ops"].median / timed["fastops"].median
-    found.figures[name] = {arm: one._asdict() for arm, one in timed.items()}
-    found.verdicts.append(holds(f"{name}: bits of stock", same))
-    found.verdicts.append(at_least(f"{name}: faster than tf.raw_ops", times, FASTER, " times"))
-    what = f"{name}: host time above the bare kernel"
+    findings.figures[name] = {arm: timing._asdict() for arm, timing in timed.items()}
+    findings.verdicts.append(holds(f"{name}: bits of stock", same))
+    findings.verdicts.append(at_least(f"{name}: faster than tf.raw_ops", times, FASTER, " times"))
+    text = f"{name}: host time above the bare kernel"
     if "kernel" in timed:
         above = timed["fastops"].median - timed["kernel"].median
-        found.verdicts.append(at_most(what, above, ABOVE_KERNEL, " us"))
+        findings.verdicts.append(at_most(text, above, ABOVE_KERNEL, " us"))
     else:
-        found.verdicts.append(undecided(what, why))
-    _row(found, name, timed, times)
+        findings.verdicts.append(undecided(text, why))
+    _row(findings, name, timed, times)
 
 
 def bare_kernel(request, op, names):
-    """Return the kernel of a call without the call, or `None`, and why there is none."""
+    """Return the bare kernel of a call, or `None`, and the reason why there is none."""
     from fastops._reports.floors import BareKernel
 
     try:
@@ -93,7 +94,7 @@ def bare_kernel(request, op, names):
 
 
 def torch_arm(request, name, values):
-    """Return the arm of PyTorch, where it is there and has the device."""
+    """Return the arm of PyTorch, if it is installed and has the device."""
     if importlib.util.find_spec("torch") is None:
         return {}
     import torch
@@ -101,7 +102,7 @@ def torch_arm(request, name, values):
     if request.kind == "GPU" and not torch.cuda.is_available():
         return {}
     device = "cpu" if request.kind == "CPU" else f"cuda:{request.device.partition(':')[2] or 0}"
-    tensors = {one: torch.tensor(value, device=device) for one, value in values.items()}
+    tensors = {argument: torch.tensor(value, device=device) for argument, value in values.items()}
     statement = f"op({', '.join(tensors)})"
     return {"torch": (statement, tensors | {"op": getattr(torch, name)})}
 
@@ -110,7 +111,7 @@ def matmul(request):
     """Return the inputs of a large product of matrices, and its attributes."""
     size = 4096 if request.kind != "CPU" else 768
     random = np.random.default_rng(1)
-    matrices = {one: random.normal(size=(size, size)).astype(np.float32) for one in "ab"}
+    matrices = {argument: random.normal(size=(size, size)).astype(np.float32) for argument in "ab"}
     return matrices, {}
 
 
@@ -123,14 +124,14 @@ def conv(request):
     return {"input": image, "filter": weights}, {"strides": [1, 1, 1, 1], "padding": "SAME"}
 
 
-def large(request, found, name, values, attrs):
-    """Time a large op until its result is there."""
+def large(request, findings, name, values, attrs):
+    """Time a large op until its result is computed."""
     import tensorflow as tf
 
     import fastops
 
-    names = {one: put(value, request.device) for one, value in values.items()} | attrs
-    statement = f"op({', '.join(f'{one}={one}' for one in names)})"
+    names = {argument: put(value, request.device) for argument, value in values.items()} | attrs
+    statement = f"op({', '.join(f'{argument}={argument}' for argument in names)})"
     arms = {
         "fastops": (statement, names | {"op": getattr(fastops.raw_ops, name)}),
         "raw_ops": (statement, names | {"op": getattr(tf.raw_ops, name)}),
@@ -138,21 +139,23 @@ def large(request, found, name, values, attrs):
     arms["raw_ops again"] = arms["raw_ops"]
     results = [_bits(eval(*arms[arm])) for arm in ("raw_ops", "raw_ops", "fastops")]
     if results[0] != results[1]:
-        found.verdicts.append(undecided(f"large {name}: bits of stock", "stock's own runs differ"))
+        findings.verdicts.append(
+            undecided(f"large {name}: bits of stock", "stock's own runs differ")
+        )
     else:
-        found.verdicts.append(holds(f"large {name}: bits of stock", results[2] == results[0]))
+        findings.verdicts.append(holds(f"large {name}: bits of stock", results[2] == results[0]))
     options = brief(request) | {"block": 0.05, "whole": True}
     timed = in_turn(arms, everything(request), **options)
     times = timed["raw_ops"].median / timed["fastops"].median
-    found.figures[f"large {name}"] = {arm: one._asdict() for arm, one in timed.items()}
+    findings.figures[f"large {name}"] = {arm: timing._asdict() for arm, timing in timed.items()}
     noise = abs(1 - timed["raw_ops again"].median / timed["raw_ops"].median)
     bound = NOT_SLOWER - noise
-    found.verdicts.append(at_least(f"large {name}: speed of stock", times, bound, " times"))
-    _row(found, f"large {name}", timed, times)
+    findings.verdicts.append(at_least(f"large {name}: speed of stock", times, bound, " times"))
+    _row(findings, f"large {name}", timed, times)
 
 
-def launch(request, found):
-    """Time the launch of an empty kernel, where there are any."""
+def launch(request, findings):
+    """Time the launch of an empty kernel, if the device has kernels."""
     if request.kind != "GPU":
         return
     from .launch import EmptyKernel
@@ -160,15 +163,15 @@ def launch(request, found):
     kernel = EmptyKernel(int(request.device.partition(":")[2] or 0))
     arms = {"empty kernel": ("kernel()", {"kernel": kernel})}
     timed = in_turn(arms, kernel.synchronize, **brief(request))
-    found.figures["launch"] = {arm: one._asdict() for arm, one in timed.items()}
+    findings.figures["launch"] = {arm: timing._asdict() for arm, timing in timed.items()}
     median = timed["empty kernel"].median
-    found.notes.append(f"an empty kernel is launched, through ctypes, in {median:.2f} us")
+    findings.notes.append(f"an empty kernel is launched, through ctypes, in {median:.2f} us")
 
 
 def everything(request):
-    """Return what waits for all that was given to the device."""
+    """Return a context manager that waits for all work of the device."""
     if request.kind == "CPU":
-        return nullcontext  # its calls end when their results are there
+        return nullcontext  # calls on the host end when their results are computed
     if importlib.util.find_spec("torch") is None:
         return synchronize
     import torch
@@ -189,9 +192,9 @@ def _bits(tensor):
     return tensor.numpy().tobytes()
 
 
-def _row(found, name, timed, times):
+def _row(findings, name, timed, times):
     def cell(arm):
         return f"{timed[arm].median:.2f}" if arm in timed else "-"
 
     ours = [cell(arm) for arm in ("fastops", "raw_ops", "kernel")]
-    found.table.append([name, *ours, f"{times:.2f}", cell("torch")])
+    findings.table.append([name, *ours, f"{times:.2f}", cell("torch")])

@@ -1,4 +1,4 @@
-"""A bare kernel launch: what the driver takes for an empty kernel, and no call takes less."""
+"""A bare kernel launch: the driver's time for an empty kernel is a lower bound for any call."""
 
 import ctypes
 
@@ -11,7 +11,7 @@ PTX = b"""
 
 
 class EmptyKernel:
-    """A callable that launches a kernel which does nothing, on the stream that is the default.
+    """A callable that launches an empty kernel on the default stream.
 
     The call goes through ctypes, which takes some of the time by itself.
     """

@@ -1,4 +1,4 @@
-"""Memory over a million calls: what the process holds, and what is taken of the device."""
+"""Memory over a million calls, of the process and of the device."""
 
 import gc
 import os
@@ -12,10 +12,10 @@ from .request import Findings, put, synchronize
 CALLS = 1_000_000
 WARM_UP = 100_000
 PART = 1000
-"""Calls between two looks at the time."""
+"""The number of calls between checks of the time."""
 
 GROWTH = 8.0
-"""MiB by which the process may grow: arenas of its allocators and no more."""
+"""MiB by which the process may grow: enough for arenas of its allocators, and no more."""
 
 
 def run(request):
@@ -41,33 +41,35 @@ def run(request):
         gc.collect()
         return made
 
-    found = Findings()
+    findings = Findings()
     with request.scope():
         calls(min(WARM_UP, wanted))
         host, device = resident(), taken(request)
         made = calls(wanted)
         growth = resident() - host
         after = taken(request)
-    found.figures = {"calls": made, "host MiB": growth, "device bytes": [device, after]}
-    found.verdicts = [
+    findings.figures = {"calls": made, "host MiB": growth, "device bytes": [device, after]}
+    findings.verdicts = [
         holds("calls", made >= wanted, f"{made:,} of {wanted:,}"),
         at_most("growth of the process", growth, GROWTH, " MiB"),
     ]
     if device is None:
-        found.verdicts.append(undecided("growth on the device", f"{request.device} does not tell"))
+        findings.verdicts.append(
+            undecided("growth on the device", f"{request.device} does not tell")
+        )
     else:
-        found.verdicts.append(at_most("growth on the device", after - device, 0, " bytes"))
-    return found
+        findings.verdicts.append(at_most("growth on the device", after - device, 0, " bytes"))
+    return findings
 
 
 def resident():
-    """Return MiB of memory that the process has."""
+    """Return the resident memory of the process in MiB."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
 
 def taken(request):
-    """Return bytes in use on the device, or `None` where it does not tell."""
+    """Return the bytes in use on the device, or `None` if the device does not report them."""
     import tensorflow as tf
 
     try:

@@ -1,7 +1,7 @@
-"""Each op that has a kernel on the device, called as the parity suite calls it, with inputs there.
+"""Call each op that has a kernel on the device, as in the parity suite, with inputs there.
 
-An op is a line of a journal when it is done, and another when it begins: a process that ended, or
-to which the device was lost, is followed by one that goes on behind that op.
+A journal has a line for each op that begins, and a line for each op that is done. If a process
+crashes or loses the device, the next process continues after that op.
 """
 
 import json
@@ -19,7 +19,7 @@ from .request import Findings, SkippedError, put
 QUICK = ("AddV2", "Mul", "Relu", "MatMul", "Softmax", "Sum", "Cast", "Transpose", "ConcatV2")
 
 ALONE = 180
-"""Seconds in which TensorFlow alone is to make the calls of one op."""
+"""The time limit in seconds for the calls of one op in TensorFlow alone."""
 
 MOST_SHOWN = 12
 
@@ -31,7 +31,7 @@ def run(request):
     journal = Journal(Path(request.out, "parity.jsonl"), request.resume)
     names = chosen(request)
     for name in journal.begun():
-        # It ended the process: does it do so without fastops?
+        # The op has ended the process. Find out whether it does so without fastops.
         journal.end(name, died=_stock_dies(request, name))
     kernels = kernels_of(request.kind)
     for name in names:
@@ -40,11 +40,11 @@ def run(request):
         if request.left() < 0:
             break
         journal.begin(name)
-        found = compare(request, name, kernels[name])
-        if found is None:
+        result = compare(request, name, kernels[name])
+        if result is None:
             journal.leave(name)
             break
-        journal.end(name, **found)
+        journal.end(name, **result)
     return summary(names, journal)
 
 
@@ -63,7 +63,7 @@ def chosen(request):
 
 
 class Journal:
-    """What is known of each op, in a file that outlives the process."""
+    """The results of each op, in a file that remains if the process crashes."""
 
     def __init__(self, path, resume):
         self._path = path
@@ -73,13 +73,13 @@ class Journal:
             path.unlink(missing_ok=True)
         text = path.read_text() if path.exists() else ""
         if not text.endswith("\n") and text:
-            text = text[: text.rfind("\n") + 1]  # a line that was cut off
+            text = text[: text.rfind("\n") + 1]  # drop an incomplete line
             path.write_text(text)
         for line in text.splitlines():
             self._note(json.loads(line))
 
     def begun(self):
-        """Return the ops that began twice and did not end: once may be a run that was cut off."""
+        """Return the ops that began twice and did not end. One time may be an interrupted run."""
         return [
             name
             for name, times in Counter(self._begun).items()
@@ -90,11 +90,11 @@ class Journal:
         self._write({"op": name, "begins": True})
 
     def leave(self, name):
-        """Take back that an op began."""
+        """Remove the record that an op began."""
         self._write({"op": name, "begins": False})
 
-    def end(self, name, **found):
-        self._write({"op": name, **found})
+    def end(self, name, **result):
+        self._write({"op": name, **result})
 
     def _write(self, line):
         with self._path.open("a") as file:
@@ -114,7 +114,7 @@ class Journal:
 
 
 def kernels_of(kind):
-    """Return the registrations of a kind of device, by op."""
+    """Return the kernel registrations of a kind of device, by op."""
     from tensorflow.python.framework import kernels
 
     found = {}
@@ -125,12 +125,14 @@ def kernels_of(kind):
 
 
 def calls(request, name, kernels):
-    """Yield the calls of an op: each several times, since a call may change what it is given."""
+    """Yield the calls of an op, each several times, since a call may change its inputs."""
     import tensorflow as tf
     from parity import cases, checks
 
     for types in cases.combinations(name):
-        kernel = next((one for one in kernels if _takes(one, types)), None)
+        kernel = next(
+            (registration for registration in kernels if _takes(registration, types)), None
+        )
         if kernel is None or cases.rejection(name, types):
             continue
         with tf.device(request.device):
@@ -140,13 +142,14 @@ def calls(request, name, kernels):
                 for same in checks.same_cases(name, types, mode, False)
             ]
         for same in drawn:
-            for case in {id(case): case for case in same}.values():  # one may stand there thrice
+            # The same case may occur several times.
+            for case in {id(case): case for case in same}.values():
                 place(case, kernel, request.device)
             yield same
 
 
 def _takes(kernel, types):
-    """Tell whether a kernel is for a combination of dtypes."""
+    """Tell whether a kernel supports a combination of dtypes."""
     return all(
         types[limit.name].as_datatype_enum in limit.allowed_values.list.type
         for limit in kernel.constraint
@@ -155,7 +158,7 @@ def _takes(kernel, types):
 
 
 def place(case, kernel, device):
-    """Put the inputs of a case where its kernel wants them."""
+    """Put the inputs of a case into the memory that its kernel expects."""
     import tensorflow as tf
 
     from fastops import _registry
@@ -174,14 +177,14 @@ def place(case, kernel, device):
         if own.get(name, name) in inputs:
             where = "CPU:0" if own.get(name, name) in kernel.host_memory_arg else device
             case.arguments[name] = tf.nest.map_structure(
-                lambda one, where=where: there(one, where), value
+                lambda tensor, where=where: there(tensor, where), value
             )
 
 
 def compare(request, name, kernels):
-    """Hold the calls of an op against TensorFlow's; return what the journal has of it.
+    """Compare the calls of an op with TensorFlow's; return the result for the journal.
 
-    That is `None` where the time does not suffice.
+    Returns `None` if there is not enough time.
     """
     from parity import checks
 
@@ -204,18 +207,18 @@ def compare(request, name, kernels):
 
 
 def _differs_by_itself(same):
-    """Tell whether TensorFlow gives another result each time: the order of sums may be chance."""
+    """Tell whether the result varies in TensorFlow, where the order of sums may be random."""
     from parity import checks
 
     if any(case.draw.variables for case in same):
-        return False  # each run would begin with what the one before has left
+        return False  # each run would begin with the state left by the run before
     theirs = checks.reference(same[0].op_name)
     runs = [checks.outcome(theirs, **same[0].arguments) for _ in range(checks.ROUNDS)]
     return any(checks.difference(run, runs[0]) for run in runs[1:])
 
 
 def _alive(request):
-    """Tell whether the device still computes: after a fault it does nothing more."""
+    """Tell whether the device still computes; after a fault it does not."""
     import tensorflow as tf
 
     try:
@@ -226,7 +229,7 @@ def _alive(request):
 
 
 def _stock_dies(request, name):
-    """Make the calls of an op through TensorFlow alone, in a process; say whose its end is."""
+    """Make the calls of an op in TensorFlow alone, in a new process; tell who causes the crash."""
     asked = {"device": request.device, "place": request.place, "out": request.out}
     code = (
         f"import sys; sys.path.insert(0, {str(request.tree / 'tests')!r})\n"
@@ -241,7 +244,7 @@ def _stock_dies(request, name):
 
 
 def stock(request, name):
-    """Make the calls of an op through TensorFlow, as often as `compare` does."""
+    """Make the calls of an op in TensorFlow, as often as `compare` does."""
     from parity import checks, recipes
 
     recipes.load()
@@ -253,42 +256,44 @@ def stock(request, name):
         sys.exit(1)
 
 
-# What it comes to ---------------------------------------------------------------------------------
+# The result ---------------------------------------------------------------------------------
 
 
 def summary(names, journal):
-    found = Findings()
+    findings = Findings()
     ended = {name: journal.ended[name] for name in names if name in journal.ended}
     paths = Counter()
-    for one in ended.values():
-        paths.update(one.get("paths", {}))
+    for row in ended.values():
+        paths.update(row.get("paths", {}))
     compared = [
-        name for name, one in ended.items() if set(one.get("paths", {})) - {"TensorFlow raises"}
+        name for name, row in ended.items() if set(row.get("paths", {})) - {"TensorFlow raises"}
     ]
-    differ = {name: one["problems"] for name, one in ended.items() if one.get("problems")}
-    died = {name: one["died"] for name, one in ended.items() if one.get("died")}
+    differ = {name: row["problems"] for name, row in ended.items() if row.get("problems")}
+    died = {name: row["died"] for name, row in ended.items() if row.get("died")}
     ours = [name for name, whose in died.items() if whose == "fastops"]
-    found.figures = {
+    findings.figures = {
         "ops": len(names),
         "compared": len(compared),
-        "calls": sum(one.get("calls", 0) for one in ended.values()),
+        "calls": sum(row.get("calls", 0) for row in ended.values()),
         "paths": dict(paths.most_common()),
         "differ": differ,
         "died": died,
-        "by op": {name: one.get("paths", {}) for name, one in ended.items()},
+        "by op": {name: row.get("paths", {}) for name, row in ended.items()},
     }
-    found.verdicts = [
+    findings.verdicts = [
         at_least("ops compared", len(compared), 1),
         holds("bit-identical to stock", not differ, ", ".join([*differ][:MOST_SHOWN])),
         holds("no crash of its own", not ours, ", ".join(ours[:MOST_SHOWN])),
     ]
-    found.table = [[str(count), path] for path, count in paths.most_common()]
+    findings.table = [[str(count), path] for path, count in paths.most_common()]
     if left := len(names) - len(ended):
-        found.outcome = "cut off"
-        found.notes.append(f"{left} of {len(names)} ops are left: --resume goes on")
+        findings.outcome = "cut off"
+        findings.notes.append(f"{left} of {len(names)} ops are left: --resume goes on")
     if silent := [name for name in ended if name not in compared and name not in died]:
-        found.notes.append(f"no call succeeds, in either: {' '.join(silent)}")
+        findings.notes.append(f"no call succeeds, in either: {' '.join(silent)}")
     if died:
-        found.notes.append(f"ended the process: {died}")
-    found.notes += [f"{name}: {problems[0]}" for name, problems in [*differ.items()][:MOST_SHOWN]]
-    return found
+        findings.notes.append(f"ended the process: {died}")
+    findings.notes += [
+        f"{name}: {problems[0]}" for name, problems in [*differ.items()][:MOST_SHOWN]
+    ]
+    return findings

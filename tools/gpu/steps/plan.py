@@ -15,7 +15,7 @@ RATE = 0.05
 
 
 class Perceptron:
-    """Three layers, and a step that goes down the gradient."""
+    """A perceptron of three layers, with a training step."""
 
     def __init__(self, device):
         import tensorflow as tf
@@ -60,18 +60,18 @@ def run(request):
         "function": tf.function(models["function"].step),
         "eager": models["eager"].step,
     }
-    found = Findings()
+    findings = Findings()
     losses = {}
     for arm, step in steps.items():
         losses[arm] = [step(row, wanted).numpy().tobytes() for _ in range(20)]
-    found.verdicts = [
+    findings.verdicts = [
         holds("20 losses: bits of tf.function", losses["plan"] == losses["function"]),
         holds(
             "weights: bits of tf.function",
             bits(*models["plan"].weights) == bits(*models["function"].weights),
         ),
     ]
-    found.notes += [f"the plan: {line}" for line in _who(fastops)]
+    findings.notes += [f"the plan: {line}" for line in _who(fastops)]
     arms = {
         arm: ("step(row, wanted)", {"step": step, "row": row, "wanted": wanted})
         for arm, step in steps.items()
@@ -79,24 +79,24 @@ def run(request):
     options = {"rounds": 5, "block": 0.002} if request.quick else {}
     timed = in_turn(arms, synchronize, **options)
     whole = in_turn(arms, synchronize, whole=True, **options)
-    for what, one in (("of the host", timed), ("until it is done", whole)):
-        times = one["function"].median / one["plan"].median
-        verdict = at_least(f"faster than tf.function, {what}", times, FASTER, " times")
-        found.verdicts.append(verdict)
-    found.figures = {
-        "host": {arm: one._asdict() for arm, one in timed.items()},
-        "whole": {arm: one._asdict() for arm, one in whole.items()},
+    for text, timings in (("of the host", timed), ("until it is done", whole)):
+        times = timings["function"].median / timings["plan"].median
+        verdict = at_least(f"faster than tf.function, {text}", times, FASTER, " times")
+        findings.verdicts.append(verdict)
+    findings.figures = {
+        "host": {arm: timing._asdict() for arm, timing in timed.items()},
+        "whole": {arm: timing._asdict() for arm, timing in whole.items()},
     }
-    found.table = [["", "plan us", "tf.function us", "eager us"]]
-    for what, one in (("host", timed), ("until done", whole)):
-        found.table.append([what, *(f"{one[arm].median:.1f}" for arm in steps)])
+    findings.table = [["", "plan us", "tf.function us", "eager us"]]
+    for text, timings in (("host", timed), ("until done", whole)):
+        findings.table.append([text, *(f"{timings[arm].median:.1f}" for arm in steps)])
     if not any(stats.plan for stats in fastops.stats().functions.values()):
-        found.verdicts.append(undecided("the plan runs", "all calls were TensorFlow's"))
-    return found
+        findings.verdicts.append(undecided("the plan runs", "all calls were TensorFlow's"))
+    return findings
 
 
 def _who(fastops):
-    """Say who ran the calls of functions, and why not the plan."""
+    """Return notes on how calls of functions ran, with the reasons of those without a plan."""
     for name, stats in fastops.stats().functions.items():
         left = f"{stats.tensorflow} by TensorFlow {stats.reasons}"
         yield f"{name}: {stats.plan} calls by plan, {left}"

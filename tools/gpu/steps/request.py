@@ -1,4 +1,4 @@
-"""What a step is asked for, what it gives, and how its tensors come to the device."""
+"""The request for a step, its findings, and functions that put tensors on the device."""
 
 import dataclasses
 import time
@@ -15,22 +15,22 @@ class SkippedError(Exception):
 
 @dataclasses.dataclass
 class Findings:
-    """What a step gives.
+    """The findings of a step.
 
     Attributes
     ----------
     verdicts : list of dict
         See `tools.gpu.report`.
     figures : dict
-        What was measured, as JSON has it.
+        The measurements, as JSON types.
     table : list of list of str
-        What of it is shown, row by row.
+        A table of measurements for the report.
     notes : list of str
-        What else a reader wants to know.
+        Other information for the reader.
     machine : dict of str to str
-        What was learnt of the machine.
+        Facts about the machine.
     outcome : str
-        Where it does not follow from the verdicts.
+        The outcome, if it does not follow from the verdicts.
     """
 
     verdicts: list = dataclasses.field(default_factory=list)
@@ -43,7 +43,7 @@ class Findings:
 
 @dataclasses.dataclass
 class Request:
-    """What a step is asked for: the options of ``prove``, and how many seconds it has."""
+    """The request for a step: the options of ``prove``, and the time limit in seconds."""
 
     step: str
     device: str
@@ -66,7 +66,7 @@ class Request:
 
     @property
     def full_name(self):
-        """Return the device's name as tensors have it."""
+        """Return the full name of the device, as tensors have it."""
         kind, _, number = self.device.partition(":")
         return f"/job:localhost/replica:0/task:0/device:{kind.upper()}:{number or 0}"
 
@@ -74,35 +74,35 @@ class Request:
         return self.seconds - (time.monotonic() - self.begin)
 
     def stand_ins(self):
-        """Return the names of the libraries that are empty so far; none where nothing says so."""
+        """Return the names of the libraries that are still empty."""
         assembly = Assembly(self.place)
         return assembly.stand_ins() if assembly.notes.is_dir() else []
 
     def has(self, library):
-        """Tell whether a library of NVIDIA's is there, if the device needs any."""
+        """Tell whether a library of NVIDIA is complete, or the device does not need it."""
         return self.kind == "CPU" or not any(name.startswith(library) for name in self.stand_ins())
 
     def scope(self):
-        """Return what calls run in: nothing, where they go to the device by themselves."""
+        """Return the scope for calls: none, if calls are placed on the device by default."""
         import tensorflow as tf
 
         first = tf.constant(0.0).device
         return nullcontext() if first == self.full_name else tf.device(self.device)
 
     def give(self, findings):
-        """Write what was found where ``prove`` looks for it."""
+        """Write the findings into the file that ``prove`` reads."""
         write_json(Path(self.out, f"{self.step}.json"), dataclasses.asdict(findings))
 
 
 def synchronize():
-    """Wait until the devices have done what they were given."""
+    """Wait until the devices have finished their work."""
     import tensorflow as tf
 
     tf.test.experimental.sync_devices()
 
 
 def put(value, device):
-    """Return a tensor on a device, of the dtypes that have memory there; others where they are."""
+    """Return a tensor on a device; tensors of dtypes that stay on the host are unchanged."""
     import tensorflow as tf
 
     with tf.device(device):
@@ -114,5 +114,5 @@ def put(value, device):
 
 
 def bits(*values):
-    """Return the bytes of tensors or variables, one after the other."""
+    """Return the concatenated bytes of tensors or variables."""
     return b"".join(value.numpy().tobytes() for value in values)

@@ -11,7 +11,7 @@ from .request import Findings, SkippedError, put
 
 TESTS = ("tests/dispatch", "tests/plans")
 ERRORS = 99
-"""The exit status by which the program says that it found something."""
+"""The exit status of the program if it has found an error."""
 
 
 def run(request):
@@ -20,31 +20,31 @@ def run(request):
     program = find(Path(request.place))
     if not program:
         raise SkippedError("compute-sanitizer is neither on the path nor among the packages")
-    found = Findings()
+    findings = Findings()
     code = (
         "from tools.gpu.steps import request, sanitizer\n"
         f"sanitizer.exercise(request.Request('sanitizer', {request.device!r}, '', '.'))"
     )
-    judge(found, request, program, "ops on the device", ["-c", code])
+    judge(findings, request, program, "ops on the device", ["-c", code])
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "quick", *TESTS]
     if not request.quick:
-        judge(found, request, program, "quick tests", tests)
-    return found
+        judge(findings, request, program, "quick tests", tests)
+    return findings
 
 
 def find(place):
-    """Return the command that is the program, empty where there is none."""
-    if found := shutil.which("compute-sanitizer"):
-        return [found]
+    """Return the command of the program; empty if it is not installed."""
+    if command := shutil.which("compute-sanitizer"):
+        return [command]
     packed = place.glob("lib/python*/site-packages/nvidia/*/bin/compute-sanitizer")
     for path in packed:
-        # In the package its libraries are not where it looks for them.
+        # In the package, its libraries are not in the folder where it searches for them.
         return [str(path), "--injection-path", str(path.parents[1] / "lib")]
     return []
 
 
-def judge(found, request, program, what, command):
-    """Run Python under the program, and say whether that found anything."""
+def judge(findings, request, program, what, command):
+    """Run Python under the program, and return a verdict on its findings."""
     options = ["--tool", "memcheck", "--error-exitcode", str(ERRORS), "--target-processes", "all"]
     log = Path(request.out, f"sanitizer-{what.replace(' ', '-')}.log")
     with log.open("w") as out:
@@ -64,11 +64,11 @@ def judge(found, request, program, what, command):
     said = "; ".join(line.strip("= ") for line in lines[-2:])
     said = said or ("it took too long" if status is None else f"exit status {status}")
     clean = "ERROR SUMMARY: 0 errors" in text and status is not None and status != ERRORS
-    found.verdicts.append(holds(f"{what}: no error of memory", clean, said))
+    findings.verdicts.append(holds(f"{what}: no error of memory", clean, said))
 
 
 def exercise(request):
-    """Call the ops of the ladder a few times, through fastops."""
+    """Call the ops of the ladder a few times, with fastops."""
     import numpy as np
 
     import fastops

@@ -1,4 +1,4 @@
-"""Arms that are timed in turn: what slows the machine for a while slows all of a round."""
+"""Time arms in turn, so that a temporary disturbance of the machine affects all of them."""
 
 import gc
 import statistics
@@ -7,14 +7,16 @@ from typing import NamedTuple
 
 ROUNDS = 21
 BLOCK = 0.01
-"""Seconds of a block of calls; of a device's small ops, much less than its queue holds."""
+"""The seconds of a block of calls. A block of small ops has far fewer calls than fit into the
+device's queue."""
 
 MOST_CALLS = 400
-"""Of a block: beyond what the queue of a stream holds, a call waits for the device."""
+"""The maximum number of calls in a block. If the queue of a stream is full, a call waits for the
+device."""
 
 
 class Timed(NamedTuple):
-    """Microseconds per call: the median over rounds, and half of what lies between quartiles."""
+    """Microseconds per call: the median over rounds, and half the distance between quartiles."""
 
     median: float
     spread: float
@@ -26,14 +28,14 @@ def in_turn(arms, synchronize, whole=False, rounds=ROUNDS, block=BLOCK):
     Parameters
     ----------
     arms : dict of str to (str, dict)
-        By name, a statement and what it sees.
+        By name, a statement and the names that it uses.
     synchronize : callable
-        Waits until the device has done what it was given.
+        Waits until the device has finished its work.
     whole : bool
-        Whether that is part of the time: what a call takes until its result is there. Otherwise
-        it is what a call takes of the host.
+        Whether waiting is part of the time, which is then the time until the result is computed.
+        Otherwise, only the host time is measured.
     rounds, block
-        How many there are, and how long a block is.
+        The number of rounds, and the length of a block.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def in_turn(arms, synchronize, whole=False, rounds=ROUNDS, block=BLOCK):
         first = number % len(order)
         for name in order[first:] + order[:first]:
             samples[name].append(_time(timers[name], calls[name], synchronize, whole))
-    return {name: _timed(found) for name, found in samples.items()}
+    return {name: _timed(rounds) for name, rounds in samples.items()}
 
 
 def _calibrate(timer, synchronize, block):
@@ -63,7 +65,7 @@ def _calibrate(timer, synchronize, block):
 
 
 def _time(timer, calls, synchronize, whole):
-    """Return microseconds per call of a block."""
+    """Return the microseconds per call in a block."""
     timer.timeit(2)
     synchronize()
     if whole:

@@ -1,4 +1,4 @@
-"""Keras's fit under `fastops.install`: the weights that stock trains."""
+"""Keras's fit under `fastops.install` trains the same weights as stock."""
 
 import time
 
@@ -12,22 +12,22 @@ from .request import Findings, bits
 def run(request):
     import tensorflow as tf
 
-    # Sums may be added up in any order otherwise, and stock's own runs would differ.
+    # Otherwise the order of sums may vary, and stock's own runs would differ.
     tf.config.experimental.enable_op_determinism()
-    found = Findings()
-    found.table = [["model", "stock s", "fastops s"]]
+    findings = Findings()
+    findings.table = [["model", "stock s", "fastops s"]]
     models = {"dense": dense}
     if request.has("libcudnn"):
         models["convolutional"] = convolutional
     else:
-        found.verdicts.append(undecided("convolutional", "libcudnn is empty so far"))
+        findings.verdicts.append(undecided("convolutional", "libcudnn is empty so far"))
     for name, make in models.items():
-        hold(request, found, name, make)
-    return found
+        hold(request, findings, name, make)
+    return findings
 
 
-def hold(request, found, name, make):
-    """Train a model twice by stock and once by fastops, from the same start."""
+def hold(request, findings, name, make):
+    """Train a model twice with stock and once with fastops, from the same initial weights."""
     import fastops
 
     first, _ = train(request, make)
@@ -36,16 +36,16 @@ def hold(request, found, name, make):
         fastops.reset_stats()
         ours, seconds = train(request, make)
         stats = fastops.stats()
-    found.figures[name] = {
+    findings.figures[name] = {
         "stock": stock,
         "fastops": seconds,
         "paths": {"direct": stats.direct, "capi": stats.capi, "tensorflow": stats.tensorflow},
     }
-    found.table.append([name, f"{stock:.2f}", f"{seconds:.2f}"])
+    findings.table.append([name, f"{stock:.2f}", f"{seconds:.2f}"])
     if first != again:
-        found.verdicts.append(undecided(f"{name}: weights of stock", "stock's own runs differ"))
+        findings.verdicts.append(undecided(f"{name}: weights of stock", "stock's own runs differ"))
     else:
-        found.verdicts.append(
+        findings.verdicts.append(
             holds(f"{name}: weights and losses of stock, bit for bit", ours == first)
         )
 

@@ -1,11 +1,11 @@
-"""The build backend: setuptools, given the TensorFlow that fastops is being installed beside.
+"""The build backend: setuptools, for the TensorFlow of the environment of the installation.
 
-The extension fits one TensorFlow only, and an isolated build does not see the installed one. pip
-runs such a build with the interpreter of the environment that it installs into. A process of that
-interpreter without pip's variables imports what is installed there, and describes TensorFlow:
-nothing is downloaded, no second TensorFlow is installed. Other front ends (uv, build) build in a
-new environment; for them, and where no TensorFlow is installed, one is required for the build,
-which ``-C tensorflow=tensorflow==2.20.0`` chooses.
+The extensions fit only one TensorFlow, and an isolated build does not see the installed one. pip
+runs such a build with the interpreter of the environment into which it installs. A process of that
+interpreter without pip's variables can import the installed TensorFlow and describe it, so nothing
+is downloaded, and no second TensorFlow is installed. Other front ends (uv, build) build in a new
+environment. For them, and if no TensorFlow is installed, the build requires a TensorFlow, which
+``-C tensorflow=tensorflow==2.20.0`` chooses.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from . import needs, systems
 
 
 def _get_requires(config_settings=None):
-    needs.compiler()  # before a TensorFlow is downloaded for nothing
+    needs.compiler()  # check this before TensorFlow is downloaded
     if needs.has_tensorflow():
         return []
     if chosen := (config_settings or {}).get("tensorflow"):
@@ -32,14 +32,14 @@ get_requires_for_build_editable = _get_requires
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Build a wheel of what is there now: setuptools would pack what it once copied, too."""
+    """Build a wheel of the present files, without files that setuptools copied before."""
     for left in Path("build").glob("lib*"):
         shutil.rmtree(left)
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """Build what makes this folder importable, without a warning of what else is in it."""
+    """Build an editable install of this folder, without warnings about its other files."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Editable installation")
         return build_meta.build_editable(wheel_directory, config_settings, metadata_directory)

@@ -1,4 +1,4 @@
-"""Writes the Cython modules as HTML: the more of a line is Python's, the yellower it is."""
+"""Write the Cython modules as HTML, in which lines that call Python are yellow."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from .variants import VARIANTS
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="*", help="fastops._dispatch, ...; all, if none is given")
+    parser.add_argument("modules", nargs="*", help="such as fastops._dispatch; default: all")
     arguments = parser.parse_args()
     found = sources()
     place = Path("build", "annotated")

@@ -1,4 +1,4 @@
-"""What setuptools calls to build the extensions."""
+"""The command with which setuptools builds the extensions."""
 
 import os
 import pprint
@@ -13,30 +13,30 @@ from .compile import PACKAGE, compile_all, sources
 BUILD_INFO = '''"""Which TensorFlow the extensions were compiled for. Written by the build."""
 
 COMPILER = {compiler!r}
-# By the folders where what fits one of them alone is; that of a source build is the package.
+# By folder of the extensions for a build; in a source build, this is the package ("").
 BUILDS = {builds}
 '''
 
 
 def build_info(builds):
-    """Return the text of ``fastops._build_info``, given builds of TensorFlow by their folders.
+    """Return the text of ``fastops._build_info``, given builds of TensorFlow by folder.
 
     Parameters
     ----------
     builds
-        For each folder what `fastops._core.build` knows the builds by.
+        For each folder, the properties by which `fastops._core.build` recognizes builds.
     """
     shown = pprint.pformat(builds, width=96, sort_dicts=False)
     return BUILD_INFO.format(compiler=sysconfig.get_config_var("CXX"), builds=shown)
 
 
 def extensions():
-    """Return one extension for each Cython module of the package."""
+    """Return an extension for each Cython module of the package."""
     return [Extension(name, [str(source)], language="c++") for name, source in sources().items()]
 
 
 class BuildExtension(build_ext):
-    """Compiles with `compile_all`, and puts the result into the package all at once."""
+    """Compiles with `compile_all`, and then replaces all libraries in the package at once."""
 
     def build_extensions(self):
         self._compiled = compile_all(self.compiler.compiler_so_cxx, self.compiler.linker_so_cxx)
@@ -45,11 +45,12 @@ class BuildExtension(build_ext):
     def copy_extensions_to_source(self):
         for left in PACKAGE.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
             if ".".join(left.parts).partition(".cpython")[0] not in self._compiled.libraries:
-                left.unlink()  # of a module that there was once
+                left.unlink()  # the library of a former module
         self._put(Path())
 
     def _put(self, root):
-        # Without this file the package says that it is not compiled: better than a part of it.
+        # Without this file, the package reports that it is not compiled, which is better than
+        # running a part of it.
         info = root / PACKAGE / "_build_info.py"
         info.unlink(missing_ok=True)
         for name, library in self._compiled.libraries.items():
@@ -58,7 +59,7 @@ class BuildExtension(build_ext):
 
 
 def _replace(path, content):
-    """Write a file as a whole or not at all; a process that has the old one open keeps it."""
+    """Write a file completely or not at all. Processes that have the old file open keep it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     incomplete = path.with_name(f".incomplete-{os.getpid()}-{path.name}")
     try:

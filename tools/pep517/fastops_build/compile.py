@@ -1,13 +1,13 @@
-"""Compiles the Cython modules: several at once, and TensorFlow's headers once for all.
+"""Compile the Cython modules, several at once, with TensorFlow's headers precompiled.
 
-A module goes from ``.pyx`` to ``.cpp`` to ``.so``. Each of these files has in its name a digest of
-all that it is made of, and gets that name when it is complete: what is there is whole and right,
-however the build before it ended.
+A module goes from ``.pyx`` to ``.cpp`` to ``.so``. The name of each of these files contains a
+digest of everything that it depends on, and the file gets this name when it is complete. So
+existing files are complete and correct, however the last build ended.
 
-Of TensorFlow a module that reads its headers is made of what the preprocessor makes of them,
-without the folder that they are in: where two builds of TensorFlow agree in that, one library
-serves both. The other modules are not even told where the headers are. Theirs serve every
-TensorFlow that was compiled with the same flags.
+A module that uses TensorFlow's headers depends on their preprocessed text, not on their folder. If
+two builds of TensorFlow have the same text, one library is used for both. Other modules are
+compiled without the path of the headers. Their libraries are used for every TensorFlow that was
+compiled with the same flags.
 """
 
 import fcntl
@@ -33,44 +33,45 @@ from .variants import VARIANTS
 
 PACKAGE = Path("fastops")
 HELPERS = PACKAGE / "_cpp"
-# What reads TensorFlow's headers, and how a module says that it does.
+# The file that includes TensorFlow's headers, and the declaration of modules that use it.
 DEFINITIONS = "definitions.h"
-# These headers take 23 s, and then save each module that reads them 5 s of its 9.
+# Precompiling these headers takes 23 s, and saves each module that uses them 5 s of 9 s.
 WORTH_PRECOMPILING = 5
 MEMORY_PER_JOB = 2 << 30
-# What each module begins with: it decides what the code that Cython adds does to tracebacks.
+# The header that each module includes first. It changes how Cython's code adds lines to tracebacks.
 TRACES = ("-include", "traces.h")
-# Modules that are loaded before TensorFlow is, and so without its libraries.
+# Modules that are loaded before TensorFlow, and so are not linked to its libraries.
 EARLY = frozenset({"fastops._shell.bottom"})
-# What stands in for functions that only new systems have.
+# Replacements for functions that only new systems have.
 PORTABLE = Path(__file__).with_name("portable.cc")
-SECTIONS = ("-ffunction-sections", "-fdata-sections")  # of which the linker takes what is asked for
+# So that the linker only takes functions that are used.
+SECTIONS = ("-ffunction-sections", "-fdata-sections")
 
 
 def sources():
-    """Return the modules by their names, and what each is compiled from."""
+    """Return the modules by name, with their source files."""
     found = sorted(PACKAGE.rglob("*.pyx"))
     return {".".join(source.with_suffix("").parts): source for source in found}
 
 
 def jobs():
-    """Return how many compilers run at once: what FASTOPS_JOBS says, or one for each processor."""
+    """Return how many compilers run at once: FASTOPS_JOBS, or one for each processor."""
     if chosen := os.environ.get("FASTOPS_JOBS"):
         return max(1, int(chosen))
     return max(1, min(systems.processors(), systems.memory() // MEMORY_PER_JOB))
 
 
 class Compiled(NamedTuple):
-    """What `compile_all` has made: libraries by their modules' names."""
+    """The result of `compile_all`: libraries, by the names of their modules."""
 
     libraries: dict
-    readers: set  # those of the modules that fit this TensorFlow's headers alone
+    readers: set  # the modules whose libraries only fit this TensorFlow's headers
     tensorflow: needs.TensorFlow
-    interface: str  # a digest of these headers, as the modules see them
+    interface: str  # a digest of these headers after preprocessing
 
 
 def compile_all(compiler, linker, interpreter=sys.executable):
-    """Compile what has changed, and remove what was compiled of other sources.
+    """Compile changed modules, and remove files of other sources.
 
     Parameters
     ----------
@@ -89,10 +90,10 @@ def compile_all(compiler, linker, interpreter=sys.executable):
 
 @contextmanager
 def _alone(place):
-    """Lock a folder, and make one in it for what is not complete."""
+    """Lock a folder, and make a folder in it for incomplete files."""
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the system unlocks it, however this process ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases the lock, however this process ends
         for left in place.glob("incomplete-*"):
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="incomplete-", dir=place) as scratch:
@@ -122,8 +123,8 @@ class _Build:
         self._interface = ""
 
     def run(self):
-        # Those that wait for the headers last, and of these the largest first, so that in the end
-        # nobody waits long for one.
+        # Modules that wait for the headers come last. Of these, the largest come first, so that the
+        # build does not end with a long compilation.
         names = sorted(
             self._sources,
             key=lambda name: (name in self._readers, -self._sources[name].stat().st_size),
@@ -131,7 +132,7 @@ class _Build:
         pool = ThreadPoolExecutor(jobs())
         progress = Progress()
         try:
-            # In an order in which each begins after those that it waits for.
+            # The order is such that each task begins after the tasks that it depends on.
             translations = {name: Future() for name in names}
             tensorflow = pool.submit(self._find_tensorflow)
             pool.submit(self._translate, translations)
@@ -158,7 +159,7 @@ class _Build:
             pool.shutdown(cancel_futures=True)
             progress.end()
         current = {*self._translated.values(), *self._compiled.values()}
-        # A wheel has several libraries of a module, which are old to none of the others.
+        # A wheel has several libraries of a module, none of which is obsolete.
         old = set() if self._variant.portable else {*self._place.glob("*.so")} - current
         for left in old | {*self._place.glob("*.cpp")} - current:
             left.unlink()
@@ -168,7 +169,7 @@ class _Build:
         tree = create_dependency_tree(quiet=True)
         files = sorted(tree.all_dependencies(str(self._sources[name])))
         texts = (Path(file).read_text() for file in files)
-        # Cython's own declarations are the same wherever it is installed.
+        # Cython's own declarations do not depend on its folder.
         names = (file.removeprefix(os.path.dirname(Cython.__file__)) for file in files)
         digest = _digest(Cython.__version__, self._variant.directives, *names, *texts)
         return self._place / f"{name}.{digest}.cpp"
@@ -193,12 +194,12 @@ class _Build:
         return tensorflow
 
     def _digest_interface(self, tensorflow):
-        """Return a digest of all that readers see of TensorFlow: declarations, and inline code."""
+        """Return a digest of TensorFlow's declarations and inline code, as modules see them."""
         header = self._scratch / "headers.h"
         lines = [f'#include "{name}"' for name in ("Python.h", DEFINITIONS, TRACES[-1])]
         header.write_text("\n".join([*lines, ""]))
         command = [*self._compile_command(tensorflow, True), "-E", "-P", "-x", "c++", header]
-        # The paths that are in messages.
+        # Normalize paths, which occur in messages.
         command.append(f"-ffile-prefix-map={tensorflow.directory}=tensorflow")
         seen = self._scratch / "headers.i"
         _call([*command, "-o", seen], "the compiler does not read TensorFlow's headers")
@@ -213,7 +214,7 @@ class _Build:
             flags.append(f"-ffile-prefix-map={tensorflow.directory}=tensorflow")
         return [
             *self._compiler,
-            # As system headers: their warnings are not ours.
+            # Use them as system headers, to suppress their warnings.
             *(flag.replace("-I", "-isystem", 1) for flag in flags),
             *systems.defines(),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
@@ -225,15 +226,15 @@ class _Build:
     def _link_command(self, early=False):
         needed = () if early else systems.needed_libraries()
         libraries = [f"-l:{library}" for library in needed]
-        # What TensorFlow lacks is missed when a module is loaded, and not when it is called.
+        # A missing symbol of TensorFlow must fail when a module is loaded, and not in a call.
         options = ["-Wl,-z,now", "-Wl,--no-as-needed"] if libraries else []
         return [*self._linker, *options, *self._variant.link_flags, *libraries]
 
     def _make_stand_ins(self, tensorflow):
-        """Make empty libraries of the names of TensorFlow's, and return their folder.
+        """Make empty libraries with the names of TensorFlow's, and return their folder.
 
-        A module says by name which libraries it needs; what it calls is looked up when it is
-        loaded. To read TensorFlow's own takes the linker as long as compiling a module.
+        A module names the libraries that it needs; its symbols are looked up when it is loaded.
+        Linking with TensorFlow's own libraries would take as long as compiling a module.
         """
         tensorflow.result()
         if self._variant.portable and self._stale():
@@ -271,14 +272,14 @@ class _Build:
                     translation.set_exception(error)
 
     def _precompile(self, tensorflow):
-        """Return the options for a module that reads TensorFlow's headers."""
+        """Precompile TensorFlow's headers; return the options for modules that use them."""
         command = self._compile_command(tensorflow.result(), True)
         if "__clang__" in self._defines or (
             len(self._stale() & self._readers) < WORTH_PRECOMPILING * jobs()
         ):
             return TRACES
-        header = self._scratch / "headers.h"  # by `_digest_interface`
-        # If that fails, as on a disk too small for it, all will take longer.
+        header = self._scratch / "headers.h"  # written by `_digest_interface`
+        # If that fails, for example because the disk is full, the build only takes longer.
         done = subprocess.run(
             [*command, "-x", "c++-header", header, "-o", f"{header}.gch"], capture_output=True
         )
@@ -293,12 +294,12 @@ class _Build:
             return
         compiled, made = self._scratch / f"{name}.o", self._scratch / f"{name}.so"
         command = self._compile_command(tensorflow.result(), reader)
-        what = f"the compiler does not compile {self._sources[name]}"
-        _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], what)
+        failure = f"the compiler does not compile {self._sources[name]}"
+        _call([*command, *ahead, "-c", self._translated[name], "-o", compiled], failure)
         place = stand_ins.result()
         objects = [compiled, *sorted(place.glob("portable.o"))]
         link = self._link_command(early=name in EARLY)
-        _call([*link, f"-L{place}", *objects, "-o", made], what)
+        _call([*link, f"-L{place}", *objects, "-o", made], failure)
         made.rename(target)
 
 

@@ -1,4 +1,4 @@
-"""What a build needs, and in one line what to do where it is missing."""
+"""The requirements of a build, and one-line instructions if they are missing."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from . import systems
 ROOT = Path(__file__).resolve().parents[3]
 PYPROJECT = ROOT / "pyproject.toml"
 
-# What an import compares is what a build notes.
+# An import compares the properties that a build has stored.
 DESCRIBE_TENSORFLOW = f"""
 import json, numpy, runpy, tensorflow as tf
 build = runpy.run_path({systems.KNOWN_BY!r})
 flags = [*tf.sysconfig.get_compile_flags(), "-I" + numpy.get_include()]
 print(json.dumps([tf.__file__, build["describe"](tf), flags]))
 """
-# A folder without an __init__.py, which Python takes for a namespace, is none.
+# A folder without an __init__.py (a namespace package) does not count as TensorFlow.
 FIND_TENSORFLOW = """
 import importlib.util, sys
 spec = importlib.util.find_spec("tensorflow")
@@ -49,8 +49,8 @@ class TensorFlow(NamedTuple):
 def python(code):
     """Return the command that runs code in a new process, with this one's `sys.path`.
 
-    The code itself sets the path: in pip's build environments, Python's start-up removes the
-    environment's own folders from what PYTHONPATH says.
+    The code itself sets the path, because in pip's build environments, Python's start-up removes
+    the environment's own folders from PYTHONPATH.
     """
     path = [os.path.abspath(place) for place in sys.path]
     return [sys.executable, "-c", f"import sys; sys.path[1:] = {path!r}\n{code}"]
@@ -61,9 +61,10 @@ def _in_this_build(code):
 
 
 def _outside_of_this_build(code):
-    """Start the interpreter without the variables by which pip isolates a build.
+    """Run code in the interpreter without the variables by which pip isolates a build.
 
-    pip builds with the interpreter that it installs for, which then finds what is installed there.
+    pip builds with the interpreter for which it installs. Without the variables, it finds the
+    installed packages.
     """
     isolating = ("PYTHONPATH", "PYTHONNOUSERSITE")
     environment = {name: value for name, value in os.environ.items() if name not in isolating}
@@ -71,7 +72,7 @@ def _outside_of_this_build(code):
 
 
 def _find_tensorflow():
-    """Return the function that makes processes in which TensorFlow is found, or `None`."""
+    """Return a function that starts processes that can import TensorFlow, or `None`."""
     for start in (_in_this_build, _outside_of_this_build):
         command, environment = start(FIND_TENSORFLOW)
         if subprocess.run(command, env=environment).returncode == 0:
@@ -80,27 +81,27 @@ def _find_tensorflow():
 
 
 def has_tensorflow():
-    """Return whether a TensorFlow is installed that this build can use."""
+    """Tell whether a TensorFlow is installed that this build can use."""
     return _find_tensorflow() is not None
 
 
 def supported_tensorflow():
-    """Return TensorFlow's versions in pyproject.toml, such as ``>=2.19,<2.22``."""
+    """Return the supported versions of TensorFlow in pyproject.toml, such as ``>=2.19,<2.22``."""
     return re.search(r'"tensorflow-cpu(.*?)"', PYPROJECT.read_text())[1]
 
 
 def _in_range(version, versions):
-    lowest, end = ([*map(int, found)] for found in re.findall(r"(\d+)\.(\d+)", versions))
+    lowest, end = ([*map(int, numbers)] for numbers in re.findall(r"(\d+)\.(\d+)", versions))
     return lowest <= [*map(int, version.split(".")[:2])] < end
 
 
 def tensorflow(interpreter=sys.executable):
-    """Describe the TensorFlow that an import finds; exit where there is none that will do."""
+    """Describe the TensorFlow that an import finds; exit if there is no suitable one."""
     versions = supported_tensorflow()
-    if interpreter != sys.executable:  # of another environment, which finds what is there
+    if interpreter != sys.executable:  # another environment's interpreter, which finds its packages
         command, environment = [interpreter, "-c", DESCRIBE_TENSORFLOW], {**os.environ}
     else:
-        start = _find_tensorflow() or _in_this_build  # which then says what is missing
+        start = _find_tensorflow() or _in_this_build  # its error says what is missing
         command, environment = start(DESCRIBE_TENSORFLOW)
     environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -125,14 +126,14 @@ def tensorflow(interpreter=sys.executable):
             f"{INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
         )
     package = Path(file).parent
-    # TensorFlow's headers include oneDNN's without saying where they are.
+    # TensorFlow's headers include oneDNN's headers, whose folder has to be added.
     headers = (package / "include" / place for place in systems.ONEDNN_HEADERS)
     flags += [f"-I{place}" for place in headers if place.is_dir()]
     return TensorFlow(package, known_by, flags)
 
 
 def compiler():
-    """Return what the compiler defines, by which it is known; exit where none will do."""
+    """Return the macros that identify the compiler; exit if there is no suitable one."""
     if reason := systems.unsupported():
         sys.exit(reason)
     command = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")

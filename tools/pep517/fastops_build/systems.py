@@ -1,7 +1,7 @@
-"""What differs between the systems that TensorFlow has wheels for.
+"""Differences between the systems for which TensorFlow has wheels.
 
-Linux on x86-64 is what the tests run on. Linux on aarch64 and macOS on arm64 have the same headers
-and symbols (`tools/cross.py` looks), and were never run.
+The tests run on Linux on x86-64. Linux on aarch64 and macOS on arm64 have the same headers and
+symbols, which `tools/cross.py` checks, but fastops was never run there.
 """
 
 import os
@@ -13,11 +13,11 @@ from pathlib import Path
 
 MACOS = sys.platform == "darwin"
 
-# Which libraries define the symbols that the modules call stands where an import looks for them.
+# The libraries that define the symbols of the modules are listed in the code of the import.
 KNOWN_BY = str(Path(__file__).resolve().parents[3] / "fastops" / "_core" / "build.py")
 LIBRARIES = runpy.run_path(KNOWN_BY)["LIBRARIES"]
 
-# Where wheels have oneDNN's headers, below TensorFlow's.
+# The folder of oneDNN's headers in wheels, below TensorFlow's headers.
 ONEDNN_HEADERS = ("external/onednn/include", "external/mkl_dnn_acl_compatible/include")
 
 
@@ -35,41 +35,41 @@ def unsupported():
 
 
 def distribution(versions):
-    """Return the requirement of a TensorFlow for hosts alone, which has its own name on x86-64."""
+    """Return the requirement of a TensorFlow for CPUs only, which has its own name on x86-64."""
     name = "tensorflow-cpu" if platform.machine() == "x86_64" else "tensorflow"
     return f"{name}{versions}"
 
 
 def defines():
-    """Return what TensorFlow was compiled with: without NDEBUG its structs have another layout."""
+    """Return the macros that TensorFlow was compiled with. NDEBUG changes the layout of structs."""
     onednn = () if MACOS else ("-DINTEL_MKL",)
     return ("-DNDEBUG", *onednn, "-DEIGEN_USE_THREADS", "-DPY_SSIZE_T_CLEAN")
 
 
 def needed_libraries():
-    """Return the libraries that a module names as needed.
+    """Return the libraries that a module lists as needed.
 
-    On macOS none: Python's own command has the linker leave to the loader what is not defined, and
-    TensorFlow, which is imported before, has its libraries loaded by then.
+    On macOS there are none: by Python's default options, the linker leaves undefined symbols to the
+    loader, and TensorFlow, which is imported before, has loaded its libraries by then.
     """
     return () if MACOS else tuple(LIBRARIES)
 
 
-# Where Linux says what a container may use, in the two versions of its control groups.
+# The files in which Linux has the memory limit of a container, for both versions of control groups.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def memory():
-    """Return the bytes of memory of this machine, or those that its container may use."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Return the bytes of memory of this machine, or the limit of its container."""
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for place in LIMITS:
-        with suppress(OSError, ValueError):  # there is none, or it is "max"
-            found = min(found, int(Path(place).read_text()))
-    return found
+        with suppress(OSError, ValueError):  # there is no such file, or its content is "max"
+            size = min(size, int(Path(place).read_text()))
+    return size
 
 
 def processors():
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Translates Cython modules, all in one process: starting it takes longer than most of them.
+"""Translate Cython modules, all in one process, since starting one takes longer than most of them.
 
-That process reads a JSON object, `options` for Cython and `modules` as lists of a name, the source
-and the target; and writes the name of each module that is done, as a line.
+The process reads a JSON object with `options` for Cython and `modules`, which are lists of a name,
+the source and the target. It writes a line with the name of each finished module.
 """
 
 import json
@@ -12,16 +12,16 @@ from . import needs
 
 
 def translate(modules, directives, annotate=False):
-    """Translate modules, and yield the name of each when it is done.
+    """Translate modules; yield the name of each finished module.
 
     Parameters
     ----------
     modules
-        For each its name, the file it is in and the one to write, as strings.
+        The name, the source file and the target file of each module, as strings.
     directives
-        Cython's, by their names.
+        Directives of Cython, by name.
     annotate
-        Whether to write beside each what of it calls Python, as HTML.
+        Whether to write an HTML file for each module that shows calls of Python.
     """
     command = needs.python(f"from {__name__} import main; sys.exit(main())")
     order = {

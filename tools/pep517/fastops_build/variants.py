@@ -1,15 +1,15 @@
-"""The ways to compile; the environment variable FASTOPS_BUILD names one. See docs/debugging.md."""
+"""The kinds of builds, one of which FASTOPS_BUILD chooses. See docs/debugging.md."""
 
 from typing import NamedTuple
 
 
 class Variant(NamedTuple):
-    """What Cython, the compiler and the linker are told beyond what they always are."""
+    """Additional options for Cython, the compiler and the linker."""
 
     directives: dict
     flags: tuple
     link_flags: tuple = ()
-    portable: bool = False  # to other systems, the same wherever it is compiled
+    portable: bool = False  # for other systems, and independent of the folder of the build
 
 
 FAST = {
@@ -29,17 +29,17 @@ ASSERTIONS = (
 )
 SANITIZERS = (
     "-fsanitize=address,undefined",
-    # With these, GCC takes comparisons of functions with null for no constants, as Abseil needs
-    # them. AddressSanitizer sees what is read through a null pointer.
+    # With these options, GCC does not treat comparisons of functions with null as constants, but
+    # Abseil needs that. AddressSanitizer detects reads through null pointers anyway.
     "-fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute",
     "-fno-omit-frame-pointer",
-    # Abseil's containers have another layout where they see it, and TensorFlow's do not.
+    # With this macro, Abseil's containers have another layout than in TensorFlow.
     "-U__SANITIZE_ADDRESS__",
 )
 
 VARIANTS = {
     "release": Variant(FAST, ("-O2", "-g0")),
-    # What `make wheels` compiles: `release`, without what tells one build from another.
+    # The kind for `make wheels`: `release`, without differences between machines.
     "wheel": Variant(
         FAST, ("-O2", "-g0"), ("-s", "-Wl,--build-id=none", "-Wl,--gc-sections"), portable=True
     ),

@@ -1,5 +1,5 @@
-"""Calls, a module for each namespace or class.
+"""Calls, in a module for each namespace or class.
 
-`TEXT` has a call a line, of the form that `recipes.of` describes. What the text cannot say in
-one expression, its module defines beside it.
+`TEXT` has a call in each line, in the form that `recipes.of` describes. If a call needs more than
+one expression, its module defines functions for it.
 """

@@ -1,4 +1,4 @@
-"""What `tf` has and no other namespace: how tensors are made, shaped, cut, gathered and cast."""
+"""Functions of `tf` that no other namespace has: making, shaping, slicing, gathering, casting."""
 
 import tensorflow as tf
 

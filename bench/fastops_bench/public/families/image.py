@@ -22,7 +22,7 @@ def beside(world):
         "bmp": tf.constant(BMP),
         "gif": tf.constant(GIF),
         "webp": tf.constant(WEBP),
-        # So large, because the structural similarity is taken at five scales.
+        # This image is large because structural similarity is computed at five scales.
         "large": tf.ones([1, 180, 180, 1]) / 2,
         "large2": tf.ones([1, 180, 180, 1]) / 3,
         "gray": world.image[..., :1],

@@ -1,4 +1,4 @@
-"""`tf.io`: what encodes, decodes and parses."""
+"""`tf.io`: functions that encode, decode and parse."""
 
 import tensorflow as tf
 

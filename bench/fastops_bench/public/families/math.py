@@ -1,4 +1,4 @@
-"""`tf.math`, the functions of it that `tf` has too, and `tf.math.special`."""
+"""`tf.math`, its functions that are also in `tf`, and `tf.math.special`."""
 
 TEXT = """
 tf.abs(t)

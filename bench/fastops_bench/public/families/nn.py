@@ -15,19 +15,19 @@ def beside(world):
         "deep": tf.nn.depthwise_conv2d(images, filters, [1, 1, 1, 1], "SAME"),
         "shapes": filters[..., 0],
         "pointwise": tf.ones([1, 1, 12, 2]),
-        # What transposed convolutions take: the channels the other way round, and the shape.
+        # Inputs of transposed convolutions: filters with swapped channels, and the result shape.
         "turned": tf.transpose(filters, [0, 1, 3, 2]),
         "turned1": tf.transpose(world.filters1, [0, 2, 1]),
         "turned3": tf.transpose(world.filters3, [0, 1, 2, 4, 3]),
         "shape1": [2, steps.shape[1], 4],
         "shape2": [*images.shape[:3], 4],
         "shape3": [*world.volume.shape[:4], 3],
-        # Classes: those that are, some that were drawn, what each of eight weighs.
+        # Classes: the true ones, sampled ones, and weights of eight classes.
         "classes": tf.constant([[1], [2]], tf.int64),
         "candidates": tf.constant([2, 5], tf.int64),
         "weights": tf.ones([8, 3]) / 2,
         "biases": tf.zeros([8]),
-        # Sequences, and rows of them.
+        # Sequences, and batches of sequences.
         "logits": steps[:, :4],
         "first": steps[:, :1],
         "rows": steps[:, 0],

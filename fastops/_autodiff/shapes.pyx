@@ -1,20 +1,20 @@
 # distutils: language = c++
 """Functions for rules that compute shapes of values, and bring gradients into these shapes."""
 
+from fastops._autodiff.backward_op cimport BackwardOp, is_complex, tensor_of
+from fastops._call_site cimport CallSite
+from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport int_tensor, reduced_axes, sizes_of
 from fastops._cpp.declarations cimport Sizes
-from fastops._install.gradients.rules cimport TENSORFLOW
-from fastops._install.gradients.step cimport Step, is_complex, tensor_of
-from fastops._install.intercept cimport Call
 from fastops._tf.protos cimport DT_INT32, DataType
 
 from tensorflow.python.framework import dtypes as _dtypes
 
 
-cdef Call _CONJ = Call("Conj", "input")
-cdef Call _RESHAPE = Call("Reshape", "tensor shape")
-cdef Call _SHAPE = Call("Shape", "input out_type")
-cdef Call _SUM = Call("Sum", "input axis keep_dims")
+cdef CallSite _CONJ = CallSite("Conj", "input")
+cdef CallSite _RESHAPE = CallSite("Reshape", "tensor shape")
+cdef CallSite _SHAPE = CallSite("Shape", "input out_type")
+cdef CallSite _SUM = CallSite("Sum", "input axis keep_dims")
 
 cdef object _INT32 = _dtypes.int32
 cdef object _INT64 = _dtypes.int64
@@ -24,21 +24,21 @@ cdef object conj(object value):
     return _CONJ.run((value,)) if is_complex(value) else value
 
 
-cdef object shape_of(Step* step, object value):
+cdef object shape_of(BackwardOp* op, object value):
     """Return the shape of a value as a tensor of int32."""
-    return typed_shape_of(step, value, DT_INT32)
+    return typed_shape_of(op, value, DT_INT32)
 
 
-cdef object typed_shape_of(Step* step, object value, DataType dtype):
+cdef object typed_shape_of(BackwardOp* op, object value, DataType dtype):
     """Return the shape of a value as int32 or int64; by TensorFlow's op if ops are recorded."""
-    if step.recorded:
+    if op.recorded:
         return _SHAPE.run((value, _INT32 if dtype == DT_INT32 else _INT64))
     return int_tensor(sizes_of(tensor_of(value)), dtype, 0)
 
 
-cdef object like(Step* step, object value, object grad):
+cdef object like(BackwardOp* op, object value, object grad):
     """Reshape a gradient to the shape of its value."""
-    shape = shape_of(step, value)
+    shape = shape_of(op, value)
     return _RESHAPE.run((grad, shape))
 
 
@@ -47,17 +47,17 @@ cdef object summed(object grad, const Sizes& axes, object shape):
     return _RESHAPE.run((_SUM.run((grad, int_tensor(axes, DT_INT32, 0), True)), shape))
 
 
-cdef object unbroadcast(Step* step, object x, object y, object x_grad, object y_grad):
+cdef object unbroadcast(BackwardOp* op, object x, object y, object x_grad, object y_grad):
     """Sum the gradients of two operands to the shapes of the operands."""
     cdef Sizes x_axes, y_axes
     if x_grad is None and y_grad is None:
         return None, None
     if not reduced_axes(sizes_of(tensor_of(x)), sizes_of(tensor_of(y)), &x_axes, &y_axes):
-        return TENSORFLOW
+        return DECLINED
     # TensorFlow runs Shape for both operands. The op that computes axes from the shapes is never
     # recorded.
-    x_shape = None if x_grad is None and not step.recorded else shape_of(step, x)
-    y_shape = None if y_grad is None and not step.recorded else shape_of(step, y)
+    x_shape = None if x_grad is None and not op.recorded else shape_of(op, x)
+    y_shape = None if y_grad is None and not op.recorded else shape_of(op, y)
     if x_grad is not None:
         x_grad = summed(x_grad, x_axes, x_shape)
     if y_grad is not None:
@@ -65,7 +65,7 @@ cdef object unbroadcast(Step* step, object x, object y, object x_grad, object y_
     return x_grad, y_grad
 
 
-cdef object unbroadcast_batches(Step* step, object x, object y, object x_grad, object y_grad):
+cdef object unbroadcast_batches(BackwardOp* op, object x, object y, object x_grad, object y_grad):
     """Sum the gradients of two batches of matrices to the shapes of these batches."""
     cdef Sizes x_sizes = sizes_of(tensor_of(x)), y_sizes = sizes_of(tensor_of(y))
     cdef Sizes x_axes, y_axes
@@ -74,9 +74,9 @@ cdef object unbroadcast_batches(Step* step, object x, object y, object x_grad, o
     if x_sizes == y_sizes:
         return x_grad, y_grad
     if not reduced_axes(x_sizes, y_sizes, &x_axes, &y_axes):
-        return TENSORFLOW
-    x_shape = None if x_grad is None else shape_of(step, x)
-    y_shape = None if y_grad is None else shape_of(step, y)
+        return DECLINED
+    x_shape = None if x_grad is None else shape_of(op, x)
+    y_shape = None if y_grad is None else shape_of(op, y)
     if x_grad is not None:
         x_grad = _RESHAPE.run((_SUM.run((x_grad, int_tensor(x_axes, DT_INT32, 0), False)), x_shape))
     if y_grad is not None:

@@ -1,9 +1,10 @@
 # distutils: language = c++
-"""The class of stand-ins for helper functions of TensorFlow that inspect values.
+"""The class of stand-ins for functions and methods that only inspect values.
 
 For plain arguments, a stand-in returns the same answer as the function that it replaces. All other
-arguments fall back to that function. The other modules of this package define the answers, by
-subject. `functions` lists the replaced functions.
+arguments fall back to that function. The packages `helpers` and `keras` have the answers for
+functions of TensorFlow and of Keras. Their modules register the answers here, by name, when they
+are imported.
 """
 
 cimport cython
@@ -11,6 +12,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 
@@ -18,13 +20,10 @@ import inspect
 import sys
 
 
-PASS = object()
-
-
 @cython.final
 @cython.no_gc_clear
 cdef class Answer(Replacement):
-    """Stand-in for a helper function or method.
+    """Stand-in for a function or method that an answer is registered for.
 
     Parameters
     ----------
@@ -37,11 +36,11 @@ cdef class Answer(Replacement):
     def __init__(self, original, name):
         super().__init__(original)
         if name not in _answers:
-            raise ValueError(f"nothing answers for {name}")
+            raise ValueError(f"no stand-in is registered for {name}")
         parameters = inspect.signature(original).parameters.values()
         self.names = tuple(sys.intern(parameter.name) for parameter in parameters)
         self.defaults = tuple(p.default for p in parameters if p.default is not p.empty)
-        self.answer = <answer_t><size_t>_answers[name]
+        self.answer = <answer_t><size_t>_answers[name][1]
         self.vectorcall = _answer
 
     cdef bint bind(self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
@@ -81,26 +80,29 @@ cdef PyObject* _answer(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Answer self = <Answer>callable
     if live:
         answer = self.answer(self, args, PyVectorcall_NARGS(nargsf), keywords)
-        if answer is not PASS:
+        if answer is not DECLINED:
             Py_INCREF(answer)
             return <PyObject*>answer
     return call_original(self, args, nargsf, keywords)
 
 
-cdef dict _answers = {}  # by name, the address of the function that answers
+cdef dict _answers = {}  # by name: the package that registered the answer, and its address
 
 
-cdef int register(str name, answer_t answer) except -1:
-    """Register an answer under the name of the function that it stands in for."""
+cdef int register(str package, str name, answer_t answer) except -1:
+    """Register an answer under the name of the function that it stands in for.
+
+    The package is the one below `fastops._install` that has the answer. A name is registered once.
+    """
     if name in _answers:
         raise ValueError(f"there are two answers for {name}")
-    _answers[name] = <size_t>answer
+    _answers[name] = package, <size_t>answer
     return 0
 
 
-def registered():
-    """Return the names of the functions that have an answer."""
-    return frozenset(_answers)
+def registered(package):
+    """Return the names of the functions for which a package has registered answers."""
+    return frozenset([name for name, (owner, _) in _answers.items() if owner == package])
 
 
 enable(Answer)

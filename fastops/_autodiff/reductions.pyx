@@ -3,12 +3,8 @@
 
 from libc.stdint cimport int64_t
 
-from fastops._core.tensors cimport dtype_of, int_tensor, num_elements, rank_of, sizes_of
-from fastops._cpp.declarations cimport Sizes
-from fastops._install.gradients.rules cimport TENSORFLOW, register
-from fastops._install.gradients.shapes cimport shape_of
-from fastops._install.gradients.step cimport (
-    Step,
+from fastops._autodiff.backward_op cimport (
+    BackwardOp,
     attr_of,
     elements_of,
     grad_of,
@@ -17,20 +13,25 @@ from fastops._install.gradients.step cimport (
     output_of,
     tensor_of,
 )
-from fastops._install.intercept cimport Call
+from fastops._autodiff.rules cimport register
+from fastops._autodiff.shapes cimport shape_of
+from fastops._call_site cimport CallSite
+from fastops._core.declined cimport DECLINED
+from fastops._core.tensors cimport dtype_of, int_tensor, num_elements, rank_of, sizes_of
+from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport DT_BFLOAT16, DT_HALF, DT_INT32
 
 from tensorflow.python.framework import dtypes as _dtypes
 
 
-cdef Call _BROADCAST_TO = Call("BroadcastTo", "input shape")
-cdef Call _CAST = Call("Cast", "x DstT")
-cdef Call _EQUAL = Call("Equal", "x y")
-cdef Call _MUL = Call("Mul", "x y")
-cdef Call _REAL_DIV = Call("RealDiv", "x y")
-cdef Call _RESHAPE = Call("Reshape", "tensor shape")
-cdef Call _SUM = Call("Sum", "input axis keep_dims")
-cdef Call _TILE = Call("Tile", "input multiples")
+cdef CallSite _BROADCAST_TO = CallSite("BroadcastTo", "input shape")
+cdef CallSite _CAST = CallSite("Cast", "x DstT")
+cdef CallSite _EQUAL = CallSite("Equal", "x y")
+cdef CallSite _MUL = CallSite("Mul", "x y")
+cdef CallSite _REAL_DIV = CallSite("RealDiv", "x y")
+cdef CallSite _RESHAPE = CallSite("Reshape", "tensor shape")
+cdef CallSite _SUM = CallSite("Sum", "input axis keep_dims")
+cdef CallSite _TILE = CallSite("Tile", "input multiples")
 
 
 cdef object _kept_shape(object x, object axis, bint* everything):
@@ -53,52 +54,52 @@ cdef object _kept_shape(object x, object axis, bint* everything):
     return int_tensor(sizes, DT_INT32, 0)
 
 
-cdef object _sum_grad(Step* step):
+cdef object _sum_grad(BackwardOp* op):
     cdef bint everything = False
-    x, grad = input_of(step, 0), grad_of(step)
-    kept = _kept_shape(x, input_of(step, 1), &everything)
-    keep_dims = attr_of(step, "keep_dims")
+    x, grad = input_of(op, 0), grad_of(op)
+    kept = _kept_shape(x, input_of(op, 1), &everything)
+    keep_dims = attr_of(op, "keep_dims")
     if kept is None or type(keep_dims) is not bool:
-        return TENSORFLOW
+        return DECLINED
     if everything:
         # TensorFlow's function uses a constant for this shape, too, and runs no Shape.
         shape = int_tensor(sizes_of(tensor_of(x)), DT_INT32, 0)
         return _TILE.run((_RESHAPE.run((grad, kept)), shape))
-    shape = shape_of(step, x)
+    shape = shape_of(op, x)
     if not keep_dims:
         grad = _RESHAPE.run((grad, kept))
     return _BROADCAST_TO.run((grad, shape))
 
 
-cdef object _sum(Step* step):
-    grad = _sum_grad(step)
-    return grad if grad is TENSORFLOW else (grad, None)
+cdef object _sum(BackwardOp* op):
+    grad = _sum_grad(op)
+    return grad if grad is DECLINED else (grad, None)
 
 
-cdef object _mean(Step* step):
-    cdef int64_t factor, results = num_elements(tensor_of(output_of(step, 0)))
-    factor = num_elements(tensor_of(input_of(step, 0))) // max(results, <int64_t>1)
+cdef object _mean(BackwardOp* op):
+    cdef int64_t factor, results = num_elements(tensor_of(output_of(op, 0)))
+    factor = num_elements(tensor_of(input_of(op, 0))) // max(results, <int64_t>1)
     # The factor must be exact in the dtype of the gradient.
     if factor > 1 << 24 or (
-        factor > 256 and dtype_of(tensor_of(grad_of(step))) in (DT_HALF, DT_BFLOAT16)
+        factor > 256 and dtype_of(tensor_of(grad_of(op))) in (DT_HALF, DT_BFLOAT16)
     ):
-        return TENSORFLOW
-    grad = _sum_grad(step)
-    return grad if grad is TENSORFLOW else (_REAL_DIV.run((grad, float(factor))), None)
+        return DECLINED
+    grad = _sum_grad(op)
+    return grad if grad is DECLINED else (_REAL_DIV.run((grad, float(factor))), None)
 
 
-cdef object _max_or_min(Step* step):
+cdef object _max_or_min(BackwardOp* op):
     cdef bint everything = False
-    x, axis, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+    x, axis, grad = input_of(op, 0), input_of(op, 1), grad_of(op)
     kept = _kept_shape(x, axis, &everything)
-    keep_dims = attr_of(step, "keep_dims")
+    keep_dims = attr_of(op, "keep_dims")
     if kept is None or type(keep_dims) is not bool or not is_float(grad):
-        return TENSORFLOW
-    y = output_of(step, 0)
-    if step.recorded:
-        shape_of(step, x)
+        return DECLINED
+    y = output_of(op, 0)
+    if op.recorded:
+        shape_of(op, x)
         if keep_dims:
-            kept = shape_of(step, y)
+            kept = shape_of(op, y)
     if not keep_dims:
         y = _RESHAPE.run((y, kept))
         grad = _RESHAPE.run((grad, kept))

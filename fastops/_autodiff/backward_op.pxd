@@ -1,5 +1,5 @@
-# One op of the backward pass, and its accessors for rules. They are inline because rules call them
-# often.
+# A recorded op of which the backward pass needs the gradients, and accessors for rules. These are
+# inline because rules call them often.
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
@@ -17,7 +17,7 @@ from fastops._tf.tensor cimport Tensor
 
 
 # Pointers are borrowed from tuples that the caller keeps alive.
-cdef struct Step:
+cdef struct BackwardOp:
     PyObject** inputs       # None for an input that the op's gradient does not need
     PyObject** outputs
     PyObject** grads
@@ -29,44 +29,44 @@ cdef struct Step:
     bint recorded           # a tape or an accumulator records the ops that the rule runs
 
 
-cdef inline object input_of(Step* step, Py_ssize_t i):
-    if i >= step.num_inputs:
+cdef inline object input_of(BackwardOp* op, Py_ssize_t i):
+    if i >= op.num_inputs:
         raise IndexError("an op was recorded without its inputs")
-    return <object>step.inputs[i]
+    return <object>op.inputs[i]
 
 
-cdef inline object output_of(Step* step, Py_ssize_t i):
-    if i >= step.num_outputs:
+cdef inline object output_of(BackwardOp* op, Py_ssize_t i):
+    if i >= op.num_outputs:
         raise IndexError("an op was recorded without its outputs")
-    return <object>step.outputs[i]
+    return <object>op.outputs[i]
 
 
-cdef inline object grad_of(Step* step):
-    if step.num_grads == 0:
+cdef inline object grad_of(BackwardOp* op):
+    if op.num_grads == 0:
         raise IndexError("an op was recorded without its outputs")
-    return <object>step.grads[0]
+    return <object>op.grads[0]
 
 
-cdef inline bint wanted(Step* step, Py_ssize_t i) noexcept:
-    return not (step.unused >> i) & 1
+cdef inline bint wanted(BackwardOp* op, Py_ssize_t i) noexcept:
+    return not (op.unused >> i) & 1
 
 
 # For a gradient that TensorFlow's function computes even if the tape does not use it. If ops are
 # recorded, the rule must compute it, too.
-cdef inline bint computed(Step* step, Py_ssize_t i) noexcept:
-    return step.recorded or wanted(step, i)
+cdef inline bint computed(BackwardOp* op, Py_ssize_t i) noexcept:
+    return op.recorded or wanted(op, i)
 
 
-cdef inline object attr_of(Step* step, str name):
+cdef inline object attr_of(BackwardOp* op, str name):
     cdef Py_ssize_t i
-    for i in range(0, PyTuple_GET_SIZE(<object>step.attrs) - 1, 2):
-        if <object>PyTuple_GET_ITEM(<object>step.attrs, i) == name:
-            return <object>PyTuple_GET_ITEM(<object>step.attrs, i + 1)
+    for i in range(0, PyTuple_GET_SIZE(<object>op.attrs) - 1, 2):
+        if <object>PyTuple_GET_ITEM(<object>op.attrs, i) == name:
+            return <object>PyTuple_GET_ITEM(<object>op.attrs, i + 1)
     raise KeyError(name)
 
 
-cdef inline tuple attrs_of(Step* step, tuple names):
-    return tuple([attr_of(step, name) for name in names])
+cdef inline tuple attrs_of(BackwardOp* op, tuple names):
+    return tuple([attr_of(op, name) for name in names])
 
 
 # Returns the tensor of a value on any device. Only its dtype and sizes may be read.

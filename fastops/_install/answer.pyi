@@ -1,14 +1,10 @@
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, final
 
 from fastops._install.replacement import Replacement
 
-HELPERS: dict[str, str]
-METHODS: dict[str, str]
+def registered(package: str) -> frozenset[str]: ...
 
 @final
-class Helper(Replacement):
+class Answer(Replacement):
     def __init__(self, original: Callable[..., Any], name: str) -> None: ...
-
-def attach(keras: ModuleType) -> None: ...

@@ -1,7 +1,6 @@
 from collections.abc import Callable
 from typing import Any, final
 
-from fastops._install.replacement import Replacement
 from fastops._specialize.guards.names import Guard
 
 @final
@@ -16,4 +15,3 @@ RULES: dict[str, Rule]
 
 def choose(objection: Callable[[str, Any], str | None], guard: Callable[[Any], Guard]) -> None: ...
 def reset_counters() -> None: ...
-def gradient_function(original: Callable[..., Any]) -> Replacement: ...

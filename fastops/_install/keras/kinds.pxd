@@ -1,4 +1,3 @@
-cimport cython
 from cpython.list cimport PyList_CheckExact
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.tuple cimport PyTuple_CheckExact
@@ -6,7 +5,6 @@ from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, PyBool_Type, PyFloat_Type, PyLong_Type
-from fastops._install.replacement cimport Replacement
 
 
 cdef enum:  # kinds of values, as Keras sees them
@@ -16,23 +14,10 @@ cdef enum:  # kinds of values, as Keras sees them
     SYMBOLIC
     SEQUENCE    # a list or tuple
 
-# Returned by a helper in place of an answer: fall back to Keras's own function.
-cdef object PASS
-
 # Classes of TensorFlow and of the imported Keras. `attach` sets those of Keras.
 cdef PyTypeObject* tf_variable_type
 cdef PyTypeObject* variable_type
 cdef PyTypeObject* symbolic_type
-
-ctypedef object (*answer_t)(Helper, PyObject* const*, Py_ssize_t, PyObject*)
-
-
-@cython.final
-cdef class Helper(Replacement):
-    cdef answer_t answer
-
-
-cdef int register(str name, answer_t answer) except -1
 
 
 cdef inline int kind_of(PyObject* value) noexcept:

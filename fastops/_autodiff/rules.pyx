@@ -1,41 +1,37 @@
 # distutils: language = c++
-"""Stand-in for the function that a tape calls for the gradient of each recorded op.
+"""Rules that compute the gradients of recorded ops, and the table of them.
 
-For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
-that is registered for the op. The stand-in calls a rule instead, if there is one. The rules are in
-the other modules of this package, by family, for the ops that programs differentiate most. They run
-the same ops as TensorFlow's gradient functions, so results are the same to the last bit. If nothing
-records these ops, a rule saves work in two ways: it computes shapes and axes for which TensorFlow
-runs ops, and it does not compute a gradient that the tape does not use.
+A tape walks backward over its records and needs the gradients of each recorded op. TensorFlow looks
+up the gradient function that is registered for the op, and calls it. `gradients_by_rule` runs a
+rule in its place, if there is one. The rules are in the modules `FAMILIES` of this package, for the
+ops that programs differentiate most. They run the same ops as TensorFlow's gradient functions, so
+results are the same to the last bit. If nothing records these ops, a rule saves work in two ways:
+it computes shapes and axes for which TensorFlow runs ops, and it does not compute a gradient that
+the tape does not use.
 
-If an outer tape or an accumulator records the ops (`Step.recorded`), a rule runs all ops that are
-recorded, in the same order as TensorFlow. A tape adds up the gradients of a tensor in the order of
-its walk, and that order depends on all records: a `Shape` of a watched tensor has no gradient, but
-the walk waits for it. An op that takes integers only, such as `BroadcastGradientArgs`, is never
+If an outer tape or an accumulator records the ops (`BackwardOp.recorded`), a rule runs all ops that
+are recorded, in the same order as TensorFlow. A tape adds up the gradients of a tensor in the order
+of its walk, and that order depends on all records: a `Shape` of a watched tensor has no gradient,
+but the walk waits for it. An op that takes integers only, such as `BroadcastGradientArgs`, is never
 recorded, so rules leave it out in this case, too.
 
-A rule returns TENSORFLOW for anything unusual. `_gradient` checks the conditions that all rules
-share.
+A rule returns `DECLINED` for anything unusual. `gradients_by_rule` checks the conditions that all
+rules share.
 """
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE
 
+from fastops._autodiff.backward_op cimport BackwardOp
+from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport local_tensor
-from fastops._cpp.python cimport PySequence_Fast_ITEMS, PyVectorcall_NARGS
-from fastops._dispatch cimport in_order
-from fastops._install.gradients.step cimport Step
+from fastops._cpp.python cimport PySequence_Fast_ITEMS
+from fastops._situation cimport IN_ORDER, NO_PROMOTION, missing
 from fastops._specialize.guards.names cimport holds
-from fastops._install.intercept cimport promotes_no_dtypes
-from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._tf.eager cimport recording
 
 from tensorflow.python.framework import ops as _tf_ops
-
-
-TENSORFLOW = object()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -113,31 +109,10 @@ def reset_counters():
 # The gradient of one recorded op
 # ---------------------------------------------------------------------------------------------
 
-def gradient_function(original):
-    """Return the stand-in for ``backprop._gradient_function``."""
-    return replacing(original, _gradient_function)
-
-
-cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, size_t nargsf,
-                                  PyObject* keywords) except NULL:
-    # args: op name, attributes, number of inputs, inputs, outputs, gradients of the outputs, inputs
-    # whose gradients the tape does not use, and a name scope.
-    cdef Replacement self = <Replacement>callable
-    if keywords == NULL and PyVectorcall_NARGS(nargsf) == 8 and live:
-        result = _gradient(
-            <object>args[0], <object>args[1], <object>args[3], <object>args[4],
-            <object>args[5], <object>args[6],
-        )
-        if result is not TENSORFLOW:
-            Py_INCREF(result)
-            return <PyObject*>result
-    return call_original(self, args, nargsf, keywords)
-
-
-cdef object _gradient(object op_name, object attrs, object inputs, object outputs, object grads,
-                      object unused):
-    """Return the gradients of an op by its rule; TENSORFLOW if no rule handles it."""
-    cdef Step step
+cdef object gradients_by_rule(object op_name, object attrs, object inputs, object outputs,
+                              object grads, object unused):
+    """Return the gradients of an op by its rule; `DECLINED` if no rule handles it."""
+    cdef BackwardOp op
     cdef Rule rule
     cdef tuple held_attrs, held_inputs, held_outputs
     rule = _rules.get(op_name) if type(op_name) is str else None
@@ -150,40 +125,40 @@ cdef object _gradient(object op_name, object attrs, object inputs, object output
         or type(grads) is not tuple
         or not holds(rule.guard)
     ):
-        return TENSORFLOW
+        return DECLINED
     held_attrs = _as_tuple(attrs)
     held_inputs = _as_tuple(inputs)
     held_outputs = _as_tuple(outputs)
     if held_attrs is None or held_inputs is None or held_outputs is None:
-        return TENSORFLOW
-    step.inputs = PySequence_Fast_ITEMS(<PyObject*>held_inputs)
-    step.outputs = PySequence_Fast_ITEMS(<PyObject*>held_outputs)
-    step.grads = PySequence_Fast_ITEMS(<PyObject*>grads)
-    step.num_inputs = PyTuple_GET_SIZE(held_inputs)
-    step.num_outputs = PyTuple_GET_SIZE(held_outputs)
-    step.num_grads = PyTuple_GET_SIZE(grads)
-    step.attrs = <PyObject*>held_attrs
-    step.unused = 0
+        return DECLINED
+    op.inputs = PySequence_Fast_ITEMS(<PyObject*>held_inputs)
+    op.outputs = PySequence_Fast_ITEMS(<PyObject*>held_outputs)
+    op.grads = PySequence_Fast_ITEMS(<PyObject*>grads)
+    op.num_inputs = PyTuple_GET_SIZE(held_inputs)
+    op.num_outputs = PyTuple_GET_SIZE(held_outputs)
+    op.num_grads = PyTuple_GET_SIZE(grads)
+    op.attrs = <PyObject*>held_attrs
+    op.unused = 0
     if unused is not None:
         for i in unused:
             if i < 64:
-                step.unused |= (<unsigned long long>1) << <int>i
-    step.recorded = recording()
+                op.unused |= (<unsigned long long>1) << <int>i
+    op.recorded = recording()
     if not rule.any_grad and not (
-        _all_here(step.inputs, step.num_inputs)
-        and _all_here(step.outputs, step.num_outputs)
-        and _all_here(step.grads, step.num_grads)
+        _all_here(op.inputs, op.num_inputs)
+        and _all_here(op.outputs, op.num_outputs)
+        and _all_here(op.grads, op.num_grads)
     ):
         rule.left += 1
-        return TENSORFLOW
-    if not in_order() or not promotes_no_dtypes():
+        return DECLINED
+    if missing(IN_ORDER | NO_PROMOTION):
         rule.left += 1
-        return TENSORFLOW
+        return DECLINED
     try:
-        result = rule.function(&step)
+        result = rule.function(&op)
     except Exception:  # TensorFlow's function will raise the error
-        result = TENSORFLOW
-    if result is TENSORFLOW:
+        result = DECLINED
+    if result is DECLINED:
         rule.left += 1
     else:
         rule.taken += 1

@@ -7,9 +7,7 @@ from fastops._install.replacement cimport Replacement
 cdef enum:
     MAX_PARAMS = 12
 
-# Returned in place of an answer: fall back to TensorFlow's own function.
-cdef object PASS
-
+# A function that answers calls. It returns `DECLINED` for a call that only the original handles.
 ctypedef object (*answer_t)(Answer, PyObject* const*, Py_ssize_t, PyObject*)
 
 
@@ -23,4 +21,4 @@ cdef class Answer(Replacement):
                    PyObject** values) except -1
 
 
-cdef int register(str name, answer_t answer) except -1
+cdef int register(str package, str name, answer_t answer) except -1

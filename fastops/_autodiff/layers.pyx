@@ -1,11 +1,8 @@
 # distutils: language = c++
 """Gradients of softmax and losses, and of the ops of layers: products, convolutions, pools."""
 
-from fastops._core.tensors cimport dtype_of, rank_of
-from fastops._install.gradients.rules cimport TENSORFLOW, register
-from fastops._install.gradients.shapes cimport conj, shape_of, unbroadcast_batches
-from fastops._install.gradients.step cimport (
-    Step,
+from fastops._autodiff.backward_op cimport (
+    BackwardOp,
     attr_of,
     attrs_of,
     computed,
@@ -16,103 +13,108 @@ from fastops._install.gradients.step cimport (
     tensor_of,
     wanted,
 )
-from fastops._install.intercept cimport Call
+from fastops._autodiff.rules cimport register
+from fastops._autodiff.shapes cimport conj, shape_of, unbroadcast_batches
+from fastops._call_site cimport CallSite
+from fastops._core.declined cimport DECLINED
+from fastops._core.tensors cimport dtype_of, rank_of
+from fastops._specialize.policy cimport MAX_EQUATIONS
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework import dtypes as _dtypes
 
 
-cdef Call _BATCH_MATMUL_X = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
-cdef Call _BATCH_MATMUL_Y = Call("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
-cdef Call _BIAS_ADD_GRAD = Call("BiasAddGrad", "out_backprop data_format")
-cdef Call _EINSUM_X = Call("Einsum", "inputs equation")
-cdef Call _EINSUM_Y = Call("Einsum", "inputs equation")
-cdef Call _EXPAND_DIMS = Call("ExpandDims", "input axis")
-cdef Call _EXP = Call("Exp", "x")
-cdef Call _LOG_SOFTMAX = Call("LogSoftmax", "logits")
-cdef Call _MATMUL_A = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
-cdef Call _MATMUL_B = Call("MatMul", "a b transpose_a transpose_b grad_a grad_b")
-cdef Call _MUL = Call("Mul", "x y")
-cdef Call _NEG = Call("Neg", "x")
-cdef Call _SHAPE_N = Call("ShapeN", "input out_type")
-cdef Call _SUB = Call("Sub", "x y")
-cdef Call _SUM = Call("Sum", "input axis keep_dims")
-cdef Call _CONV2D_INPUT = Call(
+cdef CallSite _BATCH_MATMUL_X = CallSite("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
+cdef CallSite _BATCH_MATMUL_Y = CallSite("BatchMatMulV2", "x y adj_x adj_y grad_x grad_y")
+cdef CallSite _BIAS_ADD_GRAD = CallSite("BiasAddGrad", "out_backprop data_format")
+cdef CallSite _EINSUM_X = CallSite("Einsum", "inputs equation")
+cdef CallSite _EINSUM_Y = CallSite("Einsum", "inputs equation")
+cdef CallSite _EXPAND_DIMS = CallSite("ExpandDims", "input axis")
+cdef CallSite _EXP = CallSite("Exp", "x")
+cdef CallSite _LOG_SOFTMAX = CallSite("LogSoftmax", "logits")
+cdef CallSite _MATMUL_A = CallSite("MatMul", "a b transpose_a transpose_b grad_a grad_b")
+cdef CallSite _MATMUL_B = CallSite("MatMul", "a b transpose_a transpose_b grad_a grad_b")
+cdef CallSite _MUL = CallSite("Mul", "x y")
+cdef CallSite _NEG = CallSite("Neg", "x")
+cdef CallSite _SHAPE_N = CallSite("ShapeN", "input out_type")
+cdef CallSite _SUB = CallSite("Sub", "x y")
+cdef CallSite _SUM = CallSite("Sum", "input axis keep_dims")
+cdef CallSite _CONV2D_INPUT = CallSite(
     "Conv2DBackpropInput",
     "input_sizes filter out_backprop dilations strides padding explicit_paddings "
     "use_cudnn_on_gpu data_format",
 )
-cdef Call _CONV2D_FILTER = Call(
+cdef CallSite _CONV2D_FILTER = CallSite(
     "Conv2DBackpropFilter",
     "input filter_sizes out_backprop dilations strides padding explicit_paddings "
     "use_cudnn_on_gpu data_format",
 )
-cdef Call _MAX_POOL_GRAD = Call(
+cdef CallSite _MAX_POOL_GRAD = CallSite(
     "MaxPoolGrad",
     "orig_input orig_output grad ksize strides padding explicit_paddings data_format",
 )
-cdef Call _AVG_POOL_GRAD = Call(
+cdef CallSite _AVG_POOL_GRAD = CallSite(
     "AvgPoolGrad", "orig_input_shape grad ksize strides padding data_format"
 )
 
 
 # Softmax and losses
 
-cdef object _softmax(Step* step):
-    softmax, grad = output_of(step, 0), grad_of(step)
+cdef object _softmax(BackwardOp* op):
+    softmax, grad = output_of(op, 0), grad_of(op)
     total = _SUM.run((_MUL.run((grad, softmax)), -1, True))
     return _MUL.run((_SUB.run((grad, total)), softmax))
 
 
-cdef object _log_softmax(Step* step):
-    grad = grad_of(step)
-    softmax = _EXP.run((output_of(step, 0),))
+cdef object _log_softmax(BackwardOp* op):
+    grad = grad_of(op)
+    softmax = _EXP.run((output_of(op, 0),))
     return _SUB.run((grad, _MUL.run((_SUM.run((grad, -1, True)), softmax))))
 
 
-cdef object _cross_entropy(Step* step):
-    if step.num_grads != 2 or <object>step.grads[1] is not None:
-        return TENSORFLOW
-    loss_grad = _EXPAND_DIMS.run((grad_of(step), -1))
-    features_grad, labels_grad = _MUL.run((loss_grad, output_of(step, 1))), None
-    if computed(step, 1):
-        labels_grad = _NEG.run((_LOG_SOFTMAX.run((input_of(step, 0),)),))
-        if step.recorded:
-            loss_grad = _EXPAND_DIMS.run((grad_of(step), -1))
+cdef object _cross_entropy(BackwardOp* op):
+    if op.num_grads != 2 or <object>op.grads[1] is not None:
+        return DECLINED
+    loss_grad = _EXPAND_DIMS.run((grad_of(op), -1))
+    features_grad, labels_grad = _MUL.run((loss_grad, output_of(op, 1))), None
+    if computed(op, 1):
+        labels_grad = _NEG.run((_LOG_SOFTMAX.run((input_of(op, 0),)),))
+        if op.recorded:
+            loss_grad = _EXPAND_DIMS.run((grad_of(op), -1))
         labels_grad = _MUL.run((loss_grad, labels_grad))
     return features_grad, labels_grad
 
 
-cdef object _sparse_cross_entropy(Step* step):
-    if step.num_grads != 2 or <object>step.grads[1] is not None:
-        return TENSORFLOW
-    return _MUL.run((_EXPAND_DIMS.run((grad_of(step), -1)), output_of(step, 1))), None
+cdef object _sparse_cross_entropy(BackwardOp* op):
+    if op.num_grads != 2 or <object>op.grads[1] is not None:
+        return DECLINED
+    return _MUL.run((_EXPAND_DIMS.run((grad_of(op), -1)), output_of(op, 1))), None
 
 
 # Layers
 
-cdef object _bias_add(Step* step):
-    grad, data_format = grad_of(step), attr_of(step, "data_format")
+cdef object _bias_add(BackwardOp* op):
+    grad, data_format = grad_of(op), attr_of(op, "data_format")
     bias_grad = None
-    if computed(step, 1):
+    if computed(op, 1):
         bias_grad = _BIAS_ADD_GRAD.run((grad, data_format))
     return grad, bias_grad
 
 
-cdef object _matmul(Step* step):
-    transpose_a, transpose_b = attr_of(step, "transpose_a"), attr_of(step, "transpose_b")
+cdef object _matmul(BackwardOp* op):
+    transpose_a, transpose_b = attr_of(op, "transpose_a"), attr_of(op, "transpose_b")
     if type(transpose_a) is not bool or type(transpose_b) is not bool:
-        return TENSORFLOW
-    grad = grad_of(step)
+        return DECLINED
+    grad = grad_of(op)
     a_grad = b_grad = None
-    a = conj(input_of(step, 0)) if wanted(step, 1) else None
-    b = conj(input_of(step, 1)) if wanted(step, 0) else None
-    if wanted(step, 0):
+    a = conj(input_of(op, 0)) if wanted(op, 1) else None
+    b = conj(input_of(op, 1)) if wanted(op, 0) else None
+    if wanted(op, 0):
         if transpose_a:
             a_grad = _MATMUL_A.run((b, grad, transpose_b, True, True, False))
         else:
             a_grad = _MATMUL_A.run((grad, b, False, not transpose_b, True, False))
-    if wanted(step, 1):
+    if wanted(op, 1):
         if transpose_b:
             b_grad = _MATMUL_B.run((grad, a, True, transpose_a, False, True))
         else:
@@ -120,35 +122,33 @@ cdef object _matmul(Step* step):
     return a_grad, b_grad
 
 
-cdef object _batch_matmul(Step* step):
-    adj_x, adj_y = attr_of(step, "adj_x"), attr_of(step, "adj_y")
+cdef object _batch_matmul(BackwardOp* op):
+    adj_x, adj_y = attr_of(op, "adj_x"), attr_of(op, "adj_y")
     if type(adj_x) is not bool or type(adj_y) is not bool:
-        return TENSORFLOW
-    x, y, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+        return DECLINED
+    x, y, grad = input_of(op, 0), input_of(op, 1), grad_of(op)
     cdef const Tensor* x_tensor = tensor_of(x)
     cdef const Tensor* y_tensor = tensor_of(y)
     # Only batches of matrices, with one dtype for inputs and gradient.
     if rank_of(x_tensor) < 2 or rank_of(y_tensor) < 2 or rank_of(tensor_of(grad)) < 3:
-        return TENSORFLOW
+        return DECLINED
     if not dtype_of(x_tensor) == dtype_of(y_tensor) == dtype_of(tensor_of(grad)):
-        return TENSORFLOW
+        return DECLINED
     x_grad = y_grad = None
-    if computed(step, 0):
+    if computed(op, 0):
         if adj_x:
             x_grad = _BATCH_MATMUL_X.run((y, grad, adj_y, True, True, False))
         else:
             x_grad = _BATCH_MATMUL_X.run((grad, y, False, not adj_y, True, False))
-    if computed(step, 1):
+    if computed(op, 1):
         if adj_y:
             y_grad = _BATCH_MATMUL_Y.run((grad, x, True, adj_x, False, True))
         else:
             y_grad = _BATCH_MATMUL_Y.run((x, grad, not adj_x, False, False, True))
-    return unbroadcast_batches(step, x, y, x_grad, y_grad)
+    return unbroadcast_batches(op, x, y, x_grad, y_grad)
 
 
 cdef dict _equations = {}  # by equation, those of both gradients; None if they need more ops
-cdef enum:
-    MOST_EQUATIONS = 1024
 
 
 cdef object _equations_of(object equation):
@@ -157,7 +157,7 @@ cdef object _equations_of(object equation):
     None if a gradient is not the product of the output's gradient and the other input.
     """
     if equation not in _equations:
-        if len(_equations) >= MOST_EQUATIONS:
+        if len(_equations) >= MAX_EQUATIONS:
             _equations.clear()
         text = equation.decode() if isinstance(equation, bytes) else equation
         inputs, _, output = text.partition("->")
@@ -175,46 +175,46 @@ cdef object _equations_of(object equation):
     return _equations[equation]
 
 
-cdef object _einsum(Step* step):
-    equations = _equations_of(attr_of(step, "equation"))
-    grad = grad_of(step)
-    if equations is None or step.num_inputs != 2 or is_complex(grad):
-        return TENSORFLOW
+cdef object _einsum(BackwardOp* op):
+    equations = _equations_of(attr_of(op, "equation"))
+    grad = grad_of(op)
+    if equations is None or op.num_inputs != 2 or is_complex(grad):
+        return DECLINED
     x_equation, y_equation = equations
     x_grad = y_grad = None
-    if step.recorded:
-        shape_of(step, input_of(step, 0))
-        shape_of(step, input_of(step, 1))
-    if computed(step, 0):
-        x_grad = _EINSUM_X.run(([grad, input_of(step, 1)], x_equation))
-    if computed(step, 1):
-        y_grad = _EINSUM_Y.run(([grad, input_of(step, 0)], y_equation))
+    if op.recorded:
+        shape_of(op, input_of(op, 0))
+        shape_of(op, input_of(op, 1))
+    if computed(op, 0):
+        x_grad = _EINSUM_X.run(([grad, input_of(op, 1)], x_equation))
+    if computed(op, 1):
+        y_grad = _EINSUM_Y.run(([grad, input_of(op, 0)], y_equation))
     return x_grad, y_grad
 
 
-cdef object _conv2d(Step* step):
-    cdef tuple attrs = attrs_of(step, _CONV2D_INPUT.names[3:])
-    image, filters, grad = input_of(step, 0), input_of(step, 1), grad_of(step)
+cdef object _conv2d(BackwardOp* op):
+    cdef tuple attrs = attrs_of(op, _CONV2D_INPUT.names[3:])
+    image, filters, grad = input_of(op, 0), input_of(op, 1), grad_of(op)
     image_grad = filters_grad = image_shape = filters_shape = None
-    if step.recorded:
+    if op.recorded:
         image_shape, filters_shape = _SHAPE_N.run(([image, filters], _dtypes.int32))
-    if computed(step, 0):
-        image_shape = image_shape if step.recorded else shape_of(step, image)
+    if computed(op, 0):
+        image_shape = image_shape if op.recorded else shape_of(op, image)
         image_grad = _CONV2D_INPUT.run((image_shape, filters, grad) + attrs)
-    if computed(step, 1):
-        filters_shape = filters_shape if step.recorded else shape_of(step, filters)
+    if computed(op, 1):
+        filters_shape = filters_shape if op.recorded else shape_of(op, filters)
         filters_grad = _CONV2D_FILTER.run((image, filters_shape, grad) + attrs)
     return image_grad, filters_grad
 
 
-cdef object _max_pool(Step* step):
-    cdef tuple attrs = attrs_of(step, _MAX_POOL_GRAD.names[3:])
-    return _MAX_POOL_GRAD.run((input_of(step, 0), output_of(step, 0), grad_of(step)) + attrs)
+cdef object _max_pool(BackwardOp* op):
+    cdef tuple attrs = attrs_of(op, _MAX_POOL_GRAD.names[3:])
+    return _MAX_POOL_GRAD.run((input_of(op, 0), output_of(op, 0), grad_of(op)) + attrs)
 
 
-cdef object _avg_pool(Step* step):
-    cdef tuple attrs = attrs_of(step, _AVG_POOL_GRAD.names[2:])
-    return _AVG_POOL_GRAD.run((shape_of(step, input_of(step, 0)), grad_of(step)) + attrs)
+cdef object _avg_pool(BackwardOp* op):
+    cdef tuple attrs = attrs_of(op, _AVG_POOL_GRAD.names[2:])
+    return _AVG_POOL_GRAD.run((shape_of(op, input_of(op, 0)), grad_of(op)) + attrs)
 
 
 register("AvgPool", "nn_grad._AvgPoolGrad", _avg_pool)

@@ -1,12 +1,10 @@
 cimport cython
 
-from fastops._install.gradients.step cimport Step
+from fastops._autodiff.backward_op cimport BackwardOp
 from fastops._specialize.guards.names cimport Guard
 
-# Returns the result of TensorFlow's gradient function, or `TENSORFLOW` to fall back to it.
-ctypedef object (*rule_t)(Step*)
-
-cdef object TENSORFLOW
+# Returns the result of TensorFlow's gradient function, or `DECLINED` to fall back to it.
+ctypedef object (*rule_t)(BackwardOp*)
 
 
 @cython.final
@@ -23,3 +21,6 @@ cdef class Rule:
 
 
 cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=*) except -1
+# Returns the gradients of an op. The parameters are those of ``backprop._gradient_function``.
+cdef object gradients_by_rule(object op_name, object attrs, object inputs, object outputs,
+                              object grads, object unused)

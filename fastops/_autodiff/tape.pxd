@@ -1,0 +1,7 @@
+# The tape is a `tf.GradientTape`, of exactly this class. The other parameters are those of its
+# methods `gradient` and `watch`.
+cdef object tape_gradient(object tape, object target, object sources, object output_gradients,
+                          object unconnected)
+cdef object watch_tensors(object tape, object tensors)
+# Records that `gradient` of a tape has raised. Later calls for the tape are declined.
+cdef int mark_failed(object tape) except -1

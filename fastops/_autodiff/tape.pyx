@@ -1,0 +1,158 @@
+# distutils: language = c++
+"""What a ``tf.GradientTape`` computes and watches, for tensors and variables in flat lists.
+
+TensorFlow's methods also accept any nesting of composite values, flatten it and check each value.
+These functions skip that, and make the same runtime calls. The walk over the records of a tape is
+that of TensorFlow's runtime, which calls ``backprop._gradient_function`` for each record.
+"""
+
+from cpython.object cimport PyObject
+
+from fastops._core.declined cimport DECLINED
+from fastops._core.holders cimport held, is_holder
+from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._situation cimport IN_ORDER, ONLY_HOST, missing
+from fastops._tf.eager cimport TFE_Py_TapeWatch
+from fastops._tf.protos cimport (
+    DT_BFLOAT16,
+    DT_COMPLEX128,
+    DT_COMPLEX64,
+    DT_DOUBLE,
+    DT_FLOAT,
+    DT_HALF,
+)
+
+import weakref
+
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager.tape import Tape as _Tape
+from tensorflow.python.framework.composite_tensor import CompositeTensor as _CompositeTensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Variable
+from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients as _Unconnected
+from tensorflow.python.util import nest as _nest
+
+
+cdef object _walk = pywrap_tfe.TFE_Py_TapeGradient
+cdef object _NONE = _Unconnected.NONE
+cdef object _ZERO = _Unconnected.ZERO
+
+# Tapes whose `gradient` raised. TensorFlow raises again for such a tape, but only in code that
+# looks up the targets. That code does not run if the call passes seeds, as `tape_gradient` does.
+cdef object _failed = weakref.WeakSet()
+
+
+cdef int mark_failed(object tape) except -1:
+    _failed.add(tape)
+    return 0
+
+
+cdef bint _differentiable(object value) noexcept:
+    """Whether a value is a tensor of a dtype that has gradients."""
+    return IsEagerTensor(<PyObject*>value) and handle_dtype(<PyObject*>value) in (
+        DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128
+    )
+
+
+cdef list _listed(object values):
+    """Return the values of a list or tuple; any other value becomes a list of one."""
+    return list(values) if type(values) is list or type(values) is tuple else [values]
+
+
+cdef object watch_tensors(object tape, object tensors):
+    """Do what ``tape.watch`` does, and return None; `DECLINED` if TensorFlow has to do it."""
+    recorded = tape._tape
+    values = _listed(tensors)
+    if type(recorded) is not _Tape:
+        return DECLINED
+    for value in values:
+        if not _differentiable(value):
+            return DECLINED
+    recorded = recorded._tape
+    for value in values:
+        TFE_Py_TapeWatch(<PyObject*>recorded, <PyObject*>value)
+    return None
+
+
+cdef object tape_gradient(object tape, object target, object sources, object output_gradients,
+                          object unconnected):
+    """Return the result of ``tape.gradient``; `DECLINED` if TensorFlow has to compute it."""
+    cdef list targets, seeds, raw, flat
+    cdef str kind
+    cdef bint only_host
+    recorded = tape._tape
+    if type(recorded) is not _Tape or tape._recording is not False or tape in _failed:
+        return DECLINED
+    if unconnected is _NONE or type(unconnected) is str and unconnected == "none":
+        kind = "none"
+    elif unconnected is _ZERO or type(unconnected) is str and unconnected == "zero":
+        kind = "zero"
+    else:
+        return DECLINED
+    only_host = not missing(IN_ORDER | ONLY_HOST)
+    if not only_host and missing(IN_ORDER):
+        return DECLINED
+
+    # The seeds: ones for each target, as TensorFlow would make them.
+    targets = _listed(target)
+    for value in targets:
+        if not _differentiable(value):
+            return DECLINED
+    if output_gradients is None and only_host:
+        seeds = []
+        for value in targets:
+            if host_tensor(<PyObject*>value) == NULL:
+                return DECLINED
+            seeds.append(ones_like(host_tensor(<PyObject*>value)))
+    elif output_gradients is None:
+        seeds = None  # TensorFlow's runtime makes the ones, and places them on a device
+    else:
+        seeds = _listed(output_gradients)
+        if len(seeds) != len(targets):
+            return DECLINED
+        for value in seeds:
+            if not IsEagerTensor(<PyObject*>value):
+                return DECLINED
+
+    # The sources: tensors, and the handles of variables.
+    raw = _listed(sources)
+    flat = []
+    for value in raw:
+        if not _differentiable(value):
+            if type(value) is not _Variable and not _is_variable(value):
+                return DECLINED
+            value = _handle_of(value)
+            if not IsEagerTensor(<PyObject*>value):
+                return DECLINED
+        if not is_local(<PyObject*>value):
+            return DECLINED
+        flat.append(value)
+
+    flat = _walk(recorded._tape, targets, flat, seeds, raw, kind)
+    if not tape._persistent:
+        tape._watched_variables = recorded.watched_variables()
+        tape._tape = None
+    if type(sources) is list:
+        return flat
+    return tuple(flat) if type(sources) is tuple else flat[0]
+
+
+cdef object _handle_of(object variable):
+    """Return the handle of a variable of TensorFlow or Keras."""
+    own = held(variable) if is_holder(<PyObject*>variable) else variable
+    return own._handle if type(own) is _Variable else variable.handle
+
+
+cdef dict _kinds = {}  # by type, whether `_is_variable` holds for its instances
+
+
+cdef bint _is_variable(object value) except -1:
+    """Whether TensorFlow treats a value as a variable with a handle, as it treats Keras's."""
+    known = _kinds.get(type(value))
+    if known is None:
+        known = _kinds[type(value)] = (
+            hasattr(type(value), "_should_act_as_resource_variable")
+            and not isinstance(value, _CompositeTensor)
+            and not _nest.is_nested(value)
+        )
+    return known

@@ -1,0 +1,3 @@
+from types import ModuleType
+
+def attach(keras: ModuleType) -> None: ...

@@ -1,0 +1,29 @@
+# Conditions on what surrounds a call of this thread. While all of them hold, TensorFlow runs ops
+# and functions as in a plain eager program. A stand-in states the conditions that it requires, as
+# bits.
+cdef enum Situation:
+    IN_ORDER = 1           # ops run eagerly, one after the other, and nothing observes them
+    ONLY_HOST = 2          # the host is the only device; requires IN_ORDER
+    NO_TAPE = 4            # no tape and no accumulator records
+    NO_PROMOTION = 8       # NumPy-style dtype promotion is off
+    NO_DEVICE_SCOPE = 16   # no device scope is open; requires IN_ORDER
+    TRACED_RUN = 32        # calls of `tf.function` run the trace, not the Python function
+    NO_CANCELLATION = 64   # no cancellation manager is active
+    NO_EXPORT = 128        # no SavedModel is being exported
+    NO_GRAPH_SCOPE = 256   # the default graph is the thread's own, and is not being traced
+    NO_STRATEGY = 512      # no scope of a distribution strategy is open
+    ONE_REPLICA = 1024     # the same, or only TensorFlow's default strategy with its one replica
+
+    # What recordings and plans require. Users of this set add NO_TAPE, ONLY_HOST and one of the two
+    # conditions on strategies, if they need them.
+    PLAIN = (
+        IN_ORDER | NO_DEVICE_SCOPE | TRACED_RUN | NO_CANCELLATION | NO_EXPORT | NO_GRAPH_SCOPE
+    )
+
+
+# Returns the first of the required conditions that does not hold; 0 if all of them hold.
+cdef int missing(int required) except -1
+# Returns the reason, as text, for a condition that does not hold.
+cdef str reason_of(int condition)
+# Whether no plain condition is missing, no tape records, and no strategy is active.
+cpdef bint is_plain(bint anywhere=*) except -1

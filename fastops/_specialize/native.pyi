@@ -1,0 +1,3 @@
+from fastops._dispatch import Op
+
+def prepare(op: Op, arguments: dict[str, object]) -> None: ...
