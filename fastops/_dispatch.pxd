@@ -2,9 +2,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from fastops._core.base cimport BaseOp
-from fastops._core.entries cimport Entry
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.frame cimport Frame
+from fastops._cpp.options cimport Options
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._tf.protos cimport DataType
@@ -56,6 +56,8 @@ cdef class Op(BaseOp):
 
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
+    # Prepares the kernel for a call that TensorFlow has already run.
+    cdef int prepare(self, PyObject** slots) except -1
 
 
 # Runs a call whose arguments are in their slots. The op must be loaded.
@@ -69,12 +71,6 @@ cdef int gate(PyObject** device_name) except -1
 # Flattens the inputs into the frame. Returns R_DIRECT if a kernel may take them, otherwise the
 # reason why not.
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
-# Returns a hash of the key of a call; 0 if an attribute is not comparable.
-cdef uint64_t key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
-                     bint onednn) except? 0
-# Returns the entry for a call, or None.
-cdef Entry find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                bint onednn)
 # Records an op on the gradient tapes and the forward accumulators. `attrs` are in the form that
 # gradient functions receive.
 cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1

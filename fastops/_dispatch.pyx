@@ -10,7 +10,7 @@ A call takes these steps, and the functions stand in this order:
 4. `collect` flattens the inputs into a frame of tensors. If an input is no tensor, `_convert` reads
    variables and converts Python's values. If all are tensors and variables, `_collect_unwrapped`
    reads the variables without making Python objects.
-5. The entry of the call's key: the last one (`_matches`), or that in the op's table (`find`). The
+5. The entry of the call's key: the last one (`_matches`), or that in the op's table (`_find`). The
    first call of a key makes it (`_first_call`).
 6. The call runs on one of three paths: the first one of whose conditions all are met.
 
@@ -204,6 +204,23 @@ cdef class Op(BaseOp):
         memcpy(self.shapes[i].slots, slots, n)
         return self.shapes[i].slots
 
+    cdef int prepare(self, PyObject** slots) except -1:
+        """Prepares the kernel for a call that TensorFlow has already run, as `_first_call` does."""
+        cdef PyObject* device_name = NULL
+        cdef Frame frame
+        cdef bint onednn = this_thread().options.onednn
+        cdef uint64_t key
+        cdef int reason
+        if gate(&device_name) != R_DIRECT:
+            return 0
+        reason = collect(self, slots, &frame)
+        if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
+            return 0
+        key = _key_of(self, slots, device_name, &frame, onednn)
+        if key != 0 and _find(self, key, slots, device_name, &frame, onednn) is None:
+            add_entry(self, key, slots, device_name, &frame, _runtime, onednn, False)
+        return 0
+
 
 known = {}
 """The Op objects that `named` has made, by name."""
@@ -253,7 +270,9 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     # First: may this thread run kernels now?
     reason = gate(&device_name)
     if reason != R_DIRECT:
-        if reason != R_CALLBACKS or thread.observer == NULL or not _records(call, thread):
+        if reason != R_CALLBACKS or thread.observer == NULL or not may_record(
+            &call.observer, call.raises_status, thread, _runtime
+        ):
             return _tensorflow(op, call, reason, slots, None)
         options = &(<Observer>call.observer).options
     if options.path == kTensorflow:
@@ -273,10 +292,10 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
     if entry is None or not _matches(op, entry, slots, device_name, &frame, options.onednn):
         if op.seeded and draws.live and op.is_bound(slots):
             return _drawn(op, slots, device_name, &frame, options, reason == R_DIRECT, call)
-        key = key_of(op, slots, device_name, &frame, options.onednn)
+        key = _key_of(op, slots, device_name, &frame, options.onednn)
         if key == 0:
             return _tensorflow(op, call, R_ATTR_VALUE, slots, None)
-        entry = find(op, key, slots, device_name, &frame, options.onednn)
+        entry = _find(op, key, slots, device_name, &frame, options.onednn)
         if entry is None:
             if frame.num_unwrapped:
                 reason = _convert(op, slots, device_name, &frame)
@@ -638,8 +657,8 @@ cdef bint _read_unwrapped(object variable, PyObject* device_name, Frame* frame,
     if handle_frame.Add(<PyObject*>handle, _runtime.host) != kReady:
         return False
     if not _matches(op, entry, slots, device_name, &handle_frame, onednn):
-        key = key_of(op, slots, device_name, &handle_frame, onednn)
-        entry = None if key == 0 else find(op, key, slots, device_name, &handle_frame, onednn)
+        key = _key_of(op, slots, device_name, &handle_frame, onednn)
+        entry = None if key == 0 else _find(op, key, slots, device_name, &handle_frame, onednn)
     if entry is None or entry.reason != R_DIRECT:
         return False
     if thread.observer == NULL:
@@ -697,8 +716,8 @@ cdef bint _matches(Op op, Entry entry, PyObject** slots, PyObject* device_name, 
     return True
 
 
-cdef uint64_t key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
-                     bint onednn) except? 0:
+cdef uint64_t _key_of(Op op, PyObject** slots, PyObject* device_name, Frame* frame,
+                      bint onednn) except? 0:
     """Returns a hash of all that `_matches` compares; 0 if an attribute is not comparable."""
     cdef int i
     cdef PyObject* given
@@ -717,8 +736,8 @@ cdef uint64_t key_of(Op op, PyObject** slots, PyObject* device_name, Frame* fram
     return state | 1
 
 
-cdef Entry find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
-                bint onednn):
+cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, Frame* frame,
+                 bint onednn):
     """Returns the entry for a call, or None. Marks it as the most recently used one."""
     cdef Entry entry = op.table.get(key)
     if entry is None or not _matches(op, entry, slots, device_name, frame, onednn):
@@ -748,7 +767,7 @@ cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* devi
         try:
             # TensorFlow's function may have called fastops and prepared the entry already: see
             # _install/intercept.pyx.
-            if find(op, key, slots, device_name, frame, onednn) is None:
+            if _find(op, key, slots, device_name, frame, onednn) is None:
                 add_entry(op, key, slots, device_name, frame, _runtime, onednn, False)
         except Exception:  # internal error: the call has succeeded, so only report it
             PyErr_WriteUnraisable(op)
@@ -1022,22 +1041,6 @@ cdef PyObject* _run_measured(Op op, PyObject** slots, Invocation* call, Thread* 
         return run_op(op, slots, call)
     finally:
         observer.end(op.op_name, thread)
-
-
-cdef bint _records(Invocation* call, Thread* thread) except -1:
-    """Whether a call may run directly and be reported to the recorder of this thread.
-
-    Only dispatch calls qualify: the functions that make them do more than run an op. For example,
-    they stop tapes.
-    """
-    cdef PyObject* recorder = recorder_of(thread)
-    if (
-        recorder == NULL or not call.raises_status or call.observer != NULL
-        or not may_record(recorder, thread, _runtime)
-    ):
-        return False
-    call.observer = recorder
-    return True
 
 
 cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** slots,

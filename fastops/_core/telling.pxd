@@ -23,9 +23,10 @@ cdef int run_placed_observed(Entry entry, PlacedKernel* kernel, Frame* frame, Py
 # False if the kernel has failed.
 cdef bint read_observed(Schema op, Entry entry, Frame* frame, Tensor* value,
                         Thread* thread) except -1
-# Whether a dispatch call of this thread may run directly and be reported to a recorder, although
-# there are op callbacks. If so, sets the options of the call in the recorder.
-cdef bint may_record(PyObject* recorder, Thread* thread, const Runtime& runtime) except -1
+# Whether a call may run directly and be reported to the recorder of this thread, although there are
+# op callbacks. If so, sets the observer of the call, and the options of the call in the recorder.
+cdef bint may_record(PyObject** told, bint dispatched, Thread* thread,
+                     const Runtime& runtime) except -1
 # Reports that a call does not take the direct path: to its observer, unless it is null, and as
 # `how` says.
 cdef int tell_fallback(BaseOp op, int path, int reason, PyObject** slots, Entry entry,

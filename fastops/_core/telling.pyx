@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 from fastops._core.attributes cimport MISSING, is_comparable
 from fastops._core.conversion cimport is_convertible, may_convert
 from fastops._core.entries cimport Placing, placing
-from fastops._core.observer cimport Observer, measurer_of, reporter_of
+from fastops._core.observer cimport Observer, measurer_of, recorder_of, reporter_of
 from fastops._core.reasons cimport R_ATTR_VALUE, R_INPUT_TYPE, R_OP
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -97,13 +97,20 @@ cdef bint read_observed(Schema op, Entry entry, Frame* frame, Tensor* value,
     return ran
 
 
-cdef bint may_record(PyObject* recorder, Thread* thread, const Runtime& runtime) except -1:
-    """Whether a call may run directly and be reported to a recorder.
+cdef bint may_record(PyObject** told, bint dispatched, Thread* thread,
+                     const Runtime& runtime) except -1:
+    """Whether a call may run directly and be reported to the recorder of this thread.
 
-    The recorder's op callback must be the only one.
+    The recorder's op callback must be the only one. Only dispatch calls qualify: the functions that
+    make them do more than run an op. For example, they stop tapes.
     """
-    cdef Observer observer = <Observer>recorder
-    cdef EagerContextThreadLocalData* local = GetEagerContextThreadLocalData(runtime.py_context)
+    cdef PyObject* recorder = recorder_of(thread)
+    cdef EagerContextThreadLocalData* local
+    cdef Observer observer
+    if recorder == NULL or not dispatched or told[0] != NULL:
+        return False
+    observer = <Observer>recorder
+    local = GetEagerContextThreadLocalData(runtime.py_context)
     callbacks = <list><object>local.op_callbacks.get()
     if (
         len(callbacks) != 1 or callbacks[0] is not observer.callback
@@ -113,6 +120,7 @@ cdef bint may_record(PyObject* recorder, Thread* thread, const Runtime& runtime)
         return False
     observer.options = thread.options
     observer.options.path = kDirect  # else TensorFlow runs it and notifies the op callback
+    told[0] = recorder
     return True
 
 

@@ -7,28 +7,22 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from fastops._core.entries cimport Entry, Placing
 from fastops._core.observer cimport is_measured
-from fastops._core.preparing cimport add_entry
-from fastops._core.reasons cimport R_DIRECT, R_INPUT_DEVICE, R_INPUT_STATE
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
 from fastops._core.telling cimport raise_failure
 from fastops._core.tensors cimport host_tensor, local_tensor
-from fastops._core.threads cimport this_thread
-from fastops._cpp.frame cimport Frame
 from fastops._cpp.handle cimport Wrap
 from fastops._cpp.options cimport Thread, kAuto, kDirect
 from fastops._cpp.plan cimport Borrowed, Differs, Made, NativeStep, kKernel, kRead
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.timer cimport Nanoseconds
-from fastops._dispatch cimport (
-    Op, collect, find, gate, key_of, record_gradient, runtime, tell_watchers,
-)
+from fastops._dispatch cimport Op, record_gradient, runtime, tell_watchers
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -254,22 +248,11 @@ def prepare(Op op, dict arguments):
         The arguments by parameter name. Inputs are tensors.
     """
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
-    cdef PyObject* device_name = NULL
-    cdef Frame frame
     cdef vector[PyObject*] given
     cdef tuple names = tuple(arguments)
-    cdef bint onednn = this_thread().options.onednn
-    cdef uint64_t key
-    cdef int reason
     if not op.ready:
         op.load()
     for name in names:
         given.push_back(PyDict_GetItem(arguments, name))
-    if not op.bind(given.data(), <PyObject*>names, slots) or gate(&device_name) != R_DIRECT:
-        return
-    reason = collect(op, slots, &frame)
-    if reason != R_DIRECT and reason != R_INPUT_STATE and reason != R_INPUT_DEVICE:
-        return
-    key = key_of(op, slots, device_name, &frame, onednn)
-    if key != 0 and find(op, key, slots, device_name, &frame, onednn) is None:
-        add_entry(op, key, slots, device_name, &frame, _where[0], onednn, False)
+    if op.bind(given.data(), <PyObject*>names, slots):
+        op.prepare(slots)
