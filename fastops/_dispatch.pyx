@@ -228,11 +228,11 @@ known = {}
 
 def named(str op_name):
     """Returns the Op object for a name, always the same one. Does not check that the op exists."""
-    found = known.get(op_name)
-    if found is None:
+    op = known.get(op_name)
+    if op is None:
         # `setdefault` is atomic: two threads that make the same op get the same object.
-        found = known.setdefault(op_name, Op(op_name))
-    return found
+        op = known.setdefault(op_name, Op(op_name))
+    return op
 
 
 # ---------------------------------------------------------------------------------------------

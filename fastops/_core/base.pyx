@@ -61,11 +61,11 @@ cdef class BaseOp(Schema):
     def record(self):
         """fastops._core.record.OpRecord: the record of the op."""
         if self._record is None:
-            found = records.get(self.op_name)
-            if found is None:
+            op_record = records.get(self.op_name)
+            if op_record is None:
                 # `setdefault` is atomic: two threads that make the same record get the same one.
-                found = records.setdefault(self.op_name, record_of(self.op_name))
-            self._record = found
+                op_record = records.setdefault(self.op_name, record_of(self.op_name))
+            self._record = op_record
         return self._record
 
     @property

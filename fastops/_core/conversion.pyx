@@ -78,10 +78,10 @@ cdef bint converts_as_ever(PyObject* value) except -1:
     TensorFlow refuses to register conversions for numbers and arrays.
     """
     kind = type(<object>value)
-    cdef PyObject* found = PyDict_GetItem(_conversions, kind)
-    conversions = _registry.get(kind) if found == NULL else <object>found
-    found = PyDict_GetItem(_own_conversions, kind)
-    if found == <PyObject*>conversions:
+    cdef PyObject* stored = PyDict_GetItem(_conversions, kind)
+    conversions = _registry.get(kind) if stored == NULL else <object>stored
+    stored = PyDict_GetItem(_own_conversions, kind)
+    if stored == <PyObject*>conversions:
         return True
     for _, conversion in conversions:
         if not conversion.__module__.startswith("tensorflow."):
@@ -253,15 +253,15 @@ cdef DataType _dtype_within(PyObject* value, int depth) noexcept:
     """Returns the dtype of the first tensor in a nested list; DT_INVALID if there is none."""
     cdef Py_ssize_t i
     cdef PyObject** items
-    cdef DataType found
+    cdef DataType dtype
     if IsEagerTensor(value):
         return handle_dtype(value)
     if depth and is_list(value):
         items = PySequence_Fast_ITEMS(value)
         for i in range(len(<object>value)):
-            found = _dtype_within(items[i], depth - 1)
-            if found != DT_INVALID:
-                return found
+            dtype = _dtype_within(items[i], depth - 1)
+            if dtype != DT_INVALID:
+                return dtype
     return DT_INVALID
 
 

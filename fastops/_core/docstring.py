@@ -127,12 +127,14 @@ def _parameters(op, params, names, facts):
 
 def _newer(attr, facts):
     """Return sentences about the values of an attribute that older versions lack."""
-    found = {}
+    by_version = {}
     for feature, version in facts.since.items():
         name, _, value = feature.partition("=")
         if value and name == attr:
-            found.setdefault(version, []).append(value)
-    return [f"{', '.join(values)} since TensorFlow {version}." for version, values in found.items()]
+            by_version.setdefault(version, []).append(value)
+    return [
+        f"{', '.join(values)} since TensorFlow {version}." for version, values in by_version.items()
+    ]
 
 
 def _returns(op, names, facts):
@@ -246,13 +248,13 @@ _KINDS = {
 
 def _restrictions(attr):
     """Return sentences about the values that an attribute may have."""
-    found = []
+    sentences = []
     if attr.allowed and attr.type != "string":
-        found.append(f"One of {', '.join(attr.allowed)}.")
+        sentences.append(f"One of {', '.join(attr.allowed)}.")
     if attr.minimum is not None:
         unit = (" item" if attr.minimum == 1 else " items") if attr.type.startswith("list(") else ""
-        found.append(f"At least {attr.minimum}{unit}.")
-    return found
+        sentences.append(f"At least {attr.minimum}{unit}.")
+    return sentences
 
 
 def _shown(default):

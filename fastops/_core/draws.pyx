@@ -343,7 +343,7 @@ def begin(known):
 
 
 def forget():
-    """Start again: TensorFlow has dropped its kernels, and with them their places in sequences."""
+    """Start again: TensorFlow has dropped its kernels, which held the positions in sequences."""
     global _known, live
     cdef Drawn drawn
     for drawn in _ops.values():
@@ -375,7 +375,7 @@ cdef vector[SeedPair] _to_hand_over(vector[SeedPair] pairs):
     Those are the pairs with a seed that the program has chosen. The others have a seed that
     TensorFlow's context has drawn. Such a seed may come again by chance, once in 2**31 draws.
     """
-    cdef vector[SeedPair] found
+    cdef vector[SeedPair] kept
     cdef SeedPair pair
     cdef int64_t first
     if pairs.size() <= FEW_PAIRS:
@@ -391,8 +391,8 @@ cdef vector[SeedPair] _to_hand_over(vector[SeedPair] pairs):
         return pairs
     for pair in pairs:
         if pair.seed != first or pair.seed2 not in drawn or pair.seed2 in ahead:
-            found.push_back(pair)
-    return found
+            kept.push_back(pair)
+    return kept
 
 
 def stop():

@@ -102,8 +102,8 @@ cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame*
     entry.device_name = <object>device_name
     entry.onednn = onednn
     entry.node.reset(new NodeDef())
-    place = to_bytes(entry.device_name)
-    if IsCustom(runtime, place):
+    device = to_bytes(entry.device_name)
+    if IsCustom(runtime, device):
         entry.node.reset()
         entry.reason = R_DEVICE
     elif op.encode(slots, frame, entry.node.get()):
@@ -126,7 +126,7 @@ cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame*
                     break
             else:
                 if op.handles or not _has_handles(frame):
-                    on_host = PlacedOnHost(runtime, deref(entry.node), place)
+                    on_host = PlacedOnHost(runtime, deref(entry.node), device)
                     entry.reason = R_KERNEL if on_host else R_DEVICE
         if entry.reason == R_KERNEL:
             entry.kernel = PreparedKernel.Make(
@@ -138,7 +138,7 @@ cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame*
             else:
                 entry.detail = Message(status).decode("utf-8", "replace")
         elif entry.reason == R_DEVICE and not untried and (op.handles or not op.facts.stateful):
-            _place(entry, place, frame, runtime)
+            _place(entry, device, frame, runtime)
     else:
         entry.node.reset()
         entry.reason = R_ATTR_VALUE
@@ -147,11 +147,11 @@ cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame*
     return entry
 
 
-cdef int _place(Entry entry, bytes place, Frame* frame, const Runtime& runtime) except -1:
+cdef int _place(Entry entry, bytes device, Frame* frame, const Runtime& runtime) except -1:
     """Makes the kernel for a call on a device other than the host, if the device is supported."""
     if type(entry) is PlacedEntry:
         (<PlacedEntry>entry).placed = PlacedKernels.Make(
-            runtime, deref(entry.node), entry.num_outputs, place, frame.handles, frame.size
+            runtime, deref(entry.node), entry.num_outputs, device, frame.handles, frame.size
         )
     return 0
 
@@ -174,9 +174,9 @@ cdef Placing placing_of(Entry entry, Frame* frame, const Runtime& runtime):
 
 
 cdef Placing placing(Entry entry, PlacedKernel* kernel):
-    cdef Placing found = Placing.__new__(Placing)
-    found.entry, found.kernel = entry, kernel.shared_from_this()
-    return found
+    cdef Placing made = Placing.__new__(Placing)
+    made.entry, made.kernel = entry, kernel.shared_from_this()
+    return made
 
 
 cdef bint is_known_but_for_lengths(Schema op, list entries, PyObject** slots,

@@ -20,11 +20,11 @@ cdef object _NO_CONVERSION = _tf_ops.PromoMode.OFF
 
 
 cdef object of_this_thread(object local, str name):
-    cdef PyObject* found
+    cdef PyObject* value
     if type(local) is not _local:
         return getattr(local, name, None)
-    found = PyDict_GetItem(<dict>local.__dict__, name)  # a failing getattr takes 0.4 us
-    return None if found == NULL else <object>found
+    value = PyDict_GetItem(<dict>local.__dict__, name)  # a failing getattr takes 0.4 us
+    return None if value == NULL else <object>value
 
 
 cdef object default_graph(bint* scoped):

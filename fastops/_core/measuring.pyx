@@ -127,15 +127,15 @@ cdef class ProfileRecorder(Observer):
         """
         cdef Event* event
         cdef size_t i
-        found = []
+        calls = []
         for i in range(self.events.size()):
             event = &self.events[i]
-            found.append((
+            calls.append((
                 (<Tally>event.tally).op_name, event.thread, PATHS[event.path],
                 REASONS[event.reason][0], event.start, event.stop, event.kernel_start,
                 event.kernel_ns, event.left, event.back,
             ))
-        return found, dict(self.threads)
+        return calls, dict(self.threads)
 
     def _name(self, number):
         """Stores the name of this thread. A thread that Python did not start gets its number."""
@@ -205,18 +205,18 @@ cdef class ProfileRecorder(Observer):
         return 0
 
     cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1:
-        cdef PyObject* found
+        cdef PyObject* stored
         cdef Tally tally
         if not self.is_open:
             return 0
-        found = PyDict_GetItem(self.tallies, op_name)
-        if found == NULL:
+        stored = PyDict_GetItem(self.tallies, op_name)
+        if stored == NULL:
             tally = Tally.__new__(Tally)
             tally.op_name = op_name
             tally.reasons = {}
             self.tallies[op_name] = tally
         else:
-            tally = <Tally>found
+            tally = <Tally>stored
         if self.entries is not None:
             self.entries.append(measured.entry)
         if self.keeps and self.events.size() < MOST_EVENTS:

@@ -64,4 +64,4 @@ cdef inline bint is_recorded(Thread* thread) noexcept:
 
 
 # Replaces an owned reference of a thread. None clears it.
-cdef void put(PyObject** place, object value) noexcept
+cdef void put(PyObject** slot, object value) noexcept

@@ -114,10 +114,10 @@ cdef PyObject* recorder_of(Thread* thread) noexcept:
     return NULL
 
 
-cdef void put(PyObject** place, object value) noexcept:
-    cdef PyObject* before = place[0]
-    place[0] = NULL
+cdef void put(PyObject** slot, object value) noexcept:
+    cdef PyObject* before = slot[0]
+    slot[0] = NULL
     if value is not None:
         Py_INCREF(value)
-        place[0] = <PyObject*>value
+        slot[0] = <PyObject*>value
     Py_XDECREF(before)

@@ -217,8 +217,8 @@ def from_proto(proto):
 
 def registered(op_name):
     """Return the `OpSpec` the running TensorFlow has under that name, or `None`."""
-    found = registered_proto(op_name)
-    return found and from_proto(found)
+    proto = registered_proto(op_name)
+    return proto and from_proto(proto)
 
 
 def registered_proto(op_name):

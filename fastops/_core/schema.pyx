@@ -225,11 +225,11 @@ cdef class Schema:
             changes = []
             if known_signature != signature:
                 changes.append(("dtypes", _dtype_names(known_signature), _dtype_names(signature)))
-            for i, (one, other) in enumerate(zip(known_attrs, attrs)):
-                if one is not other and not same(one, other):
+            for i, (known_attr, attr) in enumerate(zip(known_attrs, attrs)):
+                if known_attr is not attr and not same(known_attr, attr):
                     default = self.attr_defaults[i]
                     changes.append(
-                        (self.attr_names[i], shown(one, default), shown(other, default))
+                        (self.attr_names[i], shown(known_attr, default), shown(attr, default))
                     )
             if known_device != device_name:
                 changes.append(("device", known_device, device_name))

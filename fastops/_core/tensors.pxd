@@ -25,11 +25,11 @@ cdef int rank_of(const Tensor* tensor) noexcept
 cdef int64_t size_of(const Tensor* tensor, int axis) noexcept
 cdef int64_t num_elements(const Tensor* tensor) noexcept
 cdef Sizes sizes_of(const Tensor* tensor) noexcept
-cdef bint same_sizes(const Tensor* one, const Tensor* other) noexcept
+cdef bint same_sizes(const Tensor* left, const Tensor* right) noexcept
 # Whether a tensor has exactly the sizes in a tuple of Python ints; no other tuple matches.
 cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept
 # Whether two tensors have the same dtype, shape and bytes.
-cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept
+cdef bint same_bytes(const Tensor* left, const Tensor* right) noexcept
 # The elements of a tensor of int32 or int64. Returns false for other dtypes.
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept
 # The value of a bool scalar. Returns false for other tensors.

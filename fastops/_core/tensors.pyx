@@ -87,16 +87,16 @@ cdef Sizes sizes_of(const Tensor* tensor) noexcept:
     return ShapeOf(tensor[0])
 
 
-cdef bint same_sizes(const Tensor* one, const Tensor* other) noexcept:
-    return one.IsSameSize(other[0])
+cdef bint same_sizes(const Tensor* left, const Tensor* right) noexcept:
+    return left.IsSameSize(right[0])
 
 
 cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept:
     return HasShape(tensor[0], <PyObject*>sizes)
 
 
-cdef bint same_bytes(const Tensor* one, const Tensor* other) noexcept:
-    return SameBytes(one[0], other[0])
+cdef bint same_bytes(const Tensor* left, const Tensor* right) noexcept:
+    return SameBytes(left[0], right[0])
 
 
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept:

@@ -88,9 +88,9 @@ struct ArrayTypes {
   using Named = std::pair<const char*, tensorflow::DataType>;
 
   static PyObject* Attribute(PyObject* object, const char* name) {
-    PyObject* found = object == nullptr ? nullptr : PyObject_GetAttrString(object, name);
+    PyObject* attribute = object == nullptr ? nullptr : PyObject_GetAttrString(object, name);
     PyErr_Clear();
-    return found;
+    return attribute;
   }
 };
 

@@ -29,9 +29,9 @@ inline bool LooksUpAsClasses(PyTypeObject* type) {
 // reference. Returns nullptr if there is no such attribute, or with an exception.
 inline PyObject* GenericAttribute(PyObject* value, PyObject* name) {
 #if PY_VERSION_HEX >= 0x030d0000
-  PyObject* found = nullptr;
-  PyObject_GetOptionalAttr(value, name, &found);
-  return found;
+  PyObject* attribute = nullptr;
+  PyObject_GetOptionalAttr(value, name, &attribute);
+  return attribute;
 #else
   return _PyObject_GenericGetAttrWithDict(value, name, nullptr, 1);
 #endif

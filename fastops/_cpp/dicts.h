@@ -23,9 +23,9 @@ inline uint64_t DictVersion(PyObject* dict) {
 // `__dict__` is replaced. nullptr for an instance that cannot have a dict.
 inline PyObject* InstanceDict(PyObject* instance) {
 #if PY_VERSION_HEX < 0x030c0000
-  PyObject** place = _PyObject_GetDictPtr(instance);
-  if (place == nullptr) return nullptr;
-  if (*place != nullptr) return *place;
+  PyObject** slot = _PyObject_GetDictPtr(instance);
+  if (slot == nullptr) return nullptr;
+  if (*slot != nullptr) return *slot;
 #else
   if (Py_TYPE(instance)->tp_dictoffset == 0 &&
       !PyType_HasFeature(Py_TYPE(instance), Py_TPFLAGS_MANAGED_DICT)) {
@@ -45,8 +45,8 @@ inline PyObject* InstanceDict(PyObject* instance) {
 // for most tensors.
 inline PyObject* InstanceDictIfAny(PyObject* instance) {
 #if PY_VERSION_HEX < 0x030c0000
-  PyObject** place = _PyObject_GetDictPtr(instance);
-  return place == nullptr ? nullptr : *place;
+  PyObject** slot = _PyObject_GetDictPtr(instance);
+  return slot == nullptr ? nullptr : *slot;
 #else
   return InstanceDict(instance);
 #endif
@@ -60,10 +60,10 @@ inline PyObject* Referent(PyObject* reference) {
 #if PY_VERSION_HEX < 0x030d0000
   return PyWeakref_GET_OBJECT(reference);
 #else
-  PyObject* found = nullptr;
-  if (PyWeakref_GetRef(reference, &found) <= 0) return Py_None;
-  Py_DECREF(found);
-  return found;
+  PyObject* referent = nullptr;
+  if (PyWeakref_GetRef(reference, &referent) <= 0) return Py_None;
+  Py_DECREF(referent);
+  return referent;
 #endif
 }
 

@@ -66,11 +66,11 @@ class SeededKernel {
         PreparedKernel::Make(runtime, std::move(node), num_outputs, false, false, &status);
     if (made->kernel_ == nullptr) return nullptr;
     tensorflow::OpKernel* kernel = made->kernel_->kernel();
-    GuardedGenerator* found = sampler ? &static_cast<SamplerKernel*>(kernel)->generator
-                                      : &static_cast<RandomKernel*>(kernel)->generator;
+    GuardedGenerator* guarded = sampler ? &static_cast<SamplerKernel*>(kernel)->generator
+                                        : &static_cast<RandomKernel*>(kernel)->generator;
     const tensorflow::random::PhiloxRandom expected(kSeed, kSeed2);
-    if (std::memcmp(&found->generator, &expected, sizeof(expected)) != 0) return nullptr;
-    made->generator_ = &found->generator;
+    if (std::memcmp(&guarded->generator, &expected, sizeof(expected)) != 0) return nullptr;
+    made->generator_ = &guarded->generator;
     return made;
   }
 
@@ -116,8 +116,8 @@ class SeedPairs {
   // Returns kNone for a pair that has not drawn; kTensorFlow; or the number that was stored.
   uint32_t Find(int64_t seed, int64_t seed2) {
     const auto* seconds = Of(seed);
-    const auto found = seconds->find(static_cast<uint32_t>(seed2));
-    return found == seconds->end() ? kNone : found->second;
+    const auto entry = seconds->find(static_cast<uint32_t>(seed2));
+    return entry == seconds->end() ? kNone : entry->second;
   }
 
   void Store(int64_t seed, int64_t seed2, uint32_t number) {

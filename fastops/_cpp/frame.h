@@ -175,7 +175,7 @@ class Frame {
   PyObject** objects = few_objects_;
   TFE_TensorHandle** handles = few_handles_;
   int* list_lengths = few_list_lengths_;
-  // The part of the cache key that depends on the inputs: dtypes, and the places and lengths of
+  // The part of the cache key that depends on the inputs: dtypes, and the positions and lengths of
   // lists.
   uint8_t* signature = few_signature_;
   size_t signature_size = 0;

@@ -31,9 +31,9 @@ inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::Nod
     if (inputs[i] == nullptr) continue;
     auto* handle = static_cast<tensorflow::TensorHandle*>(tensorflow::unwrap(inputs[i]));
     if (handle->dtype != tensorflow::DT_RESOURCE) continue;
-    std::vector<tensorflow::DtypeAndPartialTensorShape> found;
-    TF_RETURN_IF_ERROR(handle->GetResourceHandleDtypesAndShapes(&found));
-    if (!found.empty()) resources[i] = found[0];
+    std::vector<tensorflow::DtypeAndPartialTensorShape> shapes;
+    TF_RETURN_IF_ERROR(handle->GetResourceHandleDtypesAndShapes(&shapes));
+    if (!shapes.empty()) resources[i] = shapes[0];
     if (handle->resource_device() != nullptr) devices[i] = handle->resource_device();
   }
   tensorflow::EagerContext* context = runtime.context;

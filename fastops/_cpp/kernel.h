@@ -256,8 +256,8 @@ class PreparedKernel {
   // stays. For dtypes other than float32 and bfloat16, oneDNN's op calls TensorFlow's code.
   static bool MovesElements(const tensorflow::NodeDef& node) {
     if (node.op() != "_MklTranspose" && node.op() != "_MklConjugateTranspose") return false;
-    const auto found = node.attr().find("T");
-    return found != node.attr().end() && found->second.type() == tensorflow::DT_FLOAT;
+    const auto type_attr = node.attr().find("T");
+    return type_attr != node.attr().end() && type_attr->second.type() == tensorflow::DT_FLOAT;
   }
 
   static tensorflow::NodeDef WithoutOneDnn(tensorflow::NodeDef node) {

@@ -331,9 +331,9 @@ class NativePlan {
     if (handle.dtype() != tensorflow::DT_RESOURCE || handle.NumElements() != 1) return false;
     const auto& resource = handle.flat<tensorflow::ResourceHandle>()(0);
     if (!resource.IsRefCounting()) return false;
-    const auto found = resource.GetResource<tensorflow::Var>();
-    if (!found.ok()) return false;
-    tensorflow::Var* variable = *found;
+    const auto lookup = resource.GetResource<tensorflow::Var>();
+    if (!lookup.ok()) return false;
+    tensorflow::Var* variable = *lookup;
     tensorflow::tf_shared_lock lock(*variable->mu());
     const tensorflow::Tensor& value = *variable->tensor();
     if (variable->copy_on_read_mode.load() || !variable->is_initialized ||

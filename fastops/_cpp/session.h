@@ -44,20 +44,20 @@ class NativeSessionVariables {
     const tensorflow::ResourceMgr& resources = *host->resource_manager();
     for (int i : which) {
       SessionVariable& entry = entries_[i];
-      tensorflow::Var* found = nullptr;
+      tensorflow::Var* current = nullptr;
       const std::string& container =
           entry.container.empty() ? resources.default_container() : entry.container;
-      if (!resources.Lookup(container, entry.name, &found).ok()) {
+      if (!resources.Lookup(container, entry.name, &current).ok()) {
         entry.variable.reset();  // the session has freed the variable, so free it here, too
         changed->push_back(i);
         return false;
       }
-      tensorflow::core::RefCountPtr<tensorflow::Var> variable(found);
+      tensorflow::core::RefCountPtr<tensorflow::Var> variable(current);
       {
-        tensorflow::tf_shared_lock lock(*found->mu());
-        if (!found->is_initialized) return false;
+        tensorflow::tf_shared_lock lock(*current->mu());
+        if (!current->is_initialized) return false;
       }
-      if (found == entry.variable.get()) continue;
+      if (current == entry.variable.get()) continue;
       entry.variable = std::move(variable);
       changed->push_back(i);
     }

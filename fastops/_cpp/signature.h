@@ -326,13 +326,13 @@ class Signature {
       }
     }
     PyObject* number = PyObject_GetAttr(dtype, Known().number);
-    const long found = number == nullptr ? -1 : PyLong_AsLong(number);
+    const long code = number == nullptr ? -1 : PyLong_AsLong(number);
     Py_XDECREF(number);
     PyErr_Clear();
     // A dtype of a handle may carry more than its number.
-    if (found <= 0 || IsHandleType(static_cast<tensorflow::DataType>(found))) return false;
-    if (known.size() < known.capacity()) known.emplace_back(Py_NewRef(dtype), found);
-    AppendNumber(SignaturePart::kDtype, found);
+    if (code <= 0 || IsHandleType(static_cast<tensorflow::DataType>(code))) return false;
+    if (known.size() < known.capacity()) known.emplace_back(Py_NewRef(dtype), code);
+    AppendNumber(SignaturePart::kDtype, code);
     return true;
   }
 
@@ -531,10 +531,10 @@ class Signature {
   // Whether each read of a variable runs an op: it has no cached value and no caching device.
   static bool IsReadByOp(PyObject* variable) {
     for (PyObject* name : {Known().cached, Known().caching}) {
-      PyObject* found = PyObject_GetAttr(variable, name);
-      if (found == nullptr) PyErr_Clear();
-      Py_XDECREF(found);
-      if (found != Py_None) return false;
+      PyObject* attribute = PyObject_GetAttr(variable, name);
+      if (attribute == nullptr) PyErr_Clear();
+      Py_XDECREF(attribute);
+      if (attribute != Py_None) return false;
     }
     return true;
   }

@@ -252,13 +252,13 @@ class SignaturePrinter {
     PyObject *known, *iterator;
     if (Known().composites != nullptr &&
         (iterator = PyObject_GetIter(Known().composites)) != nullptr) {
-      std::string found;
+      std::string name;
       while ((known = PyIter_Next(iterator)) != nullptr) {
-        if (known == kind) found = NameOf(known);
+        if (known == kind) name = NameOf(known);
         Py_DECREF(known);
       }
       Py_DECREF(iterator);
-      if (!found.empty()) return found;
+      if (!name.empty()) return name;
     }
     PyErr_Clear();
     PyObject* value;

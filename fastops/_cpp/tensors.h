@@ -41,14 +41,14 @@ inline bool HasShape(const tensorflow::Tensor& tensor, PyObject* sizes) {
 }
 
 // Whether two tensors have the same dtype, shape and bytes. Strings are compared by content.
-inline bool SameBytes(const tensorflow::Tensor& one, const tensorflow::Tensor& other) {
-  if (one.dtype() != other.dtype() || !one.IsSameSize(other)) return false;
-  if (one.dtype() == tensorflow::DT_STRING) {
-    auto mine = one.flat<tensorflow::tstring>(), theirs = other.flat<tensorflow::tstring>();
+inline bool SameBytes(const tensorflow::Tensor& left, const tensorflow::Tensor& right) {
+  if (left.dtype() != right.dtype() || !left.IsSameSize(right)) return false;
+  if (left.dtype() == tensorflow::DT_STRING) {
+    auto mine = left.flat<tensorflow::tstring>(), theirs = right.flat<tensorflow::tstring>();
     return std::equal(mine.data(), mine.data() + mine.size(), theirs.data());
   }
-  const absl::string_view bytes = one.tensor_data();
-  return tensorflow::DataTypeCanUseMemcpy(one.dtype()) && bytes == other.tensor_data();
+  const absl::string_view bytes = left.tensor_data();
+  return tensorflow::DataTypeCanUseMemcpy(left.dtype()) && bytes == right.tensor_data();
 }
 
 // Reads the elements of a tensor of int32 or int64. Returns false for other dtypes.

@@ -91,8 +91,8 @@ class ThreadChoice {
   Turn Begin(Threads wanted, size_t bytes) {
     if (wanted != Threads::kAuto) return {wanted == Threads::kCaller};
     const int size = SizeOf(bytes);
-    Size& one = sizes_[size];
-    switch (one.state.load(std::memory_order_relaxed)) {
+    Size& stats = sizes_[size];
+    switch (stats.state.load(std::memory_order_relaxed)) {
       case kIdle:
         return {true, size};
       case kCallerForGood:
@@ -102,58 +102,58 @@ class ThreadChoice {
       case kOpen:
         break;
     }
-    const int number = one.calls.fetch_add(1, std::memory_order_relaxed) % kPeriod;
+    const int number = stats.calls.fetch_add(1, std::memory_order_relaxed) % kPeriod;
     if (number >= kTrials) {
-      return {one.settled.load(std::memory_order_relaxed) == Threads::kCaller};
+      return {stats.settled.load(std::memory_order_relaxed) == Threads::kCaller};
     }
     // With many processors the caller alone may take many times as long as the pool. If the pool
     // takes long, passing tasks to it is a small part of that, so the caller is not tried.
     const bool caller =
-        number / kBlock % 2 == 1 && one.pool_ns.load(std::memory_order_relaxed) < kLong;
+        number / kBlock % 2 == 1 && stats.pool_ns.load(std::memory_order_relaxed) < kLong;
     return {caller, size, number};
   }
 
   // Reports a turn with a size. `used`: whether the kernel scheduled tasks. It matters only for
   // turns in the caller.
   void End(const Turn& turn, int64_t ns, bool used) {
-    Size& one = sizes_[turn.size];
+    Size& stats = sizes_[turn.size];
     if (turn.caller && used == (turn.number < 0)) {
       // A kernel without tasks leaves nothing to choose. Other shapes of the same size may have
       // tasks; then the trials start again.
-      one.settled.store(Threads::kCaller, std::memory_order_relaxed);
-      one.calls.store(0, std::memory_order_relaxed);
-      one.state.store(used ? kOpen : kIdle, std::memory_order_relaxed);
+      stats.settled.store(Threads::kCaller, std::memory_order_relaxed);
+      stats.calls.store(0, std::memory_order_relaxed);
+      stats.state.store(used ? kOpen : kIdle, std::memory_order_relaxed);
       return;
     }
     if (turn.number < 0) return;
-    std::atomic<int64_t>& least = turn.caller ? one.caller_ns : one.pool_ns;
+    std::atomic<int64_t>& least = turn.caller ? stats.caller_ns : stats.pool_ns;
     const int64_t before = least.load(std::memory_order_relaxed);
     if (turn.number == 0) {  // discard the times of the last period
-      one.caller_ns.store(0, std::memory_order_relaxed);
-      one.pool_ns.store(0, std::memory_order_relaxed);
+      stats.caller_ns.store(0, std::memory_order_relaxed);
+      stats.pool_ns.store(0, std::memory_order_relaxed);
     } else if (turn.number % kBlock != 0 && (before == 0 || ns < before)) {
       least.store(ns, std::memory_order_relaxed);
     }
     if (turn.number != kTrials - 1) return;
-    const int64_t caller = one.caller_ns.load(std::memory_order_relaxed);
-    const int64_t pool = one.pool_ns.load(std::memory_order_relaxed);
+    const int64_t caller = stats.caller_ns.load(std::memory_order_relaxed);
+    const int64_t pool = stats.pool_ns.load(std::memory_order_relaxed);
     // Use TensorFlow's pool unless the caller is at least 10 % faster.
     const bool callers = caller != 0 && 10 * caller <= 9 * pool;
-    one.settled.store(callers ? Threads::kCaller : Threads::kPool, std::memory_order_relaxed);
+    stats.settled.store(callers ? Threads::kCaller : Threads::kPool, std::memory_order_relaxed);
     if (caller == 0 || std::max(caller, pool) < kClear * std::min(caller, pool)) return;
-    one.state.store(callers ? kCallerForGood : kPoolForGood, std::memory_order_relaxed);
+    stats.state.store(callers ? kCallerForGood : kPoolForGood, std::memory_order_relaxed);
   }
 
   // The findings for all sizes that had calls, in ascending order.
   std::vector<Found> Describe() const {
-    std::vector<Found> found;
+    std::vector<Found> findings;
     for (int size = 0; size < kSizes; ++size) {
-      const Size& one = sizes_[size];
-      if (one.calls.load() == 0 && one.state.load() == kOpen) continue;
-      found.push_back(
-          {int64_t{1} << 2 * size, one.settled.load(), one.caller_ns.load(), one.pool_ns.load()});
+      const Size& stats = sizes_[size];
+      if (stats.calls.load() == 0 && stats.state.load() == kOpen) continue;
+      findings.push_back({int64_t{1} << 2 * size, stats.settled.load(), stats.caller_ns.load(),
+                          stats.pool_ns.load()});
     }
-    return found;
+    return findings;
   }
 
  private:

@@ -94,8 +94,8 @@ class LearnedPrimitive : public CachedPrimitive {
     return absl::OkStatus();
   }
 
-  static bool SameBytes(const tensorflow::Tensor& one, const tensorflow::Tensor& other) {
-    return std::memcmp(one.data(), other.data(), one.TotalBytes()) == 0;
+  static bool SameBytes(const tensorflow::Tensor& left, const tensorflow::Tensor& right) {
+    return std::memcmp(left.data(), right.data(), left.TotalBytes()) == 0;
   }
 
  private:

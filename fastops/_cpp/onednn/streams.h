@@ -57,8 +57,8 @@ struct ThreadStates {
   // Returns null for a primitive that has not run in this thread.
   PrimitiveState* Find(const dnnl::engine& engine) {
     if (last == nullptr || last->engine.get(true) != engine.get(true)) {
-      const auto found = all.find(engine.get(true));
-      last = found == all.end() ? nullptr : &found->second;
+      const auto entry = all.find(engine.get(true));
+      last = entry == all.end() ? nullptr : &entry->second;
     }
     return last;
   }
