@@ -40,7 +40,7 @@ cdef class Native:
 
     Parameters
     ----------
-    found : fastops._specialize.recording.recording.Recording
+    recording : fastops._specialize.recording.recording.Recording
         The recording of the replay.
     ops : tuple of Op
         The op of each step.
@@ -56,20 +56,20 @@ cdef class Native:
         Whether tapes record the steps. Then all values are kept until the end.
     """
 
-    def __init__(self, found, tuple ops, list entries, tuple variables, tuple handles, asked,
+    def __init__(self, recording, tuple ops, list entries, tuple variables, tuple handles, asked,
                  bint onednn, bint recorded):
         cdef NativeStep* native
         cdef size_t i
-        cdef int place
+        cdef int index
         cdef dict makers = {}
-        self.ops, self.onednn, self.num_values = ops, onednn, found.num_values
+        self.ops, self.onednn, self.num_values = ops, onednn, recording.num_values
         self.last_ns = LONG_RUN_NS + 1  # unknown before the first run: taken to be long
         constants = []
-        first = found.num_arguments + len(handles)
+        first = recording.num_arguments + len(handles)
         self.plan.steps.resize(len(entries))
         self.first_lasting = <int>len(entries)
         accessed = {}
-        for i, (how, step) in enumerate(zip(entries, found.steps)):
+        for i, (how, step) in enumerate(zip(entries, recording.steps)):
             native = &self.plan.steps[i]
             native.number = <int>i
             if type(how) is Placing:
@@ -80,57 +80,62 @@ cdef class Native:
                 native.kind = kRead if step.op_name == "ReadVariableOp" else kKernel
                 native.kernel = (<Entry>how).kernel
             native.outputs = list(step.outputs)
-            makers.update((one, (i, place)) for place, one in enumerate(step.outputs))
+            makers.update((number, (i, index)) for index, number in enumerate(step.outputs))
             releases = [] if recorded else step.releases
             native.releases = releases
             taken = []
-            for one in step.flat_inputs():
-                if not isinstance(one, int):
-                    constants.append(one)
-                    one = found.num_values + len(constants) - 1
-                taken.append(one)
+            for item in step.flat_inputs():
+                if not isinstance(item, int):
+                    constants.append(item)
+                    item = recording.num_values + len(constants) - 1
+                taken.append(item)
             native.inputs = taken
             native.shared = [
-                place
-                for place, one in enumerate(taken)
-                if one not in releases or taken.count(one) > 1
+                index
+                for index, item in enumerate(taken)
+                if item not in releases or taken.count(item) > 1
             ]
-            for place, sizes in enumerate(step.sizes):
+            for index, sizes in enumerate(step.sizes):
                 if sizes is not None:
-                    native.Want(place, sizes)
+                    native.Want(index, sizes)
             for check in step.checks:
                 native.Check(check.number, _at(host_tensor(<PyObject*>check.tensor))[0])
             if step.accessed is not None:
                 accessed[step.accessed] = None
             if step.lasts:
                 self.first_lasting = min(self.first_lasting, <int>i)
-        self.plan.Resize(found.num_values + len(constants))
-        for place, handle in enumerate(handles, found.num_arguments):
-            self.plan.Hold(place, _at(local_tensor(<PyObject*>handle))[0])
-        for place, constant in enumerate(constants, found.num_values):
-            self.plan.Hold(place, _at(local_tensor(<PyObject*>constant))[0])
+        self.plan.Resize(recording.num_values + len(constants))
+        for index, handle in enumerate(handles, recording.num_arguments):
+            self.plan.Hold(index, _at(local_tensor(<PyObject*>handle))[0])
+        for index, constant in enumerate(constants, recording.num_values):
+            self.plan.Hold(index, _at(local_tensor(<PyObject*>constant))[0])
         self.constants = tuple(constants)
         if recorded:
-            asked = range(first, found.num_values)
+            asked = range(first, recording.num_values)
             self.attrs = [
                 None if step.stopped else entry_of(how).gradient_attrs
-                for how, step in zip(entries, found.steps)
+                for how, step in zip(entries, recording.steps)
             ]
-        used = {one for step in found.steps for one in step.flat_inputs() if isinstance(one, int)}
-        self.plan.arguments = [i if i in used else -1 for i in range(found.num_arguments)]
+        used = {
+            item
+            for step in recording.steps
+            for item in step.flat_inputs()
+            if isinstance(item, int)
+        }
+        self.plan.arguments = [i if i in used else -1 for i in range(recording.num_arguments)]
         self.plan.results = self.made = asked
         if self.waits:
-            self.makers = [makers[one] for one in asked]
+            self.makers = [makers[number] for number in asked]
         self.plan.transient = [
-            *(i for i in range(found.num_arguments) if i in used),
-            *range(first, found.num_values),
+            *(i for i in range(recording.num_arguments) if i in used),
+            *range(first, recording.num_values),
         ]
         self.accessed = tuple([
-            variables[one - found.num_arguments]
-            for one in accessed
-            if one >= found.num_arguments
+            variables[number - recording.num_arguments]
+            for number in accessed
+            if number >= recording.num_arguments
         ])
-        self.given = [one for one in accessed if one < found.num_arguments]
+        self.given = [number for number in accessed if number < recording.num_arguments]
 
     cdef bint may_run(self, Thread* thread) except -1:
         return (
@@ -171,9 +176,9 @@ cdef class Native:
             (<Op>PyTuple_GET_ITEM(self.ops, i)).calls_direct += 1
         self.runs += 1
         for i in range(made.size()):
-            one = self.wrapped(made[i], i)
-            Py_INCREF(one)
-            values[self.made[i]] = <PyObject*>one
+            tensor = self.wrapped(made[i], i)
+            Py_INCREF(tensor)
+            values[self.made[i]] = <PyObject*>tensor
         if self.attrs is not None:
             try:
                 self.record(values)
@@ -207,11 +212,11 @@ cdef class Native:
             for j in range(step.inputs.size()):
                 number = step.inputs[j]
                 if number < self.num_values:
-                    one = <object>values[number]
+                    tensor = <object>values[number]
                 else:
-                    one = <object>PyTuple_GET_ITEM(self.constants, number - self.num_values)
-                Py_INCREF(one)
-                PyTuple_SET_ITEM(inputs, j, one)
+                    tensor = <object>PyTuple_GET_ITEM(self.constants, number - self.num_values)
+                Py_INCREF(tensor)
+                PyTuple_SET_ITEM(inputs, j, tensor)
             record_gradient(
                 <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs,
                 [<object>values[number] for number in step.outputs],

@@ -90,14 +90,14 @@ cdef class Estimate:
         a lower measurement counts for more than a higher one, and the figure never rises above
         twice the first figure.
         """
-        cdef double found
+        cdef double measured
         if size <= 0 or ns <= 0:
             return
-        found = ns / size
-        if found < self.per_unit:
-            self.per_unit += (found - self.per_unit) / 2
+        measured = ns / size
+        if measured < self.per_unit:
+            self.per_unit += (measured - self.per_unit) / 2
         else:
-            self.per_unit += (min(found, 2 * self.start) - self.per_unit) / 8
+            self.per_unit += (min(measured, 2 * self.start) - self.per_unit) / 8
 
     def expected(self, size):
         """Return `of` for Python code."""

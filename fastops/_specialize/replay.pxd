@@ -27,7 +27,7 @@ cdef class Replay:
     cdef Guard guard       # of the code that ran; None if the caller guards it
     cdef readonly tuple variables  # variables that are not arguments of the call
     cdef tuple handles
-    cdef object found      # the recording; None if the replay cannot run as kernels only
+    cdef object recording  # None if the replay cannot run as kernels only
     cdef Native native     # the kernels of a run without a tape, if all ops are direct
     cdef Native recorded   # the kernels of a run that a tape records
     cdef Replay taped      # the replay to run while a tape records; None: this one

@@ -117,8 +117,8 @@ cdef class ReplayStep:
     cdef Op op
     cdef object function
     cdef tuple names
-    cdef tuple arguments        # None in the place of a value
-    cdef vector[int] places     # indexes of arguments that are values
+    cdef tuple arguments        # None where a value is filled in
+    cdef vector[int] positions  # indexes of arguments that are values
     cdef vector[int] numbers    # and the numbers of these values
     cdef list lists             # arguments that are lists with values: index and items
     cdef int first              # the number of the first output's value
@@ -130,7 +130,7 @@ cdef class ReplayStep:
     cdef int accessed           # the number of the accessed variable's handle, or -1
     cdef bint lasts             # it has an effect: after it the call must not be made again
     cdef tuple seed             # of a random op; None for other ops
-    cdef int seed_places[2]
+    cdef int seed_positions[2]
 
     def __init__(self, Op op, step, function):
         self.op = op
@@ -138,24 +138,24 @@ cdef class ReplayStep:
         if step.seed is not None:
             step.arguments.update(seed=0, seed2=0)
             for i, name in enumerate(("seed", "seed2")):
-                self.seed_places[<int>i] = list(step.arguments).index(name)
+                self.seed_positions[<int>i] = list(step.arguments).index(name)
         self.stopped, self.lasts, self.seed = step.stopped, step.lasts, step.seed
         self.accessed = -1 if step.accessed is None else step.accessed
         self.names = tuple([sys.intern(name) for name in step.arguments])
         arguments, self.lists = [], []
-        for place, (name, value) in enumerate(step.arguments.items()):
+        for position, (name, value) in enumerate(step.arguments.items()):
             if name in step.inputs and isinstance(value, int):
-                self.places.push_back(place)
+                self.positions.push_back(position)
                 self.numbers.push_back(value)
                 value = None
             elif name in step.inputs and isinstance(value, list):
-                self.lists.append((place, value))
+                self.lists.append((position, value))
                 value = None
             arguments.append(value)
         self.arguments = tuple(arguments)
         self.first, self.num_outputs = step.outputs.start, len(step.outputs)
         self.sizes = tuple(step.sizes)
-        self.checks = tuple([ValueCheck(one) for one in step.checks])
+        self.checks = tuple([ValueCheck(check) for check in step.checks])
         self.releases = step.releases
 
     cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
@@ -169,16 +169,16 @@ cdef class ReplayStep:
         cdef PyObject* callable = <PyObject*>self.op
         for i in range(n):
             arguments[i] = PyTuple_GET_ITEM(self.arguments, i)
-        for i in range(<Py_ssize_t>self.places.size()):
-            arguments[self.places[i]] = values[self.numbers[i]]
+        for i in range(<Py_ssize_t>self.positions.size()):
+            arguments[self.positions[i]] = values[self.numbers[i]]
         if PyList_GET_SIZE(self.lists) != 0:
             kept = []
-            for place, items in self.lists:
+            for position, items in self.lists:
                 filled = [
-                    <object>values[<int>one] if isinstance(one, int) else one for one in items
+                    <object>values[<int>item] if isinstance(item, int) else item for item in items
                 ]
                 kept.append(filled)
-                arguments[<int>place] = <PyObject*>filled
+                arguments[<int>position] = <PyObject*>filled
         if self.seed is not None:
             if self.seed == _NO_SEED and unseeded():
                 seeds = _NO_SEEDS
@@ -188,7 +188,7 @@ cdef class ReplayStep:
                     # The seeds differ in each call: keys would never repeat.
                     callable = <PyObject*>self.function
             for i in range(2):
-                arguments[self.seed_places[i]] = PyTuple_GET_ITEM(seeds, i)
+                arguments[self.seed_positions[i]] = PyTuple_GET_ITEM(seeds, i)
         if self.stopped and taped():
             TFE_Py_TapeSetStopOnThread()
             try:
@@ -220,9 +220,9 @@ cdef class ReplayStep:
 
     cdef int tell(self, const Signature& signature, tuple variables) except -1:
         cdef PyObject* variable = NULL
-        cdef int found = self.accessed - <int>signature.num_leaves()
-        if found >= 0:
-            variable = PyTuple_GET_ITEM(variables, found)
+        cdef int index = self.accessed - <int>signature.num_leaves()
+        if index >= 0:
+            variable = PyTuple_GET_ITEM(variables, index)
         elif self.accessed >= 0:
             variable = signature.variable(self.accessed)
         if variable != NULL:
@@ -258,7 +258,7 @@ cdef class Replay:
 
     Parameters
     ----------
-    found : fastops._specialize.recording.recording.Recording
+    recording : fastops._specialize.recording.recording.Recording
         The recording of one of these calls.
     op : callable
         Returns the `Op` for a step, given the step's index and the op's name.
@@ -271,44 +271,44 @@ cdef class Replay:
         The guard of the code that ran.
     """
 
-    def __init__(self, found, op, passed, settings, guard=None):
+    def __init__(self, recording, op, passed, settings, guard=None):
         self.guard = guard
         self.made_after = flushes
-        self.num_arguments = found.num_arguments
-        self.num_values = found.num_values
-        self.variables = tuple(found.variables)
+        self.num_arguments = recording.num_arguments
+        self.num_values = recording.num_values
+        self.variables = tuple(recording.variables)
         self.handles = handles_of(self.variables)
-        self.checks = tuple([ValueCheck(one) for one in found.checks])
-        self.result = found.result
-        self.single = found.result if isinstance(found.result, Number) else -1
-        if isinstance(found.result, (list, tuple)):
-            if all([isinstance(one, Number) for one in found.result]):
-                self.flat = found.result
-        self.custom = found.custom
-        self.found = found if _may_be_native(found) else None
-        last = next(reversed(found.steps), None)
+        self.checks = tuple([ValueCheck(check) for check in recording.checks])
+        self.result = recording.result
+        self.single = recording.result if isinstance(recording.result, Number) else -1
+        if isinstance(recording.result, (list, tuple)):
+            if all([isinstance(item, Number) for item in recording.result]):
+                self.flat = recording.result
+        self.custom = recording.custom
+        self.recording = recording if _may_be_native(recording) else None
+        last = next(reversed(recording.steps), None)
         self.whole = self.flat.size() != 0 and last is not None and (
-            list(found.result) == list(last.outputs)
+            list(recording.result) == list(last.outputs)
         )
         self.passed = []
         functions = {}
-        for name in dict.fromkeys(one.op_name for one in found.steps):
+        for name in dict.fromkeys(step.op_name for step in recording.steps):
             module, attribute, function = passed(name)
             self.passed.append((module.__dict__, attribute, function))
             self.versions.push_back(0)
             functions[name] = function
-        firsts = {} if len(found.steps) > MAX_UNSHARED_OPS else None
+        firsts = {} if len(recording.steps) > MAX_UNSHARED_OPS else None
         self.steps = tuple([
-            ReplayStep(op(_place_of(i, one, firsts), one.op_name), one, functions[one.op_name])
-            for i, one in enumerate(found.steps)
+            ReplayStep(op(_op_index(i, step, firsts), step.op_name), step, functions[step.op_name])
+            for i, step in enumerate(recording.steps)
         ])
         self.settings = [
             (module.__dict__, name, getattr(module, name)) for module, name in settings
         ]
-        if found.taped is not None:
-            n = len(found.steps)  # the indexes of its ops come after these
+        if recording.taped is not None:
+            n = len(recording.steps)  # the indexes of its ops come after these
             self.taped = Replay(
-                found.taped, lambda place, name: op(n + place, name), passed, settings
+                recording.taped, lambda index, name: op(n + index, name), passed, settings
             )
 
     def op_names(self):
@@ -381,7 +381,7 @@ cdef class Replay:
         if native is not None:
             if native.may_run(thread):
                 return self.run_natively(native, signature, thread, result)
-        elif self.runs[recorded] < MAX_KERNEL_SEARCHES and self.found is not None:
+        elif self.runs[recorded] < MAX_KERNEL_SEARCHES and self.recording is not None:
             if not is_measured(thread):
                 return self.run_and_look(signature, thread, recorded, result)
         return self.run_with(signature, self.variables, self.handles, result)
@@ -436,7 +436,7 @@ cdef class Replay:
         cdef Outcome outcome
         cdef Native native
         cdef int collects
-        found = self.found
+        recording = self.recording
         self.runs[recorded] += 1
         calls.entries = []
         # Avoid collections: the objects that are made here stay alive.
@@ -447,12 +447,15 @@ cdef class Replay:
                 outcome = self.run_with(signature, self.variables, self.handles, result)
             finally:
                 calls.close()
-            if outcome == DONE and are_direct(calls.entries, found.steps, recorded):
+            if outcome == DONE and are_direct(calls.entries, recording.steps, recorded):
                 first = self.num_arguments + len(self.handles)
-                asked = [one for one in dict.fromkeys(numbers_in(self.result)) if one >= first]
+                asked = [
+                    number for number in dict.fromkeys(numbers_in(self.result)) if number >= first
+                ]
                 ops = tuple([(<ReplayStep>step).op for step in self.steps])
                 native = Native(
-                    found, ops, calls.entries, self.variables, self.handles, asked, onednn, recorded
+                    recording, ops, calls.entries, self.variables, self.handles, asked, onednn,
+                    recorded,
                 )
                 if recorded:
                     self.recorded = native
@@ -465,7 +468,7 @@ cdef class Replay:
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *:
-        """Run the replay op by op, with `variables` in the places of the recording's variables."""
+        """Run the replay op by op, with `variables` instead of the recording's variables."""
         cdef PyObject* inline_values[INLINE_VALUES]
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
@@ -528,16 +531,16 @@ cdef class Replay:
         cdef Py_ssize_t i
         cdef tuple made = PyTuple_New(self.flat.size())
         for i in range(<Py_ssize_t>self.flat.size()):
-            one = <object>values[self.flat[i]]
-            Py_INCREF(one)
-            PyTuple_SET_ITEM(made, i, one)
+            tensor = <object>values[self.flat[i]]
+            Py_INCREF(tensor)
+            PyTuple_SET_ITEM(made, i, tensor)
         kind = type(self.result)
         if kind is tuple:
             return made
         return list(made) if kind is list else _new_tuple(kind, made)
 
 
-cdef object _place_of(i, step, dict firsts):
+cdef object _op_index(i, step, dict firsts):
     """The index of the first step like this one: steps of simple ops share an op and its kernel."""
     if firsts is None or step.op_name not in _SHARED:
         return i
@@ -547,12 +550,14 @@ cdef object _place_of(i, step, dict firsts):
     return firsts.setdefault((step.op_name, *attributes), i)
 
 
-cdef bint _may_be_native(found) except -1:
+cdef bint _may_be_native(recording) except -1:
     """Whether a recording may run as kernels only."""
-    first = found.num_arguments + len(found.variables)
-    return len(found.steps) > 1 and not any([
-        step.seed is not None for step in found.steps
-    ]) and not any([found.num_arguments <= one < first for one in numbers_in(found.result)])
+    first = recording.num_arguments + len(recording.variables)
+    return len(recording.steps) > 1 and not any([
+        step.seed is not None for step in recording.steps
+    ]) and not any([
+        recording.num_arguments <= number < first for number in numbers_in(recording.result)
+    ])
 
 
 cdef bint are_leaves(list tensors, const Signature& signature) noexcept:
@@ -585,20 +590,20 @@ cdef object _filled(packed, PyObject** values, const Signature& signature, tuple
     if kind is Given:
         return <object>signature.holder(<int>packed.number)
     if kind is Unread:
-        return variables[packed.found]._lazy_read(None)
+        return variables[packed.index]._lazy_read(None)
     if kind is Composite:
         made = packed.kind.__new__(packed.kind)
         made.__dict__.update(_filled(packed.attributes, values, signature, variables))
         return made
     if kind is list:
-        return [_filled(one, values, signature, variables) for one in <list>packed]
+        return [_filled(item, values, signature, variables) for item in <list>packed]
     if kind is tuple:
-        return tuple([_filled(one, values, signature, variables) for one in <tuple>packed])
+        return tuple([_filled(item, values, signature, variables) for item in <tuple>packed])
     if kind is dict:
         return {
-            name: _filled(one, values, signature, variables)
-            for name, one in (<dict>packed).items()
+            name: _filled(item, values, signature, variables)
+            for name, item in (<dict>packed).items()
         }
     if isinstance(packed, tuple):
-        return _new_tuple(kind, [_filled(one, values, signature, variables) for one in packed])
+        return _new_tuple(kind, [_filled(item, values, signature, variables) for item in packed])
     return packed

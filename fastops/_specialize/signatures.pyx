@@ -74,8 +74,8 @@ def describe(str policy, *args, **kwargs):
     cdef Py_ssize_t n = len(args)
     cdef bint taken
     cdef string text
-    for one in (*args, *kwargs.values()):
-        given.push_back(<PyObject*>one)
+    for argument in (*args, *kwargs.values()):
+        given.push_back(<PyObject*>argument)
     runtime()  # captures TensorFlow's context, as calls do before they read signatures
     if policy == "traces":
         taken = read_values(&signature, given.data(), n, keywords)

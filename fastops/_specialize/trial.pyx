@@ -89,18 +89,18 @@ cdef object _value_of(variable):
     return _gen_variables.read_variable_op(variable._handle, variable.dtype)
 
 
-cdef bint _same(one, other) except -1:
+cdef bint _same(left, right) except -1:
     """Whether two results are equal bit by bit."""
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all([_same(a, b) for a, b in zip(one, other)])
-    if isinstance(one, dict):
-        return list(one) == list(other) and all([_same(one[name], other[name]) for name in one])
-    if isinstance(one, _UnreadVariable):
-        return alike(_value_of(one), _value_of(other))
-    if not alike(one, other):
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all([_same(a, b) for a, b in zip(left, right)])
+    if isinstance(left, dict):
+        return list(left) == list(right) and all([_same(left[name], right[name]) for name in left])
+    if isinstance(left, _UnreadVariable):
+        return alike(_value_of(left), _value_of(right))
+    if not alike(left, right):
         return False
-    if hasattr(one, "_numpy"):
-        return _same(vars(one), vars(other))
+    if hasattr(left, "_numpy"):
+        return _same(vars(left), vars(right))
     return True

@@ -45,16 +45,16 @@ def guards_of(codes, held, unasked, others, guard):
             raise NotReplayableError("reads_any_attribute", f"{code.co_name} uses {name}")
     modules = list(held.modules)
     while True:
-        found = Globals(codes, guard, modules)
-        contents = found.contents()
-        titles = [*contents, *(type(one).__name__ for one in others)]
+        global_names = Globals(codes, guard, modules)
+        contents = global_names.contents()
+        titles = [*contents, *(type(other).__name__ for other in others)]
         places = Places([*contents.values(), *others], unasked, titles)
         known = {id(module) for module, _ in modules}
-        new = [one for one in places.modules if id(one[0]) not in known]
+        new = [pair for pair in places.modules if id(pair[0]) not in known]
         if not new or not users:
             break
         modules += new
     for code in users:
         if left := names_of(code) & (held.unwatched | places.unwatched):
             raise NotReplayableError("reads_uncompared", f"{code.co_name} reads {min(left)}")
-    return found, places
+    return global_names, places

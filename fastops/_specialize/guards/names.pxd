@@ -16,7 +16,7 @@ cdef class Guard(Condition):
     cdef object find
     cdef list asked
     cdef bint blind                         # whether the changes of some dict cannot be counted
-    cdef bint hidden                        # whether no counter covers the found difference
+    cdef bint hidden                        # whether no counter covers the difference
     cdef readonly long long looks
 
     cdef bint look(self) noexcept
@@ -26,17 +26,17 @@ cdef class Guard(Condition):
 
 # A sum of counters that rises with every change of the guarded modules and classes; 0 if unknown.
 cdef inline uint64_t number(Guard guard) noexcept:
-    cdef uint64_t found = 1
+    cdef uint64_t total = 1
     cdef unsigned int version
     cdef size_t i
     for i in range(guard.counters.size()):
-        found += guard.counters[i][0]
+        total += guard.counters[i][0]
     for i in range(guard.classes.size()):
         version = ClassVersion(guard.classes[i])
         if version == 0:
             return 0
-        found += version
-    return found
+        total += version
+    return total
 
 
 # Whether all names of the guard refer to the expected objects.

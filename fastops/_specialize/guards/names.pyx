@@ -112,7 +112,7 @@ cdef class Guard(Condition):
             f"{_title(holder)}.{name}"
             for holder, names, _ in self.asked or ()
             for name, value in names.items()
-            if upstream(_found(holder, name)) is not value
+            if upstream(_value_of(holder, name)) is not value
         ]
 
     cdef bint look(self) noexcept:
@@ -144,7 +144,7 @@ cdef class Guard(Condition):
         self.hidden = False
         for holder, names, each in self.asked:
             for name, value in (<dict>names).items():
-                now = _there(holder, name)
+                now = _lookup(holder, name)
                 if now != <PyObject*>value and (now == NULL or upstream(<object>now) is not value):
                     self.hidden = not each  # no counter shows when it is restored
                     return False
@@ -171,15 +171,15 @@ cdef class Guard(Condition):
         return settled
 
 
-cdef PyObject* _there(object holder, object name):
+cdef PyObject* _lookup(object holder, object name):
     if isinstance(holder, type):
         return _PyType_Lookup(<PyTypeObject*>holder, <PyObject*>name)
     return PyDict_GetItem(<dict>holder, name)
 
 
-def _found(holder, name):
-    cdef PyObject* found = _there(holder, name)
-    return None if found == NULL else <object>found
+def _value_of(holder, name):
+    cdef PyObject* value = _lookup(holder, name)
+    return None if value == NULL else <object>value
 
 
 def _title(holder):

@@ -335,13 +335,13 @@ class Places:
 
     def skipped_of(self, kind):
         """Return the names of attributes of a class's instances that no recorded call reads."""
-        found = self.skipped.get(kind)
-        if found is None:
+        skipped = self.skipped.get(kind)
+        if skipped is None:
             sets = [names for base, names in self.unasked.items() if issubclass(kind, base)]
             if issubclass(kind, Trackable):
                 sets.append(BOOKKEEPING)
-            found = self.skipped[kind] = frozenset().union(*sets)
-        return found
+            skipped = self.skipped[kind] = frozenset().union(*sets)
+        return skipped
 
 
 def _is_constant(value):
@@ -433,14 +433,14 @@ def globals_of(codes, held=()):
     list of tuple
         Pairs of the dict of a module, and a dict of the values by name (`MISSING`: absent).
     """
-    found = {}
+    by_module = {}
     for (code, _), namespace in codes.items():
         users = is_of_users(namespace)
         names = names_of(code) if users else code.co_names
         modules = [namespace]
         if users:
             loaded = {name: sys.modules[name] for name in imports_of(code) if name in sys.modules}
-            _asked(found, sys.modules).update(loaded)
+            _asked(by_module, sys.modules).update(loaded)
             modules += [vars(module) for module in loaded.values()]
             modules += [vars(module) for module, _ in held]
         passed = set()
@@ -449,7 +449,7 @@ def globals_of(codes, held=()):
             if id(of) in passed:
                 continue
             passed.add(id(of))
-            asked = _asked(found, of)
+            asked = _asked(by_module, of)
             absent = users and is_of_users(of)
             for name in names:
                 if name in of:
@@ -459,12 +459,12 @@ def globals_of(codes, held=()):
                 elif absent:
                     asked[name] = MISSING
                 if of is namespace and name not in of and name in _BUILTINS:
-                    _asked(found, _BUILTINS)[name] = _BUILTINS[name]
-    return [(of, asked) for of, asked in found.values() if asked]
+                    _asked(by_module, _BUILTINS)[name] = _BUILTINS[name]
+    return [(of, asked) for of, asked in by_module.values() if asked]
 
 
-def _asked(found, namespace):
-    return found.setdefault(id(namespace), (namespace, {}))[1]
+def _asked(by_module, namespace):
+    return by_module.setdefault(id(namespace), (namespace, {}))[1]
 
 
 def is_of_users(namespace):
@@ -491,26 +491,30 @@ def names_of(code):
     names = set(code.co_names)
     pending = list(code.co_consts)
     while pending:
-        one = pending.pop()
-        if type(one) is str and one.replace(".", "_").isidentifier():
-            names.add(one)
-        elif isinstance(one, (tuple, frozenset)):
-            pending += one
+        constant = pending.pop()
+        if type(constant) is str and constant.replace(".", "_").isidentifier():
+            names.add(constant)
+        elif isinstance(constant, (tuple, frozenset)):
+            pending += constant
     return frozenset(names)
 
 
 @functools.lru_cache(maxsize=4096)
 def imports_of(code):
     """Return the names of modules that some code may import, or look up in `sys.modules`."""
-    names = {one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"}
+    names = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "IMPORT_NAME"
+    }
     return names | names_of(code) if "modules" in code.co_names else names
 
 
 @functools.lru_cache(maxsize=4096)
 def any_name(code):
     """Return the name by which code may read attributes that it does not name; None if none."""
-    if found := sorted(_ANY_NAME.intersection(code.co_names)):
-        return found[0]
+    if names := sorted(_ANY_NAME.intersection(code.co_names)):
+        return names[0]
     asked = _GIVEN_NAME.intersection(code.co_names)
     if not asked:
         return None

@@ -239,16 +239,16 @@ cdef class Watch(Condition):
     def named(self, compared):
         """Return the paths of all objects and of the names in their dicts, or of ignored names."""
         cdef size_t i
-        found = []
+        paths = []
         for i in range(self.places.size()):
             path = self.path_of(self.owners[i])
             if compared:
-                found.append(path)
+                paths.append(path)
             if self.places[i].kind == DICT:
                 names, _, step, ignored = self.contents[self.places[i].content]
                 for name in names if compared else ignored:
-                    found.append(path + step_text((step, name)))
-        return found
+                    paths.append(path + step_text((step, name)))
+        return paths
 
     cdef bint same_items(self, Place* place) except -1:
         cdef PyObject* name
@@ -324,8 +324,8 @@ cdef PyObject* _or_none(PyObject* value) noexcept:
 cdef object _keys_in_order = OrderedDict.__iter__
 
 
-cdef bint _same_name(object one, object other):
-    return one is other or (type(one) is type(other) and one == other)
+cdef bint _same_name(object left, object right):
+    return left is right or (type(left) is type(right) and left == right)
 
 
 cdef PyObject* _content(object cell):
@@ -355,7 +355,7 @@ cdef class Globals(Condition):
         self.names = []
         for namespace, asked in _places.globals_of(codes, held):
             self.modules.append(namespace)
-            self.names.append({one: original_of(value) for one, value in asked.items()})
+            self.names.append({title: original_of(value) for title, value in asked.items()})
             self.versions.push_back(0)
         self.guard = guard
 
@@ -403,7 +403,7 @@ cdef class Globals(Condition):
         In modules of libraries these are containers of Keras. In modules of users these are all
         objects that do not belong to a library.
         """
-        found = {}
+        objects = {}
         for namespace, asked in zip(self.modules, self.names):
             name = str(namespace.get("__name__"))
             users = _places.is_of_users(namespace) and namespace is not _modules
@@ -413,8 +413,8 @@ cdef class Globals(Condition):
                 if not _is_own(value) if users else (
                     is_of_keras(name) and type(value) in (dict, list, set)
                 ):
-                    found[f"{name}.{title}"] = value
-        return found
+                    objects[f"{name}.{title}"] = value
+        return objects
 
 
 cdef object _MISSING = _places.MISSING

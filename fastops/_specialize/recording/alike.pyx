@@ -20,62 +20,62 @@ cdef dict _kinds = {}
 cdef frozenset _NUMBERS = frozenset([bool, int, str, bytes, type(None), range])
 
 
-def alike(one, other):
+def alike(left, right):
     """Tell whether two recordings, or parts of them, are equal bit by bit."""
-    return _alike(one, other)
+    return _alike(left, right)
 
 
-cdef bint _alike(object one, object other) except -1:
+cdef bint _alike(object left, object right) except -1:
     cdef const Tensor* tensor
     cdef const Tensor* other_tensor
     cdef Py_ssize_t i
-    kind = type(one)
-    if kind is not type(other):
+    kind = type(left)
+    if kind is not type(right):
         return False
-    if one is other:
+    if left is right:
         return True
     if kind in _NUMBERS:
-        return one == other
-    if IsEagerTensor(<PyObject*>one):
-        tensor, other_tensor = host_tensor(<PyObject*>one), host_tensor(<PyObject*>other)
+        return left == right
+    if IsEagerTensor(<PyObject*>left):
+        tensor, other_tensor = host_tensor(<PyObject*>left), host_tensor(<PyObject*>right)
         if tensor != NULL and other_tensor != NULL:
             return same_bytes(tensor, other_tensor)
-        return _bytes(one) == _bytes(other)
+        return _bytes(left) == _bytes(right)
     if kind is list:
-        if len(<list>one) != len(<list>other):
+        if len(<list>left) != len(<list>right):
             return False
-        for i in range(len(<list>one)):
-            if not _alike(<object>PyList_GET_ITEM(one, i), <object>PyList_GET_ITEM(other, i)):
+        for i in range(len(<list>left)):
+            if not _alike(<object>PyList_GET_ITEM(left, i), <object>PyList_GET_ITEM(right, i)):
                 return False
         return True
     if kind is tuple:
-        if len(<tuple>one) != len(<tuple>other):
+        if len(<tuple>left) != len(<tuple>right):
             return False
-        for i in range(len(<tuple>one)):
-            if not _alike(<object>PyTuple_GET_ITEM(one, i), <object>PyTuple_GET_ITEM(other, i)):
+        for i in range(len(<tuple>left)):
+            if not _alike(<object>PyTuple_GET_ITEM(left, i), <object>PyTuple_GET_ITEM(right, i)):
                 return False
         return True
     if kind is dict:
-        return _same_items(one, other)
-    found = _kinds.get(kind)
-    if found is None:
-        found = _kinds[kind] = (issubclass(kind, _Variable), _is_dataclass(kind))
-    if found[0]:
+        return _same_items(left, right)
+    traits = _kinds.get(kind)
+    if traits is None:
+        traits = _kinds[kind] = (issubclass(kind, _Variable), _is_dataclass(kind))
+    if traits[0]:
         return False  # these are two different variables
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all([_alike(a, b) for a, b in zip(one, other)])
-    if isinstance(one, dict):
-        return _same_items(dict(one), dict(other))
-    if found[1]:
-        return _same_items(vars(one), vars(other))
-    return bool(one == other) or (one != one and other != other)
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all([_alike(a, b) for a, b in zip(left, right)])
+    if isinstance(left, dict):
+        return _same_items(dict(left), dict(right))
+    if traits[1]:
+        return _same_items(vars(left), vars(right))
+    return bool(left == right) or (left != left and right != right)
 
 
-cdef bint _same_items(dict one, dict other) except -1:
+cdef bint _same_items(dict left, dict right) except -1:
     """Whether two dicts have the same keys in the same order, and values that are alike."""
-    if len(one) != len(other) or list(one) != list(other):
+    if len(left) != len(right) or list(left) != list(right):
         return False
-    for a, b in zip(one.values(), other.values()):
+    for a, b in zip(left.values(), right.values()):
         if not _alike(a, b):
             return False
     return True

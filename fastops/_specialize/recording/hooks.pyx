@@ -69,7 +69,7 @@ cdef object _execute_before = None
 cdef object _quick_way = None
 cdef tuple _HANDLES = ("resource", "variant")
 cdef frozenset _OTHERS = frozenset([_EagerTensor, bool, int, float, str, bytes, type(None)])
-cdef dict _places = {}            # by op name: see `_tensors_of`
+cdef dict _positions = {}         # by op name: see `_tensors_of`
 cdef object _get_seed = _random_seed.get_seed
 cdef object _get_logger = None    # these three: the functions that hooks have replaced
 cdef object _warn = None
@@ -102,11 +102,11 @@ def _watched_quick_way(*args):
     cdef list given = None
     if threading.get_ident() == _thread:
         try:
-            for place in _tensors_of(args[1]):
-                if type(args[place]) is not _EagerTensor:
+            for i in _tensors_of(args[1]):
+                if type(args[i]) is not _EagerTensor:
                     if given is None:
                         given = list(args)
-                    given[<int>place] = _with_variables_read(given[<int>place])
+                    given[<int>i] = _with_variables_read(given[<int>i])
             if given is not None:
                 args = given
         except Exception:  # unknown op or bad argument: TensorFlow raises the error
@@ -116,14 +116,14 @@ def _watched_quick_way(*args):
 
 cdef tuple _tensors_of(object op_name):
     """Which arguments of `TFE_Py_FastPathExecute` are inputs of an op, other than handles."""
-    cdef tuple places = _places.get(op_name)
-    if places is None:
-        places = _places[op_name] = tuple([
-            place
-            for place, arg in enumerate(_named(op_name).record.op_def.inputs, 3)
+    cdef tuple positions = _positions.get(op_name)
+    if positions is None:
+        positions = _positions[op_name] = tuple([
+            i
+            for i, arg in enumerate(_named(op_name).record.op_def.inputs, 3)
             if arg.dtype not in _HANDLES  # a handle input takes a variable without a read
         ])
-    return places
+    return positions
 
 
 cdef object _with_variables_read(object given):
@@ -133,7 +133,7 @@ cdef object _with_variables_read(object given):
         tell_watchers(given)
         return _gen_variables.read_variable_op(given._handle, given._dtype)
     if type(given) is list or type(given) is tuple:
-        return type(given)([_with_variables_read(one) for one in given])
+        return type(given)([_with_variables_read(item) for item in given])
     return given
 
 

@@ -66,7 +66,7 @@ _known: dict = {}
 def known(op_name):
     """Return the `KnownOp` of an op."""
     record = named(op_name).record
-    found = _known.get(op_name)
-    if found is None or found.record is not record:
-        found = _known[op_name] = KnownOp(record)
-    return found
+    op = _known.get(op_name)
+    if op is None or op.record is not record:
+        op = _known[op_name] = KnownOp(record)
+    return op

@@ -232,11 +232,11 @@ class Unread:
 
     Attributes
     ----------
-    found : int
+    index : int
         The index of the variable.
     """
 
-    found: int
+    index: int
 
 
 @dataclass(frozen=True)
@@ -289,8 +289,8 @@ class Recording:
     steps : list of RecordedStep
         The steps in execution order.
     result : object
-        The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite` in the
-        place of each tensor.
+        The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite`
+        instead of each tensor.
     custom : bool
         Whether the call has a custom gradient. Then it is not replayed while a tape records.
     taped : Recording or None
@@ -384,7 +384,9 @@ class _Maker:
         """Return the recording."""
         last = -1
         if self.held is None and self.is_of_values(self.result):
-            last = max((i for i, one in enumerate(self.events) if isinstance(one, Ran)), default=-1)
+            last = max(
+                (i for i, event in enumerate(self.events) if isinstance(event, Ran)), default=-1
+            )
         for i, event in enumerate(self.events):
             if isinstance(event, Ran):
                 self.ran(event, i == last)
@@ -395,16 +397,16 @@ class _Maker:
         if self.seeded:
             raise NotReplayableError("unused_seed")
         result = self.packed(self.result)
-        steps = [self.untaped(one) for one in self.steps if not self.is_shape(one)]
+        steps = [self.untaped(step) for step in self.steps if not self.is_shape(step)]
         steps = self.asked(steps, result)
         if len(steps) > most_steps:
             raise NotReplayableError("too_many_ops", str(len(steps)))
-        found = self.made(steps, result)
+        recording = self.made(steps, result)
         result = self.packed(self.result, self.shapes)
         taped = self.asked(self.steps, result, self.is_recorded)
         if len(taped) != len(steps):
-            found.taped = self.made(taped, result)
-        return found
+            recording.taped = self.made(taped, result)
+        return recording
 
     def made(self, steps, result):
         """Return a `Recording` with some of the steps."""
@@ -474,7 +476,7 @@ class _Maker:
             raise NotReplayableError("sizes_from_values", event.op_name)
         self.lasts = self.lasts or step.lasts
         step.accessed = known[0] if event.op_name in _OF_VARIABLES else None
-        step.used = [one for one in step.flat_inputs() if isinstance(one, int)]
+        step.used = [item for item in step.flat_inputs() if isinstance(item, int)]
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
@@ -524,7 +526,7 @@ class _Maker:
             elif type(value) in COMPOSITES:
                 # The static shape of a sparse tensor depends on a value, which is compared.
                 attributes = {**vars(value), "_dense_shape_default": None}
-                pending += [one for one in attributes.values() if one is not None]
+                pending += [attribute for attribute in attributes.values() if attribute is not None]
             else:
                 return False
         return True
@@ -532,7 +534,7 @@ class _Maker:
     def is_differentiable(self, numbers):
         """Tell whether a tape may record an op whose inputs are the values with these numbers."""
         dtypes = [self.tensors[number].dtype for number in numbers if number is not None]
-        return any(one.is_floating or one.is_complex or one in _HANDLES for one in dtypes)
+        return any(dtype.is_floating or dtype.is_complex or dtype in _HANDLES for dtype in dtypes)
 
     def ran_on_tapes(self, event, known, record):
         """Add an op that a tape records although its outputs are constants."""
@@ -563,7 +565,7 @@ class _Maker:
 
         def constant(value):
             if isinstance(value, list):
-                return [constant(one) for one in value]
+                return [constant(item) for item in value]
             return self.constants.get(value, value) if isinstance(value, int) else value
 
         arguments = {
@@ -582,8 +584,8 @@ class _Maker:
         if number is None:
             return False
         if op_name in _ASSIGNING:
-            found = number - self.num_arguments
-            return 0 <= found < len(self.variables)
+            index = number - self.num_arguments
+            return 0 <= index < len(self.variables)
         return op_name in _READING | _WRITING
 
     def is_static(self, step):
@@ -593,9 +595,9 @@ class _Maker:
         if step.op_name == "GatherV2" and not isinstance(step.arguments["axis"], int):
             return True
         if step.accessed is not None:
-            found = step.accessed - self.num_arguments
-            return 0 <= found < len(self.variables) and (
-                step.op_name == "ReadVariableOp" and self.variables[found].shape.is_fully_defined()
+            index = step.accessed - self.num_arguments
+            return 0 <= index < len(self.variables) and (
+                step.op_name == "ReadVariableOp" and self.variables[index].shape.is_fully_defined()
             )
         key = (
             step.op_name,
@@ -613,7 +615,7 @@ class _Maker:
     def told(self, value):
         """Return a key for an input: dtype and shape; for a constant also its value."""
         if isinstance(value, list):
-            return tuple([self.told(one) for one in value])
+            return tuple([self.told(item) for item in value])
         like, is_constant = self.standing_for(value)
         return _bytes(like) if is_constant else (like.dtype, like._shape_tuple())
 
@@ -630,14 +632,16 @@ class _Maker:
             made = self.symbolic(step)
         except Exception:  # the op cannot be built in a graph
             return False
-        return all(one.shape.is_fully_defined() for one in made if isinstance(one, tf.Tensor))
+        return all(
+            output.shape.is_fully_defined() for output in made if isinstance(output, tf.Tensor)
+        )
 
     def symbolic(self, step):
         """Return the symbolic outputs of a step for placeholders of its inputs' shapes."""
 
         def one_like(value):
             if isinstance(value, list):
-                return [one_like(one) for one in value]
+                return [one_like(item) for item in value]
             like, is_constant = self.standing_for(value)
             if is_constant:
                 return tf.constant(like.numpy())
@@ -655,7 +659,7 @@ class _Maker:
         if not self.seeded or not record.has_seeds:
             return None
         given = [event.attrs.get(name, 0) or 0 for name in SEEDS]
-        if given != [one or 0 for one in self.seeded[0].seeds]:
+        if given != [seed or 0 for seed in self.seeded[0].seeds]:
             return None
         return (self.seeded.pop(0).op_seed,)
 
@@ -694,22 +698,22 @@ class _Maker:
             tensor = Constant(to_keep(value)) if number is None else Number(number)
             if not vars(value) or (number is not None and number < self.num_arguments):
                 return tensor
-            if not all(isinstance(one, _OF_ATTRIBUTES) for one in vars(value).values()):
+            if not all(isinstance(attribute, _OF_ATTRIBUTES) for attribute in vars(value).values()):
                 raise NotReplayableError("sets_tensor_attributes")
             attributes = vars(value).items()
-            return Tagged(tensor, {name: self.packed(one, shapes) for name, one in attributes})
+            return Tagged(tensor, {name: self.packed(item, shapes) for name, item in attributes})
         if kind in _OF_VALUES or isinstance(value, tf.DType):
             return value
         if kind in (list, tuple):
-            return kind([self.packed(one, shapes) for one in value])
+            return kind([self.packed(item, shapes) for item in value])
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return kind(*[self.packed(one, shapes) for one in value])
+            return kind(*[self.packed(item, shapes) for item in value])
         if kind is dict:
-            return {name: self.packed(one, shapes) for name, one in value.items()}
+            return {name: self.packed(item, shapes) for name, item in value.items()}
         if kind is _UnreadVariable:
-            found = self.numbers.get(id(value._handle), -1) - self.num_arguments
-            if 0 <= found < len(self.variables):
-                return Unread(found)
+            index = self.numbers.get(id(value._handle), -1) - self.num_arguments
+            if 0 <= index < len(self.variables):
+                return Unread(index)
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
         if kind in COMPOSITES:
@@ -739,17 +743,17 @@ class _Maker:
             asked |= here
 
 
-def prepare_kernels(recorder, found):
+def prepare_kernels(recorder, recording):
     """Prepare the kernels of ops that TensorFlow ran in a recorded call.
 
     Parameters
     ----------
     recorder : Recorder
         The recorder of the call.
-    found : Recording
+    recording : Recording
         The recording of the call.
     """
-    asked = {step.op_name for step in found.steps}
+    asked = {step.op_name for step in recording.steps}
     for event in recorder.events:
         if isinstance(event, Ran) and event.op_name in asked:
             arguments, _ = _arguments(known_of(event.op_name), event.inputs, event.attrs)
@@ -759,28 +763,28 @@ def prepare_kernels(recorder, found):
 
 def _arguments(record, values, attrs):
     """Return the arguments of an op by parameter, and the names of those that are inputs."""
-    arguments, place = {}, 0
+    arguments, index = {}, 0
     for name, number_attr, type_list_attr in record.inputs:
         if number_attr is None and type_list_attr is None:
-            if place >= len(values):
+            if index >= len(values):
                 raise NotReplayableError("op_inputs", record.op_def.name)
-            arguments[name] = values[place]
-            place += 1
+            arguments[name] = values[index]
+            index += 1
             continue
         count = attrs[number_attr] if number_attr else len(attrs[type_list_attr])
-        arguments[name] = values[place : place + count]
-        place += count
-    if place != len(values):
+        arguments[name] = values[index : index + count]
+        index += count
+    if index != len(values):
         raise NotReplayableError("op_inputs", record.op_def.name)
     inputs = set(arguments)
     for name, value in attrs.items():
         if name in record.inferred or value is None:
             continue
         if name in SEEDS and record.draws:
-            value = 0  # each call puts a new seed in this place
+            value = 0  # each call puts a new seed here
         parameter, plain, is_list = record.attrs[name]
         if plain is not None:
-            value = [plain(one) for one in value] if is_list else plain(value)
+            value = [plain(item) for item in value] if is_list else plain(value)
         arguments[parameter] = value
     return arguments, inputs
 
@@ -809,7 +813,7 @@ def numbers_in(packed):
     elif isinstance(packed, Composite):
         yield from numbers_in(packed.attributes)
     elif isinstance(packed, list | tuple):
-        for one in packed:
-            yield from numbers_in(one)
+        for item in packed:
+            yield from numbers_in(item)
     elif type(packed) is dict:
         yield from numbers_in(list(packed.values()))

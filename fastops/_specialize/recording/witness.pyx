@@ -87,11 +87,11 @@ cdef class Witness:
         else:
             self.objection = ("sets_profiler", None)
 
-    cdef int runs(self, object frame, PyObject* found) except -1:
+    cdef int runs(self, object frame, PyObject* code_object) except -1:
         """Note code that is called for the first time."""
         cdef dict namespace = frame.f_globals
-        code = <object>found
-        self.seen.insert(<size_t>found)
+        code = <object>code_object
+        self.seen.insert(<size_t>code_object)
         self.kept.append(code)
         self.codes[code, id(namespace)] = namespace
         name = namespace.get("__name__")
