@@ -5,9 +5,9 @@ from tensorflow.python.util import dispatch
 
 def handlers(function):
     """Return the dicts in which users register dispatch handlers of a public function."""
-    found = []
+    registries = []
     while function is not None:
         if (of := dispatch._TYPE_BASED_DISPATCH_SIGNATURES.get(function)) is not None:
-            found.append(of)
+            registries.append(of)
         function = getattr(function, "__wrapped__", None)
-    return found
+    return registries

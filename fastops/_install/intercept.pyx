@@ -79,7 +79,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
     # args: context, op name, node name, *inputs, *(attribute name, attribute value) pairs
     cdef FastPathExecute self = <FastPathExecute>callable
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
-    cdef PyObject* found
+    cdef PyObject* stored
     cdef Op op
     cdef Invocation call
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
@@ -92,8 +92,8 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
         or not live
     ):
         return call_original(self, args, nargsf, keywords)
-    found = PyDict_GetItem(self.ops, <object>args[1])
-    if found == NULL:
+    stored = PyDict_GetItem(self.ops, <object>args[1])
+    if stored == NULL:
         try:
             op = self.find(<object>args[1])
         except Exception:  # never surface errors of fastops's own set-up in a user's call
@@ -102,7 +102,7 @@ cdef PyObject* _fast_path_execute(PyObject* callable, PyObject* const* args, siz
             op = None
         self.ops[<object>args[1]] = op
     else:
-        op = <Op>found
+        op = <Op>stored
     if op is None:
         return call_original(self, args, nargsf, keywords)
     begin(&call, <PyObject*>self.original, args, nargsf, keywords)
@@ -290,7 +290,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     cdef Operator self = <Operator>callable
     cdef PyObject* slots[FASTOPS_MAX_PARAMS]
     cdef Invocation call
-    cdef PyObject* found
+    cdef PyObject* stored
     cdef PyObject* other
     cdef Op op
     cdef unsigned long long numbers
@@ -304,9 +304,9 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
     ):
         return call_original(self, args, nargsf, keywords)
     dtype = tensor_dtype(args[0])
-    found = self.by_dtype[dtype] if dtype < DTYPES else NULL
+    stored = self.by_dtype[dtype] if dtype < DTYPES else NULL
     if (
-        found == NULL
+        stored == NULL
         or not promotes_no_dtypes()
         or self.compares and _Tensor._USE_EQUALITY is not True
     ):
@@ -339,7 +339,7 @@ cdef PyObject* _operator(PyObject* callable, PyObject* const* args, size_t nargs
                 numbers = self.bools
             if not (numbers >> dtype) & 1:
                 return call_original(self, args, nargsf, keywords)
-    op = <Op>found
+    op = <Op>stored
     memset(slots, 0, op.num_params * sizeof(PyObject*))
     for i in range(self.arity):
         slots[op.input_slots[i]] = operands[1 - i if self.reflected else i]

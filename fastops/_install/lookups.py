@@ -144,7 +144,7 @@ def paths(code):
     frozenset of str
         Names of all attributes that the code reads, of any object.
     """
-    found, loose = set(), set()
+    followed, loose = set(), set()
     local = {}
     path = imported = None
     extended = 0
@@ -156,19 +156,19 @@ def paths(code):
             extended = argument << 8
         elif op == _OP["LOAD_GLOBAL"]:
             path = ("", code.co_names[argument >> _SHIFT_GLOBAL])
-            found.add(path)
+            followed.add(path)
         elif op == _OP["LOAD_ATTR"] or op == _OP.get("LOAD_METHOD"):
             shift = _SHIFT_ATTRIBUTE if op == _OP["LOAD_ATTR"] else 0
             name = code.co_names[argument >> shift]
             loose.add(name)
             if path is not None:
                 path = (*path, name)
-                found.add(path)
+                followed.add(path)
         elif op == _OP["IMPORT_NAME"]:
             imported = path = (code.co_names[argument],)
         elif op == _OP["IMPORT_FROM"] and imported is not None:
             path = (*imported, code.co_names[argument])
-            found.add(path)
+            followed.add(path)
         elif op == _OP["STORE_FAST"]:
             local[argument] = path
             path = None
@@ -181,24 +181,24 @@ def paths(code):
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             others, attributes = paths(inner)
-            found |= others
+            followed |= others
             loose |= attributes
-    return frozenset(found), frozenset(loose)
+    return frozenset(followed), frozenset(loose)
 
 
 def functions_in(value):
     """Return the functions of the packages in a callable: itself, wrapped ones, and closures."""
-    found, pending = [], [value]
+    own, pending = [], [value]
     while pending:
         function = upstream(pending.pop())
-        if type(function) is not types.FunctionType or function in found or not _is_own(function):
+        if type(function) is not types.FunctionType or function in own or not _is_own(function):
             continue
-        found.append(function)
+        own.append(function)
         for cell in function.__closure__ or ():
             with suppress(ValueError):  # the cell is empty
                 pending.append(cell.cell_contents)
         pending.append(vars(function).get("__wrapped__"))
-    return found
+    return own
 
 
 def _is_own(function):
@@ -276,8 +276,8 @@ class Lookups:
                 if base is not object and isinstance(value, (types.FunctionType, property)):
                     self._note(kind, name)
         for name in methods:
-            for one in functions_in(_attribute(kind, name)):
-                self.add(one.__code__, one.__globals__)
+            for function in functions_in(_attribute(kind, name)):
+                self.add(function.__code__, function.__globals__)
 
     def add(self, code, namespace, depth=0):
         """Add code with its global variables. `depth`: the calls between mirrored code and it."""
@@ -287,8 +287,8 @@ class Lookups:
         name = namespace.get("__name__")
         if depth == 0 and name in PASSED_OVER:
             depth = 1
-        found, loose = paths(code)
-        for path in found:
+        followed, loose = paths(code)
+        for path in followed:
             self._follow(path, namespace, depth)
         for kind in _VALUES:
             for name in loose & _methods_of(kind):
@@ -458,7 +458,7 @@ def _is_foreign(holder, name, value):
         return (
             public is not None
             and str(holder.get("__name__")).startswith(("tensorflow._api.", "tensorflow.compat"))
-            and name not in {one.rpartition(".")[2] for one in public}
+            and name not in {title.rpartition(".")[2] for title in public}
         )
     return type(value).__module__.startswith("unittest.mock")
 
@@ -534,10 +534,10 @@ def _of_function(function):
     lookups._own.add(str(piece).partition(":")[0])
     if piece in restated.table()["rests_on"]:
         lookups.add_piece(piece)
-    for one in functions_in(function):
-        lookups.add(one.__code__, one.__globals__)
-    found, settled = lookups.finish()
-    return found, settled and piece is not None
+    for inner in functions_in(function):
+        lookups.add(inner.__code__, inner.__globals__)
+    guarded, settled = lookups.finish()
+    return guarded, settled and piece is not None
 
 
 def _of_class(kind, methods):
@@ -564,10 +564,10 @@ _of_modules: dict = {}
 
 def of_generated(namespace):
     """Return the guard of the generated functions of a module, given its dict."""
-    found = _of_modules.get(id(namespace))
-    if found is None:
-        found = _of_modules[id(namespace)] = Guard(partial(_of_generated, namespace))
-    return found
+    guard = _of_modules.get(id(namespace))
+    if guard is None:
+        guard = _of_modules[id(namespace)] = Guard(partial(_of_generated, namespace))
+    return guard
 
 
 def of_function(function):
@@ -603,12 +603,12 @@ def of_codes(codes):
     if not all(_is_of_module(namespace) for _, namespace in codes):
         return Guard(partial(_of_codes, codes))
     key = len(_of_variables), frozenset((id(code), id(namespace)) for code, namespace in codes)
-    found = _of_codes_of_libraries.get(key)
-    if found is None:
+    entry = _of_codes_of_libraries.get(key)
+    if entry is None:
         if len(_of_codes_of_libraries) >= MAX_SHARED_GUARDS:
             _of_codes_of_libraries.clear()
-        found = _of_codes_of_libraries[key] = Guard(partial(_of_codes, codes)), codes
-    return found[0]
+        entry = _of_codes_of_libraries[key] = Guard(partial(_of_codes, codes)), codes
+    return entry[0]
 
 
 def _is_of_module(namespace):

@@ -38,16 +38,16 @@ def get_value(original, optional):
     if pack is None:
         return original(optional)
     try:
-        found = gen_optional_ops.optional_get_value(optional._variant_tensor, dtypes, shapes)
+        tensors = gen_optional_ops.optional_get_value(optional._variant_tensor, dtypes, shapes)
     except tf.errors.OpError:
         return original(optional)
-    return pack(found)
+    return pack(tensors)
 
 
 def _remember(spec):
     """Find out how to pack tensors into a structure. The packer is None if only TensorFlow can."""
     dtypes, shapes, pack = None, None, None
-    if all(type(one) is tf.TensorSpec for one in nest.flatten(spec)):
+    if all(type(leaf) is tf.TensorSpec for leaf in nest.flatten(spec)):
         dtypes = structure.get_flat_tensor_types(spec)
         shapes = structure.get_flat_tensor_shapes(spec)
         try:
@@ -115,11 +115,11 @@ def _copied(value):
     if kind is EagerTensor:
         return None if value.dtype in _OPAQUE else gen_array_ops.identity(value)
     if kind is dict and value and all(type(name) is str for name in value):
-        found = {name: _copied(one) for name, one in value.items()}
-        return None if any(one is None for one in found.values()) else found
+        copies = {name: _copied(item) for name, item in value.items()}
+        return None if any(item is None for item in copies.values()) else copies
     if kind is tuple and value:
-        found = tuple([_copied(one) for one in value])
-        return None if any(one is None for one in found) else found
+        copies = tuple([_copied(item) for item in value])
+        return None if any(item is None for item in copies) else copies
     return None
 
 

@@ -123,10 +123,10 @@ def _engine():
     return engine
 
 
-def _place_all(found, mode):
+def _place_all(selected, mode):
     """Patch all targets that can be patched. Of a unit, patch all targets or none."""
     unit, begin, failed = None, 0, False
-    for target in found:
+    for target in selected:
         if target.unit is None or target.unit != unit:
             unit, begin, failed = target.unit, len(_placed), False
         elif failed:

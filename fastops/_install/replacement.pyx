@@ -105,20 +105,20 @@ def set_live(value):
     run_at_once(value)
 
 
-def put_guard(Replacement one not None, Guard guard):
+def put_guard(Replacement replacement not None, Guard guard):
     """Give a replacement a guard: while it does not hold, calls go to the original.
 
     A replacement that has a guard already keeps it.
     """
-    if one.guard is None and guard is not None:
-        one.guard = guard
-        one.while_holding = one.vectorcall
-        one.vectorcall = _guarded
+    if replacement.guard is None and guard is not None:
+        replacement.guard = guard
+        replacement.while_holding = replacement.vectorcall
+        replacement.vectorcall = _guarded
 
 
-def guard_of(Replacement one not None):
+def guard_of(Replacement replacement not None):
     """Return the guard of a replacement, or None."""
-    return one.guard
+    return replacement.guard
 
 
 cdef PyObject* _guarded(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -130,22 +130,24 @@ cdef PyObject* _guarded(PyObject* callable, PyObject* const* args, size_t nargsf
     return (<Replacement>callable).while_holding(callable, args, nargsf, keywords)
 
 
-def standing_alone(Replacement one not None):
+def standing_alone(Replacement replacement not None):
     """Make a replacement usable directly: it is patched in nowhere, and active at all times."""
-    one.always = True
-    return one
+    replacement.always = True
+    return replacement
 
 
 cdef Replacement replacing(object original, vectorcall_t call):
-    cdef Replacement one = Replacement(original)
-    one.vectorcall = call
-    return one
+    cdef Replacement replacement = Replacement(original)
+    replacement.vectorcall = call
+    return replacement
 
 
 cdef int enable(type kind) except -1:
     """Make instances of a class callable through `vectorcall`, and let classes bind them."""
-    cdef Replacement one = Replacement.__new__(Replacement)
-    EnableVectorcall(<PyTypeObject*>kind, <char*>&one.vectorcall - <char*><void*>one)
+    cdef Replacement replacement = Replacement.__new__(Replacement)
+    EnableVectorcall(
+        <PyTypeObject*>kind, <char*>&replacement.vectorcall - <char*><void*>replacement
+    )
     (<PyTypeObject*>kind).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
     return 0
 

@@ -49,9 +49,9 @@ def objection(layer, title, original):
     expected = table()["pieces"].get(layer, {}).get(title)
     if expected is None:
         return "the table has no such piece"
-    found = name_of(original)
-    if found != expected:
-        return "other code has replaced or wrapped it" if found is None else f"it is {found}"
+    actual = name_of(original)
+    if actual != expected:
+        return "other code has replaced or wrapped it" if actual is None else f"it is {actual}"
     return changed(expected)
 
 
@@ -105,8 +105,8 @@ def _others(module):
 
 def others(source, accepted):
     """Return the names of definitions in source code whose digests are not accepted."""
-    found = digests(source, accepted)
-    return [name for name in accepted if found.get(name) not in accepted[name]]
+    actual = digests(source, accepted)
+    return [name for name in accepted if actual.get(name) not in accepted[name]]
 
 
 def fingerprint(content):
@@ -130,36 +130,36 @@ def digests(source, names):
         By name, the digest of each definition that exists. Digests are the same in all versions of
         Python.
     """
-    found = {}
+    by_name = {}
     for name, nodes in definitions(ast.parse(source)).items():
         if name in names:
-            found[name] = fingerprint(" ".join(_code(nodes)).encode())
-    return found
+            by_name[name] = fingerprint(" ".join(_code(nodes)).encode())
+    return by_name
 
 
 def definitions(tree):
     """Return by name a list of all definitions of a function, in a module and its classes."""
-    found = {}
+    by_name = {}
     pending = [("", node) for node in reversed(tree.body)]
     while pending:
         prefix, node = pending.pop()
         if isinstance(node, ast.FunctionDef):
-            found.setdefault(prefix + node.name, []).append(node)
+            by_name.setdefault(prefix + node.name, []).append(node)
             continue
         if isinstance(node, ast.ClassDef):
             prefix += f"{node.name}."
         elif not isinstance(node, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
             continue
-        pending += [(prefix, one) for one in reversed(list(ast.iter_child_nodes(node)))]
-    return found
+        pending += [(prefix, child) for child in reversed(list(ast.iter_child_nodes(node)))]
+    return by_name
 
 
 def _code(node):
     """Yield the parts of a node's code, as strings."""
     if isinstance(node, list):
         yield "["
-        for one in node:
-            yield from _code(one)
+        for item in node:
+            yield from _code(item)
         yield "]"
     elif isinstance(node, ast.AST):
         if isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -167,7 +167,7 @@ def _code(node):
         yield type(node).__name__
         for name, value in ast.iter_fields(node):
             if name == "body" and isinstance(value, list):
-                value = [one for one in value if not _is_text(one)]
+                value = [statement for statement in value if not _is_text(statement)]
             if name not in _NO_CODE and value is not None and value != []:
                 yield name
                 yield from _code(value)

@@ -84,9 +84,9 @@ def everywhere(claims):
         if claims.keys().isdisjoint(map(id, list(vars(module).values()))):
             continue  # most modules: this test is faster than the loop below
         for attribute, value in list(vars(module).items()):
-            if (found := claims.get(id(value))) is None:
+            if (claim := claims.get(id(value))) is None:
                 continue
-            layer, name, _ = found
+            layer, name, _ = claim
             yield Target(layer, name, module, attribute, ones[id(value)])
 
 
@@ -121,9 +121,9 @@ def original_of(holder, attribute):
 
 def signature(function):
     """Return the parameters of a function as text, without annotations."""
-    found = inspect.signature(function)
-    parameters = [p.replace(annotation=p.empty) for p in found.parameters.values()]
-    return str(found.replace(parameters=parameters, return_annotation=found.empty))
+    full = inspect.signature(function)
+    parameters = [p.replace(annotation=p.empty) for p in full.parameters.values()]
+    return str(full.replace(parameters=parameters, return_annotation=full.empty))
 
 
 def gen_module(op_name):

@@ -139,11 +139,11 @@ def _call(name):
 
 def in_order(*groups):
     """Return groups by rank, the lowest first. It is an error if two groups have the same rank."""
-    found = sorted(groups, key=attrgetter("rank"))
-    for one, other in pairwise(found):
-        if one.rank == other.rank:
-            raise ValueError(f"{one.title!r} and {other.title!r} have the same rank")
-    return tuple(found)
+    ordered = sorted(groups, key=attrgetter("rank"))
+    for lower, higher in pairwise(ordered):
+        if lower.rank == higher.rank:
+            raise ValueError(f"{lower.title!r} and {higher.title!r} have the same rank")
+    return tuple(ordered)
 
 
 GROUPS = in_order(
@@ -186,13 +186,13 @@ GROUPS = in_order(
 
 def _modules(group):
     """Return the modules of a group; `None` if one of them cannot be used here."""
-    found = []
+    modules = []
     for part in group.parts.split():
         module = upstream.load_for(part, group.layer, group.title)
         if module is None:
             return None
-        found.append(module)
-    return found
+        modules.append(module)
+    return modules
 
 
 def _claims(groups):
@@ -223,11 +223,11 @@ def targets_of(groups):
         modules = _modules(group)
         if modules is None:
             continue
-        found = []
+        targets = []
         with upstream.contained(group.layer, group.title):
-            found = list(group.find(*modules))
+            targets = list(group.find(*modules))
         patched = {}
-        for target in found:
+        for target in targets:
             first = patched.setdefault((id(target.holder), target.attribute), target)
             if first is not target:
                 why = f"the same attribute is replaced as {first.name}"
@@ -299,13 +299,13 @@ def in_force():
         By layer and name, for packages that are imported: why a piece is left out, or `None` if it
         would be in force.
     """
-    found = {(target.layer, target.name) for target in targets()}
+    active = {(target.layer, target.name) for target in targets()}
     rules = upstream.load("gradients.targets")
     if rules is not None:
-        found |= rules.in_force()
+        active |= rules.in_force()
     return {
         layer: {
-            title: None if (layer, title) in found else _why(layer, title, piece)
+            title: None if (layer, title) in active else _why(layer, title, piece)
             for title, piece in pieces.items()
             if restated.package_of(piece) in sys.modules
         }

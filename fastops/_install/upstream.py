@@ -183,13 +183,13 @@ def _find_objection(module):
     for name in known["names"]:
         if sys.modules.get(name.partition(".")[0]) is None:
             continue  # targets of a package that is not imported are skipped anyway
-        found = objection_to(name, kinds[name])
-        if found is not None:
-            return found
-    for one in known["needs"]:
-        found = _objection(one)
-        if found is not None:
-            return found
+        reason = objection_to(name, kinds[name])
+        if reason is not None:
+            return reason
+    for needed in known["needs"]:
+        reason = _objection(needed)
+        if reason is not None:
+            return reason
     return None
 
 
@@ -247,21 +247,21 @@ def objection_to_registered(package, title):
     `package` is the last component of the name of the part's package.
     """
     for part in _registering().get((package, title), ()):
-        found = _objection(part)
-        if found is not None:
-            return found
+        reason = _objection(part)
+        if reason is not None:
+            return reason
     return None
 
 
 @cache
 def _registering():
     """Return by package and title the parts that register this title."""
-    found = {}
+    parts = {}
     for part, titles in table()["registered"].items():
         package = part.split(".")[-2]
         for title in titles:
-            found.setdefault((package, title), []).append(part)
-    return found
+            parts.setdefault((package, title), []).append(part)
+    return parts
 
 
 # Targets that are left out -----------------------------------------------------------------------

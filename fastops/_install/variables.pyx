@@ -77,9 +77,9 @@ cdef int _tell_tapes(object variable, object graph) except -1:
     resolve = _tf_tape._variables_override
     if resolve is not _local_results or has_scopes(graph, "_distribution_strategy_stack"):
         variables = resolve(variable)
-    for one in variables:
-        TFE_Py_TapeVariableAccessed(<PyObject*>one)
-        TFE_Py_VariableWatcherVariableAccessed(<PyObject*>one)
+    for watched in variables:
+        TFE_Py_TapeVariableAccessed(<PyObject*>watched)
+        TFE_Py_VariableWatcherVariableAccessed(<PyObject*>watched)
     return 0
 
 

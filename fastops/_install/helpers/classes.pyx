@@ -84,12 +84,12 @@ cdef bint is_usual(Facts* facts):
 
 
 cdef bint has_own(PyObject* value, PyObject* name) except -1:
-    cdef PyObject* found
+    cdef PyObject* attribute
     if not LooksUpGenerically(Py_TYPE(<object>value)):  # the value is a class
         return _PyType_Lookup(<PyTypeObject*>value, name) != NULL
-    found = GenericAttribute(value, name)
-    Py_XDECREF(found)
-    return found != NULL
+    attribute = GenericAttribute(value, name)
+    Py_XDECREF(attribute)
+    return attribute != NULL
 
 
 cdef int look_up_structure(PyObject* value) except -1:
@@ -138,9 +138,9 @@ cdef bint _is_plain_namedtuple(object value, type kind) except -1:
     if type(fields) is not tuple or len(fields) != len(value):
         return False
     for i, field in enumerate(fields):
-        found = _PyType_Lookup(<PyTypeObject*>kind, <PyObject*>field)
-        if found == NULL or type(<object>found) is not _field_type:
+        descriptor = _PyType_Lookup(<PyTypeObject*>kind, <PyObject*>field)
+        if descriptor == NULL or type(<object>descriptor) is not _field_type:
             return False
-        if (<object>found).__reduce__()[1][0] != i:
+        if (<object>descriptor).__reduce__()[1][0] != i:
             return False
     return True

@@ -39,14 +39,14 @@ cdef dict _by_type = {  # by type of NumPy or Python, the number of the dtype fr
 
 cdef int _enum_of(PyObject* dtype) except -1:
     """Return the number of a dtype; DT_INVALID for None; DTYPES for any unknown value."""
-    cdef PyObject* found
+    cdef PyObject* number
     if dtype == Py_None:
         return DT_INVALID
     kind = type(<object>dtype)
     if kind is _DType:
         return min(<int>(<object>dtype)._type_enum, <int>DTYPES)
-    found = PyDict_GetItem(_by_type, <object>dtype) if kind is type else NULL
-    return <int>DTYPES if found == NULL else min(<int><object>found, <int>DTYPES)
+    number = PyDict_GetItem(_by_type, <object>dtype) if kind is type else NULL
+    return <int>DTYPES if number == NULL else min(<int><object>number, <int>DTYPES)
 
 
 cdef object _sizes_of(object shape, int to, int hint):

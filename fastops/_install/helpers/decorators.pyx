@@ -68,24 +68,24 @@ cdef tuple _made_of(object function):
     )
 
 
-cdef bint _same(tuple one, tuple other):
+cdef bint _same(tuple left, tuple right):
     """Whether two results of `_made_of` consist of the same objects."""
     cdef Py_ssize_t i
-    if one[0] is not other[0]:
+    if left[0] is not right[0]:
         return False
-    if one[1] is not other[1] and (
-        one[1] is None or other[1] is None or len(one[1]) != len(other[1])
-        or not all([value is same for value, same in zip(one[1], other[1])])
+    if left[1] is not right[1] and (
+        left[1] is None or right[1] is None or len(left[1]) != len(right[1])
+        or not all([value is same for value, same in zip(left[1], right[1])])
     ):
         return False
     for i in range(2, 4):
-        if one[i] is None or other[i] is None:
-            if one[i] is not other[i]:
+        if left[i] is None or right[i] is None:
+            if left[i] is not right[i]:
                 return False
             continue
-        if len(one[i]) != len(other[i]):
+        if len(left[i]) != len(right[i]):
             return False
-        for (name, value), (other_name, other_value) in zip(one[i], other[i]):
+        for (name, value), (other_name, other_value) in zip(left[i], right[i]):
             if name != other_name or value is not other_value:
                 return False
     return True
@@ -94,7 +94,7 @@ cdef bint _same(tuple one, tuple other):
 cdef object _signature_of(object target):
     """Return the signature of a function or method, like `inspect.signature`; or None."""
     cdef bint bound = type(target) is _MethodType
-    cdef tuple made_of, found
+    cdef tuple made_of, stored
     function = target.__func__ if bound else target
     if type(function) is not _FunctionType:
         return None
@@ -102,9 +102,9 @@ cdef object _signature_of(object target):
     if made_of is None:
         return None
     key = id(made_of[0]), bound
-    found = _signatures.get(key)
-    if found is not None and _same(found[0], made_of):
-        return found[1]
+    stored = _signatures.get(key)
+    if stored is not None and _same(stored[0], made_of):
+        return stored[1]
     signature = _signature(target)
     if len(_signatures) >= MAX_DECORATED:
         _signatures.clear()

@@ -21,17 +21,17 @@ cdef dict _interned = _dtypes._INTERN_TABLE
 
 cdef object _as_dtype(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # type_value
-    cdef PyObject* found = NULL
+    cdef PyObject* dtype = NULL
     if n != 1 or keywords != NULL:
         return DECLINED
     kind = type(<object>args[0])
     if kind is _DType:
         if (<object>args[0])._handle_data is not None:
             return <object>args[0]
-        found = PyDict_GetItem(_interned, (<object>args[0])._type_enum)
+        dtype = PyDict_GetItem(_interned, (<object>args[0])._type_enum)
     elif kind is type or PyUnicode_CheckExact(<object>args[0]):
-        found = PyDict_GetItem(_known, <object>args[0])
-    return DECLINED if found == NULL else <object>found
+        dtype = PyDict_GetItem(_known, <object>args[0])
+    return DECLINED if dtype == NULL else <object>dtype
 
 
 cdef int _are_same(PyObject* const* args, Py_ssize_t n, PyObject* keywords) except -2:

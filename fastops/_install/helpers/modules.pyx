@@ -67,11 +67,11 @@ cdef bint _a_variable(object value) except -1:
     if facts == NULL or not is_usual(facts):
         return isinstance(value, _Variable)
     if facts.is_variable == UNKNOWN:
-        found = isinstance(value, _Variable)
+        is_variable = isinstance(value, _Variable)
         facts = facts_of(Py_TYPE(value))
         if facts == NULL:
-            return found
-        facts.is_variable = YES if found else NO
+            return is_variable
+        facts.is_variable = YES if is_variable else NO
     return facts.is_variable == YES
 
 

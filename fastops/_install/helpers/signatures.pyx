@@ -77,17 +77,17 @@ cdef Layout _laid_out(object parameters):
 
 cdef Layout _layout_of(PyObject* signature):
     cdef Layout layout
-    cdef size_t place
+    cdef size_t slot
     if type(<object>signature) is not _Signature:
         return None
     parameters = (<object>signature)._parameters
-    place = (<size_t><PyObject*>parameters >> 4) % SIZE
-    found = <object>PyList_GET_ITEM(_layouts, place)
-    if found is not None and (<Layout>found).parameters is parameters:
-        return <Layout>found
+    slot = (<size_t><PyObject*>parameters >> 4) % SIZE
+    stored = <object>PyList_GET_ITEM(_layouts, slot)
+    if stored is not None and (<Layout>stored).parameters is parameters:
+        return <Layout>stored
     layout = _laid_out(parameters)
     if layout is not None:
-        _layouts[place] = layout
+        _layouts[slot] = layout
     return layout
 
 
@@ -173,7 +173,7 @@ cdef object _apply_defaults(Answer self, PyObject* const* args, Py_ssize_t n, Py
     # self
     cdef Layout layout
     cdef dict arguments, filled = {}
-    cdef PyObject* found
+    cdef PyObject* argument
     if n != 1 or keywords != NULL:
         return DECLINED
     layout = _layout_of_bound(args[0])
@@ -182,9 +182,9 @@ cdef object _apply_defaults(Answer self, PyObject* const* args, Py_ssize_t n, Py
     arguments = (<object>args[0]).arguments
     for parameter in layout.parameters.values():
         name = parameter._name
-        found = PyDict_GetItem(arguments, name)
-        if found != NULL:
-            filled[name] = <object>found
+        argument = PyDict_GetItem(arguments, name)
+        if argument != NULL:
+            filled[name] = <object>argument
         elif parameter._default is not _empty:
             filled[name] = parameter._default
         elif name is layout.starred:
@@ -200,7 +200,7 @@ cdef object _positional(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     cdef Layout layout
     cdef dict arguments
     cdef list values = []
-    cdef PyObject* found
+    cdef PyObject* argument
     if n != 1 or keywords != NULL:
         return DECLINED
     layout = _layout_of_bound(args[0])
@@ -208,16 +208,16 @@ cdef object _positional(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
         return DECLINED
     arguments = (<object>args[0]).arguments
     for parameter in layout.positional:
-        found = PyDict_GetItem(arguments, parameter._name)
-        if found == NULL:  # this argument and later ones are passed by keyword
+        argument = PyDict_GetItem(arguments, parameter._name)
+        if argument == NULL:  # this argument and later ones are passed by keyword
             return tuple(values)
-        values.append(<object>found)
+        values.append(<object>argument)
     if layout.starred is not None:
-        found = PyDict_GetItem(arguments, layout.starred)
-        if found != NULL:
-            if not PyTuple_CheckExact(<object>found):
+        argument = PyDict_GetItem(arguments, layout.starred)
+        if argument != NULL:
+            if not PyTuple_CheckExact(<object>argument):
                 return DECLINED
-            values.extend(<tuple><object>found)
+            values.extend(<tuple><object>argument)
     return tuple(values)
 
 
@@ -225,7 +225,7 @@ cdef object _by_keyword(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     # self
     cdef Layout layout
     cdef dict arguments, values = {}
-    cdef PyObject* found
+    cdef PyObject* argument
     if n != 1 or keywords != NULL:
         return DECLINED
     layout = _layout_of_bound(args[0])
@@ -238,15 +238,15 @@ cdef object _by_keyword(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
     if layout.starred is not None and PyDict_GetItem(arguments, layout.starred) == NULL:
         return DECLINED
     for parameter in layout.keyword_only:
-        found = PyDict_GetItem(arguments, parameter._name)
-        if found != NULL:
-            values[parameter._name] = <object>found
+        argument = PyDict_GetItem(arguments, parameter._name)
+        if argument != NULL:
+            values[parameter._name] = <object>argument
     if layout.double_starred is not None:
-        found = PyDict_GetItem(arguments, layout.double_starred)
-        if found != NULL:
-            if not PyDict_CheckExact(<object>found):
+        argument = PyDict_GetItem(arguments, layout.double_starred)
+        if argument != NULL:
+            if not PyDict_CheckExact(<object>argument):
                 return DECLINED
-            values.update(<dict><object>found)
+            values.update(<dict><object>argument)
     return values
 
 

@@ -90,14 +90,14 @@ cdef object _like(object instance, int kind, list items):
     keys = _sorted_keys(<dict>instance)
     if keys is None:
         return DECLINED
-    found = dict(zip(keys, items))
+    by_key = dict(zip(keys, items))
     made = (
         _defaultdict((<object>instance).default_factory)
         if type(instance) is _defaultdict
         else type(instance)()
     )
     for key in <object>instance:
-        made[key] = found[key]
+        made[key] = by_key[key]
     return made
 
 
@@ -177,10 +177,12 @@ cdef bint _paths_into(list out, list leaves, PyObject* structure, tuple path, bi
     return True
 
 
-cdef bint _same(PyObject* one, PyObject* other, bint check_types, bint expand, int depth) except -1:
+cdef bint _same(
+    PyObject* left, PyObject* right, bint check_types, bint expand, int depth
+) except -1:
     """Whether two structures are known to be the same. Otherwise TensorFlow decides or raises."""
-    cdef int kind = structure_of(one), other_kind = structure_of(other)
-    cdef PyObject* found
+    cdef int kind = structure_of(left), other_kind = structure_of(right)
+    cdef PyObject* other_value
     if kind == OTHER or other_kind == OTHER or depth == 0:
         return False
     if expand and (kind == COMPOSITE or other_kind == COMPOSITE):
@@ -188,26 +190,26 @@ cdef bint _same(PyObject* one, PyObject* other, bint check_types, bint expand, i
     if not _is_structure(kind) or not _is_structure(other_kind):
         return not _is_structure(kind) and not _is_structure(other_kind)
     if kind == DICT or other_kind == DICT or kind == NAMED or other_kind == NAMED:
-        if Py_TYPE(<object>one) != Py_TYPE(<object>other):
+        if Py_TYPE(<object>left) != Py_TYPE(<object>right):
             return False
     elif check_types and kind != other_kind:
         return False
-    if len(<object>one) != len(<object>other):
+    if len(<object>left) != len(<object>right):
         return False
     if kind == DICT:
-        if not check_types or _sorted_keys(<dict><object>one) is None:
+        if not check_types or _sorted_keys(<dict><object>left) is None:
             return False
-        for key in _sorted_keys(<dict><object>one):
-            found = PyDict_GetItem(<object>other, key)
-            if found == NULL:
+        for key in _sorted_keys(<dict><object>left):
+            other_value = PyDict_GetItem(<object>right, key)
+            if other_value == NULL:
                 return False
-            item, other_item = (<dict><object>one)[key], <object>found
+            item, other_item = (<dict><object>left)[key], <object>other_value
             if not _same(
                 <PyObject*>item, <PyObject*>other_item, check_types, expand, depth - 1
             ):
                 return False
-        return _sorted_keys(<dict><object>other) is not None
-    for item, other_item in zip(<object>one, <object>other):
+        return _sorted_keys(<dict><object>right) is not None
+    for item, other_item in zip(<object>left, <object>right):
         if not _same(<PyObject*>item, <PyObject*>other_item, check_types, expand, depth - 1):
             return False
     return True
@@ -258,7 +260,7 @@ cdef bint _flatten_up_to_into(list out, PyObject* shallow, PyObject* structure, 
     Above these positions, both must have the same types.
     """
     cdef int kind = structure_of(shallow)
-    cdef PyObject* found
+    cdef PyObject* part
     cdef list keys
     if kind == LEAF or kind == COMPOSITE and not expand:
         out.append(<object>structure)
@@ -280,10 +282,10 @@ cdef bint _flatten_up_to_into(list out, PyObject* shallow, PyObject* structure, 
     if keys is None or _sorted_keys(<dict><object>structure) is None:
         return False
     for key in keys:
-        found = PyDict_GetItem(<object>structure, key)
-        if found == NULL:
+        part = PyDict_GetItem(<object>structure, key)
+        if part == NULL:
             return False
-        item, inner = (<dict><object>shallow)[key], <object>found
+        item, inner = (<dict><object>shallow)[key], <object>part
         if not _flatten_up_to_into(out, <PyObject*>item, <PyObject*>inner, expand, depth - 1):
             return False
     return True

@@ -46,23 +46,23 @@ cdef int _is_tensor_by_class(PyObject* value) except -1:
     if facts == NULL:
         return UNKNOWN
     if facts.is_tensor == UNKNOWN:
-        found = YES if _is_tf_type(<object>value) else NO
+        is_tensor = YES if _is_tf_type(<object>value) else NO
         facts = facts_of(Py_TYPE(<object>value))
         if facts == NULL:
             return UNKNOWN
-        facts.is_tensor = found
+        facts.is_tensor = is_tensor
     return facts.is_tensor
 
 
 cdef object _is_tensor(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # x
-    cdef int found
+    cdef int is_tensor
     if n != 1 or keywords != NULL:
         return DECLINED
     if IsEagerTensor(args[0]):
         return True
-    found = _is_tensor_by_class(args[0])
-    return DECLINED if found == UNKNOWN else found == YES
+    is_tensor = _is_tensor_by_class(args[0])
+    return DECLINED if is_tensor == UNKNOWN else is_tensor == YES
 
 
 cdef object _constant_value(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):

@@ -154,7 +154,7 @@ cdef int _keras_add(Lowering self, Draft* draft) except -1:
 cdef long long _bias_size(PyObject* tensor) except -2:
     """Return the only size that is greater than one; -1 if there is not exactly one."""
     cdef const Tensor* value
-    cdef long long found = -1
+    cdef long long largest = -1
     cdef int i
     if IsEagerTensor(tensor):
         value = host_tensor(tensor)
@@ -163,10 +163,10 @@ cdef long long _bias_size(PyObject* tensor) except -2:
         sizes = (<object>tensor)._shape._dims
     for size in sizes:
         if size is None or size > 1:
-            if found >= 0 or size is None:
+            if largest >= 0 or size is None:
                 return -1
-            found = size
-    return found
+            largest = size
+    return largest
 
 
 cdef int _keras_matmul(Lowering self, Draft* draft) except -1:
@@ -190,12 +190,12 @@ cdef int _keras_reduction(Lowering self, Draft* draft) except -1:
 cdef int _keras_cast(Lowering self, Draft* draft) except -1:
     # x, dtype
     cdef object to = <object>draft.values[1]
-    cdef PyObject* found
+    cdef PyObject* dtype
     if type(to) is not _DType:
-        found = PyDict_GetItem(_DTYPES, to) if type(to) is str else NULL
-        if found == NULL:
+        dtype = PyDict_GetItem(_DTYPES, to) if type(to) is str else NULL
+        if dtype == NULL:
             return DECLINED
-        to = <object>found
+        to = <object>dtype
     if not IsEagerTensor(draft.values[0]):
         if Py_TYPE(<object>draft.values[0]) != &PyFloat_Type or to is not _float32_dtype:
             return DECLINED

@@ -124,19 +124,19 @@ def _form(value, arrays):
 
     The arrays are appended to `arrays`, in the order of `tf.nest.flatten`.
     """
-    found = type(value)
-    if found is tuple or found is list:
-        forms = [_form(one, arrays) for one in value]
+    kind = type(value)
+    if kind is tuple or kind is list:
+        forms = [_form(item, arrays) for item in value]
         return None if None in forms or not forms else ("sequence", *forms)
-    if found is dict:
+    if kind is dict:
         if not value or any(type(name) is not str for name in value):
             return None
         forms = [_form(value[name], arrays) for name in sorted(value)]
         return None if None in forms else (tuple(value), *forms)
-    if found is np.ndarray:
+    if kind is np.ndarray:
         if not value.dtype.isnative:
             return None
-    elif found is not EagerTensor or not value.device.endswith("CPU:0"):
+    elif kind is not EagerTensor or not value.device.endswith("CPU:0"):
         return None
     dtype = value.dtype.name
     if dtype not in _DTYPES or not value.ndim:
@@ -167,10 +167,10 @@ def _learn(key, spec, tensors):
     flat = tf.nest.flatten(spec)
     if (
         len(flat) != len(tensors)
-        or any(type(one) is not tf.TensorSpec for one in flat)
+        or any(type(component) is not tf.TensorSpec for component in flat)
         or any(
-            one.dtype != tensor.dtype or one.shape[1:] != tensor.shape[1:]
-            for one, tensor in zip(flat, tensors, strict=True)
+            component.dtype != tensor.dtype or component.shape[1:] != tensor.shape[1:]
+            for component, tensor in zip(flat, tensors, strict=True)
         )
     ):
         return None
@@ -353,14 +353,14 @@ class BatchIterator(OwnedIterator):
         size, end = self._batch_size, self._num_full * self._batch_size
         rows = self._rows(begin, self._num_rows)
         count = max(0, end - begin) // size
-        rest, variant = [one[count * size :] for one in rows], None
+        rest, variant = [part[count * size :] for part in rows], None
         if count or begin == self._num_rows:
-            stacks = [_stacked(one[: count * size], count, size) for one in rows]
+            stacks = [_stacked(part[: count * size], count, size) for part in rows]
             variant = gen_dataset_ops.tensor_slice_dataset(
-                stacks, output_shapes=[one.shape[1:] for one in stacks]
+                stacks, output_shapes=[part.shape[1:] for part in stacks]
             )
         if len(rest[0]):
-            last = gen_dataset_ops.tensor_dataset(rest, output_shapes=[one.shape for one in rest])
+            last = gen_dataset_ops.tensor_dataset(rest, output_shapes=[part.shape for part in rest])
             if variant is None:
                 variant = last
             else:

@@ -115,10 +115,10 @@ cdef bint _restates_nothing(kind) except -1:
     cdef list bases = list(kind.__mro__)
     if _Layer not in bases:
         return False
-    above = [vars(one).get("__call__") for one in bases[bases.index(_Layer) + 1:]]
-    above = [one for one in above if one is not None]
+    above = [vars(base).get("__call__") for base in bases[bases.index(_Layer) + 1:]]
+    above = [call for call in above if call is not None]
     return (
-        all([inspect.getattr_static(kind, name) is one for name, one in _methods.items()])
+        all([inspect.getattr_static(kind, name) is method for name, method in _methods.items()])
         # The stand-in reads the dict of the instance. A data descriptor of the class (one with
         # `__set__`) would take precedence.
         and not any([
@@ -155,20 +155,23 @@ cdef class Parameters:
 
 
 cdef Parameters _parameters_of(signature):
-    cdef PyObject* found = PyDict_GetItem(_parameters, <size_t><PyObject*>signature)
+    cdef PyObject* stored = PyDict_GetItem(_parameters, <size_t><PyObject*>signature)
     cdef Parameters made
-    if found != NULL and (<Parameters>found).signature is signature:
-        return <Parameters>found
+    if stored != NULL and (<Parameters>stored).signature is signature:
+        return <Parameters>stored
     parameters = list(signature.parameters.values())
     made = Parameters.__new__(Parameters)
     made.signature = signature
     others = parameters[1:]
-    names = {one.name: one.default for one in others}
+    names = {parameter.name: parameter.default for parameter in others}
     made.plain = (
         bool(parameters)
         and parameters[0].kind is _KINDS[0]
         and parameters[0].name not in (_TRAINING, _MASK)
-        and all([one.kind in _KINDS and isinstance(one.default, _PLAIN) for one in others])
+        and all([
+            parameter.kind in _KINDS and isinstance(parameter.default, _PLAIN)
+            for parameter in others
+        ])
         and names.get(_MASK) is None
     )
     made.takes_training, made.takes_mask = _TRAINING in names, _MASK in names
@@ -203,13 +206,16 @@ cdef class LayerCall(Replacement):
         functions = [
             inspect.unwrap(original),
             inspect.unwrap(_Operation),
-            *(one for one in _methods.values() if inspect.isfunction(one)),
-            *(one.fget for one in _methods.values() if isinstance(one, property)),
+            *(method for method in _methods.values() if inspect.isfunction(method)),
+            *(method.fget for method in _methods.values() if isinstance(method, property)),
             *(_NameScope.__init__, _NameScope.__enter__, _NameScope.__exit__),
         ]
         self.globals = Globals(
-            {(one.__code__, id(one.__globals__)): one.__globals__ for one in functions},
-            _of_codes([(one.__code__, one.__globals__) for one in functions]),
+            {
+                (function.__code__, id(function.__globals__)): function.__globals__
+                for function in functions
+            },
+            _of_codes([(function.__code__, function.__globals__) for function in functions]),
         )
 
 
@@ -237,7 +243,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* given):
     cdef PyTypeObject* kind = Py_TYPE(<object>layer)
-    cdef PyObject* found
+    cdef PyObject* stored
     cdef PyObject* tracker
     cdef PyObject* stack
     cdef Parameters parameters
@@ -246,16 +252,16 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     # conditions must not run, since the recording would depend on it.
     if not eager() or not _is_plain_class(kind) or not self.globals.hold():
         return DECLINED
-    found = InstanceDict(layer)
+    stored = InstanceDict(layer)
     tracker = PyDict_GetItem(_global_state, _TRACKER)
-    if found == NULL or tracker == NULL:
+    if stored == NULL or tracker == NULL:
         return DECLINED
-    attributes = <dict>found
+    attributes = <dict>stored
     state = (<object>tracker).__dict__
     if not _is_plain_state(state) or not _is_ready(attributes):
         return DECLINED
-    found = PyDict_GetItem(attributes, "_call_signature")
-    parameters = None if found == NULL else _parameters_of(<object>found)
+    stored = PyDict_GetItem(attributes, "_call_signature")
+    parameters = None if stored == NULL else _parameters_of(<object>stored)
     if (
         parameters is None
         or not parameters.plain
@@ -279,16 +285,16 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     self.taken += 1
     if stack == NULL:
         setattr(<object>tracker, _SCOPES, scopes)
-    one = <object>layer
-    if one.input_spec or _PyType_Lookup(kind, <PyObject*>_ASSERT) != <PyObject*>_assertion:
-        one._assert_input_compatibility(<object>tensor)
+    instance = <object>layer
+    if instance.input_spec or _PyType_Lookup(kind, <PyObject*>_ASSERT) != <PyObject*>_assertion:
+        instance._assert_input_compatibility(<object>tensor)
     context = state.get(_CONTEXT)
     entered = context is None
     if entered:
         context = _Context.__new__(_Context)
-        context.entry_layer = one
+        context.entry_layer = instance
         setattr(<object>tracker, _CONTEXT, context)
-        _clear_losses(one)
+        _clear_losses(instance)
     # The value of `training`: the argument, that of the outer layer's call, or the default.
     if given != NULL:
         value = <object>given
@@ -303,17 +309,17 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     if parameters.takes_mask:
         named[_MASK] = None
     try:
-        result = _run(one, name, attributes["_parent_path"], scopes, <object>tensor, named)
+        result = _run(instance, name, attributes["_parent_path"], scopes, <object>tensor, named)
         if not attributes.get("_supports_masking") or (
             _PyType_Lookup(kind, <PyObject*>_COMPUTE_MASK) == <PyObject*>_compute_mask
         ):
             return result
-        one._set_mask_metadata(<object>tensor, result, None)
+        instance._set_mask_metadata(<object>tensor, result, None)
         return result
     finally:
         now = _global_state[_TRACKER]
         context = getattr(now, _CONTEXT, None)
-        if context is None or context.entry_layer is one:
+        if context is None or context.entry_layer is instance:
             setattr(now, _CONTEXT, None)
 
 
@@ -362,11 +368,11 @@ cdef int _clear_losses(layer) except -1:
     for values in (layer._losses, layer._loss_ids):
         if values:
             values.clear()
-    for one in layer._layers:
-        if _is_plain_class(Py_TYPE(one)):
-            _clear_losses(one)
+    for inner in layer._layers:
+        if _is_plain_class(Py_TYPE(inner)):
+            _clear_losses(inner)
         else:
-            one._clear_losses()
+            inner._clear_losses()
     return 0
 
 
@@ -376,13 +382,13 @@ cdef int _clear_losses(layer) except -1:
 
 cdef bint _is_plain_state(dict state) except -1:
     """Whether no scope or setting of Keras in this thread affects the call."""
-    cdef PyObject* found
+    cdef PyObject* value
     for name in _NOT_OPEN:
-        found = PyDict_GetItem(state, name)
-        if found != NULL and found != Py_None:
+        value = PyDict_GetItem(state, name)
+        if value != NULL and value != Py_None:
             return False
-    found = PyDict_GetItem(state, "traceback_filtering")
-    return found == NULL or found == Py_True
+    value = PyDict_GetItem(state, "traceback_filtering")
+    return value == NULL or value == Py_True
 
 
 cdef bint _is_ready(dict attributes) except -1:
@@ -402,16 +408,16 @@ cdef bint _is_ready(dict attributes) except -1:
 
 
 cdef bint _is(dict attributes, str name, value) except -1:
-    cdef PyObject* found = PyDict_GetItem(attributes, name)
-    return found == <PyObject*>value
+    cdef PyObject* stored = PyDict_GetItem(attributes, name)
+    return stored == <PyObject*>value
 
 
 cdef bint _is_of_dtype(PyObject* tensor, dict attributes) except -1:
     """Whether a tensor has the dtype that the layer computes with, so that nothing is cast."""
-    cdef PyObject* found = PyDict_GetItem(attributes, "_dtype_policy")
-    if found == NULL or type(<object>found) is not _Policy:
+    cdef PyObject* stored = PyDict_GetItem(attributes, "_dtype_policy")
+    if stored == NULL or type(<object>stored) is not _Policy:
         return False
-    policy = (<object>found).__dict__
+    policy = (<object>stored).__dict__
     computed = policy.get("_compute_dtype")
     return (
         policy.get("_quantization_mode", True) is None

@@ -45,14 +45,14 @@ def attach(keras):
 
 cdef int _dtype_code(PyObject* dtype) except -2:
     """Return a code for a `tf.DType`, the name of a dtype, or int, float or bool; else -1."""
-    cdef PyObject* found
+    cdef PyObject* code
     cdef int number
     if type(<object>dtype) is _DType:
         number = (<object>dtype)._type_enum
         return number if number < DTYPES else -1
     if PyUnicode_CheckExact(<object>dtype) or type(<object>dtype) is type:
-        found = PyDict_GetItem(_dtype_codes, <object>dtype)
-        return -1 if found == NULL else <object>found
+        code = PyDict_GetItem(_dtype_codes, <object>dtype)
+        return -1 if code == NULL else <object>code
     return -1
 
 
@@ -65,9 +65,9 @@ cdef object _standardize_dtype(Answer self, PyObject* const* args, Py_ssize_t n,
     code = _dtype_code(args[0])
     if code < 0:
         return DECLINED
-    found = PyDict_GetItem(_dtype_names, code)
-    if found != NULL:
-        return <object>found
+    stored = PyDict_GetItem(_dtype_names, code)
+    if stored != NULL:
+        return <object>stored
     name = self.original(<object>args[0])
     _dtype_names[code] = name
     return name
@@ -90,9 +90,9 @@ cdef object _result_type(Answer self, PyObject* const* args, Py_ssize_t n, PyObj
     if <PyObject*>_result_floatx != floatx:
         _result_types.clear()
         _result_floatx = <object>floatx
-    found = PyDict_GetItem(_result_types, key)
-    if found != NULL:
-        return <object>found
+    stored = PyDict_GetItem(_result_types, key)
+    if stored != NULL:
+        return <object>stored
     name = self.original(*[<object>args[i] for i in range(n)])
     _result_types[key] = name
     return name

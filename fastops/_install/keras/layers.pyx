@@ -56,8 +56,8 @@ cdef object _get_global_attribute(Answer self, PyObject* const* args, Py_ssize_t
     cdef PyObject* tracker = PyDict_GetItem(_global_state, _TRACKER)
     if n != 1 or tracker == NULL or not PyUnicode_CheckExact(<object>args[0]):
         return DECLINED
-    found = of_this_thread(<object>tracker, <str><object>args[0])
-    return DECLINED if found is None and keywords != NULL else found
+    value = of_this_thread(<object>tracker, <str><object>args[0])
+    return DECLINED if value is None and keywords != NULL else value
 
 
 cdef object _set_attribute(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):

@@ -20,13 +20,13 @@ def source():
     try:
         if upstream.look_up("keras.config.backend")() != "tensorflow":
             return None
-        found = upstream.look_up("keras.src")
+        package = upstream.look_up("keras.src")
     except Exception as problem:
         upstream.leave_out("keras", "all", upstream.said(problem))
         return None
     for part in _ATTACHED.split():
-        _attached(part, found)
-    return found
+        _attached(part, package)
+    return package
 
 
 def _attached(part, keras):

@@ -231,17 +231,17 @@ cdef class ObjectState:
 
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes):
         cdef MethodCase case = self.last
-        cdef PyObject* found
+        cdef PyObject* stored
         if (
             case is not None
             and signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
             and case.scopes == scopes
         ):
             return case
-        found = self.cases.find((_key(signature), scopes))
-        if found == NULL:
+        stored = self.cases.find((_key(signature), scopes))
+        if stored == NULL:
             return None
-        self.last = <MethodCase>found
+        self.last = <MethodCase>stored
         return self.last
 
 
@@ -313,8 +313,8 @@ cdef class Receiver:
         return 0
 
     cdef Account account_of(self, tuple key):
-        cdef PyObject* found = self.accounts.find(key)
-        return self.accounts.put(key, Account()) if found == NULL else <Account>found
+        cdef PyObject* stored = self.accounts.find(key)
+        return self.accounts.put(key, Account()) if stored == NULL else <Account>stored
 
     cdef int begin(self, Account account, bint anew) except -1:
         """Update the account when a recording begins.
@@ -473,11 +473,11 @@ cdef class KerasMethod(Replacement):
 
     cdef Receiver receiver_of(self, PyObject* root):
         """Return the `Receiver` of an object; None if calls of its class are not replayed."""
-        cdef PyObject* found
+        cdef PyObject* stored
         key = <size_t>root
-        found = PyDict_GetItem(self.receivers, key)
-        if found != NULL:
-            return <Receiver>found
+        stored = PyDict_GetItem(self.receivers, key)
+        if stored != NULL:
+            return <Receiver>stored
         kind = <object>Py_TYPE(<object>root)
         if self.known_declarations != _declarations[0]:
             self.known_declarations = _declarations[0]
@@ -490,8 +490,8 @@ cdef class KerasMethod(Replacement):
                 self.others.clear()
             self.others[version] = True
             return None
-        found = self.refused.find(kind)
-        if found != NULL and (<Budget>found).is_spent():
+        stored = self.refused.find(kind)
+        if stored != NULL and (<Budget>stored).is_spent():
             return None
         receivers = self.receivers
         try:
@@ -560,9 +560,9 @@ cdef class KerasMethod(Replacement):
     cdef Budget budget_of(self, Receiver receiver):
         """Return the budget of the object's class: how many of its objects may be given up."""
         kind = type(receiver.reference())
-        cdef PyObject* found = self.refused.find(kind)
+        cdef PyObject* entry = self.refused.find(kind)
         return (
-            self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS)) if found == NULL else <Budget>found
+            self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS)) if entry == NULL else <Budget>entry
         )
 
 
@@ -573,8 +573,8 @@ cdef bint _waits_too_long(Receiver receiver, Account account) noexcept:
 
 cdef Op _op(key):
     """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
-    found = _ops.get(key)
-    return _ops.setdefault(key, Op(key[2])) if found is None else found
+    op = _ops.get(key)
+    return _ops.setdefault(key, Op(key[2])) if op is None else op
 
 
 cdef bint _has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:

@@ -85,12 +85,12 @@ cdef int _switch_case(Lowering self, Draft* draft) except -1:
     # branch_index, branch_fns, default
     cdef const Tensor* index = host_tensor(draft.values[0])
     cdef PyObject** functions
-    cdef Sizes place
+    cdef Sizes branch
     cdef Py_ssize_t i, size
     if (
         index == NULL
         or rank_of(index) != 0
-        or not ints_of(index, &place)
+        or not ints_of(index, &branch)
         or not is_list(draft.values[1])
         or missing(IN_ORDER)
     ):
@@ -102,8 +102,8 @@ cdef int _switch_case(Lowering self, Draft* draft) except -1:
             return DECLINED
     if size == 0:
         return DECLINED
-    if 0 <= place[0] < size:
-        return _calling(draft, functions[place[0]], 0)
+    if 0 <= branch[0] < size:
+        return _calling(draft, functions[branch[0]], 0)
     if draft.values[2] == Py_None:
         return _calling(draft, functions[size - 1], 0)
     return _calling(draft, draft.values[2], 0)

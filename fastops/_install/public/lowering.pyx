@@ -126,13 +126,13 @@ cdef class Site:
 
     cdef bint passable(self):
         """Whether the generated function is unpatched, or replaced by fastops only."""
-        cdef PyObject* found = PyDict_GetItem(self.namespace, self.attribute)
-        if found == <PyObject*>self.generated:
+        cdef PyObject* current = PyDict_GetItem(self.namespace, self.attribute)
+        if current == <PyObject*>self.generated:
             return True
         return (
-            found != NULL
-            and isinstance(<object>found, Generated)
-            and (<Generated>found).original is self.generated
+            current != NULL
+            and isinstance(<object>current, Generated)
+            and (<Generated>current).original is self.generated
         )
 
     cdef int source(self, int i) noexcept:

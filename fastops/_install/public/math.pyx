@@ -60,9 +60,9 @@ cdef int _round(Lowering self, Draft* draft) except -1:
 
 
 cdef bint _same_shape(object x, object y):
-    cdef const Tensor* one = host_tensor(<PyObject*>x)
+    cdef const Tensor* tensor = host_tensor(<PyObject*>x)
     cdef const Tensor* other = host_tensor(<PyObject*>y)
-    return one != NULL and other != NULL and same_sizes(one, other)
+    return tensor != NULL and other != NULL and same_sizes(tensor, other)
 
 
 cdef int _clip(Lowering self, Draft* draft) except -1:

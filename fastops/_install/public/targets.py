@@ -43,7 +43,7 @@ def standing_alone():
         The stand-ins, by name of the function. If the running TensorFlow has code that differs from
         the mirrored code, the value is TensorFlow's function.
     """
-    found = {}
+    stand_ins = {}
     for function in FUNCTIONS:
         holder, attribute = resolve(function.name)
         original = vars(holder)[attribute]
@@ -53,8 +53,8 @@ def standing_alone():
             and signature(original) == function.signature
             and restated.objection("public", function.name, original) is None
         )
-        found[function.name] = _stand_in(function, original, True) if known else original
-    return found
+        stand_ins[function.name] = _stand_in(function, original, True) if known else original
+    return stand_ins
 
 
 def _found(layer, entries):
@@ -101,7 +101,7 @@ def _stand_in(function, original, always=False):
             for site, early in zip(function.sites, replaced, strict=True)
         ]
 
-    found, replay = handlers(original), upstream.load("replay.replayed")
+    registries, replay = handlers(original), upstream.load("replay.replayed")
     return lowering.Lowering(
         original,
         names=names,
@@ -110,8 +110,8 @@ def _stand_in(function, original, always=False):
         needs=dict(item.split("=") for item in function.needs.split()),
         sites=sites,
         lowering=function.lowering,
-        handlers=found,
-        beyond=replay.Replayed(original, generated, found, always=always)
+        handlers=registries,
+        beyond=replay.Replayed(original, generated, registries, always=always)
         if replay is not None and function.name.startswith("tf.")
         else None,
         always=always,

@@ -134,33 +134,33 @@ cdef class Replayed(Replacement):
 
     cdef Specialization case_of(self, const Signature& signature):
         cdef Specialization case = self.last
-        cdef PyObject* found
+        cdef PyObject* stored
         if case is None or not signature.Is(
             PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)
         ):
             key = PyBytes_FromStringAndSize(signature.data(), signature.size())
-            found = self.cases.find(key)
-            if found == NULL:
+            stored = self.cases.find(key)
+            if stored == NULL:
                 case = self.cases.put(key, Specialization(key, 1))
             else:
-                case = <Specialization>found
+                case = <Specialization>stored
             self.last = case
         return case
 
-    def op(self, place, name):
+    def op(self, index, name):
         """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
-        found = self.ops.get((place, name))
-        if found is None:
-            found = self.ops.setdefault((place, name), Op(name))
-        return found
+        step_op = self.ops.get((index, name))
+        if step_op is None:
+            step_op = self.ops.setdefault((index, name), Op(name))
+        return step_op
 
     cdef bint learn(self, Specialization case, recorder, list arguments, list holders, result,
                     Guard guard) except -1:
         """Make a replay of a recorded call. Return False if calls cannot be replayed."""
         try:
-            found = recording(recorder, arguments, holders, result)
-            replay = Replay(found, self.op, self.passed, self.settings, guard)
-            prepare_kernels(recorder, found)
+            recorded = recording(recorder, arguments, holders, result)
+            replay = Replay(recorded, self.op, self.passed, self.settings, guard)
+            prepare_kernels(recorder, recorded)
         except Exception as problem:  # the user's call has succeeded: only the recording fails
             refused = as_refusal(problem)
             why = refused.sentence

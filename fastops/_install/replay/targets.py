@@ -72,10 +72,10 @@ def _objects():
 
 def _class(title):
     name = title.replace("tf", "tensorflow", 1)
-    found = upstream.look_up(name)
+    kind = upstream.look_up(name)
     if (why := upstream.objection_to(name, "class")) is not None:
         raise upstream.MissingNameError(why)
-    return ResourceVariable if found is tf.Variable else found  # tf.Variable(...) makes these
+    return ResourceVariable if kind is tf.Variable else kind  # tf.Variable(...) makes these
 
 
 @cache

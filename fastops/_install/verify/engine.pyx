@@ -215,10 +215,10 @@ cdef PyObject* _verified(PyObject* callable, PyObject* const* args, size_t nargs
                          PyObject* keywords) except NULL:
     """Handle a call of a replacement during verification."""
     cdef Subject subject
-    cdef PyObject* found = PyDict_GetItem(_subjects, <size_t>callable)
-    if found == NULL:  # verification has ended
+    cdef PyObject* stored = PyDict_GetItem(_subjects, <size_t>callable)
+    if stored == NULL:  # verification has ended
         return PyObject_Vectorcall(callable, args, nargsf, keywords)
-    subject = <Subject>found
+    subject = <Subject>stored
     if way == kStock:
         return PyObject_Vectorcall(<PyObject*>subject.original, args, nargsf, keywords)
     if way == kTrial or not live or is_recorded(this_thread()) or not eager():
