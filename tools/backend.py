@@ -140,7 +140,7 @@ RETURNED = {name: kind for names, kind in RETURNS.items() for name in names.spli
 
 HEAD = """\
 # Written by tools/backend.py from the functions in fastops/_backend.
-# Do not edit: `make gen` writes it anew.
+# Do not edit: `make gen` generates this file.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any

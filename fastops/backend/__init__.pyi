@@ -1,5 +1,5 @@
 # Written by tools/backend.py from the functions in fastops/_backend.
-# Do not edit: `make gen` writes it anew.
+# Do not edit: `make gen` generates this file.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
