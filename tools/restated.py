@@ -314,7 +314,7 @@ HEAD = """\
 
 `tools/restated.py` writes this page, and a test checks it.
 
-A stand-in for a Python function of TensorFlow or Keras reimplements that function. It is in force
+A stand-in for a Python function of TensorFlow or Keras reimplements that function. It is active
 if the code of the function, and of the functions that it names, is the code that was reimplemented.
 `fastops/_install/originals.json` has the digests of that code, which is the code of
 {running}.
@@ -330,7 +330,7 @@ if the code of the function, and of the functions that it names, is the code tha
   reports that name.
 
 Ops, generated functions and recordings of TensorFlow's functions ("replayed") reimplement no
-Python, and are in force in all versions. Recordings of Keras's calls ("models") are compared with
+Python, and are active in all versions. Recordings of Keras's calls ("models") are compared with
 Keras's own Python before they are used. They depend on how Keras keeps names, masks and the state
 of a thread, and are left out if that code differs. Three kinds of calls depend on more:
 

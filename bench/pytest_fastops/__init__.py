@@ -39,7 +39,7 @@ def pytest_addoption(parser):
     group.addoption(
         "--fastops-install",
         action="store_true",
-        help="run all tests with fastops.install() in force, as FASTOPS_INSTALL=1 does",
+        help="run all tests with fastops.install() active, as FASTOPS_INSTALL=1 does",
     )
     group.addoption(
         *("--fastops-verify",),

@@ -81,4 +81,4 @@ def header(config):
     asked = asked_by(config)
     if asked is None:
         return None
-    return f"fastops: install is in force from the import of TensorFlow on ({asked})"
+    return f"fastops: install is active from the import of TensorFlow on ({asked})"

@@ -7,7 +7,7 @@ from fastops._cpp.frame cimport Frame
 from fastops._cpp.runtime cimport Runtime
 
 
-# Whether draws may run here: `install` is in force, and all draws are known that TensorFlow's
+# Whether draws may run here: `install` is active, and all draws are known that TensorFlow's
 # kernels have made.
 cdef bint live
 

@@ -10,7 +10,7 @@ pair comes again, TensorFlow's kernel makes the first draw, too, before it makes
 draws of the pair are TensorFlow's.
 
 This is right as long as no draw of TensorFlow's is unknown here. All of them pass through
-fastops while `install` is in force. `begin` is told whether any happened before. TensorFlow drops
+fastops while `install` is active. `begin` is told whether any happened before. TensorFlow drops
 its kernels when a global seed is set: `forget` then starts again.
 """
 

@@ -14,24 +14,24 @@ class MissingOpError(NotImplementedError):
 
 
 class FallbackError(RuntimeError):
-    """A call was not direct, and `fastops.options(on_fallback="raise")` is in force."""
+    """A call was not direct, and `fastops.options(on_fallback="raise")` is active."""
 
     __module__ = "fastops"
 
 
 class FallbackWarning(UserWarning):
-    """A call was not direct, and `fastops.options(on_fallback="warn")` is in force."""
+    """A call was not direct, and `fastops.options(on_fallback="warn")` is active."""
 
     __module__ = "fastops"
 
 
 class VerificationError(RuntimeError):
-    """A result differed from TensorFlow's, and `fastops.install(verify="raise")` is in force."""
+    """A result differed from TensorFlow's, and `fastops.install(verify="raise")` is active."""
 
     __module__ = "fastops"
 
 
 class VerificationWarning(UserWarning):
-    """A result differed from TensorFlow's, and `fastops.install(verify="warn")` is in force."""
+    """A result differed from TensorFlow's, and `fastops.install(verify="warn")` is active."""
 
     __module__ = "fastops"

@@ -289,7 +289,7 @@ def originals():
 
 
 def in_force():
-    """Tell which of the pieces that mirror code `install` would put in force.
+    """Tell which of the pieces that mirror code `install` would activate.
 
     Call it while fastops is not installed.
 
@@ -297,7 +297,7 @@ def in_force():
     -------
     dict of str to dict
         By layer and name, for packages that are imported: why a piece is left out, or `None` if it
-        would be in force.
+        would be active.
     """
     active = {(target.layer, target.name) for target in targets()}
     rules = upstream.load("gradients.targets")

@@ -89,7 +89,7 @@ def _verification():
 def _in_force():
     """Return a table of the stand-ins for TensorFlow's and Keras's Python code: active or not."""
     placement.uninstall()
-    table = _table("What install replaces here", "layer", "in force", "left out", "because")
+    table = _table("What install replaces here", "layer", "active", "left out", "because")
     for layer, pieces in targets.in_force().items():
         left = {}
         for title, why in pieces.items():

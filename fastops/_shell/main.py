@@ -1,4 +1,4 @@
-"""Run a program with `fastops.install` in force, or say what is in force here."""
+"""Run a program with `fastops.install` active, or say what is active here."""
 
 import argparse
 import atexit

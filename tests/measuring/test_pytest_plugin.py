@@ -243,7 +243,7 @@ def test_nothing_is_imported():
     assert "fastops._shell.launch" not in [type(one).__module__ for one in sys.meta_path]
 """
 
-HEADER = "fastops: install is in force from the import of TensorFlow on ({})"
+HEADER = "fastops: install is active from the import of TensorFlow on ({})"
 
 
 @pytest.fixture

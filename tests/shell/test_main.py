@@ -556,7 +556,7 @@ def test_commands(tmp_path):
     assert "FASTOPS_ON_FALLBACK" in out
     status, out, _ = start(["-m", "fastops", "doctor"], tmp_path)
     assert status == 0
-    assert all(word in out for word in ("direct path", "in force", "operators", "models"))
+    assert all(word in out for word in ("direct path", "active", "operators", "models"))
 
 
 def test_doctor_lists_what_is_left_out(monkeypatch):
