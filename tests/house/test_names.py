@@ -37,9 +37,6 @@ NATIVE_CLASS = re.compile(
     r"^\s*(?:class|struct|union|enum(?: class)?) (?P<name>\w+)(?: : [^;{]+)? ?\{", re.MULTILINE
 )
 
-# Names that two modules may share, with the reason.
-SHARED = {"Helper": "a row of the table of helpers, and the stand-in for a helper of Keras"}
-
 
 def bound(tree):
     """Yield the names that the statements of a module bind, without those in branches."""
@@ -109,11 +106,7 @@ def test_class_names_are_unique_in_the_package():
     modules = classes_by_name()
     assert len(modules) > 200
     assert {"Op", "Plan", "NativePlan", "Replacement", "Signature"} <= modules.keys()
-    shared = {
-        name: sorted(paths)
-        for name, paths in modules.items()
-        if len(paths) > 1 and name not in SHARED
-    }
+    shared = {name: sorted(paths) for name, paths in modules.items() if len(paths) > 1}
     assert not shared
 
 
