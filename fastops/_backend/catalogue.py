@@ -117,7 +117,7 @@ def notes(description: Description) -> str:
     """Return a description as sentences."""
     parts = {
         "alias": f"An alias of the op {description.op}.",
-        "thicker": f"Thicker than what is below it: {description.adds}.",
+        "thicker": f"Thicker (it adds to the ops that it runs): {description.adds}.",
         "unique": f"Unique: {description.adds}.",
     }
     text = parts[description.category]

@@ -557,7 +557,7 @@ def pow(x, a):
 
 
 @thicker(
-    "a name for the dtype, and nothing to do where it is the tensor's",
+    "a name for the dtype; no op if the tensor has this dtype",
     tensorflow="tf.cast",
     keras="keras.ops.cast",
 )
@@ -637,7 +637,7 @@ def clip(x, min_value, max_value):
     "zero for negative numbers",
     tensorflow="tf.sqrt",
     keras="keras.ops.sqrt",
-    differs="which are NaN for negative numbers",
+    differs="NaN for negative numbers",
 )
 def sqrt(x):
     """Square root, of each element; zero for negative elements.

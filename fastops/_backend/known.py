@@ -353,17 +353,17 @@ def replayed_if_pure(function):
     """
     if type(function) is not types.FunctionType:
         return function
-    found = _functions.get(function, 0)
-    if isinstance(found, int):
-        if found < 0:
+    entry = _functions.get(function, 0)
+    if isinstance(entry, int):
+        if entry < 0:
             return function
-        if found + 1 < _GLANCES:
-            _functions[function] = found + 1
+        if entry + 1 < _GLANCES:
+            _functions[function] = entry + 1
             return function
-        found = _look_at(function)
-    elif not found.holds():
-        found = _look_at(function)
-    return function if found is None else found.replayed
+        entry = _look_at(function)
+    elif not entry.holds():
+        entry = _look_at(function)
+    return function if entry is None else entry.replayed
 
 
 def _look_at(function):

@@ -127,7 +127,7 @@ def categorical_crossentropy(target, output, from_logits=False, axis=-1):
 
 
 @thicker(
-    "probabilities as well as logits, a weight for what is hard",
+    "probabilities as well as logits, less weight for easy cases",
     keras="keras.losses.CategoricalFocalCrossentropy",
 )
 @below.dispatched
@@ -340,7 +340,7 @@ def binary_crossentropy(target, output, from_logits=False):
 
 
 @thicker(
-    "probabilities as well as logits, a weight for what is hard",
+    "probabilities as well as logits, less weight for easy cases",
     keras="keras.losses.BinaryFocalCrossentropy",
 )
 @below.dispatched

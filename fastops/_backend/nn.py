@@ -232,7 +232,7 @@ def sigmoid(x):
     return _with_logits(below.sigmoid(x), x)
 
 
-@thicker("ops for it", keras="keras.ops.hard_sigmoid", differs="has another slope, 1/6")
+@thicker("the formula, in ops", keras="keras.ops.hard_sigmoid", differs="has another slope, 1/6")
 def hard_sigmoid(x):
     """Piecewise linear sigmoid: ``0.2 * x + 0.5``, clipped to 0 and 1.
 

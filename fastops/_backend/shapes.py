@@ -70,7 +70,9 @@ def int_shape(x):
     return facts.int_shape(x)
 
 
-@thicker("a name", tensorflow="tf.Tensor.dtype", keras="keras.backend.standardize_dtype")
+@thicker(
+    "the name of the dtype", tensorflow="tf.Tensor.dtype", keras="keras.backend.standardize_dtype"
+)
 def dtype(x):
     """Return the name of the dtype.
 
@@ -125,7 +127,7 @@ def shape(x):
     return tf.shape(x)
 
 
-@thicker("a number of NumPy's", tensorflow="tf.size", keras="keras.ops.size")
+@thicker("a NumPy number", tensorflow="tf.size", keras="keras.ops.size")
 def count_params(x):
     """Return the number of elements.
 
@@ -185,7 +187,7 @@ def reshape(x, shape):
     return tf.reshape(x, shape)
 
 
-@thicker("the shape", tensorflow="tf.reshape", keras="keras.ops.ravel")
+@thicker("the computation of the new shape", tensorflow="tf.reshape", keras="keras.ops.ravel")
 def flatten(x):
     """Put all elements along one axis.
 
@@ -207,7 +209,7 @@ def flatten(x):
     return below.reshape(x, [-1])
 
 
-@thicker("the shape", tensorflow="tf.reshape", keras="keras.ops.reshape")
+@thicker("the computation of the new shape", tensorflow="tf.reshape", keras="keras.ops.reshape")
 def batch_flatten(x):
     """Put all elements of each item of a batch along one axis.
 
@@ -330,7 +332,7 @@ def permute_dimensions(x, pattern):
     return tf.transpose(x, pattern)
 
 
-@thicker("the order of axes", tensorflow="tf.transpose", keras="keras.ops.transpose")
+@thicker("the reversed order of the axes", tensorflow="tf.transpose", keras="keras.ops.transpose")
 def transpose(x):
     """Reverse the order of the axes.
 
@@ -585,7 +587,7 @@ def repeat(x, n):
     return below.tile(x, [1, n, 1] if isinstance(n, int) else tf.stack([1, n, 1]))
 
 
-@thicker("the parts", tensorflow="tf.repeat", keras="keras.ops.repeat")
+@thicker("the split into elements", tensorflow="tf.repeat", keras="keras.ops.repeat")
 def repeat_elements(x, rep, axis):
     """Repeat each element along an axis.
 
@@ -625,7 +627,7 @@ def repeat_elements(x, rep, axis):
 
 
 @thicker(
-    "numbers below a negative one",
+    "a negative `start` alone, which counts as 0",
     tensorflow="tf.range",
     keras="keras.ops.arange",
     differs="their dtype follows from the arguments",
@@ -698,7 +700,7 @@ def is_sparse(tensor):
     return isinstance(tensor, tf.SparseTensor)
 
 
-@thicker("nothing to do for dense tensors", tensorflow="tf.sparse.to_dense")
+@thicker("dense tensors, which it returns unchanged", tensorflow="tf.sparse.to_dense")
 def to_dense(tensor):
     """Return a sparse tensor as a dense one.
 
@@ -734,7 +736,7 @@ def _sparse_concat(axis, tensors):
 # Padding and resizing ----------------------------------------------------------------------------
 
 
-@thicker("the axis", tensorflow="tf.pad", keras="keras.ops.pad")
+@thicker("padding of axis 1 only", tensorflow="tf.pad", keras="keras.ops.pad")
 def temporal_padding(x, padding=(1, 1)):
     """Put zeros before and after the steps of sequences.
 

@@ -48,7 +48,7 @@ class Settings:
 _settings = Settings()
 
 
-@unique("there is one backend", keras="keras.backend.backend")
+@unique('always `"tensorflow"`', keras="keras.backend.backend")
 def backend():
     """Name the library that runs the ops.
 
@@ -295,7 +295,7 @@ _eager = _EagerState()
 _uids_of_graphs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-@unique("names that are numbered, a graph at a time")
+@unique("numbers for names, separate for each graph")
 def get_uid(prefix=""):
     """Return how often this function has been called with a prefix.
 
@@ -325,7 +325,7 @@ def get_uid(prefix=""):
     return uids[prefix]
 
 
-@unique("names that are numbered, a graph at a time")
+@unique("numbers for names, separate for each graph")
 def reset_uids():
     """Make `get_uid` begin at 1 again.
 
@@ -348,7 +348,7 @@ def on_clear(function):
     return function
 
 
-@unique("what this module holds", keras="keras.backend.clear_session")
+@unique("a reset of this module's state", keras="keras.backend.clear_session")
 def clear_session():
     """Drop what this module holds: counters, the learning phase, the graph of placeholders.
 
@@ -377,7 +377,7 @@ def clear_session():
 _manual = [False]
 
 
-@unique("of graphs that a session runs: elsewhere variables have a value from the beginning")
+@unique("a setting for graphs that a session runs; other variables have a value from the beginning")
 def manual_variable_initialization(value):
     """Set whether programs themselves initialise variables in graphs of `tf.compat.v1`.
 

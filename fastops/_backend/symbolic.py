@@ -37,9 +37,9 @@ def _node(spec, name):
 
 
 @unique(
-    "a node that functions are made of",
+    "an input of a `function`",
     keras="keras.Input",
-    differs="what Keras 3's layers take",
+    differs="an input of layers of Keras 3",
 )
 def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragged=False):
     """Make a symbolic tensor: a tensor without a value, from which others can be computed.
@@ -86,7 +86,7 @@ def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragg
 
 
 @unique(
-    "placeholders, and what Keras and tf_keras take for such",
+    "placeholders, and symbolic tensors of Keras and tf_keras",
     keras="keras.backend.is_keras_tensor",
 )
 def is_keras_tensor(x):
@@ -199,7 +199,7 @@ def function(inputs, outputs, updates=None, name=None, **kwargs):
         return _of_model(inputs, outputs)
     if not any(isinstance(tensor, Symbol) for tensor in flat):
         raise ValueError(
-            "a function is made of placeholders and what is computed from them: found neither"
+            "the inputs and outputs contain no placeholder, and no tensor computed from one"
         )
     return _function(inputs, outputs)
 
@@ -244,7 +244,7 @@ def _read(x):
 
 
 @thicker(
-    "nothing: TensorFlow's own, of graphs",
+    "nothing: TensorFlow's function for graphs",
     tensorflow="tf.gradients",
     differs="`tf.GradientTape` in eager calls",
 )

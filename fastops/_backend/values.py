@@ -359,7 +359,9 @@ def _numpy(x):
     return x.numpy() if value is None else value
 
 
-@thicker("several at once", tensorflow="tf.Tensor.numpy", keras="keras.ops.convert_to_numpy")
+@thicker(
+    "several tensors at once", tensorflow="tf.Tensor.numpy", keras="keras.ops.convert_to_numpy"
+)
 def batch_get_value(tensors):
     """Return the values of several tensors or variables.
 
@@ -427,7 +429,9 @@ def _assign(x, value):
     return below.assign(x, value) if below.is_variable(x) else x.assign(value)
 
 
-@thicker("several at once", tensorflow="tf.Variable.assign", keras="keras.Variable.assign")
+@thicker(
+    "several variables at once", tensorflow="tf.Variable.assign", keras="keras.Variable.assign"
+)
 def batch_set_value(tuples):
     """Set several variables from arrays.
 
@@ -457,7 +461,9 @@ def batch_set_value(tuples):
         _assign(x, _array_for(x, value))
 
 
-@thicker("a function of it", tensorflow="tf.Variable.assign", keras="keras.Variable.assign")
+@thicker(
+    "a function instead of a method", tensorflow="tf.Variable.assign", keras="keras.Variable.assign"
+)
 def update(x, new_x):
     """Set a variable.
 
@@ -488,7 +494,11 @@ def update(x, new_x):
     return tf.compat.v1.assign(x, new_x)
 
 
-@thicker("a function of it", tensorflow="tf.Variable.assign_add", keras="keras.Variable.assign_add")
+@thicker(
+    "a function instead of a method",
+    tensorflow="tf.Variable.assign_add",
+    keras="keras.Variable.assign_add",
+)
 def update_add(x, increment):
     """Add to a variable.
 
@@ -519,7 +529,11 @@ def update_add(x, increment):
     return tf.compat.v1.assign_add(x, increment)
 
 
-@thicker("a function of it", tensorflow="tf.Variable.assign_sub", keras="keras.Variable.assign_sub")
+@thicker(
+    "a function instead of a method",
+    tensorflow="tf.Variable.assign_sub",
+    keras="keras.Variable.assign_sub",
+)
 def update_sub(x, decrement):
     """Subtract from a variable.
 
@@ -551,9 +565,9 @@ def update_sub(x, decrement):
 
 
 @thicker(
-    "a mean that moves",
+    "the update of a moving average",
     tensorflow="tf.train.ExponentialMovingAverage",
-    differs="which makes the variables itself",
+    differs="makes the variables itself",
 )
 def moving_average_update(x, value, momentum):
     """Move a variable towards a value: to ``x * momentum + value * (1 - momentum)``.

@@ -33,12 +33,12 @@ class SettingsCache:
         key = settle()
         if key == _FIRST:
             return None
-        found = self._made.get(key)
-        if found is None:
+        made = self._made.get(key)
+        if made is None:
             if len(self._made) >= MAX_BACKEND_SETTINGS:
                 self._made.clear()
-            found = self._made[key] = self._make()
-        return found
+            made = self._made[key] = self._make()
+        return made
 
 
 def settle():
