@@ -251,9 +251,11 @@ def lost(run):
         labels = {_promised_label(record) for record in records if record["group"] == group}
         is_left_out = any(name.startswith(f"{suite}: ") for name in not_run)
         if not promised.labels and not labels and not is_left_out:
-            found.append(f"the suite {suite} has no group {group!r}, which has a promise")
+            found.append(
+                f"the suite {suite} has no group {group!r}, for which a figure is promised"
+            )
         found += [
-            f"the group {group!r} has no row {label!r}, which has a promise"
+            f"the group {group!r} has no row {label!r}, for which a figure is promised"
             for label in promised.labels
             if label not in labels and f"{suite}: {label}" not in not_run
         ]

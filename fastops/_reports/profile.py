@@ -277,7 +277,7 @@ class Profile(Printed):
         -----
         The width of a bar in the picture is its time, and a bar lies below the bar of its caller.
         Bars are Python functions (with ``profile(frames=True)``), ops with fastops's dispatch,
-        kernels, and TensorFlow. Calls with the same name in the same place are one bar.
+        kernels, and TensorFlow. Calls with the same name and the same caller are one bar.
 
         Examples
         --------
@@ -332,7 +332,7 @@ class Profile(Printed):
         self._recorder.close()
 
     def _seen(self):
-        """Return the raw notes for pictures."""
+        """Return the raw data for pictures."""
         calls, threads = self._recorder.timeline()
         opener, start, stop = self._recorder.interval()
         noted = None
@@ -440,7 +440,7 @@ _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 
 
 def _how(one, most=160):
-    """Return what a `MethodProfile` says of its calls, and below it their arguments."""
+    """Return how the calls of a `MethodProfile` ran, and in a second line their arguments."""
     how, arguments = one.reason or "replayed", one.arguments
     if arguments is None:
         return how

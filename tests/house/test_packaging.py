@@ -61,14 +61,14 @@ def script(path, text):
 def test_no_compiler(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler -O2")
     message = one_line(needs.compiler)
-    assert "needs a compiler for C++17, and 'no-such-compiler -O2' is none" in message
+    assert "needs a compiler for C++17, and 'no-such-compiler -O2' is not found" in message
     assert "apt install g++" in message
 
 
 def test_a_compiler_that_is_too_old(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", script(tmp_path / "old", 'echo "error: #error C++17" >&2; exit 1'))
     message = one_line(needs.compiler)
-    assert "compiles none of it (error: #error C++17)" in message
+    assert "cannot compile it (error: #error C++17)" in message
     assert "CXX=" in message
 
 

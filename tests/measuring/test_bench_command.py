@@ -190,7 +190,7 @@ def test_a_lost_promise_is_an_error_of_a_full_run(told, capsys, effort):
     moved = {"event": "done", "name": "tape: one", "records": [RECORD | {"suite": "tape"}]}
     told(BEGIN, COLLECTED, moved, END)
     assert main("tape", *effort) == (0 if effort else 1)
-    said = "error: the suite tape has no group 'tape', which has a promise"
+    said = "error: the suite tape has no group 'tape', for which a figure is promised"
     assert (said in capsys.readouterr().err) == (not effort)
 
 

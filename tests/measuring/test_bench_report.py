@@ -123,7 +123,7 @@ def test_a_row_with_another_name_loses_its_promise(group, label):
     name = f"group {group!r}" if label == "any" else f"the group {group!r} has no row {label!r}"
     (sentence,) = report.lost(run)
     assert name in sentence
-    assert sentence.endswith("which has a promise")
+    assert sentence.endswith("for which a figure is promised")
 
 
 def test_a_row_without_a_promise_is_told_if_its_group_has_one_for_each_row():

@@ -143,14 +143,14 @@ def total(searches, check, key):
 CRASHES = """\
 # Where TensorFlow itself ends the process
 
-These malformed calls crash or abort `tf.raw_ops` of TensorFlow {version}, or take it more than ten
+These malformed calls crash or abort `tf.raw_ops` of TensorFlow {version}, or run for more than ten
 seconds, in a fresh process without fastops. There are {count:,} calls, of {ops} ops. fastops does
 not protect against them: TensorFlow makes a call that fastops has not seen before.
 
 `make parity` finds these calls and writes this page. Which calls a run finds depends a little on
 what is in memory, so no test checks the page. A row lists the mistakes that end in the same way.
 
-| op | mistakes | end | last words |
+| op | mistakes | end | last message |
 | --- | --- | --- | --- |
 """
 

@@ -100,7 +100,7 @@ def state(case):
 
 
 def compare(case, *others):
-    """Compare a case with TensorFlow; `others` are the same case, drawn anew if it has state.
+    """Compare a case with TensorFlow; `others` are the same case, made again if it has state.
 
     TensorFlow also makes the first of these calls. The tasks of the second call run in this thread,
     those of the third in TensorFlow's threads.
@@ -192,7 +192,7 @@ def values(op_name, types, thorough=False):
 
 
 def same_cases(op_name, types, mode, thorough):
-    """Yield each case several times, drawn anew if it has state that a call changes."""
+    """Yield each case several times, made again if it has state that a call changes."""
 
     def calls():
         return cases.calls(op_name, types, mode, thorough)
@@ -284,7 +284,7 @@ def second_gradient(function, case):
 
 
 def jvp(function, case):
-    """Return the forward derivative of a call along ones."""
+    """Return the forward derivative of a call, with tangents of ones."""
     by = sources(case)
     with tf.autodiff.ForwardAccumulator(by, [tf.ones_like(source) for source in by]) as forward:
         result = tf.nest.flatten(function(**case.arguments))

@@ -111,7 +111,7 @@ def _why(op_name, refused):
             reasons[because].append(f"{attr}={dtype}")
     notes += [f"{' '.join(which)}: {because}" for because, which in reasons.items()]
     if op_name in recipes.DRAWN:
-        notes.append("drawn anew in each call: dtype, shape and bounds are compared")
+        notes.append("random in each call: dtype, shape and bounds are compared")
     if unstable := recipes.UNSTABLE.get(op_name):
         notes.append(f"compared within the spread of TensorFlow's own runs: {unstable.because}")
     return "; ".join(filter(None, notes)).replace("|", "\\|")

@@ -20,7 +20,7 @@ LARGEST_HEADER = 4096
 
 
 class Entry(NamedTuple):
-    """The code in a fat binary for one kind of GPU: its place and its architecture.
+    """The code in a fat binary for one kind of GPU: its offset and its architecture.
 
     `architecture` is a compute capability without the point, such as 90.
     """

@@ -61,24 +61,24 @@ NATIVE = {
 MISSING = {
     "core": {
         "associative_scan cond custom_gradient fori_loop map remat scan switch vectorized_map "
-        "while_loop": "calls a function that it is given",
+        "while_loop": "calls a function that is an argument",
         "compute_output_spec": "makes a graph of symbolic values",
         "convert_to_numpy is_tensor random_seed_dtype": "runs no op",
         "device_scope": "is a context",
         "slice_update": "runs an op that XLA compiles",
     },
-    "numpy": {"vectorize": "calls a function that it is given"},
+    "numpy": {"vectorize": "calls a function that is an argument"},
     "nn": {
-        "ctc_loss": "lets an op make what it does not fill",
+        "ctc_loss": "runs an op that leaves part of its output uninitialized",
         "fold": "warns",
     },
     "math": {},
     "random": {},
-    "linalg": {"jvp": "calls a function that it is given"},
+    "linalg": {"jvp": "calls a function that is an argument"},
     "image": {"elastic_transform": "looks at other arguments before it draws a seed"},
     "rnn": {
-        "rnn": "calls a function that it is given",
-        "bidirectional_gru bidirectional_lstm cudnn_ok gru lstm": "runs on GPUs alone, or refuses",
+        "rnn": "calls a function that is an argument",
+        "bidirectional_gru bidirectional_lstm cudnn_ok gru lstm": "runs on GPUs only, or raises",
     },
 }
 """The functions that are Keras's own, by module and names, with the reason."""

@@ -29,7 +29,9 @@ def run(request):
     )
     empty = request.stand_ins()
     if empty:
-        findings.notes.append(f"empty so far, their tiers have not come: {' '.join(empty)}")
+        findings.notes.append(
+            f"empty stand-ins for libraries that are not installed yet: {' '.join(empty)}"
+        )
     doctor = subprocess.run(
         [sys.executable, "-m", "fastops", "doctor"], capture_output=True, text=True, check=False
     )

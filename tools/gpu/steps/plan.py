@@ -65,9 +65,9 @@ def run(request):
     for arm, step in steps.items():
         losses[arm] = [step(row, wanted).numpy().tobytes() for _ in range(20)]
     findings.verdicts = [
-        holds("20 losses: bits of tf.function", losses["plan"] == losses["function"]),
+        holds("20 losses: the bits are those of tf.function", losses["plan"] == losses["function"]),
         holds(
-            "weights: bits of tf.function",
+            "weights: the bits are those of tf.function",
             bits(*models["plan"].weights) == bits(*models["function"].weights),
         ),
     ]
@@ -91,7 +91,7 @@ def run(request):
     for text, timings in (("host", timed), ("until done", whole)):
         findings.table.append([text, *(f"{timings[arm].median:.1f}" for arm in steps)])
     if not any(stats.plan for stats in fastops.stats().functions.values()):
-        findings.verdicts.append(undecided("the plan runs", "all calls were TensorFlow's"))
+        findings.verdicts.append(undecided("the plan runs", "TensorFlow ran all calls"))
     return findings
 
 

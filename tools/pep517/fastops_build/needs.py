@@ -139,8 +139,8 @@ def compiler():
     command = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
     if not command or shutil.which(command[0]) is None:
         sys.exit(
-            f"fastops needs a compiler for C++17, and {' '.join(command)!r} is none. Install one "
-            "(apt install g++, dnf install gcc-c++), or name yours: CXX=clang++ pip install ..."
+            f"fastops needs a compiler for C++17, and {' '.join(command)!r} is not found. Install "
+            "one (apt install g++, dnf install gcc-c++), or name yours: CXX=clang++ pip install ..."
         )
     include = sysconfig.get_path("include")
     done = subprocess.run(
@@ -157,7 +157,7 @@ def compiler():
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         sys.exit(
-            f"fastops needs a compiler for C++17, and {' '.join(command)!r} compiles none of it "
+            f"fastops needs a compiler for C++17, and {' '.join(command)!r} cannot compile it "
             f"({reason}). Name another one: CXX=g++-12 pip install ..."
         )
     return done.stdout

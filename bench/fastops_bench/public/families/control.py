@@ -101,10 +101,10 @@ tf.case([(no, lambda: x), (yes, lambda: y)], default=lambda: t)
 tf.cond(yes, lambda: x, lambda: y)
 tf.foldl(lambda total, each: total + each, x)
 tf.foldr(lambda total, each: total + each, x)
-tf.map_fn(lambda each: each * 2.0, x)  # AutoGraph asks about the function for each element
+tf.map_fn(lambda each: each * 2.0, x)  # AutoGraph checks the function for each element
 tf.numpy_function(lambda value: value + 1.0, [x], tf.float32)
 tf.py_function(lambda value: value + 1.0, [x], tf.float32)
-tf.scan(lambda total, each: total + each, x)  # AutoGraph asks about the function for each element
+tf.scan(lambda total, each: total + each, x)  # AutoGraph checks the function for each element
 tf.switch_case(one, [lambda: x, lambda: y, lambda: t], default=lambda: u)
 tf.vectorized_map(lambda each: each * 2.0, x)  # TensorFlow traces a graph in each call
 tf.while_loop(lambda n, total: n < 4, lambda n, total: (n + 1, total * 2.0), [0, x])

@@ -19,7 +19,7 @@ tf.ragged.boolean_mask(cube, positive)
 tf.ragged.constant([[1.0], [2.0, 3.0]])
 tf.ragged.cross([rs, rs])
 tf.ragged.cross_hashed([rs, rs], 10)
-tf.ragged.map_flat_values(tf.square, r)  # what the function does cannot be known before
+tf.ragged.map_flat_values(tf.square, r)  # the function may do anything
 tf.ragged.range(labels)
 tf.ragged.row_splits_to_segment_ids([0, 1, 3])
 tf.ragged.segment_ids_to_row_splits([0, 0, 2])

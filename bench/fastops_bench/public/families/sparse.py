@@ -24,7 +24,7 @@ tf.sparse.expand_dims(sp, 0)
 tf.sparse.eye(3)
 tf.sparse.fill_empty_rows(sp, 0.5)
 tf.sparse.from_dense(m)
-tf.sparse.map_values(tf.square, sp)  # what the function does cannot be known before
+tf.sparse.map_values(tf.square, sp)  # the function may do anything
 tf.sparse.mask(slices, [0])
 tf.sparse.maximum(sp, sp2)
 tf.sparse.minimum(sp, sp2)

@@ -44,7 +44,7 @@ tf.Variable:
     __pow__: v ** 2.0
     __radd__: 1.0 + v
     __rand__: True & flags
-    __repr__: repr(v)  # NumPy writes the numbers
+    __repr__: repr(v)  # NumPy formats the numbers
     __rfloordiv__: 9 // whole
     __rmatmul__: np.asarray(m) @ w
     __rmod__: 9 % whole
