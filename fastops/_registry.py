@@ -35,8 +35,8 @@ def op(op_name):
     return named(op_name)
 
 
-def _reduce(one):
-    return op, (one.op_name,)
+def _reduce(op_object):
+    return op, (op_object.op_name,)
 
 
 copyreg.pickle(Op, _reduce)  # a pickle contains only the op's name
@@ -94,10 +94,10 @@ def _door(module, names, star=True):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         with LOCK:
-            found = {attribute: op(op_name) for attribute, op_name in names().items()}
-        namespace.update(found)
+            ops = {attribute: op(op_name) for attribute, op_name in names().items()}
+        namespace.update(ops)
         if star:
-            namespace["__all__"] = sorted(found)
+            namespace["__all__"] = sorted(ops)
         namespace.pop("__getattr__", None)
         if name not in namespace:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -149,8 +149,8 @@ def load_op_library(path):
     # TensorFlow's module has a keyword-only function under each op's own name, besides others.
     loaded = {raw_name(op_name): op_name for op_name in _ungenerated()}
     for name in loaded.keys() & vars(library).keys():
-        found = op(loaded[name])
-        for door, attribute in (("raw_ops", name), ("ops", found.__name__)):
-            setattr(module, attribute, found)
-            setattr(sys.modules[f"fastops.{door}"], attribute, found)
+        op_object = op(loaded[name])
+        for door, attribute in (("raw_ops", name), ("ops", op_object.__name__)):
+            setattr(module, attribute, op_object)
+            setattr(sys.modules[f"fastops.{door}"], attribute, op_object)
     return module

@@ -128,7 +128,7 @@ CALLS = {
 WITHOUT = {
     "batch_get_value": "a loop over `get_value`",
     "batch_set_value": "a loop over `set_value`",
-    "gradients": "of graphs alone",
+    "gradients": "for graphs only",
     "random_binomial": "warns in each call",
 }
 """Functions that are not timed, with the reason."""

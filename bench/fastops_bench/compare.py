@@ -115,8 +115,8 @@ def show(before, after, console):
     middle = geometric_mean(change.factor for change in differing)
     console.print(
         f"{len(differing)} calls: {counts}; geometric mean of the changes {middle:.3f}. "
-        f"What is not fastops' takes {drift(before, after):.2f} times as long as before: "
-        "that is the machine, and no part of the changes. Of many calls a few differ without a "
-        "cause: those of which a second pair of runs says the same have changed.",
+        f"Calls without fastops take {drift(before, after):.2f} times as long as before. The "
+        "machine causes this, and the changes do not include it. Among many calls, a few differ "
+        "by chance. A change is real if a second pair of runs shows it, too.",
         highlight=False,
     )

@@ -1,4 +1,4 @@
-"""Repeated calls of `Session.run`: fetches and feeds find them without TensorFlow's handlers."""
+"""Repeated calls of `Session.run`, looked up by fetches and feeds without TensorFlow's handlers."""
 
 import numpy as np
 import tensorflow as tf

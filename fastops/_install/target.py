@@ -75,7 +75,7 @@ def everywhere(claims):
         By the identity of the function: the layer, the name, and the callable that makes its
         replacement. All targets of a function share one replacement.
     """
-    ones = {function: _One(make) for function, (_, _, make) in claims.items()}
+    shared = {function: _SharedReplacement(make) for function, (_, _, make) in claims.items()}
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] not in ("tensorflow", "keras"):
             continue
@@ -87,10 +87,10 @@ def everywhere(claims):
             if (claim := claims.get(id(value))) is None:
                 continue
             layer, name, _ = claim
-            yield Target(layer, name, module, attribute, ones[id(value)])
+            yield Target(layer, name, module, attribute, shared[id(value)])
 
 
-class _One:
+class _SharedReplacement:
     """Makes the replacement of a function once, for all references to the function."""
 
     __slots__ = ("_made", "_make")

@@ -52,9 +52,9 @@ cdef class Log:
         self.called = []
 
     cdef int32_t number(self, const void* key, PyObject* what, bint is_code) except -1:
-        found = self.numbers.find(key)
-        if found != self.numbers.end():
-            return deref(found).second
+        entry = self.numbers.find(key)
+        if entry != self.numbers.end():
+            return deref(entry).second
         if is_code:
             self.called.append(<object>what)  # keeps it alive, so that its address stays unique
         else:

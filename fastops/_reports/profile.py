@@ -439,9 +439,9 @@ _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 
 
-def _how(one, most=160):
+def _how(method, most=160):
     """Return how the calls of a `MethodProfile` ran, and in a second line their arguments."""
-    how, arguments = one.reason or "replayed", one.arguments
+    how, arguments = method.reason or "replayed", method.arguments
     if arguments is None:
         return how
     return f"{how}\n{arguments if len(arguments) <= most else arguments[: most - 4] + '...)'}"

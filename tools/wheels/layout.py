@@ -1,10 +1,10 @@
-"""The places of libraries in a wheel."""
+"""The paths of libraries in a wheel."""
 
 import sys
 
 
 def layout(compiled, suffix):
-    """Return the libraries by place in the wheel, and the table for `fastops._build_info`.
+    """Return the libraries by path in the wheel, and the table for `fastops._build_info`.
 
     Modules that do not use TensorFlow's headers are placed beside their sources. Others are placed
     in a folder for the first release whose headers are the same after preprocessing.
@@ -21,10 +21,10 @@ def layout(compiled, suffix):
         folder = folders.setdefault(build["interface"], f"_builds/tf{release.replace('.', '_')}")
         builds.setdefault(folder, []).append(build["known_by"])
         for name, library in build["libraries"].items():
-            package, _, place = (name.replace(".", "/") + suffix).partition("/")
+            package, _, inner = (name.replace(".", "/") + suffix).partition("/")
             between = f"{folder}/" if name in build["readers"] else ""
-            if files.setdefault(f"{package}/{between}{place}", library) != library:
+            if files.setdefault(f"{package}/{between}{inner}", library) != library:
                 sys.exit(
-                    f"{name} is compiled otherwise for TensorFlow {release}, and reads nothing"
+                    f"{name} differs for TensorFlow {release}, but uses no header of TensorFlow"
                 )
     return files, builds

@@ -73,7 +73,7 @@ tf.linalg.LinearOperatorBlockDiag([operator, operator]).to_dense()
 tf.linalg.LinearOperatorCirculant(z).matvec(zz)
 tf.linalg.LinearOperatorComposition([operator, operator]).matvec(row)
 tf.linalg.LinearOperatorDiag(x).solvevec(y)
-tf.linalg.LinearOperatorFullMatrix(m).matmul(n)  # a module is made, which follows its attributes
+tf.linalg.LinearOperatorFullMatrix(m).matmul(n)  # makes a tf.Module, which tracks its attributes
 tf.linalg.LinearOperatorHouseholder(x).matvec(y)
 tf.linalg.LinearOperatorIdentity(3).to_dense()
 tf.linalg.LinearOperatorInversion(operator).matvec(row)
