@@ -322,6 +322,15 @@ class Lookups:
         else:
             self._descend(value, depth + 1, namespace)
 
+    def add_function(self, function):
+        """Add a function that an object holds: code calls it without naming it."""
+        piece = restated.name_of(function)
+        if piece in restated.table()["rests_on"]:
+            self.add_piece(piece)
+        elif piece is not None and ".gen_" in piece:
+            for inner in functions_in(function):
+                self.add(inner.__code__, inner.__globals__)
+
     def _descend(self, function, depth, namespace):
         """Queue a function that is called, if it is of the same module."""
         if getattr(function, "__globals__", None) is namespace:
@@ -517,7 +526,7 @@ def _of_generated(namespace):
     return lookups.finish()
 
 
-def _of_codes(codes):
+def _of_codes(codes, functions):
     lookups = Lookups(cold=True)
     # Stand-ins read variables, so TensorFlow's code for reads is not among the code that ran.
     lookups.add_piece(READS)
@@ -525,6 +534,8 @@ def _of_codes(codes):
         lookups.add_class(kind, methods)
     for code, namespace in codes:
         lookups.add(code, namespace)
+    for function in functions:
+        lookups.add_function(function)
     return lookups.finish()
 
 
@@ -588,26 +599,35 @@ def of_class(kind, *methods):
 
 
 _of_codes_of_libraries: dict = {}
-"""By the identities of code and of its global variables: the guard, and the code (kept alive)."""
+"""By the identities of code, of its global variables and of functions: the guard, and the code and
+the functions (kept alive)."""
 
 
-def of_codes(codes):
+def of_codes(codes, functions=()):
     """Return a guard of code that has run. Recordings of the same library code share one guard.
 
     Parameters
     ----------
     codes : iterable of tuple
         Pairs of code and its global variables.
+    functions : iterable of callable
+        Functions of libraries that objects hold, so that the code may call them without naming
+        them. A stand-in may have run in the place of such a function.
     """
-    codes = list(codes)
+    codes, functions = list(codes), list(functions)
     if not all(_is_of_module(namespace) for _, namespace in codes):
-        return Guard(partial(_of_codes, codes))
-    key = len(_of_variables), frozenset((id(code), id(namespace)) for code, namespace in codes)
+        return Guard(partial(_of_codes, codes, functions))
+    key = (
+        len(_of_variables),
+        frozenset((id(code), id(namespace)) for code, namespace in codes),
+        frozenset(map(id, functions)),
+    )
     entry = _of_codes_of_libraries.get(key)
     if entry is None:
         if len(_of_codes_of_libraries) >= MAX_SHARED_GUARDS:
             _of_codes_of_libraries.clear()
-        entry = _of_codes_of_libraries[key] = Guard(partial(_of_codes, codes)), codes
+        guard = Guard(partial(_of_codes, codes, functions))
+        entry = _of_codes_of_libraries[key] = guard, codes, functions
     return entry[0]
 
 

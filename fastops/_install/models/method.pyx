@@ -68,6 +68,7 @@ cdef extern from "Python.h":
     int PyGC_Enable()
 
 import weakref
+from functools import partial
 from sys import getprofile as _getprofile
 
 import numpy as np
@@ -836,8 +837,10 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
         raise NotReplayableError("read_changed", case.changes())
     if not (second or case.variants) or not case.codes.keys() >= witness.codes.keys():
         codes = {**(case.codes if second or case.variants else {}), **witness.codes}
-        guard = _of_codes([(code, namespace) for (code, _), namespace in codes.items()])
-        globals_now, places = guards_of(codes, state.places, self.unasked, foreign, guard)
+        pairs = [(code, namespace) for (code, _), namespace in codes.items()]
+        globals_now, places = guards_of(
+            codes, state.places, self.unasked, foreign, partial(_of_codes, pairs)
+        )
         second = second and case.codes.keys() >= witness.codes.keys()
         case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
         case.seen = places.seen

@@ -9,7 +9,7 @@ from fastops._specialize.recording.recording import NotReplayableError
 _COPYING = _EagerTensorBase._copy_nograd.__code__
 
 
-def guards_of(codes, held, unasked, others, guard):
+def guards_of(codes, held, unasked, others, guard_of):
     """Return the globals and objects that code depends on, beside the object that is called.
 
     Parameters
@@ -22,8 +22,9 @@ def guards_of(codes, held, unasked, others, guard):
         The names of attributes to ignore, as for `Places`.
     others : list of object
         More objects that the code uses without having them as arguments.
-    guard : fastops._specialize.guards.names.Guard
-        The guard of the functions and classes that the code names.
+    guard_of : callable
+        Returns the guard (`fastops._specialize.guards.names.Guard`) of the functions and classes
+        that the code names. It takes a list of more functions that the code may call.
 
     Returns
     -------
@@ -43,17 +44,19 @@ def guards_of(codes, held, unasked, others, guard):
     for code in users:
         if (name := any_name(code)) is not None:
             raise NotReplayableError("reads_any_attribute", f"{code.co_name} uses {name}")
-    modules = list(held.modules)
+    modules, functions = list(held.modules), list(held.functions)
     while True:
-        global_names = Globals(codes, guard, modules)
+        global_names = Globals(codes, guard_of(functions), modules)
         contents = global_names.contents()
         titles = [*contents, *(type(other).__name__ for other in others)]
         places = Places([*contents.values(), *others], unasked, titles)
         known = {id(module) for module, _ in modules}
-        new = [pair for pair in places.modules if id(pair[0]) not in known]
-        if not new or not users:
+        new = [pair for pair in places.modules if users and id(pair[0]) not in known]
+        called = [function for function in places.functions if function not in functions]
+        if not new and not called:
             break
         modules += new
+        functions += called
     for code in users:
         if left := names_of(code) & (held.unwatched | places.unwatched):
             raise NotReplayableError("reads_uncompared", f"{code.co_name} reads {min(left)}")

@@ -28,12 +28,14 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+from tensorflow.python.framework._pywrap_python_api_dispatcher import PythonAPIDispatcher
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable import data_structures
 from tensorflow.python.trackable.base import Trackable
+from tensorflow.python.util import dispatch
 
-from fastops._specialize.guards.names import is_stand_in
+from fastops._specialize.guards.names import is_stand_in, upstream
 from fastops._specialize.libraries import BOOKKEEPING, is_of_keras, is_own, is_pure
 from fastops._specialize.policy import MAX_GUARDED_PLACES, MAX_VALUE_BYTES
 from fastops._specialize.recording.recording import NotReplayableError
@@ -78,6 +80,9 @@ _FIXED_PARTS = {
     slice: ("start", "stop", "step"),
 }
 """By class, the attributes of which an instance consists and that cannot be set."""
+
+_OF_NUMPY = frozenset({np.ufunc, type(np.concatenate)}) - {types.FunctionType}
+"""Classes of NumPy's functions that are written in C, or have a dispatcher written in C."""
 
 _CONTAINERS = (dict, list, set, OrderedDict, defaultdict, np.ndarray)
 
@@ -127,6 +132,9 @@ class Places:
     modules : list of tuple
         Pairs of a module that was found, and its path. The code that ran decides which attributes
         of a module are compared.
+    functions : list of callable
+        The functions of libraries that were found and that a module has under their names. Code may
+        call them without naming them.
     unwatched : set of str
         The names of attributes that exist and are not compared.
     seen : set of int
@@ -145,6 +153,7 @@ class Places:
         self.kept = []
         self.variables = {}
         self.modules = []
+        self.functions = []
         self.unwatched = set()
         self.seen = set()
         self.alive = []  # during the search: reading an attribute may make a new object
@@ -212,6 +221,10 @@ class Places:
             if not is_own(value.__module__ or ""):
                 raise NotReplayableError("holds_cache", self.path(value))
             self.kept.append(value)
+        elif kind in _OF_NUMPY:
+            self.visit_function_of_numpy(value)
+        elif kind is PythonAPIDispatcher:
+            self.visit_dispatcher(value)
         elif kind in _PARTS:
             parts = [getattr(value, name) for name in _PARTS[kind]]
             self.note(value, "parts", value, _PARTS[kind], parts)
@@ -263,6 +276,36 @@ class Places:
         names = ("__closure__", "__defaults__", "__kwdefaults__")
         self.enqueue(function, parts, [(".", name) for name in names])
         self.visit_dict(function, attributes, frozenset(), ".")
+
+        if _is_of_module(function):
+            self.functions.append(function)
+
+    def visit_function_of_numpy(self, function):
+        """Add a public function of NumPy that is written in C, or the Python function behind it."""
+        if getattr(np, function.__name__, None) is not function:
+            raise NotReplayableError(
+                "holds_c_function", f"{self.path(function)} is {function.__name__}"
+            )
+        self.kept.append(function)
+        if not isinstance(function, np.ufunc):
+            inner = function._implementation
+            self.enqueue(function, [inner], [(".", "_implementation")])
+
+    def visit_dispatcher(self, dispatcher):
+        """Add the handlers that are registered with a public function of TensorFlow, by type.
+
+        The dispatcher itself is written in C++, but TensorFlow also keeps a table of its handlers.
+        """
+        table = _handlers_of(dispatcher)
+        if table is None:
+            raise NotReplayableError("holds_opaque", f"{self.path(dispatcher)} has no handlers")
+        self.kept += [dispatcher, table]
+        for handler in table:  # the watch keeps no handler alive
+            reference = weakref.ref(handler)
+            self.kept.append(reference)
+            self.note(dispatcher, "reference", reference, handler)
+        counts = tuple(map(len, table.values()))
+        self.note(dispatcher, "handlers", table, tuple(table), counts)
 
     def visit_cell(self, cell):
         """Add a cell: a variable of an outer function."""
@@ -362,6 +405,21 @@ def _is_of_users(value):
     if kind.__module__ == "builtins":
         return kind in (types.FunctionType, type) and not is_own(value.__module__ or "")
     return not (_is_constant(value) or is_own(kind.__module__))
+
+
+def _is_of_module(function):
+    """Tell whether a function belongs to a library, and its module has it under its name."""
+    name = str(function.__module__)
+    namespace = getattr(sys.modules.get(name), "__dict__", {})
+    return is_own(name) and upstream(namespace.get(function.__name__)) is function
+
+
+def _handlers_of(dispatcher):
+    """Return TensorFlow's table of the handlers of a dispatcher; None if it is unknown."""
+    for function, table in list(dispatch._TYPE_BASED_DISPATCH_SIGNATURES.items()):
+        if getattr(function, dispatch.TYPE_BASED_DISPATCH_ATTR, None) is dispatcher:
+            return table
+    return None
 
 
 def _attributes(value):

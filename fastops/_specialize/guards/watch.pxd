@@ -19,6 +19,7 @@ cdef enum Kind:
     FUNCTION
     PARTS
     ORDER
+    HANDLERS
 
 cdef struct Place:
     Kind kind
@@ -43,6 +44,7 @@ cdef class Watch(Condition):
     cdef bint same_items(self, Place* place) except -1
     cdef bint same_elements(self, Place* place, PyObject** now, Py_ssize_t count) except -1
     cdef bint same_parts(self, Place* place) except -1
+    cdef bint same_handlers(self, Place* place) except -1
     cdef bint same_set(self, Place* place) except -1
     cdef bint same_array(self, Place* place) except -1
 

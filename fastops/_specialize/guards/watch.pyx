@@ -54,6 +54,7 @@ cdef dict _TITLES = {
     FUNCTION: "a function",
     PARTS: "an object",
     ORDER: "the order of an OrderedDict",
+    HANDLERS: "the dispatch handlers of a function",
 }
 
 
@@ -114,6 +115,11 @@ cdef class Watch(Condition):
                 place.kind = ORDER
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
+            elif kind == "handlers":
+                place.kind = HANDLERS
+                for value in <tuple>entry[2]:
+                    self.values.push_back(<PyObject*>value)
+                self.contents.append(entry[3])
             elif kind == "parts":
                 place.kind = PARTS
                 self.contents.append(entry[2])
@@ -194,6 +200,9 @@ cdef class Watch(Condition):
                 if not self.same_elements(
                     place, PySequence_Fast_ITEMS(<PyObject*>keys), len(keys)
                 ):
+                    return False
+            elif place.kind == HANDLERS:
+                if not self.same_handlers(place):
                     return False
             elif place.kind == CELL:
                 if _content(<object>place.at) != self.values[place.first]:
@@ -288,6 +297,22 @@ cdef class Watch(Condition):
                 return False
             i += 1
         return True
+
+    cdef bint same_handlers(self, Place* place) except -1:
+        """Compare the handlers in a table, and for how many signatures each is registered."""
+        cdef PyObject* handler
+        cdef PyObject* signatures
+        cdef Py_ssize_t at = 0, n = 0
+        cdef tuple counts = self.contents[place.content]
+        while PyDict_Next(<dict>place.at, &at, &handler, &signatures):
+            if (
+                n == len(counts)
+                or handler != self.values[place.first + <size_t>n]
+                or len(<object>signatures) != counts[n]
+            ):
+                return False
+            n += 1
+        return n == len(counts)
 
     cdef bint same_set(self, Place* place) except -1:
         if <size_t>PySet_GET_SIZE(<object>place.at) != place.last - place.first:
