@@ -182,6 +182,31 @@ def test_seeds_that_tensorflow_chooses():
             assert seen[op_name].direct == number, op_name
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: tf.random.normal([2]),
+        lambda: tf.random.uniform([2]),
+        lambda: tf.random.uniform([2], 0, 90, tf.int32),
+        lambda: tf.random.truncated_normal([2]),
+    ],
+)
+def test_draws_in_a_device_scope_take_one_seed_each(draw):
+    def drawn():
+        started()
+        values = []
+        for number in range(6):
+            with tf.device("/CPU:0" if number % 3 else None):
+                values.append(draw())
+        return values
+
+    want = drawn()
+    with fastops.accelerated():
+        for _ in range(2):
+            for got, expected in zip(drawn(), want, strict=True):
+                assert_same(got, expected)
+
+
 @pytest.mark.parametrize("way", ["tensorflow", "capi", "device", "tape", "callback", "async"])
 def test_draws_on_other_paths_are_not_made_twice(way):
     """A draw that TensorFlow makes for another reason is its first, or goes on from one of ours."""

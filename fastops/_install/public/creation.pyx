@@ -229,10 +229,11 @@ cdef int _random_normal(Lowering self, Draft* draft) except -1:
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
     stddev = constant(<object>draft.values[2], dtype)
-    if mean is None or stddev is None:
+    shape = constant(shape, DT_INT32)  # None in a device scope
+    if mean is None or stddev is None or shape is None:
         return DECLINED
     seed, seed2 = _seeds()
-    drawn = op_at(self, 0)(shape=constant(shape, DT_INT32), dtype=to, seed=seed, seed2=seed2)
+    drawn = op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2)
     return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
 
 
@@ -245,7 +246,9 @@ cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     if type(to) is not _DType or not _may_draw(self, shape):
         return DECLINED
     dtype = <DataType><int>to._type_enum
-    shape = constant(shape, DT_INT32)
+    shape = constant(shape, DT_INT32)  # None in a device scope
+    if shape is None:
+        return DECLINED
     if to is _float32_dtype and type(low) is int and low == 0 and high is None:
         seed, seed2 = _seeds()
         return done(draft, op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2))
