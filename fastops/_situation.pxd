@@ -6,7 +6,7 @@ cdef enum Situation:
     ONLY_HOST = 2          # the host is the only device; requires IN_ORDER
     NO_TAPE = 4            # no tape and no accumulator records
     NO_PROMOTION = 8       # NumPy-style dtype promotion is off
-    NO_DEVICE_SCOPE = 16   # no device scope is open; requires IN_ORDER
+    USUAL_DEVICE = 16      # no device scope is open, or one of the only device; requires IN_ORDER
     TRACED_RUN = 32        # calls of `tf.function` run the trace, not the Python function
     NO_CANCELLATION = 64   # no cancellation manager is active
     NO_EXPORT = 128        # no SavedModel is being exported
@@ -17,7 +17,7 @@ cdef enum Situation:
     # What recordings and plans require. Users of this set add NO_TAPE, ONLY_HOST and one of the two
     # conditions on strategies, if they need them.
     PLAIN = (
-        IN_ORDER | NO_DEVICE_SCOPE | TRACED_RUN | NO_CANCELLATION | NO_EXPORT | NO_GRAPH_SCOPE
+        IN_ORDER | USUAL_DEVICE | TRACED_RUN | NO_CANCELLATION | NO_EXPORT | NO_GRAPH_SCOPE
     )
 
 

@@ -9,13 +9,14 @@ condition is the reason why the call is left to TensorFlow.
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_AsUTF8
 from cython.operator cimport dereference as deref
 
 from fastops._core.locals cimport (
     default_graph, has_scopes, is_ordinary, of_this_thread, promotes_no_dtypes,
 )
 from fastops._core.reasons cimport R_ASYNC, R_DIRECT, R_OBSERVED
-from fastops._cpp.runtime cimport Async, Observed, Runtime
+from fastops._cpp.runtime cimport Async, IsOnlyDevice, Observed, Runtime
 from fastops._dispatch cimport gate, runtime
 from fastops._tf.eager cimport recording
 
@@ -45,7 +46,7 @@ cdef dict _REASONS = {
     ONLY_HOST: _text_of("device_choice"),
     NO_TAPE: _text_of("tape_open"),
     NO_PROMOTION: _text_of("dtype_promotion"),
-    NO_DEVICE_SCOPE: _text_of("device_scope"),
+    USUAL_DEVICE: _text_of("device_scope"),
     TRACED_RUN: _text_of("functions_run_eagerly"),
     NO_CANCELLATION: _text_of("cancellation"),
     NO_EXPORT: _text_of("export"),
@@ -63,8 +64,12 @@ cdef int missing(int required) except -1:
             return IN_ORDER
         if required & ONLY_HOST and not _where.only_host:
             return ONLY_HOST
-        if required & NO_DEVICE_SCOPE and <object>device_name != "":
-            return NO_DEVICE_SCOPE
+        if (
+            required & USUAL_DEVICE
+            and <object>device_name != ""
+            and not IsOnlyDevice(deref(_where), PyUnicode_AsUTF8(<object>device_name))
+        ):
+            return USUAL_DEVICE
     if required & NO_TAPE and recording():
         return NO_TAPE
     if required & NO_PROMOTION and not promotes_no_dtypes():
@@ -121,8 +126,9 @@ cdef str reason_of(int condition):
 cpdef bint is_plain(bint anywhere=False) except -1:
     """Tell whether nothing that surrounds a call of this thread affects how TensorFlow runs it.
 
-    The thread executes eagerly and in order. No tape records. No device scope, graph or
-    distribution strategy is open, and no SavedModel is being exported.
+    The thread executes eagerly and in order. No tape records. No graph or distribution strategy is
+    open, nor a device scope that names another device than the only one, and no SavedModel is being
+    exported.
 
     Parameters
     ----------

@@ -73,7 +73,12 @@ REFUSALS = {
     reason.id: reason
     for reason in (
         Reason("tape_open", "surroundings", "a tape or an accumulator records"),
-        Reason("device_scope", "surroundings", "a device scope is open"),
+        Reason(
+            "device_scope",
+            "surroundings",
+            "a device scope is open",
+            'the scope of the only device, such as `tf.device("/CPU:0")`, is no such reason',
+        ),
         Reason(
             "device_choice",
             "surroundings",

@@ -3,6 +3,7 @@
 #define FASTOPS_CPP_RUNTIME_H_
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -87,6 +88,13 @@ inline tensorflow::Device* LocalDevice(const Runtime& runtime, const std::string
 // Whether a device scope names a custom device. A custom device runs all ops itself.
 inline bool IsCustom(const Runtime& runtime, const std::string& device_name) {
   return !device_name.empty() && runtime.context->IsCustomDevice(device_name);
+}
+
+// Whether the name of a device scope is that of the only device there is. TensorFlow chooses this
+// device without the scope, too.
+inline bool IsOnlyDevice(const Runtime& runtime, const char* device_name) {
+  return std::strcmp(device_name, runtime.host_name) == 0 &&
+         runtime.context->ListLocalTfDevices().size() == 1;
 }
 
 // Whether TensorFlow places a node on the host. `device_name` may be empty: no preference.

@@ -26,6 +26,7 @@ cdef extern from "declarations.h" namespace "fastops":
 
     Device* LocalDevice(const Runtime&, const string&)
     bool IsCustom(const Runtime&, const string&)
+    bool IsOnlyDevice(const Runtime&, const char*)
     bool PlacedOnHost(const Runtime&, const NodeDef&, const string&)
     bool Remote(const Runtime&)
     bool Async(const Runtime&)

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from calls import make
 from support import Failure, assert_same, difference, floats
+from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 import fastops
@@ -858,6 +859,50 @@ def test_functions_that_run_eagerly():
     finally:
         tf.config.run_functions_eagerly(False)
     assert seen == ["EagerTensor"]
+
+
+def test_a_scope_of_the_only_device_has_no_trace_of_its_own():
+    scopes, counts = [], []
+
+    def function(x, y=2.0):
+        scopes.append(context.context().device_name)
+        return tf.nn.relu(x @ tf.transpose(x)) * y
+
+    for make_function in (tf.function, lambda f: fastops.function(f, executor="plan")):
+        run, results = make_function(function), []
+        scopes.clear()
+        fastops.reset_stats()
+        for scope in (None, "/CPU:0", "cpu:0", None, "/device:CPU:0"):
+            with tf.device(scope):
+                results += [run(M), run(M, 3.0), run(M)]
+        counts.append(len(scopes))
+        if make_function is tf.function:
+            want = results
+    assert_same(results, want)
+    assert [one.device for one in results] == [one.device for one in want]
+    assert counts == [2, 2]
+    (seen,) = fastops.stats().functions.values()
+    assert (seen.plan, seen.tensorflow) == (15, 0)
+
+
+@pytest.mark.parametrize("scope", ["/CPU:0", None])
+def test_variables_and_state_in_a_device_scope(scope):
+    def results(make_function):
+        variable, made = tf.Variable(1.0), []
+
+        def function(x):
+            made.append(tf.constant(1.0))
+            return variable.assign_add(2.0) * x
+
+        run = make_function(function)
+        for number in range(6):
+            with tf.device(scope if number % 2 else "/CPU:0"):
+                result = run(tf.constant(2.0))
+            yield result
+            yield tf.identity(variable)
+        yield tf.constant(len(made))
+
+    assert_same(list(results(fastops.function)), list(results(tf.function)))
 
 
 def test_device_scopes_and_strategies():

@@ -71,8 +71,8 @@ SURROUNDINGS = {
 }
 """By the id of a reason, what surrounds a call."""
 
-ALLOWED_AROUND_FUNCTIONS = {"dtype_promotion"}
-ALLOWED_AROUND_METHODS = {"tape_open"}
+ALLOWED_AROUND_FUNCTIONS = {"device_scope", "dtype_promotion"}
+ALLOWED_AROUND_METHODS = {"device_scope", "tape_open"}
 
 
 def sentence_of(id_):

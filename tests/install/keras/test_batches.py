@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from keras.src.trainers.data_adapters import array_data_adapter
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from support import assert_same
 from tensorflow.python.framework import config
 
 import fastops
@@ -225,7 +226,7 @@ def test_other_datasets_fall_back(kind, data, options, pipelines):
         debugging,
         lambda: tf.distribute.MirroredStrategy(["cpu:0"]).scope(),
         lambda: tf.GradientTape(),
-        lambda: tf.device("cpu:0"),
+        lambda: tf.device("gpu:0"),
         lambda: tf.Graph().as_default(),
     ],
     ids=["debug mode", "strategy", "tape", "device", "graph"],
@@ -237,6 +238,22 @@ def test_in_scopes_datasets_fall_back(scope, pipelines):
             with scope():
                 ArrayDataAdapter(np.arange(8), batch_size=4).get_tf_dataset()
             assert len(pipelines) == 1
+
+
+def test_in_a_scope_of_the_only_device(pipelines):
+    def batches():
+        pipelines.clear()
+        with tf.device("cpu:0"):
+            dataset = ArrayDataAdapter(np.arange(8), batch_size=4).get_tf_dataset()
+            return [rows for rows in dataset]  # noqa: C416 (`list` asks for the length)
+
+    want = batches()
+    with fastops.accelerated():
+        for _ in range(3):
+            got = batches()
+        assert not pipelines
+    assert_same(got, want)
+    assert [one.device for one in got] == [one.device for one in want]
 
 
 def test_under_a_tape():
