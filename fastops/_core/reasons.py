@@ -325,6 +325,12 @@ REFUSALS = {
             "calls cannot be recorded meanwhile",
         ),
         Reason(
+            "warning_raises",
+            "method",
+            "the call issues a warning that may raise an exception",
+            "a filter makes it an error, or `warnings.showwarning` is replaced",
+        ),
+        Reason(
             "foreign_code",
             "call",
             "the call runs Python code of neither Keras nor TensorFlow that is not declared",
@@ -360,6 +366,7 @@ REFUSALS = {
             "return a copy",
         ),
         Reason("names_differ", "call", "two recorded calls gave different names to new objects"),
+        Reason("warnings_differ", "call", "two recorded calls issued different warnings"),
         Reason("ops_differ", "call", "two recorded calls ran different ops or constants"),
         Reason("no_trial", "call", "an op has effects that copies of the variables do not isolate"),
         Reason("trial_failed", "call", "the replay fails on copies of the variables"),

@@ -12,6 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
@@ -87,6 +88,7 @@ from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.guards.places import Places
 from fastops._specialize.libraries import is_keras
 from fastops._specialize.recording.record import Record
+from fastops._specialize.recording.warned import issue, may_issue
 from fastops._specialize.recording.recording import (
     Held,
     NotReplayableError,
@@ -113,6 +115,7 @@ cdef str _VALUES = _text_of("values_decide")
 cdef str _FIRST = _text_of("recording_not_due")
 cdef str _RECORDED = _text_of("recorded")
 cdef str _PROFILED = _text_of("profiler_active")
+cdef str _WARNING = _text_of("warning_raises")
 
 cdef list _observers = _told
 
@@ -170,6 +173,8 @@ cdef class MethodCase(Specialization):
         argument (a mask, for example).
     names : dict
         By kind, how many names a call generates.
+    warned : list of fastops._specialize.recording.warned.Warned
+        The warnings that a call issues.
     """
 
     cdef int64_t made_ns  # the extra time that recorded calls took
@@ -181,11 +186,12 @@ cdef class MethodCase(Specialization):
     cdef dict left
     cdef set marks
     cdef dict names
+    cdef list warned
 
     def __init__(self, key, scopes, Account account):
         super().__init__(key, MAX_SIGNATURE_FAILURES, account)
         self.scopes = scopes
-        self.codes, self.marks = {}, set()
+        self.codes, self.marks, self.warned = {}, set(), []
 
     cdef int deoptimize(self) except -1:
         Specialization.deoptimize(self)
@@ -656,6 +662,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     if state is not None:
         case = state.case_of(signature, scopes)
     if case is not None:
+        if case.warned and not may_issue(case.warned):
+            return self.leave(_WARNING, args, nargsf, keywords, None, case.key)
         decision = case.run(signature, &result)
         if decision == HIT:
             receiver.replayed += 1
@@ -668,7 +676,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 setattr(<object>signature.object(leaf), name, None)
             if case.names is not None:
                 self.scopes.give_names(case.names)
-            return result
+            return result if not case.warned else _warning(case.warned, result)
         if decision == MISSED:
             detail = case.changes() if _observers else None
             return self.leave(_CODE, args, nargsf, keywords, detail, case.key)
@@ -784,9 +792,12 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
             for kind, count in self.scopes.names_given().items()
             if count != names.get(kind, 0)
         } or None
-        if second and case.names != given_now:
-            raise NotReplayableError("names_differ")
-        case.names = given_now
+        if second or case.variants:
+            if case.names != given_now:
+                raise NotReplayableError("names_differ")
+            if case.warned != record.recorder.warned:
+                raise NotReplayableError("warnings_differ")
+        case.names, case.warned = given_now, record.recorder.warned
         case.marks.update(
             (leaf, name)
             for leaf, tensor in enumerate(arguments)
@@ -799,6 +810,16 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
         case.cost(now() - begin)
     except Exception as why:  # the user's call has succeeded, so only the recording fails
         self.note(receiver, case, why)
+    return result
+
+
+cdef PyObject* _warning(list warned, PyObject* result) except NULL:
+    """Issue the warnings of a call, and return the result."""
+    try:
+        issue(warned)
+    except BaseException:
+        Py_DECREF(<object>result)
+        raise
     return result
 
 

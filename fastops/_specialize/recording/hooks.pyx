@@ -36,6 +36,7 @@ from tensorflow.python.platform import tf_logging as _tf_logging
 
 import gc
 import os
+import sys
 import threading
 import warnings
 
@@ -172,9 +173,9 @@ def _watched_get_logger():
 
 
 def _watched_warn(*args, **kwargs):
-    if _said is not None and threading.get_ident() == _thread:
-        _said()
-    return _warn(*args, **kwargs)
+    if _said is None or threading.get_ident() != _thread:
+        return _warn(*args, **kwargs)
+    return _said(_warn, args, kwargs, sys._getframe())
 
 
 def _watched_customize(*args, **kwargs):
@@ -190,6 +191,7 @@ cdef int _listen() except -1:
     _customize = _custom_gradient._eager_mode_decorator
     watches(_watched_get_logger, _get_logger)
     watches(_watched_customize, _customize)
+    watches(_watched_warn, _warn)
     _custom_gradient._eager_mode_decorator = _watched_customize
     return 0
 
@@ -233,7 +235,8 @@ def hang(ran, read, seeded, said, customized):
     seeded : callable
         Called with the op seed of a random op, or None, and with the two seeds that the op gets.
     said : callable
-        Called when TensorFlow logs a message, or when a warning is issued.
+        Called when TensorFlow logs a message. Also called in place of `warnings.warn`, with that
+        function, its arguments and the frame of the code that calls it.
     customized : callable
         Called when a function with a custom gradient runs.
 

@@ -19,6 +19,7 @@ class Recorder:
     events: list[Any]
     custom: bool
     said: bool
+    warned: list[Any]
     builds: bool
     failed: bool
     first_id: int

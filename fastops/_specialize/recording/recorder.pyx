@@ -16,6 +16,8 @@ from tensorflow.python.framework.ops import uid as _uid
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as tapes_are_stopped
 
 from fastops._specialize.recording import hooks
+from fastops._specialize.recording.warned import may_issue as _may_issue, warned as _warned
+from fastops._specialize.recording.witness import Witness
 
 cdef str _CUSTOM_GRADIENTS = "/tensorflow/python/ops/custom_gradient.py"
 
@@ -80,7 +82,9 @@ cdef class Recorder(Observer):
     custom : bool
         Whether the call, or a function around it, has a custom gradient.
     said : bool
-        Whether the call logs or warns.
+        Whether the call logs, or issues warnings that replays cannot repeat.
+    warned : list of fastops._specialize.recording.warned.Warned
+        The other warnings that the call issues.
     builds : bool
         Whether the call builds a graph.
     failed : bool
@@ -92,13 +96,14 @@ cdef class Recorder(Observer):
     cdef readonly list events
     cdef readonly bint custom
     cdef readonly bint said
+    cdef readonly list warned
     cdef readonly bint builds
     cdef readonly bint failed
     cdef readonly object first_id
 
     def __init__(self):
         self.records = True
-        self.events = []
+        self.events, self.warned = [], []
 
     def start(self):
         """Start. False if that is impossible now: for example, another thread is recording."""
@@ -163,8 +168,24 @@ cdef class Recorder(Observer):
         event.tensor = tensor
         self.events.append(event)
 
-    def _saying(self):
-        self.said = True
+    def _saying(self, warn=None, args=(), kwargs=None, frame=None):
+        if warn is None:
+            self.said = True
+            return
+        note = _warned(args, kwargs, frame)
+        events, witness = len(self.events), sys.getprofile()
+        # The code that shows a warning is not part of the call, unless it runs ops.
+        if type(witness) is Witness:
+            witness.paused = True
+        try:
+            return warn(*args, **kwargs)
+        finally:
+            if type(witness) is Witness:
+                witness.paused = False
+            if note is None or len(self.events) != events or not _may_issue([note]):
+                self.said = True
+            else:
+                self.warned.append(note)
 
     def _customizing(self):
         self.custom = True

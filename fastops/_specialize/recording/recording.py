@@ -340,7 +340,7 @@ def recording(
     """
     if recorder.failed:
         raise NotReplayableError("interrupted")
-    if recorder.said:
+    if recorder.said or (recorder.warned and held is None):
         raise NotReplayableError("logs")
     if recorder.builds:
         raise NotReplayableError("builds_graph")

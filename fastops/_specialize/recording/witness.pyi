@@ -5,6 +5,7 @@ from typing import Any, final
 class Witness:
     codes: dict[tuple[CodeType, int], dict[str, Any]]
     objection: str | None
+    paused: bool
 
     def __init__(self, declared: dict[CodeType, str]) -> None: ...
     def start(self) -> bool: ...

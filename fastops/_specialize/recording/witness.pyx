@@ -59,11 +59,14 @@ cdef class Witness:
         may come from several modules.
     objection : tuple of str or None
         Why the call cannot be replayed: the id of the reason, and its detail or None.
+    paused : bool
+        Whether the code that runs now is not part of the call.
     """
 
     cdef dict declared
     cdef readonly dict codes
     cdef readonly tuple objection
+    cdef public bint paused
     cdef unordered_set[size_t] seen         # addresses of code that has been noted
     cdef list kept                          # keeps it alive, so that addresses stay unique
     cdef unordered_set[const void*] pure    # definitions of pure functions in C
@@ -145,6 +148,8 @@ cdef class Witness:
 cdef int _see(PyObject* told, PyFrameObject* frame, int event, PyObject* argument) except -1:
     cdef Witness self = <Witness>told
     cdef PyObject* code
+    if self.paused:
+        return 0
     try:
         if event == PyTrace_CALL:
             code = CodeOf(frame)
