@@ -18,6 +18,8 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
 # Notes that TensorFlow draws in a call, and brings its kernel up to date. `anew`: TensorFlow makes
 # a context in this call.
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1
+# Returns the two seeds of an op, as `random_seed.get_seed` does where ops run eagerly.
+cdef tuple seeds_of(op_seed)
 # How many pairs of seeds are stored.
 cpdef size_t num_pairs()
 # Brings TensorFlow's kernels up to date that may go on from draws that were made here.

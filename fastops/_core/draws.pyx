@@ -49,6 +49,7 @@ import weakref
 import numpy as np
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
 cdef frozenset _SAMPLERS = frozenset(["LogUniformCandidateSampler", "UniformCandidateSampler"])
@@ -63,6 +64,10 @@ cdef enum:
 
 cdef int64_t MAX_INT32 = 2**31 - 1
 cdef dict _ops = {}       # by name of an op: its `Drawn`
+cdef type _Random = random.Random
+cdef object _get_seed = _random_seed.get_seed
+cdef object _internal_operation_seed = _tf_context.internal_operation_seed
+cdef object _MAX_SEED = 2**31 - 1
 cdef object _context = None  # a weak reference to TensorFlow's context
 cdef bint _installed = False, _known = False
 
@@ -326,6 +331,45 @@ cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) e
     elif number != IN_TENSORFLOW:
         drawn.hand_over(pair, number, runtime)
     return 0
+
+
+cdef object _next_seed(rng):
+    """Return ``rng.randint(0, 2**31 - 1)``."""
+    while True:
+        number = rng.getrandbits(32)
+        if number <= _MAX_SEED:
+            return number
+
+
+def _draws_like_randint():
+    """Tell whether `_next_seed` gives the numbers that this version of Python draws."""
+    rng, other = _Random(0), _Random(0)
+    return [_next_seed(rng) for _ in range(64)] == [other.randint(0, _MAX_SEED) for _ in range(64)]
+
+
+cdef bint _restated = _draws_like_randint()
+
+
+cdef tuple seeds_of(op_seed):
+    context = _tf_context._context
+    if (
+        not _restated
+        or _random_seed.get_seed is not _get_seed
+        or _tf_context.internal_operation_seed is not _internal_operation_seed
+        or context is None
+        or type(context._seed) is not int
+        or op_seed is not None and type(op_seed) is not int
+    ):
+        return _random_seed.get_seed(op_seed)
+    if op_seed is None:
+        rng = context._rng
+        if type(rng) is not _Random:
+            return _random_seed.get_seed(None)
+        op_seed = _next_seed(rng)
+    first, second = context._seed % _MAX_SEED, op_seed % _MAX_SEED
+    if not first and not second:  # kernels take (0, 0) for no seed
+        second = _MAX_SEED
+    return first, second
 
 
 def begin(known):

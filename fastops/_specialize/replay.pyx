@@ -45,7 +45,6 @@ cdef extern from "Python.h":
 
 import sys
 
-from tensorflow.python.framework import random_seed as _random_seed
 
 from fastops._specialize.guards.names import upstream as _upstream
 from fastops._specialize.recording.recording import (
@@ -183,7 +182,7 @@ cdef class ReplayStep:
             if self.seed == _NO_SEED and unseeded():
                 seeds = _NO_SEEDS
             else:
-                seeds = _random_seed.get_seed(self.seed[0])
+                seeds = draws.seeds_of(self.seed[0])
                 if self.seed == _NO_SEED and not (self.op.seeded and draws.live):
                     # The seeds differ in each call: keys would never repeat.
                     callable = <PyObject*>self.function

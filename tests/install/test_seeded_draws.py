@@ -1,5 +1,6 @@
 """Draws by seeds under `install`: first draws of pairs are direct, later ones are TensorFlow's."""
 
+import contextlib
 import threading
 
 import numpy as np
@@ -407,3 +408,70 @@ def test_pairs_that_may_come_again_are_handed_over_among_many():
     want = program(threading.Lock())  # any context manager
     got = program(fastops.accelerated())
     assert_same(got, want)
+
+
+FUNCTIONS = {
+    "normal": lambda: tf.random.normal([3], 1.0, 2.0),
+    "normal of a list": lambda: tf.random.normal([tf.constant(2), 3]),
+    "uniform": lambda: tf.random.uniform((2, 2)),
+    "uniform in a range": lambda: tf.random.uniform([3], -1.0, 5.0),
+    "integers": lambda: tf.random.uniform([3], 0, 1000, tf.int32),
+    "truncated normal": lambda: tf.random.truncated_normal([3]),
+    "categorical": lambda: tf.random.categorical(tf.zeros([2, 900]), 3),
+    "shuffle": lambda: tf.random.shuffle(tf.range(50)),
+    "gamma": lambda: tf.random.gamma([2], 0.7),
+    "Poisson": lambda: tf.random.poisson([2], 30.0),
+    "dropout": lambda: tf.nn.dropout(tf.ones([40]), 0.5),
+    "initializer": lambda: tf.keras.initializers.GlorotUniform(seed=3)((3, 2)),
+    "a negative size": lambda: tf.random.normal([-1]),
+    "an empty range": lambda: tf.random.uniform([2], 5, 5, tf.int32),
+    "a dtype without normal numbers": lambda: tf.random.normal([2], dtype=tf.int32),
+}
+
+SURROUNDINGS = {
+    "nothing": contextlib.nullcontext,
+    "device": lambda: tf.device("/CPU:0"),
+    "no device": lambda: tf.device(None),
+    "names": lambda: tf.name_scope("scope"),
+    "tape": tf.GradientTape,
+    "init_scope": tf.init_scope,
+    "strategy": lambda: tf.distribute.get_strategy().scope(),
+    "control": lambda: tf.control_dependencies([]),
+}
+
+
+@pytest.mark.parametrize("surrounding", SURROUNDINGS)
+def test_functions_draw_one_seed_each(surrounding):
+    def program():
+        tf.random.set_seed(11)
+        outcomes = []
+        with SURROUNDINGS[surrounding]():
+            for _ in range(5):
+                for function in FUNCTIONS.values():
+                    try:
+                        outcomes.append(function().numpy().tobytes())
+                    except Exception as error:
+                        outcomes.append((type(error), str(error)))
+        outcomes.append(tf.random.normal([2]).numpy().tobytes())
+        return outcomes
+
+    want = program()
+    with fastops.accelerated():
+        assert program() == want
+        assert program() == want
+
+
+def test_a_function_that_decides_by_what_it_draws_draws_once():
+    def choose(x):
+        drawn = tf.nn.dropout(x, 0.5)
+        if drawn[0] > 0:
+            return drawn * 2.0
+        return drawn
+
+    def program():
+        tf.random.set_seed(5)
+        return [choose(tf.ones([4])).numpy().tolist() for _ in range(20)]
+
+    want = program()
+    with fastops.accelerated():
+        assert program() == want

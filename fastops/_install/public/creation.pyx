@@ -28,6 +28,7 @@ from fastops._install.public.lowering cimport (
     Draft,
     Lowering,
     done,
+    failed,
     is_number,
     is_tensor,
     keep,
@@ -40,7 +41,6 @@ from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport DT_INT32, DT_INVALID, DataType
 
 from tensorflow.python.framework import dtypes as _dtypes
-from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.util._pywrap_determinism import is_enabled as _deterministic
 
 
@@ -198,7 +198,7 @@ cdef int _stop_gradient(Lowering self, Draft* draft) except -1:
 
 
 cdef bint _may_draw(Lowering self, tuple shape) except -1:
-    """Whether ops may draw here for a shape; they may not fail, since a seed is drawn for each."""
+    """Whether ops may draw here for a shape."""
     cdef double size = 1
     if shape is None or not may_run(self):
         return False
@@ -215,8 +215,11 @@ cdef bint _may_draw(Lowering self, tuple shape) except -1:
 
 
 cdef tuple _seeds():
-    """Return the two seeds for an op without a seed of its own."""
-    return _NO_SEEDS if unseeded() else _random_seed.get_seed(None)
+    """Return the two seeds for an op without a seed of its own.
+
+    After that, the lowering must not decline: TensorFlow's function would draw other seeds.
+    """
+    return _NO_SEEDS if unseeded() else draws.seeds_of(None)
 
 
 cdef int _random_normal(Lowering self, Draft* draft) except -1:
@@ -229,12 +232,15 @@ cdef int _random_normal(Lowering self, Draft* draft) except -1:
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
     stddev = constant(<object>draft.values[2], dtype)
-    shape = constant(shape, DT_INT32)  # None in a device scope
+    shape = constant(shape, DT_INT32)
     if mean is None or stddev is None or shape is None:
         return DECLINED
     seed, seed2 = _seeds()
-    drawn = op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2)
-    return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
+    try:
+        drawn = op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2)
+        return done(draft, op_at(self, 2)(x=op_at(self, 1)(x=drawn, y=stddev), y=mean))
+    except Exception as error:
+        return failed(draft, error)
 
 
 cdef int _random_uniform(Lowering self, Draft* draft) except -1:
@@ -246,12 +252,15 @@ cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     if type(to) is not _DType or not _may_draw(self, shape):
         return DECLINED
     dtype = <DataType><int>to._type_enum
-    shape = constant(shape, DT_INT32)  # None in a device scope
+    shape = constant(shape, DT_INT32)
     if shape is None:
         return DECLINED
     if to is _float32_dtype and type(low) is int and low == 0 and high is None:
         seed, seed2 = _seeds()
-        return done(draft, op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2))
+        try:
+            return done(draft, op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2))
+        except Exception as error:
+            return failed(draft, error)
     if to is not _int32_dtype and to is not _int64_dtype:
         return DECLINED
     if not unseeded() and not (is_number(<PyObject*>low) and is_number(<PyObject*>high)):
@@ -262,9 +271,12 @@ cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     if low is None or high is None:
         return DECLINED
     seed, seed2 = _seeds()
-    return done(
-        draft, op_at(self, 1)(shape=shape, minval=low, maxval=high, seed=seed, seed2=seed2)
-    )
+    try:
+        return done(
+            draft, op_at(self, 1)(shape=shape, minval=low, maxval=high, seed=seed, seed2=seed2)
+        )
+    except Exception as error:
+        return failed(draft, error)
 
 
 register("constant", _constant)

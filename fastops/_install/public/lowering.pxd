@@ -17,6 +17,7 @@ cdef enum:  # outcomes of a lowering
     CHOSEN    # run the op of `site` with `values`
     DONE      # `result` is the result
     CALLING   # calling `result` without arguments gives the result
+    RAISING   # `result` is the exception that the user gets
 
 # A call while it is lowered.
 cdef struct Draft:
@@ -25,7 +26,7 @@ cdef struct Draft:
     unsigned int copies           # bit i: values[i] is the copy of an array
     PyObject* kept[MAX_KEPT]      # owned references
     int num_kept
-    PyObject* result              # owned: the result, or the function to call
+    PyObject* result              # owned: the result, the function to call, or the exception
     int unpacked                  # how many levels of one-element lists to unpack from the result
 
 ctypedef int (*lowering_t)(Lowering, Draft*) except -1
@@ -96,6 +97,13 @@ cdef inline int done(Draft* draft, object result) noexcept:
     Py_INCREF(result)
     draft.result = <PyObject*>result
     return DONE
+
+
+cdef inline int failed(Draft* draft, object error) noexcept:
+    """Raise an exception after something was done that TensorFlow must not do again."""
+    Py_INCREF(error)
+    draft.result = <PyObject*>error
+    return RAISING
 
 
 cdef inline bint is_number(PyObject* value) noexcept:

@@ -406,6 +406,10 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
             return draft.result
         if outcome == CALLING:
             return _called(<object>draft.result, draft.unpacked)
+        if outcome == RAISING:
+            error = <object>draft.result
+            Py_DECREF(error)  # the reference that the draft owned
+            raise error
         if outcome == CHOSEN:
             site = self.sites[draft.site]
             if site.passable() and (draft.copies == 0 or site.keeps_dtypes(&draft)):
