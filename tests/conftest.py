@@ -188,9 +188,12 @@ def due_after(monkeypatch):
 
     By that clock, all calls that are not replayed take the same time.
     """
+    from fastops._install.models.method import methods
     from fastops._specialize import policy
 
     def due_after(calls):
+        for method in methods():
+            method.forget()
         policy.set_share(calls - 1.0)
         policy.set_clock(lambda: next(clock))
 

@@ -101,6 +101,19 @@ class NativePlan {
     return absl::OkStatus();
   }
 
+  // Makes another plan the same one, but for its `times`.
+  void CopyTo(NativePlan* other) const {
+    other->steps = steps;
+    other->arguments = arguments;
+    other->results = results;
+    other->transient = transient;
+    other->conditional = conditional;
+    other->constants_ = constants_;
+  }
+
+  // Empties a slot that `Hold` has filled.
+  void Release(int slot) { constants_[slot] = tensorflow::Tensor(); }
+
   // Stores a constant in a slot for all runs.
   void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
 

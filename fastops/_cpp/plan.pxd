@@ -68,6 +68,8 @@ cdef extern from "declarations.h" namespace "fastops":
         Status Fix(const PreparedKernel&, int) except +
         Status FixPlaced(const PlacedKernel&, int) except +
         void Hold(int, const Tensor&)
+        void Release(int)
+        void CopyTo(NativePlan*)
         int64_t PrimitiveRuns()
         # Borrows the arguments.
         Status Run(

@@ -24,6 +24,7 @@ cdef class Native:
     cdef tuple constants       # inputs of steps, after the numbered values
     cdef int num_values
     cdef tuple accessed        # variables that steps access and that are not arguments
+    cdef vector[int] accessed_at  # their indexes among the variables of the recording
     cdef vector[int] given     # numbers of the arguments that are handles of accessed variables
     cdef vector[int] made      # numbers of the values that the result needs
     cdef int first_lasting     # number of the first step with an effect
@@ -38,6 +39,8 @@ cdef class Native:
     cdef bint may_run(self, Thread* thread) except -1
     # Sets the values that the result needs, as new references. If a tape records, sets all values.
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *
+    # The same kernels with other variables.
+    cdef Native rebound(self, tuple variables, tuple handles)
     cdef object wrapped(self, Tensor& tensor, size_t i)
     cdef int record(self, PyObject** values) except -1
 

@@ -130,11 +130,12 @@ cdef class Native:
             *(i for i in range(recording.num_arguments) if i in used),
             *range(first, recording.num_values),
         ]
-        self.accessed = tuple([
-            variables[number - recording.num_arguments]
+        self.accessed_at = [
+            number - recording.num_arguments
             for number in accessed
             if number >= recording.num_arguments
-        ])
+        ]
+        self.accessed = tuple([variables[i] for i in self.accessed_at])
         self.given = [number for number in accessed if number < recording.num_arguments]
 
     cdef bint may_run(self, Thread* thread) except -1:
@@ -187,6 +188,29 @@ cdef class Native:
                     raise
                 return FAILED
         return DONE
+
+    cdef Native rebound(self, tuple variables, tuple handles):
+        """Return the same kernels with other variables.
+
+        A variable may be missing: then there is a number in its place, and the kernels cannot run.
+        """
+        cdef Native other = Native.__new__(Native)
+        cdef int slot = <int>self.plan.arguments.size()
+        self.plan.CopyTo(&other.plan)
+        for handle in handles:
+            if handle is None:
+                other.plan.Release(slot)
+            else:
+                other.plan.Hold(slot, _at(local_tensor(<PyObject*>handle))[0])
+            slot += 1
+        other.ops, other.attrs, other.constants = self.ops, self.attrs, self.constants
+        other.num_values, other.given, other.made = self.num_values, self.given, self.made
+        other.accessed_at = self.accessed_at
+        other.accessed = tuple([variables[<int>i] for i in self.accessed_at])
+        other.first_lasting, other.onednn = self.first_lasting, self.onednn
+        other.waits, other.makers = self.waits, self.makers
+        other.last_ns = self.last_ns
+        return other
 
     cdef object wrapped(self, Tensor& tensor, size_t i):
         """Wrap an output of a step in an EagerTensor, as a call of its op would do."""

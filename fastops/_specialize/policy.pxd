@@ -6,6 +6,7 @@ cpdef enum:
     MAX_FUNCTION_SIGNATURES = 256      # of one function
     MAX_OBJECT_SIGNATURES = 64         # of one object, in one state
     MAX_OBJECT_STATES = 4              # of one object: sets of attributes that it switches between
+    MAX_TEMPLATES = 4                  # of one class: contents whose objects share recordings
     MAX_VARIANTS = 4                   # recordings of one signature that differ by tensor values
     MAX_SESSION_RUNS = 256             # sets of feeds and fetches of one session
     MAX_CLASSES = 1024                 # classes about which something is remembered
@@ -26,6 +27,7 @@ cpdef enum:
     MAX_UNSHARED_OPS = 256             # with more ops, steps of simple ops share kernels
     MAX_VALUE_BYTES = 65536            # of one constant, or of one value that is compared
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
+    MAX_SHARED_PARTS = 256             # objects in one object that shares recordings
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared
     MAX_COUNTED_TRACES = 32            # of the newest traces of a function: their nodes are counted
     MAX_BATCH_BYTES = 1048576          # of one batch of arrays; tf.data is faster for larger ones
@@ -38,6 +40,7 @@ cpdef enum:
     MAX_REFUSED_OBJECTS = 8            # objects of one class that were given up
     MAX_STATE_CHANGES = 16             # of one object, without a usable recording in between
     MAX_GUARD_MISSES = 8               # in a row, after which the recordings are dropped
+    RUNS_BEFORE_SEARCH = 8             # of a shared recording, before its kernels are looked for
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
     MAX_DOUBLINGS = 20                 # of a bar, by recordings or plans that were of no use
     MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too

@@ -32,6 +32,8 @@ cdef class Replay:
     cdef Native recorded   # the kernels of a run that a tape records
     cdef Replay taped      # the replay to run while a tape records; None: this one
     cdef int runs[2]       # kernel searches without a tape, and with one
+    cdef Replay shared     # the same replay without variables, whose kernels it uses; or None
+    cdef int delay         # if it has no variables: runs before kernels are looked for
 
     # Whether the guards of the replay hold.
     cdef bint fits(self) except -1
@@ -39,6 +41,9 @@ cdef class Replay:
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
                           PyObject** result) except *
+    # The same replay with other variables.
+    cdef Replay rebound(self, list variables, list taped_variables, bint alone)
+    cdef int share(self) except -1
     cdef long long native_runs(self)
     cdef Outcome run_natively(self, Native native, const Signature& signature, Thread* thread,
                               PyObject** result) except *

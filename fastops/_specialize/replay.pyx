@@ -31,7 +31,11 @@ from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, tell_watchers
 from fastops._specialize.guards.names cimport holds as guard_holds
 from fastops._specialize.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
-from fastops._specialize.policy cimport MAX_KERNEL_SEARCHES, MAX_UNSHARED_OPS
+from fastops._specialize.policy cimport (
+    MAX_KERNEL_SEARCHES,
+    MAX_UNSHARED_OPS,
+    RUNS_BEFORE_SEARCH,
+)
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording as taped
 from fastops._tf.tensor cimport Tensor
@@ -44,6 +48,7 @@ cdef extern from "Python.h":
     int PyGC_Enable()
 
 import sys
+from dataclasses import replace as _replace
 
 
 from fastops._specialize.guards.names import upstream as _upstream
@@ -380,10 +385,59 @@ cdef class Replay:
         if native is not None:
             if native.may_run(thread):
                 return self.run_natively(native, signature, thread, result)
+        elif self.shared is not None and self.shared.delay > 0:
+            self.shared.delay -= 1
         elif self.runs[recorded] < MAX_KERNEL_SEARCHES and self.recording is not None:
             if not is_measured(thread):
                 return self.run_and_look(signature, thread, recorded, result)
         return self.run_with(signature, self.variables, self.handles, result)
+
+    cdef Replay rebound(self, list variables, list taped_variables, bint alone):
+        """Return the same replay with other variables, `taped_variables` under a tape.
+
+        If `alone`, the result has no variables: there are numbers in their places, and it cannot
+        run. It holds the kernels that its replays share, whichever finds them. They look for
+        kernels only after some runs, since the variables may not live long.
+        """
+        cdef Replay other
+        if not variables and not taped_variables:
+            return self
+        other = Replay.__new__(Replay)
+        other.made_after = self.made_after
+        other.num_arguments, other.num_values = self.num_arguments, self.num_values
+        other.checks, other.steps = self.checks, self.steps
+        other.result, other.single = self.result, self.single
+        other.flat, other.whole = self.flat, self.whole
+        other.custom = self.custom
+        other.passed, other.versions, other.settings = self.passed, self.versions, self.settings
+        other.guard = self.guard
+        other.variables = tuple(variables)
+        other.handles = handles_of(other.variables)
+        other.recording = self.recording
+        if self.recording is not None and int in map(type, variables):  # keep none alive
+            other.recording = _replace(self.recording, variables=variables, taped=None)
+        if self.taped is not None:
+            other.taped = self.taped.rebound(taped_variables, [], alone)
+        if alone:
+            self.shared, other.delay = other, RUNS_BEFORE_SEARCH
+        else:
+            other.shared = self
+        if self.native is not None:
+            other.native = self.native.rebound(other.variables, other.handles)
+        if self.recorded is not None:
+            other.recorded = self.recorded.rebound(other.variables, other.handles)
+        return other
+
+    cdef int share(self) except -1:
+        """Let other objects use the kernels that have been found."""
+        cdef Replay shared = self.shared
+        if shared is None:
+            return 0
+        if shared.native is None and self.native is not None:
+            shared.native = self.native.rebound(shared.variables, shared.handles)
+        if shared.recorded is None and self.recorded is not None:
+            shared.recorded = self.recorded.rebound(shared.variables, shared.handles)
+        return 0
 
     cdef long long native_runs(self):
         """The number of runs as kernels only."""
@@ -460,6 +514,7 @@ cdef class Replay:
                     self.recorded = native
                 else:
                     self.native = native
+                self.share()
         finally:
             if collects:
                 PyGC_Enable()
@@ -568,7 +623,9 @@ cdef bint are_leaves(list tensors, const Signature& signature) noexcept:
 
 
 cdef tuple handles_of(tuple variables):
-    return tuple([variable._handle for variable in variables])
+    return tuple([
+        None if type(variable) is int else variable._handle for variable in variables
+    ])
 
 
 cdef object _new_tuple = tuple.__new__  # named tuples make their instances by this function

@@ -27,6 +27,17 @@ UNASKED = {
 }
 """By class, attributes that no recorded call reads."""
 
+NAMES = {
+    "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": {
+        *("_handle_name", "_unique_id"),
+    },
+    "keras.src.backend.Variable": {"_name", "_path"},
+    "keras.src.metrics.metric.Metric": {"_name", "name"},
+    "keras.src.losses.loss.Loss": {"name"},
+    "keras.src.ops.operation.Operation": {"name"},
+}
+"""By class, attributes that are names: nothing that Keras's own code computes depends on them."""
+
 OF_TRAINING = {
     "keras.src.trainers.trainer.Trainer": {
         *("_compile_loss", "_compile_metrics", "_jit_compile", "_loss_tracker", "_optimizer"),

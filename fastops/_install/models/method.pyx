@@ -5,6 +5,10 @@ A recording belongs to one object and one signature of the arguments. Its guards
 of the object, Keras's settings, and the globals of the code that ran. Two calls are recorded, and
 they must have run the same ops. The replay is then tried on copies of the variables, and must give
 the result of the second call. Only after that are calls replayed.
+
+Programs also make objects anew: a metric for each epoch, a loss for each step. If an object of a
+class has died, the recordings of later ones are shared: another object uses them if its contents
+are equal (`fastops._specialize.guards.template`), with its own variables.
 """
 
 cimport cython
@@ -25,6 +29,7 @@ from fastops._install.models.scopes cimport Scopes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._situation cimport NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of
 from fastops._specialize.cache cimport Cache
+from fastops._specialize.guards.template cimport ObjectTemplate
 from fastops._specialize.guards.watch cimport Globals, Watch
 from fastops._specialize.policy cimport (
     Account,
@@ -39,6 +44,7 @@ from fastops._specialize.policy cimport (
     MAX_REFUSED_OBJECTS,
     MAX_SIGNATURE_FAILURES,
     MAX_STATE_CHANGES,
+    MAX_TEMPLATES,
     MAX_WAIT,
     bar_of,
     cover,
@@ -69,6 +75,7 @@ cdef extern from "Python.h":
     int PyGC_Enable()
 
 import weakref
+from dataclasses import replace as _replace
 from functools import partial
 from sys import getprofile as _getprofile
 
@@ -85,7 +92,8 @@ from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
 from fastops._install.target import generated
 from fastops._specialize.recording.alike import alike
 from fastops._specialize.guards.discovery import guards_of
-from fastops._specialize.guards.places import Places
+from fastops._specialize.guards.places import Places, code_of_users
+from fastops._specialize.guards.template import UnsharedError
 from fastops._specialize.libraries import is_keras
 from fastops._specialize.recording.record import Record
 from fastops._specialize.recording.warned import issue, may_issue
@@ -187,6 +195,7 @@ cdef class MethodCase(Specialization):
     cdef set marks
     cdef dict names
     cdef list warned
+    cdef bint foreign  # whether variables are used that the object does not hold
 
     def __init__(self, key, scopes, Account account):
         super().__init__(key, MAX_SIGNATURE_FAILURES, account)
@@ -217,6 +226,146 @@ cdef class MethodCase(Specialization):
         """Return the globals or contents that differ, as text."""
         return self.globals.differs() or self.contents.differs()
 
+    cdef MethodCase unbound(self, dict numbers):
+        """Return the same recordings with numbers in the places of the object's variables."""
+        return self.copied(numbers, NULL)
+
+    cdef MethodCase bound(self, const vector[PyObject*]* parts):
+        """Return the recordings of `unbound` with the variables of another object."""
+        return self.copied(None, parts)
+
+    cdef MethodCase copied(self, dict numbers, const vector[PyObject*]* parts):
+        cdef Replay replay
+        cdef MethodCase case = MethodCase(self.key, self.scopes, self.account)
+        case.globals, case.contents = self.globals, self.contents
+        case.codes, case.seen = self.codes, self.seen
+        case.left, case.names, case.marks = self.left, self.names, set(self.marks)
+        case.warned = self.warned
+        for replay in self.variants:
+            under_tape = () if replay.taped is None else replay.taped.variables
+            case.variants.append(
+                replay.rebound(
+                    _others(replay.variables, numbers, parts), _others(under_tape, numbers, parts),
+                    parts == NULL,
+                )
+            )
+        if self.first is not None:
+            case.first = _with_others(self.first, numbers, parts)
+        return case
+
+
+cdef list _others(variables, dict numbers, const vector[PyObject*]* parts):
+    """Return the numbers of variables, or the variables for numbers."""
+    if parts == NULL:
+        return [numbers.get(<size_t><PyObject*>variable, variable) for variable in variables]
+    return [
+        <object>parts[0][<int>variable] if type(variable) is int else variable
+        for variable in variables
+    ]
+
+
+cdef object _with_others(recording, dict numbers, const vector[PyObject*]* parts):
+    """Return a recording with the numbers of its variables, or with variables for numbers."""
+    under_tape = recording.taped
+    if under_tape is not None:
+        under_tape = _with_others(under_tape, numbers, parts)
+    variables = _others(recording.variables, numbers, parts)
+    return _replace(recording, variables=variables, taped=under_tape)
+
+
+@cython.final
+cdef class SharedRecordings:
+    """The recordings of all objects whose contents are those of a template.
+
+    Attributes
+    ----------
+    template : ObjectTemplate
+        The contents.
+    cases : Cache
+        By signature and scopes, the `MethodCase` without the variables of an object.
+    """
+
+    cdef ObjectTemplate template
+    cdef Cache cases
+
+    def __init__(self, ObjectTemplate template not None):
+        self.template, self.cases = template, Cache(MAX_OBJECT_SIGNATURES)
+
+
+@cython.final
+cdef class ClassRecordings:
+    """What is known about the objects of a class, once one of them has died.
+
+    Attributes
+    ----------
+    outlived : bool
+        Whether an object has died.
+    brief : bool
+        Whether the object that has died last was called at most twice. Then calls are recorded even
+        if they are the first ones of an object.
+    accounts : Cache
+        The accounts of objects that have died before their calls were replayed.
+    shared : list of SharedRecordings
+        The recordings for each of the latest templates.
+    """
+
+    cdef bint outlived
+    cdef bint brief
+    cdef Cache accounts
+    cdef list shared
+
+    def __init__(self):
+        self.accounts, self.shared = Cache(MAX_OBJECT_SIGNATURES), []
+
+    cdef ObjectState find(self, PyObject* root):
+        """Return a state with the recordings that fit an object; None if none fit."""
+        cdef SharedRecordings shared
+        cdef ObjectState state = ObjectState.__new__(ObjectState)
+        for shared in self.shared:
+            state.watch = shared.template.bind(root, &state.parts)
+            if state.watch is not None:
+                state.shared = shared
+                return state
+        return None
+
+    cdef int publish(self, PyObject* root, ObjectState state, MethodCase case,
+                     dict names) except -1:
+        """Share the recordings of an object, unless they are good for no other object."""
+        cdef ObjectState fitting
+        cdef size_t i
+        if not self.outlived or case.foreign or code_of_users(case.codes):
+            return 0
+        fitting = self.find(root)
+        if fitting is None:
+            try:
+                self.shared.insert(0, SharedRecordings(ObjectTemplate(state.watch, names)))
+            except UnsharedError:
+                return 0
+            del self.shared[MAX_TEMPLATES:]
+            fitting = self.find(root)
+            if fitting is None:
+                return 0
+        numbers = {}
+        for i in range(fitting.parts.size()):
+            if fitting.parts[i] != NULL:
+                numbers[<size_t>fitting.parts[i]] = <int>i
+        if case.globals.has_any(set(numbers)) or case.contents.has_any(set(numbers)):
+            return 0
+        fitting.shared.cases.replace((case.key, case.scopes), case.unbound(numbers))
+        return 0
+
+
+def _died(dict receivers, key, ClassRecordings of_class, _):
+    """Keep the accounts of an object that has died: the next ones of its class continue them."""
+    cdef Receiver receiver = receivers.pop(key, None)
+    of_class.outlived = True
+    if receiver is None:
+        return
+    of_class.brief = receiver.calls <= 2
+    if receiver.replayed == 0:
+        for call, account in receiver.accounts.entries.items():
+            of_class.accounts.replace(call, account)
+
 
 @cython.final
 cdef class ObjectState:
@@ -228,13 +377,26 @@ cdef class ObjectState:
     cdef set seen
     cdef Cache cases
     cdef MethodCase last
+    cdef SharedRecordings shared    # recordings that fit the object, too; None if there are none
+    cdef vector[PyObject*] parts    # if so, the parts of the object by their number in the template
+
+    def __cinit__(self):
+        self.cases = Cache(MAX_OBJECT_SIGNATURES)
 
     def __init__(self, root, unasked):
         self.places = Places([root], unasked)
         self.watch = Watch(self.places)
         self.variables, self.seen = self.places.variables, self.places.seen
         self.places.entries = self.places.kept = None  # the watch has taken them over
-        self.cases = Cache(MAX_OBJECT_SIGNATURES)
+
+    cdef ObjectState completed(self, root, unasked):
+        """Return a state in which calls may be recorded."""
+        cdef ObjectState state
+        if self.places is not None:
+            return self
+        state = ObjectState(root, unasked)
+        state.cases, state.shared, state.parts = self.cases, self.shared, self.parts
+        return state
 
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes):
         cdef MethodCase case = self.last
@@ -245,9 +407,19 @@ cdef class ObjectState:
             and case.scopes == scopes
         ):
             return case
-        stored = self.cases.find((_key(signature), scopes))
+        key = _key(signature), scopes
+        stored = self.cases.find(key)
         if stored == NULL:
-            return None
+            if self.shared is not None:
+                stored = self.shared.cases.find(key)
+            if stored == NULL:
+                return None
+            case = (<MethodCase>stored).bound(&self.parts)
+            if not case.holds():
+                self.shared.cases.drop(key)
+                return None
+            self.last = self.cases.put(key, case)
+            return self.last
         self.last = <MethodCase>stored
         return self.last
 
@@ -274,6 +446,9 @@ cdef class Receiver:
     cdef object reference
     cdef int slot
     cdef list states
+    cdef ClassRecordings of_class
+    cdef long long calls               # that were not replayed
+    cdef int searches                  # for shared recordings: how many may still be made
     cdef Cache accounts
     cdef int64_t waited_ns             # charged to all accounts since the last success
     cdef unsigned long long paid_until  # number of replays that earlier recordings have counted
@@ -285,8 +460,9 @@ cdef class Receiver:
     cdef int changes                   # number of new states since the last success
     cdef readonly unsigned long long replayed
 
-    def __init__(self, reference):
-        self.reference, self.slot = reference, -1
+    def __init__(self, reference, ClassRecordings of_class not None):
+        self.reference, self.of_class, self.slot = reference, of_class, -1
+        self.searches = MAX_TEMPLATES
         self.states, self.accounts = [], Cache(MAX_OBJECT_SIGNATURES)
         self.reasons, self.details = {}, {}
         self.failures = Budget(MAX_OBJECT_FAILURES)
@@ -321,7 +497,14 @@ cdef class Receiver:
 
     cdef Account account_of(self, tuple key):
         cdef PyObject* stored = self.accounts.find(key)
-        return self.accounts.put(key, Account()) if stored == NULL else <Account>stored
+        if stored != NULL:
+            return <Account>stored
+        stored = self.of_class.accounts.find(key)
+        if stored == NULL:
+            return self.accounts.put(key, Account())
+        account = <Account>stored
+        self.of_class.accounts.drop(key)
+        return self.accounts.put(key, account)
 
     cdef int begin(self, Account account, bint anew) except -1:
         """Update the account when a recording begins.
@@ -361,6 +544,19 @@ cdef class Receiver:
                 return state
         return None
 
+    cdef ObjectState share(self, PyObject* root):
+        """Return a state with the recordings of objects that have died; None if none fit."""
+        cdef ObjectState state
+        if self.searches == 0 or PyList_GET_SIZE(self.of_class.shared) == 0:
+            return None
+        self.searches -= 1
+        state = self.of_class.find(root)
+        if state is None:
+            return None
+        self.states.insert(0, state)
+        del self.states[MAX_OBJECT_STATES:]
+        return state
+
 
 cdef bytes _key(const Signature& signature):
     return PyBytes_FromStringAndSize(signature.data(), signature.size())
@@ -389,26 +585,33 @@ cdef class KerasMethod(Replacement):
         Given an object, returns whether the method first converts NumPy arrays to tensors.
     takes_zips : callable, optional
         Given an object, returns whether the method first converts its only argument to a list.
+    names : dict of type to set of str, optional
+        See `fastops._specialize.guards.template.ObjectTemplate`.
     """
 
     cdef readonly dict unasked
+    cdef dict names
     cdef object variable
     cdef Scopes scopes
     cdef object takes_arrays
     cdef object takes_zips
     cdef dict receivers
     cdef Cache refused   # by class, how many objects may be given up
+    cdef Cache classes   # by class: `ClassRecordings`
     cdef dict others     # by version, classes whose objects are not replayed
     cdef object known_declarations
     cdef unsigned long long known_after
     cdef readonly long long replayed
     cdef readonly dict reasons  # by reason, how many calls were not replayed
 
-    def __init__(self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None):
+    def __init__(
+        self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None, names=None
+    ):
         super().__init__(original)
+        self.names = {} if names is None else names
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
-        self.receivers, self.refused = {}, Cache(MAX_CLASSES)
+        self.receivers, self.refused, self.classes = {}, Cache(MAX_CLASSES), Cache(MAX_CLASSES)
         self.others, self.known_declarations = {}, 0
         self.known_after = flushes
         self.vectorcall = _called
@@ -500,13 +703,14 @@ cdef class KerasMethod(Replacement):
         stored = self.refused.find(kind)
         if stored != NULL and (<Budget>stored).is_spent():
             return None
-        receivers = self.receivers
+        stored = self.classes.find(kind)
+        of_class = self.classes.put(kind, ClassRecordings()) if stored == NULL else <object>stored
         try:
-            reference = weakref.ref(<object>root, lambda _: receivers.pop(key, None))
+            reference = weakref.ref(<object>root, partial(_died, self.receivers, key, of_class))
         except TypeError:
             return None
-        receiver = Receiver(reference)
-        receivers[key] = receiver
+        receiver = Receiver(reference, of_class)
+        self.receivers[key] = receiver
         return receiver
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
@@ -549,6 +753,10 @@ cdef class KerasMethod(Replacement):
             why = f"{why}: {detail}"
         _tell(self.original.__qualname__, <object>root, arguments, why)
         return 0
+
+    def forget(self):
+        """Forget what was learned of objects that have died."""
+        self.classes.clear()
 
     def reset_counters(self):
         """Reset the counts of calls."""
@@ -616,6 +824,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         return self.leave(reason_of(unmet), args, nargsf, keywords)
     if self.known_after != flushes:
         self.receivers.clear()
+        self.classes.clear()
         self.known_after = flushes
     receiver = self.receiver_of(args[0])
     if receiver is None:
@@ -659,6 +868,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     if not read_method(&signature, given + 1, n - 1, keywords, <PyTypeObject*>self.variable):
         return self.leave(_ARGUMENT, args, nargsf, keywords)
     state = receiver.state()
+    if state is None:
+        state = receiver.share(args[0])
     if state is not None:
         case = state.case_of(signature, scopes)
     if case is not None:
@@ -689,9 +900,12 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         if decision == REJECTED:
             return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail, key)
     else:
+        receiver.calls += 1
         key = _key(signature)
         account = receiver.account_of((key, scopes))
-        due = account.is_due(_cost_of(account.shortest_ns).of(account.shortest_ns))
+        due = (receiver.calls > 1 or receiver.of_class.brief) and account.is_due(
+            _cost_of(account.shortest_ns).of(account.shortest_ns)
+        )
         decision = RECORD if due else WAIT
     if decision == WAIT:
         return self.wait(receiver, account, key, args, nargsf, keywords)
@@ -749,6 +963,10 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
                 return call_original(self, args, nargsf, keywords)
             receiver.states.insert(0, state)
             del receiver.states[MAX_OBJECT_STATES:]
+        elif state.places is None:
+            receiver.states.remove(state)
+            state = state.completed(root, self.unasked)
+            receiver.states.insert(0, state)
     except Exception as why:  # for example, another thread is changing the object
         self.note(receiver, case, why)
         return call_original(self, args, nargsf, keywords)
@@ -808,6 +1026,7 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
                identities, second, copies,
                _left(self.scopes, context, around, scopes, args[0]), signature, <object>result)
         case.cost(now() - begin)
+        receiver.of_class.publish(args[0], state, case, self.names)
     except Exception as why:  # the user's call has succeeded, so only the recording fails
         self.note(receiver, case, why)
     return result
@@ -852,6 +1071,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     cdef list foreign = [
         value for value in identities if <size_t><PyObject*>value not in state.seen
     ]
+    case.foreign = bool(foreign)
     if _holds_container(result, state.seen):
         raise NotReplayableError("container_returned")
     if (second or case.variants) and not case.holds():

@@ -9,7 +9,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from fastops._install import restated, upstream
 from fastops._install.keras.targets import source
 from fastops._install.models import method, scopes
-from fastops._install.models.library import OF_TENSORFLOW, OF_TRAINING, UNASKED
+from fastops._install.models.library import NAMES, OF_TENSORFLOW, OF_TRAINING, UNASKED
 from fastops._install.target import Target, original_of
 from fastops._specialize.libraries import is_keras
 
@@ -88,7 +88,9 @@ def _layer_call(original):
 @cache
 def _made(original, _, unasked, state, converts=None):
     """Return the replacement, always the same one, so that it keeps recordings across installs."""
-    return method.KerasMethod(original, _joined(unasked), *_ways(*state), converts)
+    return method.KerasMethod(
+        original, _joined(unasked), *_ways(*state), converts, names=_joined(_items(NAMES))
+    )
 
 
 def _state():

@@ -60,7 +60,7 @@ _CONSTANT = (
 )
 """Classes whose instances never change, including instances of subclasses."""
 
-_SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph)
+SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph)
 """Classes whose instances are compared by identity alone: calls do not read their contents."""
 
 _WRAPPERS = (data_structures._DictWrapper, data_structures._TupleWrapper)
@@ -198,7 +198,7 @@ class Places:
     def visit(self, value):
         """Add the places of an object."""
         kind = type(value)
-        if _is_constant(value):
+        if is_constant(value):
             self.kept.append(value)
         elif is_stand_in(value):
             self.kept.append(value)
@@ -208,7 +208,7 @@ class Places:
             self.modules.append((value, self.path(value)))
         elif isinstance(value, type):
             self.visit_class(value)
-        elif isinstance(value, _SEALED) or kind is EagerTensor:
+        elif isinstance(value, SEALED) or kind is EagerTensor:
             self.kept.append(value)
         elif kind is types.FunctionType:
             self.visit_function(value)
@@ -364,7 +364,7 @@ class Places:
         """Add a dict that is an object, or holds its attributes."""
         items, ignored = {}, []
         for name, value in dict.items(held):
-            if not (_is_constant(name) or isinstance(name, type)):
+            if not (is_constant(name) or isinstance(name, type)):
                 raise NotReplayableError(
                     "holds_keys", f"{self.path(holder)} has a {type(name).__name__} for a key"
                 )
@@ -387,13 +387,13 @@ class Places:
         return skipped
 
 
-def _is_constant(value):
+def is_constant(value):
     """Tell whether a value never changes in any part that code can read."""
     kind = type(value)
     if kind in _VALUES or isinstance(value, _CONSTANT):
         return True
     if kind is tuple:
-        return all(map(_is_constant, value))
+        return all(map(is_constant, value))
     if isinstance(value, np.generic):
         return not isinstance(value, np.void) and kind.__module__ == "numpy"
     return isinstance(value, enum.Enum) and is_own(kind.__module__)
@@ -404,7 +404,7 @@ def _is_of_users(value):
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind in (types.FunctionType, type) and not is_own(value.__module__ or "")
-    return not (_is_constant(value) or is_own(kind.__module__))
+    return not (is_constant(value) or is_own(kind.__module__))
 
 
 def _is_of_module(function):

@@ -56,3 +56,11 @@ cdef class Globals(Condition):
     cdef Guard guard                # of the functions and classes that the code names
 
     cdef bint has_any(self, set identities) except -1
+
+
+# Whether two names of a dict are the same.
+cdef bint same_name(object left, object right)
+# Sets the five parts of a function, borrowed: code, closure, defaults, keyword defaults, dict.
+cdef void parts_of_function(PyObject* function, PyObject** parts) noexcept
+# The content of a cell, borrowed; None if the variable has no value.
+cdef PyObject* content_of(object cell)

@@ -205,7 +205,7 @@ cdef class Watch(Condition):
                 if not self.same_handlers(place):
                     return False
             elif place.kind == CELL:
-                if _content(<object>place.at) != self.values[place.first]:
+                if content_of(<object>place.at) != self.values[place.first]:
                     return False
             elif place.kind == REFERENCE:
                 if Referent(place.at) != self.values[place.first]:
@@ -271,7 +271,7 @@ cdef class Watch(Condition):
             if (
                 n == len(names)
                 or value != self.values[place.first + <size_t>n]
-                or not _same_name(<object>name, names[n])
+                or not same_name(<object>name, names[n])
             ):
                 return False
             n += 1
@@ -333,13 +333,23 @@ cdef class Watch(Condition):
 
 
 cdef bint _same_function(PyObject* function, const PyObject* const* values) noexcept:
+    cdef PyObject* parts[5]
+    parts_of_function(function, parts)
     return (
-        PyFunction_GET_CODE(function) == values[0]
-        and _or_none(PyFunction_GET_CLOSURE(function)) == values[1]
-        and _or_none(PyFunction_GET_DEFAULTS(function)) == values[2]
-        and _or_none(PyFunction_GET_KW_DEFAULTS(function)) == values[3]
-        and InstanceDict(function) == values[4]
+        parts[0] == values[0]
+        and parts[1] == values[1]
+        and parts[2] == values[2]
+        and parts[3] == values[3]
+        and parts[4] == values[4]
     )
+
+
+cdef void parts_of_function(PyObject* function, PyObject** parts) noexcept:
+    parts[0] = PyFunction_GET_CODE(function)
+    parts[1] = _or_none(PyFunction_GET_CLOSURE(function))
+    parts[2] = _or_none(PyFunction_GET_DEFAULTS(function))
+    parts[3] = _or_none(PyFunction_GET_KW_DEFAULTS(function))
+    parts[4] = InstanceDict(function)
 
 
 cdef PyObject* _or_none(PyObject* value) noexcept:
@@ -349,11 +359,11 @@ cdef PyObject* _or_none(PyObject* value) noexcept:
 cdef object _keys_in_order = OrderedDict.__iter__
 
 
-cdef bint _same_name(object left, object right):
+cdef bint same_name(object left, object right):
     return left is right or (type(left) is type(right) and left == right)
 
 
-cdef PyObject* _content(object cell):
+cdef PyObject* content_of(object cell):
     try:
         content = cell.cell_contents
     except ValueError:
