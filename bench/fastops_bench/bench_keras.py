@@ -139,6 +139,26 @@ def keras_loop(name):
     return lambda: model.fit(x, y, batch_size=32, verbose=0)
 
 
+MADE_ANEW = ("metric of nine updates, made anew", "loss of one step, made anew")
+
+
+def keras_made_anew(name):
+    import keras
+    import tensorflow as tf
+
+    y, p = tf.one_hot([0, 1, 2, 0], 3), tf.nn.softmax(tf.constant(normal(4, 3)))
+
+    def metric():
+        made = keras.metrics.CategoricalAccuracy()
+        for _ in range(9):
+            made.update_state(y, p)
+        return made.result()
+
+    if name == "metric of nine updates, made anew":
+        return metric
+    return lambda: keras.losses.CategoricalCrossentropy()(y, p)
+
+
 # ---------------------------------------------------------------------------------------------
 # PyTorch
 # ---------------------------------------------------------------------------------------------
@@ -253,8 +273,7 @@ def arms(make_keras, make_torch, name):
             "replayed": fastops.accelerated,
         }.items():
             names = {"call": make_keras(name)}  # each model begins with the same weights
-            # After a new install, the first calls are recorded again.
-            yield Arm(arm, CALL, names, *([scope] if scope else []), warm=10 if scope else 2)
+            yield Arm(arm, CALL, names, *([scope] if scope else []))
     if make_torch is not None and installed("torch"):
         yield Arm("torch", CALL, {"call": make_torch(name)})
 
@@ -281,6 +300,13 @@ def test_keras_steps(race, name):
 @pytest.mark.parametrize("name", long_but(LOOPS, ["predict"]))
 def test_keras_loops(race, name):
     race("keras", f"Keras, {name}", list(arms(keras_loop, None, name)))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not installed("tensorflow"), reason="they are Keras's")
+@pytest.mark.parametrize("name", MADE_ANEW)
+def test_keras_objects_made_anew(race, name):
+    race("keras", f"Keras, {name}", list(arms(keras_made_anew, None, name)))
 
 
 FIRST = 3

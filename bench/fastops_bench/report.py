@@ -76,6 +76,8 @@ KERAS = {
     "fit": (2.5, None),
     "evaluate": (3, None),
     "predict": (3, None),
+    "metric of nine updates, made anew": (20, None),
+    "loss of one step, made anew": (25, None),
 }
 """How many times faster than Keras as it is, and how much of PyTorch's time it may take."""
 KERAS_ELSE = (25, 1)

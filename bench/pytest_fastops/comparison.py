@@ -166,7 +166,7 @@ def measure(name, title, candidate, baseline, *, rounds, block, tail):
 def _paths(arm):
     """Return the counts of ops by path in a call, and the reasons of those that were not direct."""
     with arm.scope():
-        arm.repeat(arm.warm)
+        arm.settle()
         before = _counts(fastops.stats())
         arm.repeat(COUNTED)
         after = _counts(fastops.stats())
@@ -194,7 +194,7 @@ def _tail(arms, calls):
     while len(taken[arms[0].name]) < calls:
         for arm in arms:
             with arm.scope():
-                arm.repeat(arm.warm)
+                arm.settle()
                 taken[arm.name] += arm.singly(IN_TURN)
     return {name: _late(sorted(times)) for name, times in taken.items()}
 

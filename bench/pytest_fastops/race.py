@@ -16,6 +16,10 @@ from statistics import median
 from time import perf_counter_ns
 
 CONFIDENCE = 0.95
+SETTLING = 0.25
+"""For how many seconds at most the calls before a block go on in a scope."""
+SETTLED = 200
+"""After how many calls nothing more is expected to be learned of them."""
 
 
 @dataclass
@@ -33,8 +37,8 @@ class Arm:
     scope : callable
         Makes a context manager for a block of calls, entered and left outside of the timed part.
     warm : int
-        How many calls to make before a block, so that they create what the scope creates on first
-        use.
+        How many calls to make before a block at least. In a scope, more calls follow: recordings
+        are made once they pay.
     """
 
     name: str
@@ -51,7 +55,7 @@ class Arm:
     def calibrate(self, seconds):
         """Warm up, and choose the number of calls for a block of about this length."""
         with self.scope():
-            self._timer.timeit(self.warm + 1)
+            self.settle()
             self.calls = 1
             while (taken := self._timer.timeit(self.calls)) < seconds / 4:
                 self.calls *= 2
@@ -60,9 +64,17 @@ class Arm:
     def sample(self, blocks=1):
         """Time a block (or several, and take the median); store the nanoseconds per call."""
         with self.scope():
-            self._timer.timeit(self.warm)
+            self.settle()
             seconds = median(self._timer.timeit(self.calls) for _ in range(blocks))
         self.samples.append(seconds / self.calls * 1e9)
+
+    def settle(self):
+        """Make calls until they create nothing more, such as kernels and recordings."""
+        calls, end = self.warm, perf_counter_ns() + SETTLING * 1e9
+        self._timer.timeit(self.warm)
+        while self.scope is not nullcontext and calls < SETTLED and perf_counter_ns() < end:
+            self._timer.timeit(5)
+            calls += 5
 
     def singly(self, calls):
         """Time calls one by one, in the scope that the caller has entered; return nanoseconds."""
