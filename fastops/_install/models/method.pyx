@@ -333,7 +333,7 @@ cdef class ClassRecordings:
         """Share the recordings of an object, unless they are good for no other object."""
         cdef ObjectState fitting
         cdef size_t i
-        if not self.outlived or case.foreign or code_of_users(case.codes):
+        if not self.outlived or case.foreign or case.warned or code_of_users(case.codes):
             return 0
         fitting = self.find(root)
         if fitting is None:
