@@ -117,7 +117,8 @@ REFUSALS = {
             "argument_type",
             "function",
             "an argument has a type that signatures do not support",
-            "pass tensors, arrays, variables, numbers, strings, or structures of these",
+            "pass tensors, arrays, variables, numbers, strings, objects without `__eq__`, "
+            "or structures of these",
         ),
         Reason(
             "argument_converted",

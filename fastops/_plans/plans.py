@@ -134,6 +134,8 @@ class Plans(Caller):
         leaves = Leaves()
         args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
         concrete = traced.get_concrete_function(*args, **kwargs)
+        if not leaves.are_identified():
+            return Case(Planned(concrete, self._executor, obstacle=("argument_type",)), [], None)
         kind = concrete.function_type
         given = function_type_utils.canonicalize_function_inputs(
             args, kwargs, traced._function_type, traced._default_values, traced._is_pure
@@ -149,11 +151,23 @@ class Plans(Caller):
             devices,
             *((variable.dtype, str(variable.shape)) for variable in leaves.variables),
         )
-        if key not in self._planned:
-            self._planned[key] = Planned(
+        planned = self._planned.get(key)
+        if planned is None:
+            planned = self._planned[key] = Planned(
                 concrete, self._executor, flat, devices=devices, optimize=self._optimize
             )
-        return Case(self._planned[key], takes, packer(concrete))
+        return Case(planned, takes, packer(concrete))
+
+    def drop(self, key):
+        """Drop the case of a signature, and its plan unless other cases use it; return the case."""
+        case = super().drop(key)
+        if case is None or any(other.runner is case.runner for other in self.known_cases()):
+            return case
+        # A new dict: the garbage collector may call this method while another one reads the dict.
+        self._planned = {
+            trace: runner for trace, runner in self._planned.items() if runner is not case.runner
+        }
+        return case
 
     def describe(self):
         """Say for each signature which executor runs it, and why.

@@ -504,13 +504,14 @@ def test_arguments(name):
 
 
 class Opaque:
+    __slots__ = ()
     factor = 2.0
 
 
 FOREIGN = {
     "a ragged tensor": (lambda x: x * 2.0, tf.ragged.constant([[1.0], [2.0, 3.0]])),
     "a sparse tensor": (lambda x: tf.sparse.to_dense(x), tf.sparse.from_dense([[0.0, 1.0]])),
-    "an object": (lambda o: X * o.factor, Opaque()),
+    "an object with slots": (lambda o: X * o.factor, Opaque()),
     "a function": (lambda f: f(X), tf.tanh),
     "a NumPy string": (lambda x, name: x * len(name), X, np.str_("two")),
     "a number beyond 64 bits": (lambda n: X * float(n), 2**70),
