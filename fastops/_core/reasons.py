@@ -181,6 +181,13 @@ REFUSALS = {
             "plans support functions in control flow and in calls only",
         ),
         Reason(
+            "python_waits",
+            "graph",
+            "a function runs Python, and has nodes that wait for other threads",
+            "the next batch of a dataset, or a function that TensorFlow has not inlined",
+        ),
+        Reason("python_device", "graph", "a function runs Python, and is placed on another device"),
+        Reason(
             "function_missing", "graph", "an op calls a function that the context does not have"
         ),
         Reason(
@@ -257,6 +264,12 @@ REFUSALS = {
             "session",
             "an op has a state that belongs to the session",
             "queues, tables, random ops, reference variables",
+        ),
+        Reason(
+            "session_python",
+            "session",
+            "an op runs Python",
+            "the trial of a plan would run it a second time",
         ),
         Reason("written_in_loop", "session", "a variable is written in a graph that has a loop"),
         Reason(
