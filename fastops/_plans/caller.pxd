@@ -35,6 +35,7 @@ cdef class UnseenCalls:
 cdef class Waiting:
     cdef Account account
     cdef double num_nodes  # of the largest trace; 0: not counted yet
+    cdef bint loops        # a trace has a loop
 
 
 cdef class Caller:

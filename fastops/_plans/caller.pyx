@@ -58,6 +58,7 @@ cdef Estimate _binding = costs.BINDING
 cdef Estimate _saving = costs.SAVING
 cdef double _around_plan = costs.AROUND_PLAN
 cdef double _around_call = costs.AROUND_CALL
+cdef double _share_in_loops = costs.SHARE_IN_LOOPS
 
 
 @cython.final
@@ -242,8 +243,8 @@ cdef class Caller:
     def size_up(self):
         """Return the size of the function's traces.
 
-        The number of nodes of the largest trace, whether it is the only trace, and whether there is
-        a plan.
+        The number of nodes of the largest trace, whether a trace has a loop, whether there is only
+        one trace, and whether there is a plan.
         """
         raise NotImplementedError
 
@@ -266,7 +267,8 @@ cdef class Caller:
         A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in
         a call means that the plan takes longer to pay back, and also that it saves less. So the bar
         is the cost divided by the square of this share: a function whose calls are half overhead
-        needs four times the calls' cost of a function without kernel time.
+        needs four times the calls' cost of a function without kernel time. If there is a loop, the
+        share is not known, and not assumed to be small.
         """
         cdef Account account = waiting.account
         cdef int64_t cost = _binding.of(1), call_ns
@@ -274,7 +276,7 @@ cdef class Caller:
         if not account.is_due(cost) and not self.account.is_due(cost):
             return False  # the function is called rarely
         if waiting.num_nodes == 0:
-            waiting.num_nodes, self.one_trace, self.has_plan = self.size_up()
+            waiting.num_nodes, waiting.loops, self.one_trace, self.has_plan = self.size_up()
         if self.one_trace and self.has_plan:
             return account.is_due(cost)
         if self.one_trace:
@@ -282,8 +284,11 @@ cdef class Caller:
         call_ns = max(account.shortest_ns, 1)
         saved = _saving.of(waiting.num_nodes + _around_call)
         share = min(saved / call_ns, 1.0)
+        if waiting.loops:
+            share = max(share, _share_in_loops)
         cost = _making.of(waiting.num_nodes + _around_plan)
         return account.is_due(<int64_t>min(cost / (share * share), 1e18))
+
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
         """Update the cost estimates by the time that making a case took.
 

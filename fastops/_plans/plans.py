@@ -80,12 +80,13 @@ class Plans(Caller):
     def size_up(self):
         """Return the size of the function's traces.
 
-        The number of nodes of the largest trace, whether it is the only trace, and whether there is
-        a plan.
+        The number of nodes of the largest trace, whether a trace has a loop, whether there is only
+        one trace, and whether there is a plan.
         """
         traces = costs.traces_of(self._traced)
+        counted = traces[-MAX_COUNTED_TRACES:]
         planned = any(runner.plan is not None for runner in self._planned.values())
-        return costs.largest(traces[-MAX_COUNTED_TRACES:]), len(traces) == 1, planned
+        return costs.largest(counted), costs.has_loops(counted), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
         """Make the case of a signature, given a call.
